@@ -25,6 +25,7 @@ export type {
   NonFiniteClass,
   NonFiniteKind,
   NonFiniteRecord,
+  PassedOverflow,
   RecordPlaceInTime,
 } from './diff/records.js'
 export type { NameSuggestion } from './diff/suggest.js'

@@ -5,12 +5,12 @@ import { UsageError } from '../errors.js'
 import { DIFFERENCE_TOLERANCE_KINDS, type DifferenceTolerance } from '../measure/difference.js'
 import type { MeasureOptions } from '../measure/measure.js'
 import { checkOptions, type Kinds, kinds, optionsOf } from '../options.js'
+import { kindsOf } from '../trial/kinds/kinds.js'
 import { type ScanSelection, SELECTION_KINDS } from '../trial/scan-selection.js'
 import { stateOf, Trial } from '../trial/trial.js'
 import type { NameAliases, TiedTensor } from './aliases.js'
 import { type Bisection, bisectSteps } from './bisect.js'
 import { Comparison, type ComparisonOptions, type DtypePair } from './comparison.js'
-import { kindsOf } from './kinds.js'
 import { NoiseFloor } from './noise.js'
 import {
   NamePairs,

@@ -33,6 +33,16 @@ export interface NonFiniteRecord extends RecordPlaceInTime {
   readonly infinite: number | null
 }
 
+/** Gradients that were not finite for some steps and then were again, while nothing else had NaN or infinities. */
+export interface PassedOverflow {
+  readonly worker: Worker
+  /** The first and last steps at which a gradient was not finite. */
+  readonly step: GlobalStep
+  readonly lastStep: GlobalStep
+  /** The gradients, in the order in which they were first. */
+  readonly tensors: readonly string[]
+}
+
 /** Elements of a tensor along an axis. */
 export interface AffectedSlices {
   readonly axis: number

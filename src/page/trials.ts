@@ -1,6 +1,6 @@
 /** What the page shows, unpacked as it is needed: from its own file, or from a server. */
 
-import type { Kind } from '../diff/kinds.js'
+import type { Kind } from '../trial/kinds/kinds.js'
 import {
   type ClassesView,
   type EmbeddingView,

@@ -215,6 +215,7 @@ class Evaluator {
       if (!this.#isWaiting() || this.#hasGivenUp) break
       this.#hasGivenUp = !follow || !(await this.#wait())
     }
+    await this.#holding(undefined, () => this.#outcome.tell(true))
     this.#outcome.addProblemsOf(this.#trials, this.#rules)
     const { records, unread, readBytes, reads, jobs, threads } = this.#stats
     const elapsedMs = performance.now() - this.#startedAt
@@ -330,6 +331,7 @@ class Evaluator {
       }
       if (findings.length > 0) await this.#outcome.fired(rule, step, findings)
     }
+    await this.#outcome.tell()
   }
 
   /** Whether more may come. */

@@ -25,6 +25,21 @@ export interface Finding {
   readonly message: string
 }
 
+/** Decides whether findings are told that only later steps can confirm. An open one keeps back what was found after it, too. */
+export class Hold {
+  state: 'open' | 'kept' | 'dropped' = 'open'
+}
+
+const holds = new WeakMap<Finding, Hold>()
+
+export function holdBack(finding: Finding, hold: Hold): void {
+  holds.set(finding, hold)
+}
+
+export function holdOf(finding: Finding): Hold | undefined {
+  return holds.get(finding)
+}
+
 /** Data that a rule wanted and the trial does not have. */
 export interface Missing {
   readonly rule: string

@@ -2,7 +2,7 @@
 
 import { FormatError, QueryError, StoreError } from '../errors.js'
 import { stateOf, type Trial } from '../trial/trial.js'
-import { type Finding, isUnavailable, type Missing, type Problem, problemAt } from './finding.js'
+import { type Finding, holdOf, isUnavailable, type Missing, type Problem, problemAt } from './finding.js'
 import type { Rule } from './rule.js'
 
 /** Who is told of findings. */
@@ -18,6 +18,8 @@ export class Outcome {
   readonly ended = new Set<Rule>()
   readonly #telling: Telling
   readonly #problems = new Map<string, Problem>()
+  /** Findings that are not told yet, in order. */
+  readonly #queue: { readonly rule: Rule; readonly step: number; readonly findings: readonly Finding[] }[] = []
   /** For rules that don't report what they lack: the first reason, and how often it happened. */
   readonly #unavailable = new Map<Rule, { readonly first: string; count: number }>()
 
@@ -30,8 +32,25 @@ export class Outcome {
     return [...this.#problems.values()]
   }
 
-  /** Records findings and runs the rule's actions. An error of `onFinding` goes to the caller, who wrote it. */
+  /** Records findings and runs the rule's actions, unless they are held back. */
   async fired(rule: Rule, step: number, findings: readonly Finding[]): Promise<void> {
+    this.#queue.push({ rule, step, findings })
+    await this.tell()
+  }
+
+  /** Tells what is no longer held back. @param isLast nothing more comes: all that is not dropped is told */
+  async tell(isLast = false): Promise<void> {
+    for (let next = this.#queue[0]; next !== undefined; next = this.#queue[0]) {
+      const { rule, step, findings } = next
+      if (!isLast && findings.some(finding => holdOf(finding)?.state === 'open')) return
+      this.#queue.shift()
+      const told = findings.filter(finding => holdOf(finding)?.state !== 'dropped')
+      if (told.length > 0) await this.#tell(rule, step, told)
+    }
+  }
+
+  /** An error of `onFinding` goes to the caller, who wrote it. */
+  async #tell(rule: Rule, step: number, findings: readonly Finding[]): Promise<void> {
     const { onFinding, keepFindings = true } = this.#telling
     for (const finding of findings) {
       this.findingCount++

@@ -12,7 +12,9 @@ import {
   COLLECTION_CONFIGS_OPTIONS,
   type CollectionConfigsOptions,
   type Finding,
+  type Hold,
   type HookCollection,
+  holdBack,
   isLogger,
   type Logger,
   type Problem,
@@ -72,7 +74,11 @@ export interface RuleReport {
 }
 
 /** What a rule says about a finding. `Rule.finding` adds the rest. */
-export type Found = Partial<Pick<Finding, 'tensor' | 'worker' | 'value' | 'threshold'>> & { readonly message: string }
+export type Found = Partial<Pick<Finding, 'tensor' | 'worker' | 'value' | 'threshold'>> & {
+  readonly message: string
+  /** Whether it is told is decided at later steps; by `evaluate` alone. */
+  readonly hold?: Hold
+}
 
 const NO_FINDINGS: readonly Finding[] = []
 
@@ -207,7 +213,11 @@ export abstract class Rule {
   #findings(step: number, isMet: boolean): readonly Finding[] {
     if (!isMet) return NO_FINDINGS
     const found = this.#found.length > 0 ? this.#found : [{ message: `the condition of ${this.name} is met` }]
-    return found.map(one => this.finding(step, one))
+    return found.map(one => {
+      const finding = this.finding(step, one)
+      if (one.hold) holdBack(finding, one.hold)
+      return finding
+    })
   }
 
   /** Counts findings, and runs the actions. */

@@ -1,7 +1,7 @@
 /** Statistics of a trial that are looked at, kept so that only what is new has to be read. */
 
-import type { Kind } from '../diff/kinds.js'
 import { ReductionUndefined } from '../errors.js'
+import type { Kind } from '../trial/kinds/kinds.js'
 import type { ScanOptions } from '../trial/scan-selection.js'
 import type { Trial } from '../trial/trial.js'
 import type { PackedColumn, ServedStatistic } from '../view/data.js'

@@ -1,10 +1,10 @@
 /** What is answered to which address: the pages, and the API that they and other programs use. */
 
 import { createHash } from 'node:crypto'
-import { KINDS, type Kind } from '../diff/kinds.js'
 import { QueryError, quote } from '../errors.js'
 import { MIN_MEMORY } from '../job/plan/memory.js'
 import { npyChunks } from '../table/npy.js'
+import { KINDS, type Kind } from '../trial/kinds/kinds.js'
 import type { ScanOptions } from '../trial/scan-selection.js'
 import { SERVED_STATISTICS, type ServedStatistic } from '../view/data.js'
 import { trialOverview } from '../view/overview.js'

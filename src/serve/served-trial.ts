@@ -2,9 +2,9 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { waitFor } from '../catalog/wait.js'
-import type { Kind } from '../diff/kinds.js'
-import { kindsOf } from '../diff/kinds.js'
 import { problemLines } from '../problem-lines.js'
+import type { Kind } from '../trial/kinds/kinds.js'
+import { kindsOf } from '../trial/kinds/kinds.js'
 import { createTrial, type TrialOptions } from '../trial/open.js'
 import { stateOf, type Trial } from '../trial/trial.js'
 import { findingsOf, identityOf } from '../view/collect.js'

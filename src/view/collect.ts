@@ -1,10 +1,10 @@
 /** A trial as a page shows it: its findings, and one scan of all that it holds. */
 
-import { kindsOf } from '../diff/kinds.js'
 import { Distribution } from '../engine/statistics/distribution.js'
 import { ReductionUndefined } from '../errors.js'
 import type { ScanRow } from '../job/row.js'
 import type { ProblemLines } from '../problem-lines.js'
+import { kindsOf } from '../trial/kinds/kinds.js'
 import type { ScanSelection } from '../trial/scan-selection.js'
 import type { Trial } from '../trial/trial.js'
 import { MODES, type StatisticName } from '../types.js'

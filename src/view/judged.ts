@@ -1,6 +1,5 @@
 /** What rules find in a trial, and by how much its weights are updated: one evaluation tells both. */
 
-import { kindsOf } from '../diff/kinds.js'
 import type { ReductionValue } from '../engine/moments.js'
 import type { Question } from '../measure/question.js'
 import { ProblemLines } from '../problem-lines.js'
@@ -10,6 +9,7 @@ import { type EvaluateOptions, evaluate } from '../rule/evaluate.js'
 import type { Finding } from '../rule/finding.js'
 import { RuleRegistry } from '../rule/registry.js'
 import { Rule } from '../rule/rule.js'
+import { kindsOf } from '../trial/kinds/kinds.js'
 import type { ScanSelection } from '../trial/scan-selection.js'
 import { stateOf, type Trial } from '../trial/trial.js'
 

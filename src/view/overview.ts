@@ -1,10 +1,10 @@
 /** A training at a glance: its losses, its layers, its updates, and what is wrong with it. */
 
-import type { Kind } from '../diff/kinds.js'
-import { kindsOf } from '../diff/kinds.js'
 import { faultOf } from '../job/row.js'
 import { checkOptions, optionsOf } from '../options.js'
 import type { DiagnosedFinding } from '../rule/diagnosis.js'
+import type { Kind } from '../trial/kinds/kinds.js'
+import { kindsOf } from '../trial/kinds/kinds.js'
 import { type ScanSelection, SELECTION_KINDS } from '../trial/scan-selection.js'
 import type { Trial } from '../trial/trial.js'
 import type { GlobalStep, Mode, StatisticName, Worker } from '../types.js'

@@ -2,8 +2,8 @@
 
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { isGradientOf, layersOf, roleOf } from '#dist/diff/non-finite/roles.js'
 import { createTrial, type NonFiniteTrace, type Trial, traceNonFinite } from '#dist/index.js'
+import { isGradientOf, layersOf, roleOf } from '#dist/trial/kinds/roles.js'
 import { type StepTensor, TrialWriter } from '../../fixtures/event-writer.js'
 import { trialscan } from '../cli/run.js'
 import { ROOT } from '../support/golden.js'

@@ -71,7 +71,7 @@ export async function nan(path: string, given: NanFlags, signal: AbortSignal): P
 
 /** First what it all comes from, then a line for each other tensor of a worker. */
 function* jsonLines(
-  { origin, warning, later, chain, isUncertain, records, unread, leftOut }: NonFiniteTrace,
+  { origin, warning, later, chain, passed, isUncertain, records, unread, leftOut }: NonFiniteTrace,
   onTerminal: boolean,
 ): Generator<string> {
   const shown = (value: object) => {
@@ -93,6 +93,7 @@ function* jsonLines(
         : (({ class: own, from: _, fromWorker: _w, ...rest }) => ({ ...placed(rest), class: own }))(origin),
     warning: warning && placed(warning),
     chain: chain.map(({ tensor }) => tensor),
+    passed: passed.map(({ lastStep, ...place }) => ({ ...place, last_step: lastStep })),
     uncertain: isUncertain,
     records,
     unread,

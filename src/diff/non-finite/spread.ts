@@ -1,17 +1,18 @@
 /** How NaN and infinities spread: what each record that has any was computed from. */
 
 import { recordsInOrder } from '../../catalog/record-order.js'
+import { type Kind, kindsOf } from '../../trial/kinds/kinds.js'
+import { isGradientOf, layersOf, type Role, roleOf } from '../../trial/kinds/roles.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
 import type { GlobalStep, Worker } from '../../types.js'
-import { type Kind, kindsOf } from '../kinds.js'
 import {
   isEarlier,
   type NonFiniteClass,
   type NonFiniteKind,
   type NonFiniteRecord,
+  type PassedOverflow,
   type RecordPlaceInTime,
 } from '../records.js'
-import { isGradientOf, layersOf, type Role, roleOf } from './roles.js'
 
 type Found = RecordPlaceInTime & {
   readonly rank: number
@@ -37,11 +38,28 @@ const PRODUCER: Cause = { class: 'producer', from: null, fromWorker: null }
 /** What a worker computed at a step, ascending, by kind. */
 type Order = ReadonlyMap<Role['kind'], readonly (readonly [name: string, rank: number])[]>
 
+/** What a worker has had since it last had none. */
+interface Episode {
+  readonly worker: Worker
+  readonly records: Found[]
+  /** Tensors that were not finite when they were last saved. */
+  readonly open: Set<string>
+  /** Whether all of it is in gradients. */
+  isOfGradients: boolean
+  /** The last step at which there was any. */
+  lastStep: GlobalStep
+  /** The step of the last record. */
+  step: GlobalStep
+}
+
 export class Spread {
   readonly #trial: Trial
   readonly #kindOf: (name: string) => Kind
   /** The first record of each tensor of a worker. */
   readonly #first = new Map<string, Found>()
+  readonly #episodes = new Map<Worker, Episode>()
+  /** Episodes of gradients alone, which ended. */
+  readonly #passed: Episode[] = []
   /** Of each tensor of a worker, the steps at which it has any. */
   readonly #steps = new Map<string, Set<number>>()
   readonly #roles = new Map<string, Role>()
@@ -67,8 +85,53 @@ export class Spread {
 
   /** A record that has any. Rows come in the order of steps. */
   add(found: Found): void {
+    this.#goOn(found)
+    const { worker, step, tensor } = found
+    const episode = this.#episodes.get(worker) ?? {
+      worker,
+      records: [],
+      open: new Set<string>(),
+      isOfGradients: true,
+      lastStep: step,
+      step,
+    }
+    this.#episodes.set(worker, episode)
+    episode.records.push(found)
+    episode.open.add(tensor)
+    episode.isOfGradients &&= this.#roles.get(tensor)?.kind === 'gradient'
+    episode.lastStep = step
+    if (!episode.isOfGradients) this.#keep(episode.records.splice(0))
+  }
+
+  /** A record that has none. */
+  addFinite(place: Pick<Found, 'tensor' | 'worker' | 'step'>): void {
+    this.#goOn(place)
+    this.#episodes.get(place.worker)?.open.delete(place.tensor)
+  }
+
+  /** Ends a worker's episode if all was finite in the end of an earlier step. */
+  #goOn({ worker, step }: Pick<Found, 'worker' | 'step'>): void {
+    const episode = this.#episodes.get(worker)
+    if (episode === undefined) return
+    if (episode.open.size === 0 && step > episode.step) this.#end(episode)
+    else episode.step = step
+  }
+
+  #end(episode: Episode): void {
+    this.#episodes.delete(episode.worker)
+    const { isOfGradients, open, records } = episode
+    if (isOfGradients && open.size === 0) this.#passed.push(episode)
+    else this.#keep(records)
+  }
+
+  #keep(records: readonly Found[]): void {
+    for (const found of records) this.#record(found)
+  }
+
+  #record(found: Found): void {
     const key = keyOf(found)
-    if (!this.#first.has(key)) this.#first.set(key, found)
+    const first = this.#first.get(key)
+    if (first === undefined || isEarlier(found, first)) this.#first.set(key, found)
     const steps = this.#steps.get(key) ?? new Set<number>()
     this.#steps.set(key, steps.add(found.step))
   }
@@ -78,15 +141,20 @@ export class Spread {
     return this.#trial.workersWithData().filter(worker => this.#has(tensor, worker, step))
   }
 
-  trace(): {
+  /** @param isMixed the precision is mixed: a step whose scaled loss makes gradients overflow is skipped, and the next has a smaller scale */
+  trace(isMixed: boolean): {
     readonly first: Classified | null
     readonly later: readonly Classified[]
     readonly chain: readonly Classified[]
+    readonly passed: readonly PassedOverflow[]
   } {
+    for (const episode of [...this.#episodes.values()]) this.#end(episode)
+    if (!isMixed) for (const { records } of this.#passed.splice(0)) this.#keep(records)
     const all = [...this.#first.values()].sort((a, b) => (isEarlier(a, b) ? -1 : 1))
     const classified = all.map((found): Classified => ({ ...found, ...this.#causeOf(found) }))
     const [first = null, ...later] = classified
-    return { first, later, chain: chainOf(classified, name => this.#kindOf(name) === 'losses') }
+    const chain = chainOf(classified, name => this.#kindOf(name) === 'losses')
+    return { first, later, chain, passed: this.#passed.map(passedOf) }
   }
 
   #has(tensor: string, worker: Worker, step: number): boolean {
@@ -124,7 +192,8 @@ export class Spread {
     const outputs = this.#isBlock(layer) ? [nearest, ...others] : inputs.length === 0 ? [nearest] : []
     const output = outputs.find(name => name !== undefined && this.#has(name, worker, step))
     if (output !== undefined) return propagator(output, worker)
-    return inputs.length > 0 ? PRODUCER : UNKNOWN
+    if (inputs.length > 0) return PRODUCER
+    return this.#kindOf(found.tensor) === 'losses' ? this.#ofLoss(found) : UNKNOWN
   }
 
   /** Whether it has layers in it: parameters of theirs begin with its name. */
@@ -243,6 +312,11 @@ export class Spread {
   #wasSaved(name: string, worker: Worker, step: GlobalStep): boolean {
     return this.#savedAt(worker, step)?.tensors.has(name) ?? false
   }
+}
+
+function passedOf({ worker, records, lastStep }: Episode): PassedOverflow {
+  const tensors = [...new Set(records.map(({ tensor }) => tensor))]
+  return { worker, step: records[0]!.step, lastStep, tensors }
 }
 
 function propagator(from: string, fromWorker: Worker): Cause {

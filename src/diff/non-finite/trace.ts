@@ -4,6 +4,7 @@ import { recordsInOrder } from '../../catalog/record-order.js'
 import { faultOf, type ScanRow } from '../../job/row.js'
 import { checkOptions, kinds, optionsOf } from '../../options.js'
 import { ProblemLines } from '../../problem-lines.js'
+import { HALF, scalesLoss } from '../../trial/kinds/precision.js'
 import { type ScanSelection, SELECTION_KINDS } from '../../trial/scan-selection.js'
 import { expectTrial, stateOf, type Trial } from '../../trial/trial.js'
 import { REDUCTIONS, type StatisticName, type Worker } from '../../types.js'
@@ -12,6 +13,7 @@ import {
   isEarlier,
   type NonFiniteKind,
   type NonFiniteRecord,
+  type PassedOverflow,
   type RecordPlaceInTime,
 } from '../records.js'
 import { elementsAt } from './elements.js'
@@ -35,7 +37,7 @@ export interface NearOverflow extends RecordPlaceInTime {
 }
 
 export interface NonFiniteTrace {
-  /** The earliest record with NaN or infinities; null: all is finite. */
+  /** The earliest record with NaN or infinities, but for those of `passed`; null: all others are finite. */
   readonly origin: NonFiniteOrigin | null
   /** The first record that was near to overflow, before the origin; null: there is none. */
   readonly warning: NearOverflow | null
@@ -43,6 +45,8 @@ export interface NonFiniteTrace {
   readonly later: readonly NonFiniteRecord[]
   /** From the origin to the loss, as far as names tell; empty if it did not come there. */
   readonly chain: readonly RecordPlaceInTime[]
+  /** Overflows of gradients that the training got over, as with a scaled loss, in the order of steps. */
+  readonly passed: readonly PassedOverflow[]
   /** Whether some of it is known by saved reductions alone. */
   readonly isUncertain: boolean
   /** What could not be read, in a line a file. */
@@ -78,6 +82,7 @@ export async function traceNonFinite(trial: Trial, options?: TraceOptions): Prom
   const problems = new ProblemLines()
   let warning: (NearOverflow & { readonly rank: number }) | null = null
   let isUncertain = false
+  let isMixed = scalesLoss(trial)
   let [records, unread, leftOut] = [0, 0, 0]
   const isSelected = [selection.tensors, selection.regex, selection.collection].some(one => one !== undefined)
   const scan = trial.scan({ ...selection, reductions: ASKED, ...(onProgress && { onProgress }) })
@@ -97,6 +102,7 @@ export async function traceNonFinite(trial: Trial, options?: TraceOptions): Prom
       continue
     }
     records++
+    isMixed ||= row.dtype === HALF
     const place = placeOf(row, tensor)
     if (found !== null) {
       const rank = rankOf(trial, row, tensor)
@@ -104,6 +110,7 @@ export async function traceNonFinite(trial: Trial, options?: TraceOptions): Prom
       spread.add({ ...place, rank, ...found })
       continue
     }
+    spread.addFinite(place)
     const { abs_max: absMax } = row.reductions
     const limit = LIMITS[row.dtype ?? 'float32']
     if (
@@ -117,13 +124,14 @@ export async function traceNonFinite(trial: Trial, options?: TraceOptions): Prom
     if (warning === null || isEarlier({ ...place, rank }, warning)) warning = { ...place, rank, absMax, limit }
   }
   for (const error of [...trial.problems, ...scan.problems]) problems.add(error)
-  const { first, later, chain } = spread.trace()
+  const { first, later, chain, passed } = spread.trace(isMixed)
   const before = warning !== null && (first === null || isEarlier(warning, first)) ? warning : null
   return {
     origin: first === null ? null : await originOf(trial, first, spread.workersOf(first)),
     warning: before && withoutRank(before),
     later: later.map(withoutRank),
     chain: chain.map(({ step, mode, modeStep, tensor, worker }) => ({ step, mode, modeStep, tensor, worker })),
+    passed,
     isUncertain,
     problems: problems.lines,
     records,

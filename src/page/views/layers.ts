@@ -1,6 +1,6 @@
 /** Tensors × steps as a heat map: of one trial, of two on one scale, or of what differs. */
 
-import { KINDS, type Kind } from '../../diff/kinds.js'
+import { KINDS, type Kind } from '../../trial/kinds/kinds.js'
 import type { ShownStatistic } from '../../view/data.js'
 import { choice, h, term } from '../dom.js'
 import { actions } from '../pictures/charts.js'

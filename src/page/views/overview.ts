@@ -1,6 +1,6 @@
 /** What was trained, what is wrong with it, and how its losses went. */
 
-import type { Kind } from '../../diff/kinds.js'
+import type { Kind } from '../../trial/kinds/kinds.js'
 import type { FindingView } from '../../view/data.js'
 import { h, term } from '../dom.js'
 import { actions, type Line, lineChart, timeline } from '../pictures/charts.js'

@@ -1,17 +1,45 @@
 /** ExplodingTensor (rules.md §2.2). */
 
+import { type Kind, kindsOf } from '../../trial/kinds/kinds.js'
+import { HALF, scalesLoss } from '../../trial/kinds/precision.js'
 import { builtin, each, type Judgements } from '../base/builtin.js'
-import type { Moment } from '../base/moment.js'
+import { Memory, type Moment } from '../base/moment.js'
 import { NOT_OF_TREES } from '../base/names.js'
+import { Hold } from '../finding.js'
 import { flag, list } from '../parameters.js'
+import type { Found } from '../rule.js'
 
-/** Fires where an element is NaN, or, unless `only_nan`, infinite. */
+/** Gradients of a worker that overflowed, and whether that passed. */
+interface Overflows {
+  /** By gradient: the findings that are held back. */
+  readonly held: Map<string, Hold[]>
+  /** Gradients that are finite at the current step. */
+  finite: Set<string>
+  /** Whether anything but gradients is not finite at the current step. */
+  isAffected: boolean
+  /** Whether the precision is mixed, as far as tensors up to now tell. */
+  isMixed: boolean
+}
+
+/** The scale of a loss is halved at each step that overflows: it comes from 65,536 or less to 1 by then. */
+const MAX_HELD = 32
+
+/**
+ * Fires where an element is NaN, or, unless `only_nan`, infinite. With `skip_passed` gradients are passed over that, in mixed
+ * precision, are finite again when they are saved next but some, if nothing else was affected.
+ */
 export class ExplodingTensor extends builtin({
   meaning: 'Values have grown beyond all bounds: there are NaN or infinite elements.',
   advice:
     'Lower the learning rate, or clip gradients. Look at the first step: the trouble begins in what the first tensor is computed from.',
-  parameters: { collection_names: list(), tensor_regex: list(), only_nan: flag(false) },
-  suggested: { tensor_regex: [NOT_OF_TREES, "XGBoost's trees have NaN for whatever a leaf lacks"] },
+  parameters: { collection_names: list(), tensor_regex: list(), only_nan: flag(false), skip_passed: flag(false) },
+  suggested: {
+    tensor_regex: [NOT_OF_TREES, "XGBoost's trees have NaN for whatever a leaf lacks"],
+    skip_passed: [
+      'true',
+      'where the loss is scaled, as in mixed precision, a step whose gradients overflow is skipped, and the scale is lowered',
+    ],
+  },
 }) {
   readonly #tensors = this.select({
     collections: this.parameters.collection_names,
@@ -19,18 +47,40 @@ export class ExplodingTensor extends builtin({
     all: this.parameters.collection_names.length + this.parameters.tensor_regex.length === 0,
   })
 
+  readonly #overflows = new Memory(
+    (): Overflows => ({ held: new Map(), finite: new Set(), isAffected: false, isMixed: scalesLoss(this.baseTrial) }),
+  )
+  #kindOf: ((name: string) => Kind) | undefined
+
   protected override *examine(moment: Moment): Iterable<Judgements> {
-    const onlyNan = this.parameters.only_nan
+    const { only_nan: onlyNan, skip_passed } = this.parameters
+    const overflows = this.#overflows.of(moment)
+    const seen = (name: string, found: Found | null): Found | null => {
+      if (!skip_passed) return found
+      this.#kindOf ??= kindsOf(this.baseTrial)
+      if (found === null) {
+        if (overflows.held.has(name)) overflows.finite.add(name)
+        return null
+      }
+      if (this.#kindOf(name) !== 'gradients') {
+        overflows.isAffected = true
+        return found
+      }
+      const hold = new Hold()
+      overflows.held.set(name, [...(overflows.held.get(name) ?? []), hold])
+      return { ...found, hold }
+    }
     const tensors = this.#tensors.at(moment)
     yield each(
       tensors,
       tensor => (tensor.hasValue ? tensor.counts() : undefined),
-      ({ value: { nanCount, infinityCount, count } }, { name, worker }) => {
+      ({ value: { nanCount, infinityCount, count, dtype } }, { name, worker }) => {
+        overflows.isMixed ||= dtype === HALF
         const value = onlyNan ? nanCount : nanCount + infinityCount
-        if (value === 0) return null
+        if (value === 0) return seen(name, null)
         const kinds = [nanCount > 0 && `${nanCount} NaN`, !onlyNan && infinityCount > 0 && `${infinityCount} infinite`]
         const message = `${name} has ${kinds.filter(Boolean).join(' and ')} among its ${count} elements`
-        return { tensor: name, worker, value, threshold: 0, message }
+        return seen(name, { tensor: name, worker, value, threshold: 0, message })
       },
     )
     yield each(
@@ -38,10 +88,28 @@ export class ExplodingTensor extends builtin({
       tensor => tensor.savedReductions.map(reduction => [reduction, tensor.reduction(reduction)] as const),
       (saved, { name, worker }) => {
         const found = saved.find(([, { value }]) => (onlyNan ? Number.isNaN(value) : !Number.isFinite(value)))
-        if (!found) return null
+        if (!found) return seen(name, null)
         const value = found[1].value as number
-        return { tensor: name, worker, value, threshold: null, message: `the saved ${found[0]} of ${name} is ${value}` }
+        const message = `the saved ${found[0]} of ${name} is ${value}`
+        return seen(name, { tensor: name, worker, value, threshold: null, message })
       },
     )
+    if (skip_passed) {
+      const settle = () => settleOverflows(overflows)
+      yield { count: 1, judge: settle }
+    }
   }
+}
+
+/** Decides, in the end of a step, what is no longer open. */
+function settleOverflows(overflows: Overflows): undefined {
+  const { held, finite, isAffected, isMixed } = overflows
+  for (const [name, holds] of held) {
+    const isTold = !isMixed || isAffected || holds.length > MAX_HELD
+    if (!isTold && !finite.has(name)) continue
+    for (const hold of holds) hold.state = isTold ? 'kept' : 'dropped'
+    held.delete(name)
+  }
+  finite.clear()
+  overflows.isAffected = false
 }

@@ -1,6 +1,12 @@
 /** Where NaN and infinities come from, for people. */
 
-import type { NonFiniteOrigin, NonFiniteRecord, NonFiniteTrace, RecordPlaceInTime } from '../../../index.js'
+import type {
+  NonFiniteOrigin,
+  NonFiniteRecord,
+  NonFiniteTrace,
+  PassedOverflow,
+  RecordPlaceInTime,
+} from '../../../index.js'
 import { type Colors, columns, safe, safeName, wrapped } from '../../terminal.js'
 import { counted, countText, shortNumber } from '../number.js'
 
@@ -22,7 +28,7 @@ export function nonFiniteTable(
   { columns: given, colors, isFull }: NonFiniteTableOptions,
 ): string {
   const width = Math.max(LEAST_WIDTH, Math.min(MAX_WIDTH, given || MAX_WIDTH))
-  const { origin, warning, later, chain, isUncertain, leftOut, problems } = trace
+  const { origin, warning, later, chain, passed, isUncertain, leftOut, problems } = trace
   const paragraph = (text: string, indent = '') => `${wrapped(safe(text), width, indent, `${indent}  `)}\n`
   const blocks: string[] = []
   const head = `${safeName(trial)}: `
@@ -34,6 +40,7 @@ export function nonFiniteTable(
     const text = paragraph(`${head}${whatText(origin)} first in ${origin.tensor}, ${placeText(origin)}${rest}`)
     blocks.push(colors.bold(colors.red(text)) + elementText(origin, paragraph))
   }
+  if (passed.length > 0) blocks.push(paragraph(passedText(passed)))
   if (warning !== null) {
     const { tensor, absMax, limit } = warning
     blocks.push(
@@ -68,6 +75,16 @@ export function nonFiniteTable(
   return blocks.join('\n')
 }
 
+/** Overflows that were passed over. */
+function passedText(passed: readonly PassedOverflow[]): string {
+  const [first] = passed as [PassedOverflow]
+  const { worker, step, lastStep, tensors } = first
+  const steps = lastStep > step ? `from step ${step} to ${lastStep}` : `at step ${step}`
+  const more = tensors.length > 1 ? ` and ${counted(tensors.length - 1, 'more gradient')}` : ''
+  const rest = passed.length > 1 ? ` So it went ${counted(passed.length - 1, 'more time')}.` : ''
+  return `An overflow that passed: ${tensors[0]}${more} ${tensors.length > 1 ? 'were' : 'was'} not finite ${steps} of ${worker}, and finite again after that; nothing else was affected. Where the loss is scaled, as in mixed precision, such steps are skipped.${rest}`
+}
+
 /** What lies between its two ends is left out, if it is long. */
 function chainLines(chain: readonly RecordPlaceInTime[], isFull: boolean): string[] {
   const lines = chain.map(place => `${place.tensor}, ${placeText(place)}`)
@@ -78,8 +95,9 @@ function chainLines(chain: readonly RecordPlaceInTime[], isFull: boolean): strin
 
 /** What was found to be finite, of what. */
 function finiteText(trace: NonFiniteTrace): string {
-  const { records, unread, problems } = trace
-  if (problems.length === 0) return `no NaN and no infinity in ${counted(records, 'tensor value')}`
+  const { records, unread, problems, passed } = trace
+  const other = passed.length > 0 ? ' but for an overflow that passed' : ''
+  if (problems.length === 0) return `no NaN and no infinity in ${counted(records, 'tensor value')}${other}`
   if (records === 0) return `nothing was looked at: ${readText(trace)}`
   return unread === 0
     ? `no NaN and no infinity in ${counted(records, 'tensor value')}; not everything could be read`

@@ -1,6 +1,6 @@
 /** What kind of tensor each is: by the collections that it is in, and if those don't tell by its name (../rule: the names smdebug gives). */
 
-import type { Trial } from '../trial/trial.js'
+import type { Trial } from '../trial.js'
 
 /** What kind of tensor it is, as far as collections and names tell. */
 export const KINDS = ['losses', 'metrics', 'gradients', 'weights', 'biases', 'outputs', 'inputs', 'other'] as const

@@ -1,6 +1,6 @@
 /** What computes what, as far as names and collections tell: layers, their inputs and outputs, losses, weights and gradients. */
 
-import type { Kind } from '../kinds.js'
+import type { Kind } from './kinds.js'
 
 /** What a tensor is among those that compute each other. */
 export interface Role {

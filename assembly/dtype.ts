@@ -1,29 +1,42 @@
-// What TensorProto's data types mean for its fields (spec/format.md, "Event"): element size, and which repeated field holds
+// What TensorProto's data types mean for its fields: element size, and which repeated field holds
 // the values when tensor_content does not.
 
-import { DTypeNumber, ElementByteLength } from '../src/engine/border/abi'
+import { DTYPE_NUMBERS, DTypeNumber, ElementBits } from '../src/engine/border/abi'
 
-/** Element size by type number; all numbers are below 32. */
-const SIZES: usize = memory.data(32)
-store<u8>(SIZES + DTypeNumber.bool, ElementByteLength.bool)
-store<u8>(SIZES + DTypeNumber.int8, ElementByteLength.int8)
-store<u8>(SIZES + DTypeNumber.uint8, ElementByteLength.uint8)
-store<u8>(SIZES + DTypeNumber.int16, ElementByteLength.int16)
-store<u8>(SIZES + DTypeNumber.uint16, ElementByteLength.uint16)
-store<u8>(SIZES + DTypeNumber.float16, ElementByteLength.float16)
-store<u8>(SIZES + DTypeNumber.bfloat16, ElementByteLength.bfloat16)
-store<u8>(SIZES + DTypeNumber.int32, ElementByteLength.int32)
-store<u8>(SIZES + DTypeNumber.uint32, ElementByteLength.uint32)
-store<u8>(SIZES + DTypeNumber.float32, ElementByteLength.float32)
-store<u8>(SIZES + DTypeNumber.int64, ElementByteLength.int64)
-store<u8>(SIZES + DTypeNumber.uint64, ElementByteLength.uint64)
-store<u8>(SIZES + DTypeNumber.float64, ElementByteLength.float64)
-store<u8>(SIZES + DTypeNumber.complex64, ElementByteLength.complex64)
-store<u8>(SIZES + DTypeNumber.complex128, ElementByteLength.complex128)
+/** Bits of an element by type number. */
+const BITS: usize = memory.data(64)
+store<u8>(BITS + DTypeNumber.bool, ElementBits.bool)
+store<u8>(BITS + DTypeNumber.int8, ElementBits.int8)
+store<u8>(BITS + DTypeNumber.uint8, ElementBits.uint8)
+store<u8>(BITS + DTypeNumber.int16, ElementBits.int16)
+store<u8>(BITS + DTypeNumber.uint16, ElementBits.uint16)
+store<u8>(BITS + DTypeNumber.float16, ElementBits.float16)
+store<u8>(BITS + DTypeNumber.bfloat16, ElementBits.bfloat16)
+store<u8>(BITS + DTypeNumber.int32, ElementBits.int32)
+store<u8>(BITS + DTypeNumber.uint32, ElementBits.uint32)
+store<u8>(BITS + DTypeNumber.float32, ElementBits.float32)
+store<u8>(BITS + DTypeNumber.int64, ElementBits.int64)
+store<u8>(BITS + DTypeNumber.uint64, ElementBits.uint64)
+store<u8>(BITS + DTypeNumber.float64, ElementBits.float64)
+store<u8>(BITS + DTypeNumber.complex64, ElementBits.complex64)
+store<u8>(BITS + DTypeNumber.complex128, ElementBits.complex128)
+store<u8>(BITS + DTypeNumber.float8_e4m3fn, ElementBits.float8_e4m3fn)
+store<u8>(BITS + DTypeNumber.float8_e5m2, ElementBits.float8_e5m2)
+store<u8>(BITS + DTypeNumber.float8_e4m3fnuz, ElementBits.float8_e4m3fnuz)
+store<u8>(BITS + DTypeNumber.float8_e5m2fnuz, ElementBits.float8_e5m2fnuz)
+store<u8>(BITS + DTypeNumber.float8_e8m0fnu, ElementBits.float8_e8m0fnu)
+store<u8>(BITS + DTypeNumber.float4_e2m1fn, ElementBits.float4_e2m1fn)
 
-/** Bytes per element in tensor_content; 0 for strings and unknown types. */
-export function elementSize(dtype: i32): u32 {
-  return <u32>dtype < 32 ? load<u8>(SIZES + dtype) : 0
+/** Bits per element in tensor_content; 0 for strings and unknown types. */
+export function elementBits(dtype: i32): u32 {
+  return <u32>dtype < <u32>DTYPE_NUMBERS ? load<u8>(BITS + dtype) : 0
+}
+
+/** The bytes that elements of so many bits take, 4 or a multiple of 8. */
+// @ts-ignore: decorator
+@inline
+export function bytesOf(count: usize, bits: u32): usize {
+  return bits == 4 ? (count + 1) >> 1 : count * (bits >> 3)
 }
 
 /** Whether all reductions of a known dtype are there, and float64 holds them (as in src/engine/dtype.ts). */

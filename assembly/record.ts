@@ -1,8 +1,8 @@
 // A run of records per call: frame, walk, and the moments while the bytes are in the cache.
 
-import { BLOCK_ELEMENTS, CheckLevelNumber, ElementByteLength, MomentsRow, Placement, RecordSlot, Status } from '../src/engine/border/abi'
+import { BLOCK_ELEMENTS, CheckLevelNumber, MomentsRow, Placement, RecordSlot, Status } from '../src/engine/border/abi'
 import { crc32c } from './crc32c/crc32c'
-import { elementSize } from './dtype'
+import { bytesOf, elementBits } from './dtype'
 import { walk } from './event/event'
 import { survey } from './event/survey'
 import { readValues } from './event/values'
@@ -11,7 +11,7 @@ import { momentsReset } from './kernel/moments/row'
 import { checkFrame, checkHeader, FRAMING_LENGTH, HEADER_LENGTH, isPayload, payloadLength } from './tfrecord'
 
 /** A block of values that were stored one by one, made dense; large enough for the widest elements. */
-const chunk: usize = memory.data(BLOCK_ELEMENTS * ElementByteLength.complex128, 16)
+const chunk: usize = memory.data(BLOCK_ELEMENTS * 16, 16)
 
 /** Checks and walks the records of `count` slots in a row. */
 export function decodeRecords(slots: usize, count: u32, level: i32): void {
@@ -44,7 +44,7 @@ export function reduceRecord(slot: usize, row: usize, known: i32, sketch: usize)
       const count = readValues(slot, chunk, BLOCK_ELEMENTS)
       if (count == 0) break
       momentsAdd(dtype, chunk, count, row, known, sketch)
-      last = chunk + <usize>(count - 1) * elementSize(dtype)
+      last = chunk + bytesOf(count - 1, elementBits(dtype))
     }
     const rest = load<f64>(slot, RecordSlot.elementCount) - <f64>load<u32>(slot, RecordSlot.valueCount)
     if (rest > 0 && last != 0) momentsRepeat(dtype, last, rest, row, known, sketch)

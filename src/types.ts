@@ -28,6 +28,12 @@ export type Worker = string
 export type DType =
   | 'float16'
   | 'bfloat16'
+  | 'float8_e4m3fn'
+  | 'float8_e5m2'
+  | 'float8_e4m3fnuz'
+  | 'float8_e5m2fnuz'
+  | 'float8_e8m0fnu'
+  | 'float4_e2m1fn'
   | 'float32'
   | 'float64'
   | 'int8'

@@ -1,7 +1,7 @@
 // Checks what a walk found against what was asked for, and the bytes against the shape.
 
 import { DTypeNumber, MAX_DIMENSIONS, Placement, RecordSlot, Status } from '../../src/engine/border/abi'
-import { elementSize } from '../dtype'
+import { elementBits } from '../dtype'
 import { HEADER_LENGTH, refuse } from '../tfrecord'
 import * as wire from '../wire'
 import { isHalfRead, readValues } from './values'
@@ -25,12 +25,13 @@ export function resolve(slot: usize): bool {
   }
   if (count > MAX_ELEMENTS) return refusePayload(slot, Status.badShape, 0, MAX_ELEMENTS, count)
   if (load<i32>(slot, RecordSlot.placement) == Placement.strings) return checkCount(slot, count)
-  const size = elementSize(dtype)
-  if (size == 0) return refusePayload(slot, Status.unknownDType, 0, 0, dtype)
+  const bits = elementBits(dtype)
+  if (bits == 0) return refusePayload(slot, Status.unknownDType, 0, 0, dtype)
   if (load<i32>(slot, RecordSlot.placement) == Placement.content) {
     const bytes = <f64>load<u32>(slot, RecordSlot.dataLength)
-    if (bytes == count * size) return true
-    return refusePayload(slot, Status.shapeMismatch, load<u32>(slot, RecordSlot.dataOffset), count * size, bytes)
+    const expected = Math.ceil((count * bits) / 8)
+    if (bytes == expected) return true
+    return refusePayload(slot, Status.shapeMismatch, load<u32>(slot, RecordSlot.dataOffset), expected, bytes)
   }
   store<i32>(slot, Placement.values, RecordSlot.placement)
   const values = readValues(slot, 0, 0xffffffff)

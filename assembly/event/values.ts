@@ -1,7 +1,7 @@
 // Values that a TensorProto stores one by one, and strings: read in portions, from a cursor in the slot.
 
 import { DTypeNumber, RecordSlot, Status } from '../../src/engine/border/abi'
-import { elementSize, isComplex, valuesField } from '../dtype'
+import { elementBits, isComplex, valuesField } from '../dtype'
 import * as wire from '../wire'
 import { TENSOR_STRING, VALUE_TENSOR } from './keys'
 
@@ -42,7 +42,7 @@ export function readValues(slot: usize, out: usize, capacity: u32): u32 {
   wire.seek(load<u32>(slot, RecordSlot.cursor))
   // A complex element is two values on the wire.
   const parts: u32 = isComplex(dtype) ? 2 : 1
-  const size = elementSize(dtype) / parts
+  const size = elementBits(dtype) / 8 / parts
   const fixed: u32 = field == 5 || field == 9 ? wire.FIXED32 : field == 6 || field == 12 ? wire.FIXED64 : wire.VARINT
   const limit: u64 = <u64>capacity * parts
   let count: u64 = 0

@@ -1,7 +1,7 @@
 // numpy's isclose: |a − b| ≤ atol + rtol · |b| for a finite b, or a = b.
 
 import { DTypeNumber, WIDENED_ELEMENTS } from '../../src/engine/border/abi'
-import { elementSize, isComplex } from '../dtype'
+import { bytesOf, elementBits, isComplex } from '../dtype'
 import { absMask, infinity } from './lanes'
 import { widened, widenToFloat64 } from './widen'
 
@@ -25,9 +25,9 @@ export function allclose(
   if (dtypeA == DTypeNumber.float32 && dtypeB == DTypeNumber.float32) return countApart<f32>(a, b, count, <f32>rtol, <f32>atol, nan)
   if (dtypeA == DTypeNumber.float64 && dtypeB == DTypeNumber.float64) return countApart<f64>(a, b, count, rtol, atol, nan)
 
-  const sizeA = <usize>elementSize(dtypeA)
-  const sizeB = <usize>elementSize(dtypeB)
-  if (sizeA == 0 || sizeB == 0) return count
+  const bitsA = elementBits(dtypeA)
+  const bitsB = elementBits(dtypeB)
+  if (bitsA == 0 || bitsB == 0) return count
   const isComplexA = isComplex(dtypeA)
   const isComplexB = isComplex(dtypeB)
   let apart: u32 = 0
@@ -39,8 +39,8 @@ export function allclose(
       isComplexA || isComplexB
         ? countApartComplex(n, isComplexA, isComplexB, rtol, atol, nan)
         : countApart<f64>(widened, widenedB, n, rtol, atol, nan)
-    a += <usize>n * sizeA
-    b += <usize>n * sizeB
+    a += bytesOf(n, bitsA)
+    b += bytesOf(n, bitsB)
     count -= n
   }
   return apart

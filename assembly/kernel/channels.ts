@@ -1,7 +1,7 @@
 // Sums of the elements of each channel, in float64.
 
 import { DTypeNumber, WIDENED_ELEMENTS } from '../../src/engine/border/abi'
-import { elementSize, isComplex } from '../dtype'
+import { bytesOf, elementBits, isComplex } from '../dtype'
 import { loadPair, sum4, sumAcross } from './lanes'
 import { widened, widenToFloat64 } from './widen'
 
@@ -29,11 +29,11 @@ function addAll(dtype: i32, data: usize, count: u32, channels: u32, inner: u32, 
   if (dtype == DTypeNumber.float32) return addRuns<f32>(data, 0, count, channels, inner, sums)
   if (dtype == DTypeNumber.float64) return addRuns<f64>(data, 0, count, channels, inner, sums)
 
-  const size = <usize>elementSize(dtype)
-  if (size == 0) return
+  const bits = elementBits(dtype)
+  if (bits == 0) return
   for (let first: u32 = 0; first < count; ) {
     const n = min(count - first, WIDENED_ELEMENTS)
-    widenToFloat64(dtype, data + <usize>first * size, n, widened)
+    widenToFloat64(dtype, data + bytesOf(first, bits), n, widened)
     if (isComplex(dtype)) dropImaginary(n)
     addRuns<f64>(widened, first, n, channels, inner, sums)
     first += n

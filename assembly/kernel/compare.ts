@@ -5,7 +5,7 @@
 // Two NaN are equal, as are two infinities of one sign: what a copy of a tensor holds does not differ from it.
 
 import { DifferenceRow, DTypeNumber, WIDENED_ELEMENTS } from '../../src/engine/border/abi'
-import { elementSize, isComplex } from '../dtype'
+import { bytesOf, elementBits, isComplex } from '../dtype'
 import { allclose } from './allclose'
 import { makeComplex } from './difference'
 import { absMask, at, sumAcross } from './lanes'
@@ -29,9 +29,9 @@ export function compare(
   scaleB: f64,
   row: usize,
 ): void {
-  const sizeA = <usize>elementSize(dtypeA)
-  const sizeB = <usize>elementSize(dtypeB)
-  if (sizeA == 0 || sizeB == 0) return
+  const bitsA = elementBits(dtypeA)
+  const bitsB = elementBits(dtypeB)
+  if (bitsA == 0 || bitsB == 0) return
   while (count > 0) {
     const n = min(count, WIDENED_ELEMENTS)
     const before = load<u64>(row, DifferenceRow.maxAbsolute)
@@ -40,8 +40,8 @@ export function compare(
       set(row, DifferenceRow.largestBlock, get(row, DifferenceRow.count))
     }
     add(row, DifferenceRow.count, n)
-    a += <usize>n * sizeA
-    b += <usize>n * sizeB
+    a += bytesOf(n, bitsA)
+    b += bytesOf(n, bitsB)
     count -= n
   }
 }
@@ -65,30 +65,42 @@ export function differ(
   counts: usize,
   row: usize,
 ): void {
-  const sizeA = <usize>elementSize(dtypeA)
-  const sizeB = <usize>elementSize(dtypeB)
+  const bitsA = elementBits(dtypeA)
+  const bitsB = elementBits(dtypeB)
   while (count > 0) {
     const n = min(count, WIDENED_ELEMENTS)
     compare(dtypeA, a, dtypeB, b, n, 1, 1, row)
     if (rtol != 0 || atol != 0) add(row, DifferenceRow.beyondCount, allclose(dtypeA, a, dtypeB, b, n, rtol, atol, 1))
     if (sampled > 0) countUlps(dtypeA, a, b, min(n, sampled), counts)
-    a += <usize>n * sizeA
-    b += <usize>n * sizeB
+    a += bytesOf(n, bitsA)
+    b += bytesOf(n, bitsB)
     count -= n
   }
 }
 
+/** Elements of four bits, widened. */
+const wholeA: usize = memory.data(1024 * 8, 16)
+const wholeB: usize = memory.data(1024 * 8, 16)
 const halfRow: usize = memory.data(DifferenceRow.size, 16)
 
 /** Which pair of a block, of at most WIDENED_ELEMENTS, is that far apart: found by halving it. The first, if there are several. */
 export function placeApart(dtypeA: i32, a: usize, dtypeB: i32, b: usize, count: u32, apart: f64): u32 {
-  const sizeA = <usize>elementSize(dtypeA)
-  const sizeB = <usize>elementSize(dtypeB)
+  // Halves may begin amid a byte.
+  if (elementBits(dtypeA) == 4) {
+    widenToFloat64(dtypeA, a, count, wholeA)
+    return placeApart(DTypeNumber.float64, wholeA, dtypeB, b, count, apart)
+  }
+  if (elementBits(dtypeB) == 4) {
+    widenToFloat64(dtypeB, b, count, wholeB)
+    return placeApart(dtypeA, a, DTypeNumber.float64, wholeB, count, apart)
+  }
+  const bitsA = elementBits(dtypeA)
+  const bitsB = elementBits(dtypeB)
   let from: u32 = 0
   while (count > 1) {
     const half = count >> 1
     memory.fill(halfRow, 0, DifferenceRow.size)
-    compareBlock(dtypeA, a + <usize>from * sizeA, dtypeB, b + <usize>from * sizeB, half, 1, 1, halfRow)
+    compareBlock(dtypeA, a + bytesOf(from, bitsA), dtypeB, b + bytesOf(from, bitsB), half, 1, 1, halfRow)
     if (isSame(get(halfRow, DifferenceRow.maxAbsolute), apart)) count = half
     else {
       from += half
@@ -122,12 +134,7 @@ function compareBlock(
   if (dtypeA == dtypeB && dtypeA == DTypeNumber.int64) compareInt64<i64>(a, b, n, row)
   else if (dtypeA == dtypeB && dtypeA == DTypeNumber.uint64) compareInt64<u64>(a, b, n, row)
   else compareReal(n, row)
-  if (dtypeA == dtypeB) {
-    if (dtypeA == DTypeNumber.float32) keepUlps(row, mostUlps<i32>(a, b, n, 0x7f800000))
-    else if (dtypeA == DTypeNumber.float64) keepUlps(row, mostUlps<i64>(a, b, n, 0x7ff0000000000000))
-    else if (dtypeA == DTypeNumber.float16) keepUlps(row, mostUlps<i16>(a, b, n, 0x7c00))
-    else if (dtypeA == DTypeNumber.bfloat16) keepUlps(row, mostUlps<i16>(a, b, n, 0x7f80))
-  }
+  if (dtypeA == dtypeB) keepUlps(row, mostUlps(dtypeA, a, b, n))
   multiply(n, scaleA, scaleB, row)
 }
 
@@ -262,7 +269,7 @@ function compareFiniteFloat32(a: usize, b: usize, n: u32, row: usize): bool {
   const pair = i32x4.max_u(distances, v128.shuffle<i32>(distances, distances, 2, 3, 0, 1))
   const distance = max(<u32>i32x4.extract_lane(pair, 0), <u32>i32x4.extract_lane(pair, 1))
   keepUlps(row, <f64>distance)
-  keepUlps(row, mostUlps<i32>(end, y, n & 3, 0x7f800000))
+  keepUlps(row, mostUlps(DTypeNumber.float32, end, y, n & 3))
   keepLargest(row, maxAbsolute, max(maxRelative, largestQuotient(end, y, n & 3)), false)
   add(row, DifferenceRow.unequalCount, unequal)
   add(row, DifferenceRow.sumAbsolute, sum)

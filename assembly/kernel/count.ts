@@ -1,7 +1,7 @@
 // Counts of elements that meet a condition, compared as float64.
 
 import { DTypeNumber, WIDENED_ELEMENTS } from '../../src/engine/border/abi'
-import { elementSize, isComplex } from '../dtype'
+import { bytesOf, elementBits, isComplex } from '../dtype'
 import { loadPair } from './lanes'
 import { widened, widenToFloat64 } from './widen'
 
@@ -22,11 +22,11 @@ export function countInside(
   if (dtype == DTypeNumber.float32) return inRows<f32>(data, 0, count, columns, lo, hi, counts)
   if (dtype == DTypeNumber.float64) return inRows<f64>(data, 0, count, columns, lo, hi, counts)
 
-  const size = <usize>elementSize(dtype)
-  if (size == 0 || isComplex(dtype)) return
+  const bits = elementBits(dtype)
+  if (bits == 0 || isComplex(dtype)) return
   for (let first: u32 = 0; first < count; ) {
     const n = min(count - first, WIDENED_ELEMENTS)
-    widenToFloat64(dtype, data + <usize>first * size, n, widened)
+    widenToFloat64(dtype, data + bytesOf(first, bits), n, widened)
     inRows<f64>(widened, first, n, columns, lo, hi, counts)
     first += n
   }
@@ -45,14 +45,14 @@ export function countEqual(dtype: i32, data: usize, count: u32, value: f64): u32
   if (dtype == DTypeNumber.float32) return equal<f32>(data, count, value)
   if (dtype == DTypeNumber.float64) return equal<f64>(data, count, value)
 
-  const size = <usize>elementSize(dtype)
-  if (size == 0) return 0
+  const bits = elementBits(dtype)
+  if (bits == 0) return 0
   let found: u32 = 0
   while (count > 0) {
     const n = min(count, WIDENED_ELEMENTS)
     widenToFloat64(dtype, data, n, widened)
     found += isComplex(dtype) ? equalComplex(n, value) : equal<f64>(widened, n, value)
-    data += <usize>n * size
+    data += bytesOf(n, bits)
     count -= n
   }
   return found

@@ -1,7 +1,7 @@
 // The distance between two tensors: Σ|a − b|, in float64 for all types.
 
 import { DTypeNumber, WIDENED_ELEMENTS } from '../../src/engine/border/abi'
-import { elementSize, isComplex } from '../dtype'
+import { bytesOf, elementBits, isComplex } from '../dtype'
 import { loadPair, sum4, sumAcross } from './lanes'
 import { widened, widenToFloat64 } from './widen'
 
@@ -12,9 +12,9 @@ export function absDifference(dtypeA: i32, a: usize, dtypeB: i32, b: usize, coun
   if (dtypeA == DTypeNumber.float32 && dtypeB == DTypeNumber.float32) return sumApart<f32>(a, b, count)
   if (dtypeA == DTypeNumber.float64 && dtypeB == DTypeNumber.float64) return sumApart<f64>(a, b, count)
 
-  const sizeA = <usize>elementSize(dtypeA)
-  const sizeB = <usize>elementSize(dtypeB)
-  if (sizeA == 0 || sizeB == 0) return 0
+  const bitsA = elementBits(dtypeA)
+  const bitsB = elementBits(dtypeB)
+  if (bitsA == 0 || bitsB == 0) return 0
   const complex = isComplex(dtypeA) || isComplex(dtypeB)
   let sum: f64 = 0
   while (count > 0) {
@@ -26,8 +26,8 @@ export function absDifference(dtypeA: i32, a: usize, dtypeB: i32, b: usize, coun
       if (!isComplex(dtypeB)) makeComplex(widenedB, n)
       sum += sumApartComplex(n)
     } else sum += sumApart<f64>(widened, widenedB, n)
-    a += <usize>n * sizeA
-    b += <usize>n * sizeB
+    a += bytesOf(n, bitsA)
+    b += bytesOf(n, bitsB)
     count -= n
   }
   return sum

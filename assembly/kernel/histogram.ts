@@ -1,7 +1,7 @@
 // Elements counted in bins, as numpy.histogram counts them.
 
 import { WIDENED_ELEMENTS } from '../../src/engine/border/abi'
-import { elementSize, isComplex } from '../dtype'
+import { bytesOf, elementBits, isComplex } from '../dtype'
 import { widened, widenToFloat64 } from './widen'
 
 /**
@@ -9,8 +9,8 @@ import { widened, widenToFloat64 } from './widen'
  * @returns 0 for types without order
  */
 export function extendRange(dtype: i32, data: usize, count: u32, range: usize): i32 {
-  const size = <usize>elementSize(dtype)
-  if (size == 0 || isComplex(dtype)) return 0
+  const bits = elementBits(dtype)
+  if (bits == 0 || isComplex(dtype)) return 0
   let low = load<f64>(range)
   let high = load<f64>(range, 8)
   while (count > 0) {
@@ -22,7 +22,7 @@ export function extendRange(dtype: i32, data: usize, count: u32, range: usize): 
       low = x < low ? x : low
       high = x > high ? x : high
     }
-    data += <usize>n * size
+    data += bytesOf(n, bits)
     count -= n
   }
   store<f64>(range, low)
@@ -38,7 +38,7 @@ export function extendRange(dtype: i32, data: usize, count: u32, range: usize): 
  * @param counts `bins` float64, which are added to
  */
 export function countBins(dtype: i32, data: usize, count: u32, edges: usize, bins: u32, isEven: i32, counts: usize): void {
-  const size = <usize>elementSize(dtype)
+  const bits = elementBits(dtype)
   const first = load<f64>(edges)
   const last = load<f64>(edges + (<usize>bins << 3))
   const width = last - first
@@ -52,7 +52,7 @@ export function countBins(dtype: i32, data: usize, count: u32, edges: usize, bin
       const counter = counts + (<usize>bin << 3)
       store<f64>(counter, load<f64>(counter) + 1)
     }
-    data += <usize>n * size
+    data += bytesOf(n, bits)
     count -= n
   }
 }

@@ -5,7 +5,7 @@
 // increment of a counter would have to wait for the one before to be stored. A key's four counters lie side by side. Until a sketch
 // is taken, its counters are 32 bits wide: no record in the core's memory has more elements, but for the repeated ones.
 
-import { elementSize } from '../dtype'
+import { elementBits } from '../dtype'
 
 /** Of a sketch, before its counters: the bits of a repeated element as float64, and how often it is repeated. */
 const REPEATED: usize = 0
@@ -74,7 +74,7 @@ export function repeatInSketch(number: f64, times: f64, sketch: usize): void {
  * @returns the number of pairs
  */
 export function sketchTake(dtype: i32, sketch: usize, least: f64, most: f64, out: usize): u32 {
-  const isWide = elementSize(dtype) == 8
+  const isWide = elementBits(dtype) == 64
   const half = isWide ? HALF_64 : HALF_32
   const first = bucketKey(least, isWide)
   const last = most < Infinity ? bucketKey(most, isWide) : half - 1

@@ -15,27 +15,88 @@ export function distances32(p: v128, q: v128, i: v128, j: v128): v128 {
   return i32x4.sub(i32x4.max_u(i, j), i32x4.sub(v128.xor(i32x4.min_u(i, j), isAcross), isAcross))
 }
 
-/** The largest distance; pairs with a NaN are left aside. @param infinity bits of the type's infinity; beyond lie the NaNs */
-export function mostUlps<T>(a: usize, b: usize, n: u32, infinity: i64): f64 {
-  const magnitude: i64 = i64.MAX_VALUE >> (64 - 8 * sizeof<T>())
-  let most: u64 = 0
-  for (let i: u32 = 0; i < n; i++) {
-    const apart = ulpsApart(<i64>at<T>(a, i), <i64>at<T>(b, i), magnitude, infinity)
-    if (apart != u64.MAX_VALUE) most = max(most, apart)
+/** The largest distance; pairs with a NaN are left aside. 0 for types that are no floats. */
+export function mostUlps(dtype: i32, a: usize, b: usize, n: u32): f64 {
+  switch (dtype) {
+    case DTypeNumber.float32:
+      return most<i32>(a, b, n, 0x7f800000)
+    case DTypeNumber.float64:
+      return most<i64>(a, b, n, 0x7ff0000000000000)
+    case DTypeNumber.float16:
+      return most<i16>(a, b, n, 0x7c00)
+    case DTypeNumber.bfloat16:
+      return most<i16>(a, b, n, 0x7f80)
+    case DTypeNumber.float8_e4m3fn:
+      return most<i8>(a, b, n, 0x7e)
+    case DTypeNumber.float8_e5m2:
+      return most<i8>(a, b, n, 0x7c)
+    default: {
+      if (!hasOrder(dtype)) return 0
+      let found: u64 = 0
+      for (let i: usize = 0; i < n; i++) {
+        const apart = stepsApart(dtype, a, b, i)
+        if (apart != u64.MAX_VALUE) found = max(found, apart)
+      }
+      return <f64>found
+    }
   }
-  return <f64>most
 }
 
-/** u64.MAX_VALUE: one of them is NaN. */
 // @ts-ignore: decorator
 @inline
-function ulpsApart(x: i64, y: i64, magnitude: i64, infinity: i64): u64 {
+function most<T>(a: usize, b: usize, n: u32, largest: i64): f64 {
+  const magnitude: i64 = i64.MAX_VALUE >> (64 - 8 * sizeof<T>())
+  let found: u64 = 0
+  for (let i: u32 = 0; i < n; i++) {
+    const apart = ulpsApart(<i64>at<T>(a, i), <i64>at<T>(b, i), magnitude, largest)
+    if (apart != u64.MAX_VALUE) found = max(found, apart)
+  }
+  return <f64>found
+}
+
+/** @param largest bits of the type's infinity, or of its largest number; beyond lie the NaNs. @returns u64.MAX_VALUE: one of them is NaN */
+// @ts-ignore: decorator
+@inline
+function ulpsApart(x: i64, y: i64, magnitude: i64, largest: i64): u64 {
   const magnitudeX = x & magnitude
   const magnitudeY = y & magnitude
-  if (magnitudeX > infinity || magnitudeY > infinity) return u64.MAX_VALUE
+  if (magnitudeX > largest || magnitudeY > largest) return u64.MAX_VALUE
   const p = x < 0 ? -magnitudeX : magnitudeX
   const q = y < 0 ? -magnitudeY : magnitudeY
   return p > q ? <u64>(p - q) : <u64>(q - p)
+}
+
+/** Small floats whose NaN is not above all magnitudes, or that are no whole bytes. */
+function hasOrder(dtype: i32): bool {
+  return (
+    dtype == DTypeNumber.float8_e4m3fnuz ||
+    dtype == DTypeNumber.float8_e5m2fnuz ||
+    dtype == DTypeNumber.float8_e8m0fnu ||
+    dtype == DTypeNumber.float4_e2m1fn
+  )
+}
+
+/** The place of NaN. */
+const NO_PLACE: i32 = i32.MAX_VALUE
+
+/** The distance of the i-th elements of such a type; u64.MAX_VALUE: one of them is NaN. */
+function stepsApart(dtype: i32, a: usize, b: usize, i: usize): u64 {
+  const p = placeOf(dtype, a, i)
+  const q = placeOf(dtype, b, i)
+  if (p == NO_PLACE || q == NO_PLACE) return u64.MAX_VALUE
+  return <u64>abs(p - q)
+}
+
+/** The place of an element among those of its type, in ascending order; that of 0 is 0. */
+function placeOf(dtype: i32, data: usize, i: usize): i32 {
+  if (dtype == DTypeNumber.float4_e2m1fn) {
+    const bits = <i32>(load<u8>(data + (i >> 1)) >> <u8>((i & 1) << 2))
+    return bits & 8 ? -(bits & 7) : bits & 7
+  }
+  const bits = <i32>load<u8>(data + i)
+  if (dtype == DTypeNumber.float8_e8m0fnu) return bits == 0xff ? NO_PLACE : bits
+  if (bits == 0x80) return NO_PLACE
+  return bits > 0x7f ? -(bits & 0x7f) : bits
 }
 
 /**
@@ -47,13 +108,21 @@ export function countUlps(dtype: i32, a: usize, b: usize, n: u32, counts: usize)
   else if (dtype == DTypeNumber.float64) ulpBits<i64>(a, b, n, 0x7ff0000000000000, counts)
   else if (dtype == DTypeNumber.float16) ulpBits<i16>(a, b, n, 0x7c00, counts)
   else if (dtype == DTypeNumber.bfloat16) ulpBits<i16>(a, b, n, 0x7f80, counts)
+  else if (dtype == DTypeNumber.float8_e4m3fn) ulpBits<i8>(a, b, n, 0x7e, counts)
+  else if (dtype == DTypeNumber.float8_e5m2) ulpBits<i8>(a, b, n, 0x7c, counts)
+  else if (hasOrder(dtype)) for (let i: usize = 0; i < n; i++) count(stepsApart(dtype, a, b, i), counts)
 }
 
-function ulpBits<T>(a: usize, b: usize, n: u32, infinity: i64, counts: usize): void {
+function ulpBits<T>(a: usize, b: usize, n: u32, largest: i64, counts: usize): void {
   for (let i: u32 = 0; i < n; i++) {
-    const apart = ulpsApart(<i64>at<T>(a, i), <i64>at<T>(b, i), i64.MAX_VALUE >> (64 - 8 * sizeof<T>()), infinity)
-    if (apart == u64.MAX_VALUE) continue
-    const count = counts + ((64 - <usize>clz(apart)) << 2)
-    store<u32>(count, load<u32>(count) + 1)
+    count(ulpsApart(<i64>at<T>(a, i), <i64>at<T>(b, i), i64.MAX_VALUE >> (64 - 8 * sizeof<T>()), largest), counts)
   }
+}
+
+// @ts-ignore: decorator
+@inline
+function count(apart: u64, counts: usize): void {
+  if (apart == u64.MAX_VALUE) return
+  const counter = counts + ((64 - <usize>clz(apart)) << 2)
+  store<u32>(counter, load<u32>(counter) + 1)
 }

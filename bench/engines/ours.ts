@@ -147,7 +147,7 @@ export function allclose(a: Float32Array, b: Float32Array, rtol: number, atol: n
   const engine = new Engine()
   const left = { dtype: 'float32', bytes: bytesOf(a) } as const
   const right = { dtype: 'float32', bytes: bytesOf(b) } as const
-  return () => engine.elements.countNotClose(left, right, { rtol, atol, equalNan: false })
+  return () => engine.elements.countNotClose(left, right, a.length, { rtol, atol, equalNan: false })
 }
 
 /** The same of tensors that are in the core's memory already. */

@@ -46,7 +46,10 @@ const READS: Readonly<Record<string, { view: View & { BYTES_PER_ELEMENT: number 
   bool: { view: Uint8Array },
 }
 
-export type ReducibleDType = Exclude<import('#dist/types.js').DType, 'string' | 'complex64' | 'complex128'>
+export type ReducibleDType = Exclude<
+  import('#dist/types.js').DType,
+  'string' | 'complex64' | 'complex128' | `float8_${string}` | `float4_${string}`
+>
 
 /** What every float16 and every bfloat16 is worth. */
 export const FLOAT16 = Float32Array.from({ length: 65536 }, (_, bits) => {

@@ -1,9 +1,10 @@
 /** Shards of a tensor put together, as it was before it was split among workers, and compared. */
 
-import { elementByteLength } from '../engine/dtype.js'
+import { byteLengthOf } from '../engine/dtype.js'
 import { withEngineSync } from '../engine/engines.js'
 import { QueryError } from '../errors.js'
 import { isSameShape } from '../format/index-file.js'
+import { copyElements } from '../job/tensor/copy.js'
 import type { TensorValue } from '../job/tensor-value.js'
 import { type DifferenceTolerance, differenceIn, toleranceNumbers } from '../measure/difference.js'
 import type { TensorDifference } from '../measure/question.js'
@@ -36,13 +37,13 @@ export function joined(shards: readonly Pick<TensorValue, 'dtype' | 'shape' | 'b
   const lengths = shards.map(shard => shard.shape[axis]!)
   const length = lengths.reduce((sum, one) => sum + one, 0)
   const outer = shape.slice(0, axis).reduce((product, one) => product * one, 1)
-  const row = shape.slice(axis + 1).reduce((product, one) => product * one, elementByteLength(dtype))
-  const bytes = new Uint8Array(outer * length * row)
+  const row = shape.slice(axis + 1).reduce((product, one) => product * one, 1)
+  const bytes = new Uint8Array(byteLengthOf(dtype, outer * length * row))
   let to = 0
   for (let i = 0; i < outer; i++) {
     for (const [at, shard] of shards.entries()) {
       const size = lengths[at]! * row
-      bytes.set(shard.bytes.subarray(i * size, (i + 1) * size), to)
+      copyElements({ dtype, bytes: shard.bytes, layout: null }, i * size, size, bytes, to)
       to += size
     }
   }
@@ -57,7 +58,7 @@ export function differenceOfWhole(a: Whole, b: Whole, tolerance: DifferenceToler
     const held = [a, b].map(({ dtype, shape, bytes }) => {
       const address = engine.reserveBytes(bytes.length)
       engine.view(address, bytes.length).set(bytes)
-      return { dtype, shape, address, count: bytes.length / elementByteLength(dtype), isUnfolded: false }
+      return { dtype, shape, address, count: shape.reduce((product, size) => product * size, 1), isUnfolded: false }
     })
     return differenceIn(differenceOf(engine, held[0]!, held[1]!, toleranceNumbers(tolerance)))
   })

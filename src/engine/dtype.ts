@@ -1,7 +1,7 @@
 /** Data types by TensorFlow's numbers, and the size of their elements. */
 
 import type { DType } from '../types.js'
-import { DTypeNumber, ElementByteLength } from './border/abi.js'
+import { DTypeNumber, ElementBits } from './border/abi.js'
 
 /** Those that we know. */
 export const DTYPES = Object.keys(DTypeNumber).filter((name): name is DType => Number.isNaN(Number(name)))
@@ -50,7 +50,33 @@ export function dtypeOfArray(array: ArrayBufferView): DType | undefined {
   return ARRAYS[(array as { readonly [Symbol.toStringTag]?: string })[Symbol.toStringTag] ?? '']
 }
 
-/** Bytes per element; 0 for strings. */
+/** Floats that JavaScript has no arrays of everywhere: their elements are told as float32, which holds them exactly. */
+export type NarrowFloat =
+  | 'float16'
+  | 'bfloat16'
+  | 'float8_e4m3fn'
+  | 'float8_e5m2'
+  | 'float8_e4m3fnuz'
+  | 'float8_e5m2fnuz'
+  | 'float8_e8m0fnu'
+  | 'float4_e2m1fn'
+
+/** True of a float of at most 16 bits. */
+export function isNarrowFloat(dtype: DType): dtype is NarrowFloat {
+  return isFloat(dtype) && ElementBits[dtype] <= 16
+}
+
+/** True of real floats. */
+export function isFloat(dtype: DType): boolean {
+  return dtype.startsWith('float') || dtype === 'bfloat16'
+}
+
+/** Bytes per element: 0 for strings, a half for float4. */
 export function elementByteLength(dtype: DType): number {
-  return ElementByteLength[dtype]
+  return ElementBits[dtype] / 8
+}
+
+/** Bytes that so many elements take, one after the other. */
+export function byteLengthOf(dtype: DType, count: number): number {
+  return Math.ceil(count * elementByteLength(dtype))
 }

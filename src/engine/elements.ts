@@ -5,7 +5,7 @@ import type { DType } from '../types.js'
 import { type AxisFold, DifferenceRow } from './border/abi.js'
 import type { Address, CoreMemory } from './border/memory.js'
 import type { Core } from './border/module.js'
-import { dtypeNumber, elementByteLength } from './dtype.js'
+import { byteLengthOf, dtypeNumber, elementByteLength } from './dtype.js'
 import { tooLarge } from './values.js'
 
 /** What is close: |a − b| ≤ atol + rtol·|b|, as numpy.allclose means it. */
@@ -90,20 +90,19 @@ export class ElementKernels {
 
   /**
    * How many elements of a are not close to those of b.
-   * @param a little-endian elements, as many as in b
+   * @param a little-endian elements, as many as that
    */
   countNotClose(
     a: { readonly dtype: DType; readonly bytes: Uint8Array },
     b: { readonly dtype: DType; readonly bytes: Uint8Array },
+    total: number,
     tolerance: Closeness,
   ): number {
     const sizeA = elementByteLength(a.dtype)
     const sizeB = elementByteLength(b.dtype)
-    const total = a.bytes.length / sizeA
-    if (total !== b.bytes.length / sizeB) {
-      throw new EngineError(
-        `expected the same number of elements on both sides, got ${total} and ${b.bytes.length / sizeB}`,
-      )
+    for (const { dtype, bytes } of [a, b]) {
+      if (bytes.length === byteLengthOf(dtype, total)) continue
+      throw new EngineError(`expected ${byteLengthOf(dtype, total)} bytes of ${total} ${dtype}, got ${bytes.length}`)
     }
     const step = 1 << 16
     this.#memory.reset()
@@ -112,8 +111,9 @@ export class ElementKernels {
     let notClose = 0
     for (let at = 0; at < total; at += step) {
       const count = Math.min(step, total - at)
-      this.#memory.view(left, count * sizeA).set(a.bytes.subarray(at * sizeA, (at + count) * sizeA))
-      this.#memory.view(right, count * sizeB).set(b.bytes.subarray(at * sizeB, (at + count) * sizeB))
+      const [endA, endB] = [byteLengthOf(a.dtype, at + count), byteLengthOf(b.dtype, at + count)]
+      this.#memory.view(left, endA - at * sizeA).set(a.bytes.subarray(at * sizeA, endA))
+      this.#memory.view(right, endB - at * sizeB).set(b.bytes.subarray(at * sizeB, endB))
       notClose += this.countNotCloseAt(a.dtype, left, b.dtype, right, count, tolerance)
     }
     return notClose
@@ -261,12 +261,16 @@ export class ElementKernels {
     })
   }
 
-  /** An element as float64; NaN if it is complex. */
-  numberAt(dtype: DType, address: Address): number {
+  /** The element at a place as float64; NaN if it is complex. */
+  numberAt(dtype: DType, data: Address, place: number): number {
+    const size = elementByteLength(dtype)
+    // Two elements of four bits begin at one address.
+    const second = size < 1 ? place % 2 : 0
     return this.#memory.scoped(() => {
-      const number = this.#memory.reserveBytes(8)
-      const isOrdered = this.#core.widenToDoubles(dtypeNumber(dtype), address, 1, number) !== 0
-      return isOrdered ? this.#memory.doubles(number, 1)[0]! : Number.NaN
+      const numbers = this.#memory.reserveBytes(16)
+      const isOrdered =
+        this.#core.widenToDoubles(dtypeNumber(dtype), data + (place - second) * size, 1 + second, numbers) !== 0
+      return isOrdered ? this.#memory.doubles(numbers, 2)[second]! : Number.NaN
     })
   }
 

@@ -4,7 +4,7 @@ import { QueryError } from '../errors.js'
 import { BLOCK_ELEMENTS, RecordSlot } from './border/abi.js'
 import type { CoreMemory } from './border/memory.js'
 import type { Core } from './border/module.js'
-import { dtypeNumber, elementByteLength } from './dtype.js'
+import { byteLengthOf, dtypeNumber, elementByteLength, type NarrowFloat } from './dtype.js'
 import { type Batch, type RecordContents, SlotReader, utf8Decoder } from './slots.js'
 
 /** The default limit on what values may unfold to, in bytes. */
@@ -107,17 +107,18 @@ export class ValueReader {
     return true
   }
 
-  /** float16 or bfloat16 bits as float32. */
-  widenToFloat32(dtype: 'float16' | 'bfloat16', bits: Uint16Array): Float32Array<ArrayBuffer> {
-    const out = new Float32Array(allocate(bits.length * 4).buffer)
+  /** Elements of a narrow float, as many as that, as float32. */
+  widenToFloat32(dtype: NarrowFloat, elements: Uint8Array, elementCount: number): Float32Array<ArrayBuffer> {
+    const out = new Float32Array(allocate(elementCount * 4).buffer)
     const step = 1 << 16
+    const size = elementByteLength(dtype)
     return this.#memory.scoped(() => {
-      const from = this.#memory.reserveBytes(step * 2)
+      const from = this.#memory.reserveBytes(step * size)
       const to = this.#memory.reserveBytes(step * 4)
-      for (let at = 0; at < bits.length; at += step) {
-        const count = Math.min(step, bits.length - at)
-        const source = bits.subarray(at, at + count)
-        this.#memory.view(from, count * 2).set(new Uint8Array(source.buffer, source.byteOffset, count * 2))
+      for (let at = 0; at < elementCount; at += step) {
+        const count = Math.min(step, elementCount - at)
+        const byteLength = byteLengthOf(dtype, count)
+        this.#memory.view(from, byteLength).set(elements.subarray(at * size, at * size + byteLength))
         this.#core.widenToFloat32(dtypeNumber(dtype), from, count, to)
         new Uint8Array(out.buffer, at * 4, count * 4).set(this.#memory.view(to, count * 4))
       }

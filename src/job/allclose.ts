@@ -34,7 +34,8 @@ export function allclose(a: TensorData | NumericArray, b: TensorData | NumericAr
   if (left.shape.length !== right.shape.length || left.shape.some((size, i) => size !== right.shape[i])) {
     throw new UsageError(`allclose: expected tensors of one shape, got [${left.shape}] and [${right.shape}]`)
   }
-  return withEngineSync(({ elements }) => elements.countNotClose(left, right, { rtol, atol, equalNan })) === 0
+  const count = left.shape.reduce((product, size) => product * size, 1)
+  return withEngineSync(({ elements }) => elements.countNotClose(left, right, count, { rtol, atol, equalNan })) === 0
 }
 
 function comparable(name: string, given: TensorData | NumericArray): Comparable {

@@ -1,11 +1,12 @@
 /** The value of a tensor: its data, and views of them. */
 
-import { elementByteLength } from '../engine/dtype.js'
+import { byteLengthOf, elementByteLength } from '../engine/dtype.js'
 import type { Complex } from '../engine/moments.js'
 import { QueryError, UsageError } from '../errors.js'
 import type { DType } from '../types.js'
+import { copyElements } from './tensor/copy.js'
 import { type DataOf, type ElementsOf, isDense, type TensorData, tensorData } from './tensor/data.js'
-import { type AxisIndex, eachPlace, placeOf, sliceView, type View } from './tensor/indices.js'
+import { type AxisIndex, placeOf, sliceView, type View } from './tensor/indices.js'
 import { loadNdarray, type NdArray } from './tensor/ndarray.js'
 import type { RawValue } from './value.js'
 
@@ -166,25 +167,16 @@ const isComplex = (dtype: DType): boolean => dtype === 'complex64' || dtype === 
 /** The bytes of a view's elements, in C order; a copy, unless they lie so already. */
 function bytesOf(dtype: DType, view: View, saved: Uint8Array): Uint8Array {
   const size = elementByteLength(dtype)
-  const count = view.shape.reduce((product, length) => product * length, size)
+  const count = view.shape.reduce((product, length) => product * length, 1)
   if (count === 0) return saved.subarray(0, 0)
-  if (isDense(view.shape, view.stride)) return saved.subarray(view.offset * size, view.offset * size + count)
-  const bytes = new Uint8Array(count)
-  // A word at a time; the elements are aligned, as typed arrays of them must be.
-  const [from, to] =
-    size === 1 ? [saved, bytes] : size === 2 ? [words16(saved), words16(bytes)] : [words32(saved), words32(bytes)]
-  const perElement = Math.ceil(size / 4)
-  let next = 0
-  eachPlace(view, at => {
-    for (let word = at * perElement; word < (at + 1) * perElement; word++) to[next++] = from[word]!
-  })
+  const [from, byteLength] = [view.offset * size, byteLengthOf(dtype, count)]
+  const isWhole = isDense(view.shape, view.stride) && Number.isInteger(from)
+  // What follows an odd number of float4 is no part of it.
+  if (isWhole && (size >= 1 || count % 2 === 0)) return saved.subarray(from, from + byteLength)
+  const bytes = new Uint8Array(byteLength)
+  copyElements({ dtype, bytes: saved, layout: view }, 0, count, bytes)
   return bytes
 }
-
-const words16 = ({ buffer, byteOffset, byteLength }: Uint8Array): Uint16Array =>
-  new Uint16Array(buffer, byteOffset, byteLength / 2)
-const words32 = ({ buffer, byteOffset, byteLength }: Uint8Array): Uint32Array =>
-  new Uint32Array(buffer, byteOffset, byteLength / 4)
 
 function refused(expected: string, got: string, cause?: unknown): UsageError {
   const call = 'value.toNdarray'

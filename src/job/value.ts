@@ -32,7 +32,7 @@ export interface RawValue {
   readonly shape: readonly number[]
   /** Little-endian elements in C order; empty for strings. */
   readonly bytes: Uint8Array<ArrayBuffer>
-  /** float16 and bfloat16 only: the elements as float32. */
+  /** Floats of at most 16 bits only: the elements as float32. */
   readonly widened: Float32Array<ArrayBuffer> | null
   /** Strings only. */
   readonly strings: readonly string[] | null

@@ -1,15 +1,20 @@
 /** Arrays in the core's memory, which are reduced where they lie. */
 
 import type { Address } from '../engine/border/memory.js'
-import { dtypeOfArray, elementByteLength, isNumeric } from '../engine/dtype.js'
+import { byteLengthOf, dtypeOfArray, isNumeric, type NarrowFloat } from '../engine/dtype.js'
 import { Engine } from '../engine/engine.js'
 import { quote } from '../errors.js'
 import type { ElementsOf } from '../job/tensor/data.js'
 import type { DType } from '../types.js'
 import { described, wrong } from './wrong.js'
 
-/** The array that holds the elements of each dtype: the bits of float16 and bfloat16, two numbers of each complex element. */
-export type ArrayOf = Omit<ElementsOf, 'float16' | 'bfloat16' | 'string'> & Record<'float16' | 'bfloat16', Uint16Array>
+/**
+ * The array that holds the elements of each dtype: the bits of floats of 16 and 8 bits, two elements of float4 in a byte (the first in its
+ * lower half), two numbers of each complex element.
+ */
+export type ArrayOf = Omit<ElementsOf, NarrowFloat | 'string'> & {
+  readonly [D in NarrowFloat]: D extends 'float16' | 'bfloat16' ? Uint16Array : Uint8Array
+}
 
 type Constructors = {
   readonly [D in keyof ArrayOf]: new (
@@ -22,6 +27,12 @@ type Constructors = {
 const CONSTRUCTORS: Constructors = {
   float16: Uint16Array,
   bfloat16: Uint16Array,
+  float8_e4m3fn: Uint8Array,
+  float8_e5m2: Uint8Array,
+  float8_e4m3fnuz: Uint8Array,
+  float8_e5m2fnuz: Uint8Array,
+  float8_e8m0fnu: Uint8Array,
+  float4_e2m1fn: Uint8Array,
   float32: Float32Array,
   float64: Float64Array,
   int8: Int8Array,
@@ -96,15 +107,13 @@ const newest = new Map<DType, WeakRef<Block>>()
 export function allocate<D extends keyof ArrayOf>(dtype: D, length: number): ArrayOf[D] {
   if (!isNumeric(dtype)) throw wrong('allocate', 'the dtype of numbers', quote(String(dtype)))
   if (!Number.isSafeInteger(length) || length < 0) throw wrong('allocate', 'a number of elements', described(length))
-  const byteLength = length * elementByteLength(dtype)
+  const byteLength = byteLengthOf(dtype, length)
   const block = blockFor(dtype, byteLength)
   const { buffer, byteOffset } = block.take(byteLength)
   blockOf.set(buffer, block)
-  return new CONSTRUCTORS[dtype](
-    buffer,
-    byteOffset,
-    dtype === 'complex64' || dtype === 'complex128' ? 2 * length : length,
-  )
+  const isComplex = dtype === 'complex64' || dtype === 'complex128'
+  const arrayLength = dtype === 'float4_e2m1fn' ? byteLength : isComplex ? 2 * length : length
+  return new CONSTRUCTORS[dtype](buffer, byteOffset, arrayLength)
 }
 
 /** A block with room for an array. */

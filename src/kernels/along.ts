@@ -1,17 +1,16 @@
 /** Reductions along an axis. */
 
 import { AxisFold } from '../engine/border/abi.js'
-import type { Address } from '../engine/border/memory.js'
-import { elementByteLength } from '../engine/dtype.js'
+import { byteLengthOf } from '../engine/dtype.js'
 import type { Piece } from '../engine/elements.js'
 import type { Engine } from '../engine/engine.js'
 import { withEngineSync } from '../engine/engines.js'
 import { isDefined, undefinedReduction } from '../engine/moments.js'
 import type { ArrayElements } from '../job/arrays.js'
+import { copyElements } from '../job/tensor/copy.js'
 import { type TensorData, tensorData } from '../job/tensor/data.js'
 import type { RawValue } from '../job/value.js'
 import { type AxisReductionName, REDUCTIONS } from '../types.js'
-import { copyElements } from '../worker/arrays.js'
 import { type ArrayInput, elementsOf } from './elements.js'
 import { described, list, wrong } from './wrong.js'
 
@@ -83,9 +82,8 @@ function reduceLines(
   const results = new Float64Array(outer * inner * kept)
   if (count === 0) return base === 'sum' || base === 'l1' || base === 'l2' ? results : results.fill(Number.NaN)
 
-  const size = elementByteLength(array.dtype)
   engine.reset()
-  const window = engine.reserveBytes(PIECE_ELEMENTS * size)
+  const window = engine.reserveBytes(byteLengthOf(array.dtype, PIECE_ELEMENTS))
   const scratch = engine.reserveBytes(PIECE_ELEMENTS * 16)
   const accumulators = elements.reserveLines(PIECE_ELEMENTS * parts)
   const means = engine.reserveBytes(PIECE_ELEMENTS * parts * 8)
@@ -104,9 +102,9 @@ function reduceLines(
         // Rows that are whole lie one after the other.
         const rows = piece.inner === inner ? 1 : piece.count
         const length = (piece.outer * piece.count * piece.inner) / rows
+        const into = engine.view(window, byteLengthOf(array.dtype, rows * length))
         for (let row = 0; row < rows; row++) {
-          const into = engine.view((window + row * length * size) as Address, length * size)
-          copyElements(array, from + row * inner, length, into)
+          copyElements(array, from + row * inner, length, into, row * length)
         }
       }
       /** A view, valid until the next call. */

@@ -2,13 +2,14 @@
 
 import { BLOCK_ELEMENTS, DifferenceRow } from '../engine/border/abi.js'
 import type { Address } from '../engine/border/memory.js'
-import { elementByteLength } from '../engine/dtype.js'
+import { byteLengthOf, elementByteLength, isFloat } from '../engine/dtype.js'
 import type { Scales } from '../engine/elements.js'
 import type { Engine } from '../engine/engine.js'
 import { withEngineSync } from '../engine/engines.js'
 import type { Tolerance } from '../job/allclose.js'
 import type { ArrayElements } from '../job/arrays.js'
-import { copyElements, WINDOW_BYTES } from '../worker/arrays.js'
+import { copyElements } from '../job/tensor/copy.js'
+import { WINDOW_BYTES } from '../worker/arrays.js'
 import { type ArrayInput, elementsOf } from './elements.js'
 import { reduce } from './moments.js'
 import { described, expectOptions, list, wrong } from './wrong.js'
@@ -25,15 +26,13 @@ export interface Difference {
   /** The largest |a − b| / |b|; Infinity where b is 0 and a is not. */
   readonly maxRelative: number
   /**
-   * The most steps from one float to the next that lie between a and b (units of the last place), for two arrays of one of the
-   * dtypes float16, bfloat16, float32, float64; else undefined. Pairs with NaN don't count.
+   * The most steps from one float to the next that lie between a and b (units of the last place), for two arrays of one float
+   * dtype; else undefined. Pairs with NaN don't count.
    */
   readonly maxUlps: number | undefined
   /** Σab / √(Σa² · Σb²), of complex numbers as if each part were an element. NaN if an array is all zeros or not finite. */
   readonly cosineSimilarity: number
 }
-
-const FLOATS: readonly string[] = ['float16', 'bfloat16', 'float32', 'float64']
 
 /**
  * Whether every element of `a` is close to its counterpart in `b`: |a − b| ≤ atol + rtol·|b|; an infinity is close only to itself.
@@ -67,7 +66,7 @@ export function difference(a: ArrayInput, b: ArrayInput): Difference {
   const slot = slotsOf(left, right, { a: 1, b: 1 })
   const count = slot(DifferenceRow.count)
   const first = slot(DifferenceRow.firstUnequal)
-  const hasUlps = left.dtype === right.dtype && FLOATS.includes(left.dtype)
+  const hasUlps = left.dtype === right.dtype && isFloat(left.dtype)
   let cosineSimilarity = cosine(slot)
   // Squares of extreme numbers leave the range of float64.
   if (!isOrdinary(slot(DifferenceRow.squaresA)) || !isOrdinary(slot(DifferenceRow.squaresB))) {
@@ -135,11 +134,11 @@ function everyWindow(
 ): boolean {
   const [sizeA, sizeB] = [elementByteLength(a.dtype), elementByteLength(b.dtype)]
   const most = Math.min(a.count, WINDOW_BYTES / Math.max(sizeA, sizeB))
-  const [x, y] = [engine.reserveBytes(most * sizeA), engine.reserveBytes(most * sizeB)]
+  const [x, y] = [engine.reserveBytes(byteLengthOf(a.dtype, most)), engine.reserveBytes(byteLengthOf(b.dtype, most))]
   for (let at = 0; at < a.count; ) {
     const count = Math.min(at === 0 ? BLOCK_ELEMENTS : most, a.count - at)
-    copyElements(a, at, count, engine.view(x, count * sizeA))
-    copyElements(b, at, count, engine.view(y, count * sizeB))
+    copyElements(a, at, count, engine.view(x, byteLengthOf(a.dtype, count)))
+    copyElements(b, at, count, engine.view(y, byteLengthOf(b.dtype, count)))
     if (!test(x, y, count)) return false
     at += count
   }

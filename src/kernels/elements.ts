@@ -1,9 +1,9 @@
 /** What the kernels take: arrays of numbers of any kind, checked. */
 
-import { dtypeOfArray, elementByteLength, isNumeric } from '../engine/dtype.js'
+import { byteLengthOf, dtypeOfArray, elementByteLength, isNumeric } from '../engine/dtype.js'
 import { quote, UsageError } from '../errors.js'
 import type { ArrayElements } from '../job/arrays.js'
-import { isDense, type NumericArray, type TensorData } from '../job/tensor/data.js'
+import { isDense, type NumericArray, stridesOf, type TensorData } from '../job/tensor/data.js'
 import type { DType } from '../types.js'
 import { allocationOf } from './allocate.js'
 import { described, isObject, list, wrong } from './wrong.js'
@@ -12,12 +12,13 @@ import { described, isObject, list, wrong } from './wrong.js'
 export interface StridedArray {
   /**
    * A typed array of the dtype; of two numbers per element for complex64 (Float32Array) and complex128 (Float64Array); of the
-   * bits for float16 and bfloat16 (Uint16Array). Or the little-endian bytes: a Uint8Array, a DataView, a buffer.
+   * bits for float16 and bfloat16 (Uint16Array). Or the little-endian bytes: a Uint8Array, a DataView, a buffer; two elements of
+   * float4 in each, the first in the lower half.
    */
   readonly data: ArrayBufferView | ArrayBufferLike
   /** Default: that of the typed array. */
   readonly dtype?: DType
-  /** Default: one dimension, as long as there are elements. */
+  /** Default: one dimension, as long as there are elements: of float4 two for each byte. */
   readonly shape?: readonly number[]
   /** How far apart neighbours are along each axis, in elements; any whole numbers. Default: C order. */
   readonly stride?: readonly number[]
@@ -70,10 +71,12 @@ function arrayOf(call: string, { data, dtype: given, shape, stride, offset = 0 }
   const count = sizes.reduce((product, size) => product * size, 1)
   if (!Number.isSafeInteger(count)) throw wrong(call, 'at most 2^53 elements', `shape ${list(sizes)}`)
   if (stride === undefined) {
-    if (count !== held - offset) {
+    // The last half of a byte of float4 may hold no element.
+    const isFull = count === held - offset || (size < 1 && count === held - offset - 1)
+    if (!isFull) {
       throw wrong(call, `${count} elements, as the shape ${list(sizes)} says`, `${held - offset}`)
     }
-    return { dtype, shape: sizes, count, bytes: offset === 0 ? bytes : bytes.subarray(offset * size), layout: null }
+    return adjacent(dtype, sizes, count, bytes, offset)
   }
   if (!isList(stride) || stride.length !== sizes.length) {
     throw wrong(call, `a stride for each dimension of the shape ${list(sizes)}`, described(stride))
@@ -84,10 +87,24 @@ function arrayOf(call: string, { data, dtype: given, shape, stride, offset = 0 }
     throw wrong(call, `indices from 0 to ${held - 1}`, places)
   }
   if (isDense(sizes, stride)) {
-    const from = count === 0 ? 0 : offset
-    return { dtype, shape: sizes, count, bytes: bytes.subarray(from * size, (from + count) * size), layout: null }
+    return adjacent(dtype, sizes, count, bytes, count === 0 ? 0 : offset)
   }
   return { dtype, shape: sizes, count, bytes, layout: { shape: sizes, stride, offset } }
+}
+
+/** Elements that lie one after the other, from an index on. */
+function adjacent(
+  dtype: DType,
+  shape: readonly number[],
+  count: number,
+  bytes: Uint8Array,
+  offset: number,
+): ArrayElements {
+  const from = offset * elementByteLength(dtype)
+  // It begins amid a byte.
+  if (!Number.isInteger(from))
+    return { dtype, shape, count, bytes, layout: { shape, stride: stridesOf(shape), offset } }
+  return { dtype, shape, count, bytes: bytes.subarray(from, from + byteLengthOf(dtype, count)), layout: null }
 }
 
 /** An allocated array holds what it was allocated for, unless it is looked at as another kind of array. */

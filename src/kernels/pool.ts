@@ -3,7 +3,7 @@
 import { availableParallelism } from 'node:os'
 import { setImmediate } from 'node:timers/promises'
 import type { KnownMoments } from '../engine/border/abi.js'
-import { elementByteLength } from '../engine/dtype.js'
+import { byteLengthOf } from '../engine/dtype.js'
 import { withEngine, withEngineSync } from '../engine/engines.js'
 import { threadsThatFit } from '../engine/host.js'
 import { Moments } from '../engine/moments.js'
@@ -11,10 +11,11 @@ import { ROW_LENGTH } from '../engine/moments-row.js'
 import { UsageError } from '../errors.js'
 import type { ArrayElements, ArrayPart, ArraysJob, ArraysReply } from '../job/arrays.js'
 import { JOB_BYTES } from '../job/plan/memory.js'
+import { copyElements } from '../job/tensor/copy.js'
 import { pump } from '../runner/pump.js'
 import { ThreadRunner } from '../runner/threads.js'
 import type { DType } from '../types.js'
-import { copyElements, partsOf, reduceArrays } from '../worker/arrays.js'
+import { partsOf, reduceArrays } from '../worker/arrays.js'
 import { allocationOf } from './allocate.js'
 
 /** Parts of one job: small arrays go to a thread by the thousand. */
@@ -159,11 +160,11 @@ class OpenPlan {
 
   add(array: ArrayElements, part: ArrayPart): void {
     this.#parts.push({ array, ...part })
-    this.#byteLength += part.count * elementByteLength(array.dtype)
+    this.#byteLength += byteLengthOf(array.dtype, part.count)
   }
 
   addCopy(array: ArrayElements, { first, count }: ArrayPart): void {
-    const bytes = new Uint8Array(count * elementByteLength(array.dtype))
+    const bytes = new Uint8Array(byteLengthOf(array.dtype, count))
     copyElements(array, first, count, bytes)
     this.#copies.push(bytes.buffer)
     this.add({ dtype: array.dtype, shape: [count], count, bytes, layout: null }, { first: 0, count })

@@ -1,13 +1,14 @@
 /** Percentiles and histograms of arrays. */
 
-import { elementByteLength } from '../engine/dtype.js'
+import { byteLengthOf } from '../engine/dtype.js'
 import type { Engine } from '../engine/engine.js'
 import { withEngineSync } from '../engine/engines.js'
 import { isDefined, undefinedReduction } from '../engine/moments.js'
 import type { ElementHistogram } from '../engine/statistics/distribution.js'
 import { areBins, DEFAULT_BINS, histogramFrom } from '../engine/statistics/statistic.js'
 import type { ArrayElements } from '../job/arrays.js'
-import { copyElements, eachWindow } from '../worker/arrays.js'
+import { copyElements } from '../job/tensor/copy.js'
+import { eachWindow } from '../worker/arrays.js'
 import { type ArrayInput, elementsOf } from './elements.js'
 import { described, wrong } from './wrong.js'
 
@@ -25,7 +26,7 @@ export function percentiles(array: ArrayInput, percents: readonly number[]): num
   const { dtype, count } = elements
   return withEngineSync(engine => {
     engine.reset()
-    const byteLength = count * elementByteLength(dtype)
+    const byteLength = byteLengthOf(dtype, count)
     const address = engine.reserveBytes(byteLength)
     copyElements(elements, 0, count, engine.view(address, byteLength))
     return engine.elements.percentiles(dtype, address, count, percents)

@@ -8,6 +8,13 @@ const DESCR: Readonly<Record<Exclude<DType, 'string'>, string>> = {
   float16: '<f2',
   // numpy has no bfloat16: it is written widened, which is exact.
   bfloat16: '<f4',
+  // Nor narrower floats: their bits are written.
+  float8_e4m3fn: '|u1',
+  float8_e5m2: '|u1',
+  float8_e4m3fnuz: '|u1',
+  float8_e5m2fnuz: '|u1',
+  float8_e8m0fnu: '|u1',
+  float4_e2m1fn: '|u1',
   float32: '<f4',
   float64: '<f8',
   int8: '|i1',
@@ -32,13 +39,20 @@ export function* npyChunks({ dtype, shape, data, bytes }: TensorData): Generator
     yield* stringChunks(data as readonly string[], shape)
     return
   }
-  yield npyHeader(DESCR[dtype], shape)
+  yield npyHeader(DESCR[dtype], dtype === 'float4_e2m1fn' ? shapeOfBytes(shape) : shape)
   // numpy has no bfloat16, and no bool but 0 and 1.
   if (dtype !== 'bfloat16' && dtype !== 'bool') yield bytes
   else {
     const { buffer, byteOffset, byteLength } = data as Float32Array | Uint8Array
     yield new Uint8Array(buffer, byteOffset, byteLength)
   }
+}
+
+/** The shape of the bytes of elements of which two share one. */
+function shapeOfBytes(shape: readonly number[]): readonly number[] {
+  const last = shape.at(-1) ?? 1
+  if (last % 2 === 0) return [...shape.slice(0, -1), last / 2]
+  return [Math.ceil(shape.reduce((product, size) => product * size, 1) / 2)]
 }
 
 /** Version 1.0, or 2.0 where the header is too long for its length to fit 16 bits. */

@@ -5,12 +5,13 @@
 
 import { BLOCK_ELEMENTS, type KnownMoments } from '../engine/border/abi.js'
 import type { Address } from '../engine/border/memory.js'
-import { elementByteLength } from '../engine/dtype.js'
+import { byteLengthOf, elementByteLength } from '../engine/dtype.js'
 import type { Engine } from '../engine/engine.js'
 import { ROW_LENGTH } from '../engine/moments-row.js'
 import type { Batch } from '../engine/slots.js'
-import type { ArrayElements, ArrayPart, ArraysJob, ArraysReply, Layout } from '../job/arrays.js'
+import type { ArrayElements, ArrayPart, ArraysJob, ArraysReply } from '../job/arrays.js'
 import { PART_BYTES } from '../job/plan/memory.js'
+import { copyElements } from '../job/tensor/copy.js'
 
 /** Bytes copied into the core at once: they stay in the cache, and hold a block of the widest elements. */
 export const WINDOW_BYTES = 128 << 10
@@ -51,7 +52,7 @@ export function reduceInPlace(
 /** The parts of an array: those of a record that holds it. */
 export function partsOf({ dtype, count }: Pick<ArrayElements, 'dtype' | 'count'>): ArrayPart[] {
   // A record is longer than its elements, if only by some hundred bytes.
-  const parts = Math.floor((count * elementByteLength(dtype)) / PART_BYTES) + 1
+  const parts = Math.floor(byteLengthOf(dtype, count) / PART_BYTES) + 1
   const perPart = Math.ceil(count / parts / BLOCK_ELEMENTS) * BLOCK_ELEMENTS
   return Array.from({ length: parts }, (_, part) => {
     const first = Math.min(count, part * perPart)
@@ -101,76 +102,11 @@ export function eachWindow(
   const size = elementByteLength(array.dtype)
   const step = WINDOW_BYTES / size
   engine.scoped(() => {
-    const window = engine.reserveBytes(Math.min(WINDOW_BYTES, count * size))
+    const window = engine.reserveBytes(Math.min(WINDOW_BYTES, byteLengthOf(array.dtype, count)))
     for (let at = 0; at < count; at += step) {
       const n = Math.min(step, count - at)
-      copyElements(array, first + at, n, engine.view(window, n * size))
+      copyElements(array, first + at, n, engine.view(window, byteLengthOf(array.dtype, n)))
       take(window, n)
     }
   })
-}
-
-/** Copies elements in C order: `count` of them, from the `first` on. */
-export function copyElements(
-  { dtype, bytes, layout }: ArrayElements,
-  first: number,
-  count: number,
-  into: Uint8Array,
-): void {
-  const size = elementByteLength(dtype)
-  if (layout === null) into.set(bytes.subarray(first * size, (first + count) * size))
-  else gather(layout, bytes, size, first, count, into)
-}
-
-function gather(
-  { shape, stride, offset }: Layout,
-  bytes: Uint8Array,
-  size: number,
-  first: number,
-  count: number,
-  into: Uint8Array,
-): void {
-  const inner = shape.length - 1
-  const length = shape[inner] ?? 1
-  const innerStride = stride[inner] ?? 1
-  const copy = innerStride === 1 ? runs(bytes, into, size) : singles(bytes, into, size, innerStride)
-  for (let done = 0; done < count; ) {
-    const column = (first + done) % length
-    const run = Math.min(length - column, count - done)
-    let at = offset + column * innerStride
-    let row = Math.floor((first + done) / length)
-    for (let axis = inner - 1; axis >= 0; axis--) {
-      at += (row % shape[axis]!) * stride[axis]!
-      row = Math.floor(row / shape[axis]!)
-    }
-    copy(at, run, done)
-    done += run
-  }
-}
-
-/** Copies elements from index `at` on to index `to` on. */
-type Copy = (at: number, count: number, to: number) => void
-
-function runs(bytes: Uint8Array, into: Uint8Array, size: number): Copy {
-  return (at, count, to) => into.set(bytes.subarray(at * size, (at + count) * size), to * size)
-}
-
-/** In the largest units that the elements and where they lie allow. */
-function singles(bytes: Uint8Array, into: Uint8Array, size: number, stride: number): Copy {
-  const unit = [4, 2].find(unit => size % unit === 0 && bytes.byteOffset % unit === 0) ?? 1
-  const [from, target] = [unitsOf(bytes, unit), unitsOf(into, unit)]
-  const units = size / unit
-  return (at, count, to) => {
-    let place = to * units
-    for (let i = 0; i < count; i++) {
-      const source = (at + i * stride) * units
-      for (let k = 0; k < units; k++) target[place++] = from[source + k]!
-    }
-  }
-}
-
-function unitsOf({ buffer, byteOffset, byteLength }: Uint8Array, unit: number): Uint32Array | Uint16Array | Uint8Array {
-  const length = Math.floor(byteLength / unit)
-  if (unit === 4) return new Uint32Array(buffer, byteOffset, length)
-  return unit === 2 ? new Uint16Array(buffer, byteOffset, length) : new Uint8Array(buffer, byteOffset, length)
 }

@@ -5,7 +5,7 @@
 
 import { BLOCK_ELEMENTS } from '../engine/border/abi.js'
 import type { Address } from '../engine/border/memory.js'
-import { dtypeNumber, elementByteLength } from '../engine/dtype.js'
+import { byteLengthOf, dtypeNumber, elementByteLength } from '../engine/dtype.js'
 import type { Engine } from '../engine/engine.js'
 import type { RecordContents } from '../engine/slots.js'
 import { UnfoldBudget } from '../engine/values.js'
@@ -172,10 +172,11 @@ class Measurement {
         const hasTasks = this.#hasTasks(record)
         const isContent = kind === 'content' && hasTasks
         const region = engine.reserveBytes(isContent ? Math.ceil(dataByteLength / parts) + BLOCK_ELEMENTS * size : 0)
-        let byteLength = 0
-        const keep = (address: Address, more: number): void => {
+        let [byteLength, count] = [0, 0]
+        const keep = (address: Address, more: number, elements: number): void => {
           engine.view((region + byteLength) as Address, more).set(engine.view(address, more))
           byteLength += more
+          count += elements
         }
         const { row, checksum } = await large.reducePart(part, parts, known, hasTasks ? keep : undefined)
         this.#checksums[record] = checksum
@@ -189,9 +190,8 @@ class Measurement {
         if (!isContent && part === 0) {
           const bytes = large.copyElements(new UnfoldBudget(this.#job.windowByteLength))
           address = copyIn(engine, bytes)
-          byteLength = bytes.length
+          count = bytes.length / size
         }
-        const count = byteLength / Math.max(1, size)
         this.#runTasks(record, { dtype, shape, address, count, isUnfolded: isShort(found) })
       } finally {
         this.#readBytes += large.readBytes
@@ -255,7 +255,7 @@ class Measurement {
   }
 
   #value({ dtype, shape, address, count, isUnfolded }: Elements): RawValue {
-    const byteLength = count * elementByteLength(dtype)
+    const byteLength = byteLengthOf(dtype, count)
     if (isUnfolded) this.#unfoldBudget.take(byteLength)
     return rawValue({ dtype, shape }, this.#engine.view(address, byteLength).slice(), null, this.#engine)
   }

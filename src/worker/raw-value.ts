@@ -1,5 +1,6 @@
 /** A value as it crosses a thread, of what a record was found to hold. */
 
+import { isNarrowFloat } from '../engine/dtype.js'
 import type { Engine } from '../engine/engine.js'
 import type { RecordContents } from '../engine/slots.js'
 import type { RawValue } from '../job/value.js'
@@ -10,9 +11,7 @@ export function rawValue(
   strings: string[] | null,
   engine: Engine,
 ): RawValue {
-  const widened =
-    bytes !== null && (dtype === 'float16' || dtype === 'bfloat16')
-      ? engine.values.widenToFloat32(dtype, new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 2))
-      : null
+  const count = shape.reduce((product, size) => product * size, 1)
+  const widened = bytes !== null && isNarrowFloat(dtype) ? engine.values.widenToFloat32(dtype, bytes, count) : null
   return { dtype, shape, bytes: bytes ?? new Uint8Array(0), widened, strings }
 }

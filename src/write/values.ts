@@ -1,12 +1,12 @@
 /** What can be saved: arrays and tensors of any kind, numbers and texts, as little-endian elements in C order. */
 
 import { MAX_DIMENSIONS } from '../engine/border/abi.js'
-import { elementByteLength } from '../engine/dtype.js'
+import { byteLengthOf } from '../engine/dtype.js'
 import { UsageError } from '../errors.js'
+import { copyElements } from '../job/tensor/copy.js'
 import { type ArrayInput, elementsOf } from '../kernels/elements.js'
 import { isObject, shown } from '../options.js'
 import type { DType } from '../types.js'
-import { copyElements } from '../worker/arrays.js'
 
 /** A tensor of TensorFlow.js, or what is like one: its elements come when they are asked for. */
 export interface RemoteTensor {
@@ -30,7 +30,8 @@ export type TakenValue =
 export interface ElementOptions {
   /** Of a typed array of a shape that it does not tell. Default: one dimension. */
   readonly shape?: readonly number[]
-  /** Of elements whose type the array does not tell: float16 and bfloat16 in a Uint16Array, complex numbers, bytes; or what numbers become. */
+  /** Of elements whose type the array does not tell: float16 and bfloat16 in a Uint16Array, narrower floats in a Uint8Array, complex numbers,
+   * bytes; or what numbers become. */
   readonly dtype?: DType
 }
 
@@ -89,7 +90,7 @@ function elementsIn(call: string, given: ArrayInput): TakenValue {
   const { dtype, shape, count, layout } = elements
   expectDimensions(call, shape)
   let { bytes } = elements
-  const byteLength = count * elementByteLength(dtype)
+  const byteLength = byteLengthOf(dtype, count)
   if (layout !== null) {
     bytes = new Uint8Array(byteLength)
     copyElements(elements, 0, count, bytes)

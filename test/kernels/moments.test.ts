@@ -19,9 +19,9 @@ import {
   reduce,
   UsageError,
 } from '#dist/kernels.js'
-import { DTYPES as FACTS, TrialWriter } from '../../fixtures/event-writer.js'
+import { TrialWriter } from '../../fixtures/event-writer.js'
 import { uniform } from '../../fixtures/random.js'
-import { DTYPES, sizeOf } from '../support/elements.js'
+import { DTYPES, dtypeNumber, sizeOf } from '../support/elements.js'
 
 const BLOCK = 4096
 const COUNTS = [0, 1, 2, 3, 15, 16, 17, 1023, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 3 * BLOCK + 5, 20 * BLOCK + 1]
@@ -40,7 +40,7 @@ const tensors = [
 
 /** Any bits; in floats now and then numbers that can be summed, since others are mostly huge. */
 function bytesOf(dtype: DType, count: number): Uint8Array<ArrayBuffer> {
-  const random = uniform(count + FACTS[dtype].number)
+  const random = uniform(count + dtypeNumber(dtype))
   const bytes = new Uint8Array(count * sizeOf(dtype))
   if (dtype === 'float32' || dtype === 'complex64') {
     const numbers = new Float32Array(bytes.buffer)

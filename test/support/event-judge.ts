@@ -1,9 +1,19 @@
 /** What protobufjs's reading of an Event means by format.md, in a form that the core's reading can be held against. */
 
+import type { DType } from '#dist/types.js'
 import { DTYPES, type DTypeName, elementBytes } from '../../fixtures/event-writer.js'
 import { type EventView, type TensorView, TYPED_FIELDS, type ValueView } from './event-schema.js'
 import type { Decoded } from './records.js'
 
+/** Floats of eight and four bits, which lie in tensor_content alone: their numbers, and how many of them are in a byte. */
+const SMALL_FLOATS: ReadonlyMap<number, readonly [dtype: DType, perByte: number]> = new Map([
+  [24, ['float8_e5m2', 1]],
+  [25, ['float8_e4m3fn', 1]],
+  [26, ['float8_e4m3fnuz', 1]],
+  [28, ['float8_e5m2fnuz', 1]],
+  [62, ['float8_e8m0fnu', 1]],
+  [63, ['float4_e2m1fn', 2]],
+])
 const DTYPE_BY_NUMBER = new Map(Object.entries(DTYPES).map(([name, facts]) => [facts.number, name as DTypeName]))
 
 /** What protobufjs's reading of an Event means, by format.md: the tensor, or the code of the error it deserves. */
@@ -14,7 +24,7 @@ export type Judgement =
       readonly step: number
       readonly mode: number
       readonly modeStep: number
-      readonly dtype: DTypeName
+      readonly dtype: DType
       readonly shape: readonly number[]
       readonly content: Uint8Array | null
       readonly strings: readonly Uint8Array[] | null
@@ -42,6 +52,13 @@ export function judge({ step, values }: EventView, tag: string | undefined): Jud
   if (tensor.dtype === 7 || (tensor.dtype === 0 && (tensor.strings.length > 0 || isEmpty))) {
     if (!fits(tensor.strings.length, count)) return { code: 'ShapeMismatch' }
     return { ...common, dtype: 'string', shape, content: null, strings: repeated([...tensor.strings], count) }
+  }
+  const small = SMALL_FLOATS.get(tensor.dtype)
+  if (small !== undefined) {
+    const isRight = tensor.content.length === Math.ceil(count / small[1])
+    return isRight
+      ? { ...common, dtype: small[0], shape, content: tensor.content, strings: null }
+      : { code: 'ShapeMismatch' }
   }
   const dtype = DTYPE_BY_NUMBER.get(tensor.dtype)
   if (dtype === undefined) return { code: 'UnknownDType' }
@@ -100,7 +117,7 @@ export function hex(bytes: Uint8Array): string {
 }
 
 /** Elements as text. Every NaN counts as the same: protobufjs reads typed fields as numbers, which loses NaN's payload. */
-function elementText(dtype: DTypeName, bytes: Uint8Array): string {
+function elementText(dtype: DType, bytes: Uint8Array): string {
   if (dtype === 'float32' || dtype === 'complex64') return hex(elementBytes(dtype, floats(bytes, 4)))
   if (dtype === 'float64' || dtype === 'complex128') return hex(elementBytes(dtype, floats(bytes, 8)))
   return hex(bytes)

@@ -169,10 +169,10 @@ describe('.safetensors', () => {
 
   it('tells a dtype that is not known, which costs no other tensor', () => {
     const header =
-      '{"x":{"dtype":"F4","shape":[2],"data_offsets":[0,1]},"y":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}  '
+      '{"x":{"dtype":"F6_E2M3","shape":[2],"data_offsets":[0,1]},"y":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}  '
     const arrays = [...readSafetensors(sourceOf('x', safetensors(header, new Uint8Array(2))))]
     expect(shapesOf(arrays)).toEqual([
-      ['x', expect.stringMatching(/x\.dtype: expected one of BOOL.*got "F4"/)],
+      ['x', expect.stringMatching(/x\.dtype: expected one of BOOL.*got "F6_E2M3"/)],
       ['y', [1]],
     ])
   })
@@ -209,7 +209,7 @@ describe('.safetensors', () => {
     ['a size 2e0', '{"x":{"dtype":"U8","shape":[2e0],"data_offsets":[0,2]}}', /whole numbers in shape, got 2e0/],
     ['a size -0', '{"x":{"dtype":"U8","shape":[-0],"data_offsets":[0,0]}}', /whole numbers in shape, got -0/],
     ['no shape', '{"x":{"dtype":"U8","data_offsets":[0,2]}}', /x.shape: expected a list, got nothing/],
-    ['offsets backwards', '{"x":{"dtype":"F4","shape":[2],"data_offsets":[2,0]}}', /bytes, as shape/],
+    ['offsets backwards', '{"x":{"dtype":"F6_E2M3","shape":[2],"data_offsets":[2,0]}}', /bytes, as shape/],
   ])('is refused: %s', (_, header, message) => {
     expect(() => [...readSafetensors(sourceOf('x', safetensors(header, new Uint8Array(2))))]).toThrow(message)
   })

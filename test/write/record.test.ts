@@ -78,7 +78,7 @@ describe("a file of which an array can't be read", () => {
   it('.safetensors: gives all others, behind 1 GiB too', async () => {
     const large = 2 ** 30 + 8
     const header = JSON.stringify({
-      unknown: { dtype: 'F4', shape: [16], data_offsets: [0, 8] },
+      unknown: { dtype: 'F6_E3M2', shape: [16], data_offsets: [0, 8] },
       large: { dtype: 'U8', shape: [large], data_offsets: [8, 8 + large] },
       small: { dtype: 'F32', shape: [2], data_offsets: [8 + large, 16 + large] },
     })

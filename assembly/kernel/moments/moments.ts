@@ -5,7 +5,7 @@
 // for sums, and for Σ(x − mean)² if Σx² − (Σx)²/n would cancel. The moments of the block are merged into the row by
 // Chan's formula. Only the row is carried from block to block, so input cut between blocks gives the same bits.
 //
-//   float16, bfloat16 ─▶ float32 ─┐
+//   4, 8, 16-bit floats ▶ float32 ┐
 //   8, 16 bits, bool ──▶ int32 ───┼▶ finite ──┬─▶ merge (row.ts)
 //   float64, uint32 ──────────────┤     ▲     │ NaN, ±∞
 //   int64, uint64 ─┬──────────────┘     └─ filtered
@@ -19,7 +19,7 @@
 // takes the extremes, 14, and with Σx² 11.5; all 9.8.
 
 import { BLOCK_ELEMENTS, DTypeNumber, KnownMoments, MomentsRow } from '../../../src/engine/border/abi'
-import { elementSize } from '../../dtype'
+import { bytesOf, elementBits } from '../../dtype'
 import { roundOff, twoProduct, twoSum } from '../double-double'
 import { addFinite, block } from './finite'
 import { addInt64 } from './int64'
@@ -37,22 +37,22 @@ const single: usize = memory.data(<i32>MomentsRow.size, 16)
  * @param sketch in which real elements are counted, too; 0 = none
  */
 export function momentsAdd(dtype: i32, data: usize, count: u32, row: usize, known: i32, sketch: usize): void {
-  const size = <usize>elementSize(dtype)
-  if (size == 0) return
+  const bits = elementBits(dtype)
+  if (bits == 0) return
   known = withNeeded(dtype, known)
   while (count > 0) {
     const n = min(count, <u32>BLOCK_ELEMENTS)
     momentsReset(part)
     addBlock(dtype, data, n, known, sketch)
     merge(row, part, known)
-    data += <usize>n * size
+    data += bytesOf(n, bits)
     count -= n
   }
 }
 
 /** Adds one element to a row `times` times, a whole number up to 2^53. */
 export function momentsRepeat(dtype: i32, data: usize, times: f64, row: usize, known: i32, sketch: usize): void {
-  if (!(times >= 1) || elementSize(dtype) == 0) return
+  if (!(times >= 1) || elementBits(dtype) == 0) return
   momentsReset(single)
   momentsAdd(dtype, data, 1, single, KnownMoments.all, 0)
   if (get(single, MomentsRow.nanCount) == 0) repeatInSketch(get(single, MomentsRow.min), times, sketch)
@@ -72,7 +72,7 @@ function withNeeded(dtype: i32, known: i32): i32 {
   if (known & KnownMoments.product) return KnownMoments.all
   if (known & (KnownMoments.sumAbs | KnownMoments.squares)) known |= KnownMoments.sum
   // Extremes tell whether there are two signs, whether a float64 can be squared, and how many bits an int64 has.
-  if (known & KnownMoments.sum && elementSize(dtype) > 4) known |= KnownMoments.sumAbs
+  if (known & KnownMoments.sum && elementBits(dtype) > 32) known |= KnownMoments.sumAbs
   if (known & KnownMoments.sumAbs || known == 0) known |= KnownMoments.extremes
   return known
 }
@@ -91,6 +91,12 @@ function addBlock(dtype: i32, data: usize, n: u32, known: i32, sketch: usize): v
       break
     case DTypeNumber.float16:
     case DTypeNumber.bfloat16:
+    case DTypeNumber.float8_e4m3fn:
+    case DTypeNumber.float8_e5m2:
+    case DTypeNumber.float8_e4m3fnuz:
+    case DTypeNumber.float8_e5m2fnuz:
+    case DTypeNumber.float8_e8m0fnu:
+    case DTypeNumber.float4_e2m1fn:
       widenToFloat32(dtype, data, n, block)
       addToSketch<f32>(block, n, sketch)
       addFinite<f32>(block, n, known)

@@ -13,6 +13,7 @@ import {
   UsageError,
 } from '../../index.js'
 import { EXIT } from '../exit.js'
+import { npySubstitute } from '../format/npy.js'
 import { bytesText, counted, countText } from '../format/number.js'
 import { ZipWriter } from '../format/zip.js'
 import type { S3Flags } from '../options/s3.js'
@@ -80,6 +81,8 @@ class Tally {
   readonly #failures: string[] = []
   /** Tensors of which only reductions were saved. */
   #reduced = 0
+  /** What is said of dtypes that numpy lacks. */
+  readonly #substitutes = new Set<string>()
   seen = 0
   count = 0
   byteLength = 0
@@ -101,6 +104,8 @@ class Tally {
       else {
         this.count++
         this.byteLength += value.bytes.byteLength
+        const substitute = npySubstitute(value.dtype)
+        if (substitute !== null) this.#substitutes.add(substitute)
         yield { ...saved, tensor: tensor!, value }
       }
       this.#progress.update({ doneRows: this.seen, totalRows: this.seen })
@@ -110,6 +115,7 @@ class Tally {
   tell(): void {
     for (const message of this.#failures) note(message)
     if (this.failed > 0) note(`${countText(this.failed)} of ${counted(this.seen, 'value')} could not be had`)
+    for (const substitute of this.#substitutes) note(substitute)
     if (this.#reduced > 0) {
       note(`of ${countText(this.#reduced)} only reductions were saved: trialscan scan has them`)
     }

@@ -20,6 +20,7 @@ import { blocks, histogram } from '../format/bars.js'
 import { elementLines, valueJson } from '../format/elements.js'
 import { excerpt } from '../format/excerpt.js'
 import type { FormatOf } from '../format/formats.js'
+import { npySubstitute } from '../format/npy.js'
 import {
   complexText,
   counted,
@@ -279,6 +280,6 @@ function statistics(moments: Moments): string[] {
 }
 
 function tellNpy(path: string, value: TensorValue): void {
-  const how = value.dtype === 'bfloat16' ? '; numpy has no bfloat16: it is float32 there, nothing is lost' : ''
-  note(`wrote ${path}${how}`)
+  const substitute = npySubstitute(value.dtype)
+  note(`wrote ${path}${substitute === null ? '' : `; ${substitute}`}`)
 }

@@ -81,7 +81,8 @@ ${STEPS_HELP}
 
 .npz: an array for each value, named step/tensor, where the trial has several workers worker/step/tensor. A directory: files of
 the same names, percent-encoded, and index.jsonl, which comes last: an object for each with file, tensor, step, mode, mode_step,
-worker, dtype, shape. bfloat16, which numpy does not have, becomes float32 (nothing is lost), strings become unicode strings.
+worker, dtype, shape. bfloat16, which numpy does not have, becomes float32 (nothing is lost), narrower floats their bits as uint8,
+strings become unicode strings.
 
 Whatever their size, a few values are in memory at once. What can't be read is named on standard error, and the exit code is 4;
 everything else is written.`,

@@ -151,7 +151,8 @@ Pictures are of the last two axes, of tensors of more axes the first images; kit
 finds by the environment. NaN and infinities are pink, or ! without colours.
 json: one object as of scan --format jsonl, with all values as nested arrays in values (null where only reductions were saved).
 jsonl, csv: an element a line: {"index":[0,2],"value":1.5}; index_0,index_1,value.
-npy: a file for numpy. bfloat16, which numpy does not have, becomes float32 (nothing is lost), strings become unicode strings.`,
+npy: a file for numpy. bfloat16, which numpy does not have, becomes float32 (nothing is lost), narrower floats their bits as uint8,
+strings become unicode strings.`,
   ).action((trial: string, tensor: string, options) =>
     run('show', async () => (await import('../commands/show.js')).runShow(trial, tensor, options)),
   )

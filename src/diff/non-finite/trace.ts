@@ -67,8 +67,17 @@ const TRACE_OPTIONS = optionsOf<TraceOptions>({ ...SELECTION_KINDS, onProgress: 
 
 const ASKED: readonly StatisticName[] = [...REDUCTIONS, 'nan_count', 'inf_count']
 
-/** Magnitudes from which a step more is an overflow: of half precision its largest number, of wider types far below theirs. */
-const LIMITS: Readonly<Record<string, number>> = { float16: 65_504 / 2, bfloat16: 1e30, float32: 1e30, float64: 1e300 }
+/**
+ * Magnitudes from which a step more is an overflow: of types that have infinities half their largest number, of wider ones far below that. Narrow
+ * types without infinities are scaled to their largest number on purpose.
+ */
+const LIMITS: Readonly<Record<string, number>> = {
+  float8_e5m2: 57_344 / 2,
+  float16: 65_504 / 2,
+  bfloat16: 1e30,
+  float32: 1e30,
+  float64: 1e300,
+}
 
 /**
  * Finds where NaN and infinities come from, in one scan.

@@ -25,7 +25,7 @@ export const FIRST_POWER = -292
 export const POWER_COUNT = 617
 
 /** Numbers of data types are less. */
-export const DTYPE_NUMBERS = 32
+export const DTYPE_NUMBERS = 64
 
 /** The most bytes that a number takes as text, as `-0.0000012345678901234567` does. */
 export const NUMBER_BYTES = 25
@@ -94,27 +94,40 @@ export enum DTypeNumber {
   float16 = 19,
   uint32 = 22,
   uint64 = 23,
+  float8_e5m2 = 24,
+  float8_e4m3fn = 25,
+  float8_e4m3fnuz = 26,
+  float8_e5m2fnuz = 28,
+  // TensorFlow has no numbers for these: they are our own.
+  float8_e8m0fnu = 62,
+  float4_e2m1fn = 63,
 }
 
-/** Bytes per element of each data type in tensor_content. */
-export enum ElementByteLength {
+/** Bits per element of each data type. Elements of four bits lie two in a byte, the first one in the lower half. */
+export enum ElementBits {
   string = 0,
-  uint8 = 1,
+  float4_e2m1fn = 4,
+  uint8 = 8,
   // biome-ignore lint/suspicious/noDuplicateEnumValues: many types are of one length
-  int8 = 1,
-  bool = 1,
-  int16 = 2,
-  uint16 = 2,
-  float16 = 2,
-  bfloat16 = 2,
-  float32 = 4,
-  int32 = 4,
-  uint32 = 4,
-  float64 = 8,
-  int64 = 8,
-  uint64 = 8,
-  complex64 = 8,
-  complex128 = 16,
+  int8 = 8,
+  bool = 8,
+  float8_e4m3fn = 8,
+  float8_e5m2 = 8,
+  float8_e4m3fnuz = 8,
+  float8_e5m2fnuz = 8,
+  float8_e8m0fnu = 8,
+  int16 = 16,
+  uint16 = 16,
+  float16 = 16,
+  bfloat16 = 16,
+  float32 = 32,
+  int32 = 32,
+  uint32 = 32,
+  float64 = 64,
+  int64 = 64,
+  uint64 = 64,
+  complex64 = 64,
+  complex128 = 128,
 }
 
 /**

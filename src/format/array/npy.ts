@@ -28,6 +28,17 @@ export const KINDS: Readonly<Record<string, DType>> = {
   c16: 'complex128',
 }
 
+/** Bytes of numpy's elements that hold the bits of floats that it lacks. */
+const BITS_IN: Partial<Record<DType, number>> = {
+  bfloat16: 2,
+  float8_e4m3fn: 1,
+  float8_e5m2: 1,
+  float8_e4m3fnuz: 1,
+  float8_e5m2fnuz: 1,
+  float8_e8m0fnu: 1,
+  float4_e2m1fn: 1,
+}
+
 export interface NpyHeader {
   /** numpy's name for the elements, without the byte order. */
   readonly kind: string
@@ -44,17 +55,18 @@ export function isNpy(head: Uint8Array): boolean {
 }
 
 /**
- * @param as what its elements are where numpy has no name for them: bfloat16, whose bits it has as `V2` or `u2`
+ * @param as what its elements are where numpy has no name for them: bfloat16, whose bits it has as `V2` or `u2`, and narrower floats,
+ * whose bits it has as `V1` or `u1`; of float4 two elements are in each
  * @throws FormatError `BadArrayFile` for all that does not fit together; StoreError
  */
 export function readNpy(source: ArraySource, as?: DType): FileArray {
   const { kind, isBigEndian, isFortran, shape, start } = npyHeader(source)
   const { url, byteLength } = source
   const textLength = /^[US](\d{1,9})$/.exec(kind)
-  const isBfloat16 = as === 'bfloat16' && (kind === 'V2' || kind === 'u2')
-  const dtype = isBfloat16 ? 'bfloat16' : textLength ? 'string' : KINDS[kind]
+  const dtype = isBitsOf(as, kind) ? as : textLength ? 'string' : KINDS[kind]
   if (dtype === undefined) {
-    const hint = kind === 'V2' ? '; with dtype bfloat16 said beside it, it is read as that' : ''
+    const named = kind === 'V2' ? 'bfloat16' : kind === 'V1' ? 'float8_e4m3fn (or another of 8 bits)' : null
+    const hint = named === null ? '' : `; with dtype ${named} said beside it, it is read as that`
     throw arrayFault(url, 0, `elements of ${Object.keys(KINDS).join(', ')}, U or S`, `${JSON.stringify(kind)}${hint}`)
   }
   const size = textLength ? Number(textLength[1]) * (kind[0] === 'U' ? 4 : 1) : Number(kind.slice(1))
@@ -78,7 +90,24 @@ export function readNpy(source: ArraySource, as?: DType): FileArray {
     return { dtype, shape, data: isFortran ? inCOrder(texts, shape) : texts }
   }
   const part = dtype.startsWith('complex') ? size / 2 : size
+  if (dtype === 'float4_e2m1fn') return { dtype, shape: ofHalves(shape, isFortran, url), data: bytes }
   return { dtype, shape, data: isBigEndian ? swapped(bytes, part) : bytes, ...stride }
+}
+
+/** Whether elements of a kind are the bits of floats that numpy lacks. */
+function isBitsOf(as: DType | undefined, kind: string): as is DType {
+  const size = as && BITS_IN[as]
+  return size !== undefined && (kind === `V${size}` || kind === `u${size}`)
+}
+
+/** The shape of elements of which two share a byte, as that of the bytes says. */
+function ofHalves(shape: readonly number[], isFortran: boolean, url: string): readonly number[] {
+  const last = shape.at(-1)
+  if (last === undefined || (isFortran && shape.length > 1)) {
+    const order = isFortran ? 'Fortran' : 'C'
+    throw arrayFault(url, 0, 'bytes of float4 along an axis, in C order', `shape [${shape}] in ${order} order`)
+  }
+  return [...shape.slice(0, -1), 2 * last]
 }
 
 /** @throws FormatError `BadArrayFile`; StoreError */

@@ -20,21 +20,32 @@ const LENGTH_BYTES = 8
 const MAX_HEADER_BYTES = 100_000_000
 const CODE = 'BadArrayFile'
 
-const DTYPES: Readonly<Record<string, readonly [dtype: DType, byteLength: number]>> = {
-  BOOL: ['bool', 1],
-  I8: ['int8', 1],
-  U8: ['uint8', 1],
-  I16: ['int16', 2],
-  U16: ['uint16', 2],
-  I32: ['int32', 4],
-  U32: ['uint32', 4],
-  I64: ['int64', 8],
-  U64: ['uint64', 8],
-  F16: ['float16', 2],
-  BF16: ['bfloat16', 2],
-  F32: ['float32', 4],
-  F64: ['float64', 8],
-  C64: ['complex64', 8],
+/** By their names in a file, with the bits of an element. */
+const DTYPES: Readonly<Record<string, readonly [dtype: DType, bits: number]>> = {
+  BOOL: ['bool', 8],
+  I8: ['int8', 8],
+  U8: ['uint8', 8],
+  I16: ['int16', 16],
+  U16: ['uint16', 16],
+  I32: ['int32', 32],
+  U32: ['uint32', 32],
+  I64: ['int64', 64],
+  U64: ['uint64', 64],
+  F16: ['float16', 16],
+  BF16: ['bfloat16', 16],
+  F8_E4M3: ['float8_e4m3fn', 8],
+  F8_E5M2: ['float8_e5m2', 8],
+  F8_E4M3FNUZ: ['float8_e4m3fnuz', 8],
+  F8_E5M2FNUZ: ['float8_e5m2fnuz', 8],
+  F8_E8M0: ['float8_e8m0fnu', 8],
+  // Other names of it in files.
+  E8M0: ['float8_e8m0fnu', 8],
+  UE8: ['float8_e8m0fnu', 8],
+  F4: ['float4_e2m1fn', 4],
+  FP4: ['float4_e2m1fn', 4],
+  F32: ['float32', 32],
+  F64: ['float64', 64],
+  C64: ['complex64', 64],
 }
 
 interface Place {
@@ -94,7 +105,7 @@ function placesOf(url: string, text: string, byteLength: number): readonly Place
       continue
     }
     const dtypeName = expectString(given.dtype, inside(at, 'dtype'))
-    const [dtype, elementLength] = (Object.hasOwn(DTYPES, dtypeName) && DTYPES[dtypeName]) || [
+    const [dtype, bits] = (Object.hasOwn(DTYPES, dtypeName) && DTYPES[dtypeName]) || [
       jsonFault(inside(at, 'dtype'), `one of ${Object.keys(DTYPES).join(', ')}`, jsonExcerpt(dtypeName)),
       null,
     ]
@@ -102,7 +113,7 @@ function placesOf(url: string, text: string, byteLength: number): readonly Place
     const offsets = expectNumbers(given.data_offsets, inside(at, 'data_offsets'))
     const [begin = -1, end = -1] = offsets
     const count = countOf(shape)
-    const size = elementLength === null ? end - begin : count === null ? Number.NaN : count * elementLength
+    const size = bits === null ? end - begin : count === null ? Number.NaN : (count * bits) / 8
     if (offsets.length !== 2 || end < begin || end - begin !== size) {
       throw jsonFault(
         inside(at, 'data_offsets'),

@@ -19,6 +19,12 @@ export type NumericArray =
 export interface ElementsOf {
   float16: Float32Array
   bfloat16: Float32Array
+  float8_e4m3fn: Float32Array
+  float8_e5m2: Float32Array
+  float8_e4m3fnuz: Float32Array
+  float8_e5m2fnuz: Float32Array
+  float8_e8m0fnu: Float32Array
+  float4_e2m1fn: Float32Array
   float32: Float32Array
   float64: Float64Array
   int8: Int8Array
@@ -44,15 +50,15 @@ export interface DataOf<D extends DType> {
   /** Index of the first element in `data`. 0 but in slices. */
   readonly offset: number
   /**
-   * The elements. float16 and bfloat16 are widened to a Float32Array. bool is a Uint8Array of 0 and 1. complex64 and
+   * The elements. Floats of 16 bits and less are widened to a Float32Array. bool is a Uint8Array of 0 and 1. complex64 and
    * complex128 are a Float32Array and a Float64Array with two numbers per element, real part first; shape and stride
    * count complex elements. int64 and uint64 are BigInt arrays. Strings are an array of strings.
    */
   readonly data: ElementsOf[D]
-  /** The elements as they were saved: little-endian, in C order; empty for strings. */
+  /** The elements as they were saved: little-endian, in C order, float4 two in a byte (the first in its lower half); empty for strings. */
   readonly bytes: Uint8Array
-  /** float16 and bfloat16 only: the 16 bits of each element, laid out as `data`. */
-  readonly bits?: D extends 'float16' | 'bfloat16' ? Uint16Array : undefined
+  /** Floats of 16 and 8 bits only: the bits of each element, laid out as `data`. */
+  readonly bits?: D extends 'float16' | 'bfloat16' ? Uint16Array : D extends `float8${string}` ? Uint8Array : undefined
   /** float16 only, if the runtime has Float16Array (Node.js 24): the elements unconverted, laid out as `data`. */
   readonly float16?: D extends 'float16' ? ArrayLike<number> : undefined
 }
@@ -71,8 +77,10 @@ export function tensorData({ dtype, shape, bytes, widened, strings }: RawValue):
   return widened ? withBits(made, bytes) : made
 }
 
-/** float16 and bfloat16 besides as they were saved. */
+/** Narrow floats besides as they were saved, but for float4, of which two share a byte. */
 function withBits(made: TensorData, bytes: Uint8Array<ArrayBuffer>): TensorData {
+  if (made.dtype === 'float4_e2m1fn') return made
+  if (made.dtype !== 'float16' && made.dtype !== 'bfloat16') return { ...made, bits: bytes } as TensorData
   const bits = new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 2)
   const float16 = made.dtype === 'float16' ? float16Array(bytes) : undefined
   return { ...made, bits, ...(float16 && { float16 }) } as TensorData

@@ -74,15 +74,6 @@ export function placeOf({ shape, stride, offset }: View, indices: readonly numbe
   return at
 }
 
-/** Calls `visit` with the place of each element, in C order. */
-export function eachPlace({ shape, stride, offset }: View, visit: (at: number) => void): void {
-  const walk = (axis: number, from: number): void => {
-    if (axis === shape.length) visit(from)
-    else for (let i = 0, at = from; i < shape[axis]!; i++, at += stride[axis]!) walk(axis + 1, at)
-  }
-  if (!shape.includes(0)) walk(0, offset)
-}
-
 /** An index from the start of an axis. */
 function indexOf(call: string, index: unknown, size: number, of: string): number {
   if (Number.isSafeInteger(index)) {

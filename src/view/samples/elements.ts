@@ -1,5 +1,6 @@
 /** Elements of small tensors, as many as a page can hold. */
 
+import { isNarrowFloat } from '../../engine/dtype.js'
 import { elements } from '../../rule/base/labels.js'
 import type { ScanSelection } from '../../trial/scan-selection.js'
 import type { Trial } from '../../trial/trial.js'
@@ -64,7 +65,7 @@ export async function elementsOf(
 /** As exact as the page can have them. */
 function numbersOf(value: Parameters<typeof elements>[0]): Float64Array<ArrayBuffer> | Float32Array<ArrayBuffer> {
   const { dtype } = value
-  const isNarrow = dtype === 'float32' || dtype === 'float16' || dtype === 'bfloat16'
+  const isNarrow = dtype === 'float32' || isNarrowFloat(dtype)
   return isNarrow ? Float32Array.from(elements(value)) : Float64Array.from(elements(value))
 }
 

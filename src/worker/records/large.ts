@@ -7,7 +7,7 @@ import { BLOCK_ELEMENTS, type KnownMoments, Status } from '../../engine/border/a
 import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH } from '../../engine/border/framing.js'
 import type { Address, Texts } from '../../engine/border/memory.js'
 import { type FaultPlace, faultError } from '../../engine/border/status.js'
-import { elementByteLength } from '../../engine/dtype.js'
+import { byteLengthOf, elementByteLength } from '../../engine/dtype.js'
 import type { Engine } from '../../engine/engine.js'
 import type { Batch, RecordContents, RecordRequest } from '../../engine/slots.js'
 import type { Sketch } from '../../engine/statistics/sketch.js'
@@ -254,7 +254,7 @@ export class LargeRecord {
     const payloadEnd = asked.byteLength - FOOTER_LENGTH
     const size = elementByteLength(dtype)
     const isContent = kind === 'content'
-    const [first, last] = isContent ? this.#elementsOf(part, parts) : [payloadEnd, payloadEnd]
+    const [first, last, elementCount] = isContent ? this.#elementsOf(part, parts) : [payloadEnd, payloadEnd, 0]
     // Head and tail are read again: they are what surrounds the first hole, and the elements may lie after that one, in
     // another Value.
     const from = checked && part === 0 ? HEADER_LENGTH : first
@@ -269,19 +269,21 @@ export class LargeRecord {
         checksum.crc = engine.crc32c(window, byteLength, checksum.crc)
         checksum.crcByteLength += byteLength
       }
-      if (at >= first && at < last) sink(window, byteLength / size, byteLength)
+      if (at < first || at >= last) return
+      // The last half of a byte of float4 may hold no element.
+      sink(window, Math.min(byteLength / size, elementCount - (at - first) / size), byteLength)
     }
     return { from, end, endOf, take, checksum }
   }
 
-  /** Where the elements of a part begin and end in the record. Parts are cut at whole blocks. */
-  #elementsOf(part: number, parts: number): [from: number, end: number] {
+  /** Where the elements of a part begin and end in the record, and how many there are. Parts are cut at whole blocks. */
+  #elementsOf(part: number, parts: number): [from: number, end: number, count: number] {
     const { dtype, elementCount, dataOffset } = this.found
     const size = elementByteLength(dtype)
     const perPart = Math.ceil(elementCount / parts / BLOCK_ELEMENTS) * BLOCK_ELEMENTS
     const first = Math.min(elementCount, part * perPart)
     const end = part === parts - 1 ? elementCount : Math.min(elementCount, first + perPart)
-    return [dataOffset + first * size, dataOffset + end * size]
+    return [dataOffset + first * size, dataOffset + byteLengthOf(dtype, end), end - first]
   }
 
   /**
@@ -319,7 +321,7 @@ export class LargeRecord {
     part: number,
     parts: number,
     known: KnownMoments,
-    also?: (address: Address, byteLength: number) => void,
+    also?: (address: Address, byteLength: number, count: number) => void,
   ) {
     const engine = this.#engine
     const { dtype, kind } = this.found
@@ -327,7 +329,7 @@ export class LargeRecord {
     engine.resetRow(row)
     const checksum = await this.streamPart(part, parts, (address, count, byteLength) => {
       engine.addToRow(row, dtype, address, count, 0, known)
-      also?.(address, byteLength)
+      also?.(address, byteLength, count)
     })
     // Values that are stored one by one, not in tensor_content, are already in memory.
     if (part === 0 && kind === 'values') engine.addValuesToRow(this.#batch, row, known)

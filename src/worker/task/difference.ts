@@ -2,7 +2,7 @@
 
 import { DifferenceRow, WIDENED_ELEMENTS } from '../../engine/border/abi.js'
 import type { Address } from '../../engine/border/memory.js'
-import { dtypeNumber, elementByteLength } from '../../engine/dtype.js'
+import { byteLengthOf, dtypeNumber, elementByteLength, isFloat } from '../../engine/dtype.js'
 import type { Scales } from '../../engine/elements.js'
 import type { Engine } from '../../engine/engine.js'
 import { differ, placeApart, UlpCounts } from '../../engine/ulps.js'
@@ -20,7 +20,6 @@ const ULP_ELEMENTS = 1 << 13
 const SHARES = [0.5, 0.9, 0.99]
 const NO_SHARES = [Number.NaN, Number.NaN, Number.NaN]
 const UNSCALED: Scales = { a: 1, b: 1 }
-const FLOATS: readonly DType[] = ['float64', 'float32', 'bfloat16', 'float16']
 
 /** What elements of a dtype are close within: what torch.testing.assert_close takes by default, for elements that are no floats exactly. */
 const TOLERANCES: Partial<Record<DType, readonly [rtol: number, atol: number]>> = {
@@ -59,7 +58,7 @@ export function differenceOf(
   return engine.scoped(() => {
     const { elements } = engine
     const [rtol, atol] = tolerance.some(Number.isNaN) ? toleranceOf(a.dtype, b.dtype) : tolerance
-    const hasUlps = isSameType && FLOATS.includes(a.dtype)
+    const hasUlps = isSameType && isFloat(a.dtype)
     // Of each block the first ones, since counting takes longer than all else.
     const sampled = hasUlps ? Math.ceil(ULP_ELEMENTS / Math.ceil(a.count / WIDENED_ELEMENTS)) : 0
     const ulps = new UlpCounts(engine)
@@ -95,14 +94,18 @@ export function differenceOf(
 
 function firstUnequalBits(engine: Engine, a: Elements, b: Elements): number {
   const size = elementByteLength(a.dtype)
-  const byte = engine.elements.differAt(a.address, b.address, a.count * size)
-  return byte < 0 ? -1 : Math.floor(byte / size)
+  const byte = engine.elements.differAt(a.address, b.address, byteLengthOf(a.dtype, a.count))
+  if (byte < 0 || size >= 1) return byte < 0 ? -1 : Math.floor(byte / size)
+  // Two elements share the byte; of the last one the second half may hold none.
+  const [x = 0, y = 0] = [a, b].map(({ address }) => engine.view((address + byte) as Address, 1)[0])
+  const first = 2 * byte + ((x ^ y) & 15 ? 0 : 1)
+  return first < a.count ? first : -1
 }
 
 /** An element as float64; NaN: the place is -1, or the element is complex. */
 function numberAt(engine: Engine, { dtype, address }: Elements, place: number): number {
   if (place < 0) return Number.NaN
-  return engine.elements.numberAt(dtype, (address + place * elementByteLength(dtype)) as Address)
+  return engine.elements.numberAt(dtype, address, place)
 }
 
 /** Of two dtypes the wider of the two tolerances. */

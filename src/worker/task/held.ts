@@ -3,7 +3,7 @@
  * spares most a copy, and then as a copy.
  */
 
-import { elementByteLength } from '../../engine/dtype.js'
+import { byteLengthOf } from '../../engine/dtype.js'
 import type { Engine } from '../../engine/engine.js'
 import type { UnfoldBudget } from '../../engine/values.js'
 import { copyIn, type Elements } from './elements.js'
@@ -39,7 +39,7 @@ export class HeldElements {
   /** @param isInWindow whether they lie where the batch was read, and so outlast it */
   hold(record: number, elements: Elements, isInWindow: boolean): void {
     if (isInWindow) this.#inWindows.at(-1)!.push(record)
-    else if (elements.isUnfolded) this.#unfoldBudget.take(byteLengthOf(elements))
+    else if (elements.isUnfolded) this.#unfoldBudget.take(bytesHeld(elements))
     this.#held.set(record, { elements, bytes: isInWindow ? null : this.#copyOf(elements) })
   }
 
@@ -69,7 +69,7 @@ export class HeldElements {
   }
 
   #copyOf(elements: Elements): Uint8Array {
-    const byteLength = byteLengthOf(elements)
+    const byteLength = bytesHeld(elements)
     const spare = this.#spare.findIndex(bytes => bytes.length === byteLength)
     const bytes = spare < 0 ? new Uint8Array(byteLength) : this.#spare.splice(spare, 1)[0]!
     bytes.set(this.#engine.view(elements.address, byteLength))
@@ -77,6 +77,6 @@ export class HeldElements {
   }
 }
 
-function byteLengthOf({ dtype, count }: Elements): number {
-  return count * elementByteLength(dtype)
+function bytesHeld({ dtype, count }: Elements): number {
+  return byteLengthOf(dtype, count)
 }

@@ -1,6 +1,7 @@
 /** A deep look at the values of an event file: strings, bools, and saved reductions against the tensors they are of. */
 
 import { KnownMoments } from '../../engine/border/abi.js'
+import { isNarrowFloat } from '../../engine/dtype.js'
 import type { Engine } from '../../engine/engine.js'
 import { isDefined, Moments } from '../../engine/moments.js'
 import type { Batch, SlotReader } from '../../engine/slots.js'
@@ -9,8 +10,6 @@ import type { DType, ReductionName } from '../../types.js'
 
 /** Tensors whose moments are kept for comparing; those of further ones are not compared. */
 const MAX_KEPT = 1 << 16
-/** Of float16 and bfloat16 the hook may have computed in their own precision; else float32 is the least. */
-const COARSE: ReadonlySet<DType> = new Set(['float16', 'bfloat16'])
 
 /** What integers reach: frameworks sum and multiply in these, or in wider ones. */
 const INTEGERS: Readonly<Partial<Record<DType, readonly [number, number]>>> = {
@@ -130,7 +129,7 @@ function isPlausible({ reduction, value }: Saved, { moments, shape }: Kept): boo
   const computed = moments.reduction(reduction) as number
   if (Object.is(value, computed) || value === computed) return true
   if (Number.isNaN(value) !== Number.isNaN(computed)) return mayOverflow(computed, moments)
-  const limit = COARSE.has(moments.dtype) ? 65504 : 3.4e38
+  const limit = isNarrowFloat(moments.dtype) ? 65504 : 3.4e38
   if (!Number.isFinite(value) || !Number.isFinite(computed))
     return !Number.isFinite(computed) ? false : mayOverflow(computed, moments)
   const base = reduction.replace('abs_', '')
@@ -140,7 +139,7 @@ function isPlausible({ reduction, value }: Saved, { moments, shape }: Kept): boo
     if (base !== reduction && moments.slot('min') === lowest) return true
     if ((base === 'sum' || base === 'prod') && !(computed >= lowest && computed <= highest)) return true
   }
-  const tolerance = COARSE.has(moments.dtype) ? 2e-2 : 1e-3
+  const tolerance = isNarrowFloat(moments.dtype) ? 2e-2 : 1e-3
   const n = moments.count
   const largest = moments.slot('maxAbs')
   if (largest >= limit) return true
@@ -172,8 +171,8 @@ function isPlausible({ reduction, value }: Saved, { moments, shape }: Kept): boo
   return close(computed, scale) || close(computed * unbiased, scale)
 }
 
-/** Whether float32, or float16, may have overflowed on the way to a number. */
+/** Whether float32, or a narrower float, may have overflowed on the way to a number. */
 function mayOverflow(computed: number, moments: Moments): boolean {
-  const limit = COARSE.has(moments.dtype) ? 255 : 1e18
+  const limit = isNarrowFloat(moments.dtype) ? 255 : 1e18
   return moments.count === 1 || moments.slot('maxAbs') > limit || Math.abs(computed) > limit
 }

@@ -47,7 +47,19 @@ const IN_TEXT: readonly DType[] = [
   'bool',
   'string',
 ]
-const DTYPES: readonly DType[] = [...IN_TEXT, 'float16', 'bfloat16', 'complex64', 'complex128']
+const ONLY_AS_BYTES: readonly DType[] = [
+  'float16',
+  'bfloat16',
+  'float8_e4m3fn',
+  'float8_e5m2',
+  'float8_e4m3fnuz',
+  'float8_e5m2fnuz',
+  'float8_e8m0fnu',
+  'float4_e2m1fn',
+  'complex64',
+  'complex128',
+]
+const DTYPES: readonly DType[] = [...IN_TEXT, ...ONLY_AS_BYTES]
 /** Where the elements can be; one of them. */
 const SOURCES = ['value', 'base64', 'file', 'bytes'] as const
 /** What Python and JavaScript write for numbers that JSON does not have, and what stands for it until the text is read. */

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { elementByteLength } from '../../engine/dtype.js'
+import { byteLengthOf } from '../../engine/dtype.js'
 import { withEngineSync } from '../../engine/engines.js'
 import { tensorData } from '../../job/tensor/data.js'
 import { distribution } from '../../kernels/distribution.js'
@@ -87,7 +87,7 @@ export class LiveRuns {
     const { dtype, bytes } = taken
     const perImage = layout.height * layout.width * layout.channels
     const most = Math.min(MAX_IMAGES, layout.count, Math.floor(MOST_ELEMENTS / perImage))
-    const drawn = bytes.slice(0, most * perImage * elementByteLength(dtype))
+    const drawn = bytes.slice(0, byteLengthOf(dtype, most * perImage))
     const raw = withEngineSync(engine => rawValue({ dtype, shape: [most * perImage] }, drawn, null, engine))
     for (const [i, image] of imagesOf({ ...layout, count: most }, tensorData(raw)).entries()) {
       this.#add(mode, { ...place, tag: imageTag(place.tag, i) }, { image })

@@ -110,6 +110,21 @@ describe('a trial of a safetensors file', () => {
     expect(row!.reductions['~p50']).toBeCloseTo(row!.reductions.p50 as number, 0)
   })
 
+  it('has the values of the file, which is a checkpoint', async () => {
+    const checkpoint = await createTrial(join(scratch, 'a.safetensors'))
+    const reductions = ['min', 'std', 'zero_count', 'p50'] as const
+    const rows = async (of: Trial) =>
+      new Map((await rowsOf(of, { reductions })).map(row => [row.tensor, [row.dtype, row.shape, row.reductions]]))
+    expect(await rows(checkpoint)).toEqual(await rows(trial))
+    for (const [name, dtype] of Object.entries(NAMES)) {
+      const value = await checkpoint.tensor(name).value(0)
+      expect([value.dtype, [...(value.data as Float32Array)]]).toEqual([
+        dtype,
+        [...decodeAll(dtype, bytesOf(dtype), COUNT)],
+      ])
+    }
+  })
+
   it('is whole', async () => {
     expect((await verifyTrial(path, { deep: true })).problems.filter(({ severity }) => severity !== 'note')).toEqual([])
   })

@@ -268,8 +268,10 @@ function merged(
     for (const tensor of contents.unread)
       unread.push(prefix === '' ? tensor : { ...tensor, name: prefix + tensor.name })
     for (const tensor of contents.tensors) {
-      if (!isNumeric(tensor.dtype)) {
-        unread.push(unreadable(store.url(path), tensor))
+      // Parts of it may begin amid a byte.
+      const isSplit = tensor.dtype === 'float4_e2m1fn' && tensor.isPart === true
+      if (!isNumeric(tensor.dtype) || isSplit) {
+        unread.push(unreadable(store.url(path), tensor, isSplit))
         continue
       }
       const own = {
@@ -293,8 +295,8 @@ function merged(
 }
 
 /** A tensor of a dtype that can't be reduced. */
-function unreadable(url: string, { name, dtype, shape }: StoredTensor): UnreadTensor {
-  const [expected, got] = ['a dtype that can be read', dtype]
+function unreadable(url: string, { name, dtype, shape }: StoredTensor, isSplit: boolean): UnreadTensor {
+  const [expected, got] = ['a dtype that can be read', isSplit ? `parts of ${dtype}` : dtype]
   const message = `${url}, tensor ${quote(name)}: expected ${expected}, got ${got}`
   return { name, dtype, shape, error: new FormatError('UnreadableDType', message, { url, expected, got }) }
 }

@@ -25,6 +25,12 @@ const DTYPES: Readonly<Record<string, readonly [dtype: DType, bits: number]>> = 
   U64: ['uint64', 64],
   F16: ['float16', 16],
   BF16: ['bfloat16', 16],
+  F8_E4M3: ['float8_e4m3fn', 8],
+  F8_E5M2: ['float8_e5m2', 8],
+  F8_E4M3FNUZ: ['float8_e4m3fnuz', 8],
+  F8_E5M2FNUZ: ['float8_e5m2fnuz', 8],
+  F8_E8M0: ['float8_e8m0fnu', 8],
+  F4: ['float4_e2m1fn', 4],
   F32: ['float32', 32],
   F64: ['float64', 64],
   C64: ['complex64', 64],
@@ -34,16 +40,7 @@ const DTYPES: Readonly<Record<string, readonly [dtype: DType, bits: number]>> = 
 const ALIASES: Readonly<Record<string, string>> = { E8M0: 'F8_E8M0', UE8: 'F8_E8M0', FP4: 'F4', F8_E4M3FN: 'F8_E4M3' }
 
 /** Dtypes of the format that are not read, with the bits of an element. */
-const UNREAD_BITS: Readonly<Record<string, number>> = {
-  F8_E4M3: 8,
-  F8_E5M2: 8,
-  F8_E4M3FNUZ: 8,
-  F8_E5M2FNUZ: 8,
-  F8_E8M0: 8,
-  F4: 4,
-  F6_E2M3: 6,
-  F6_E3M2: 6,
-}
+const UNREAD_BITS: Readonly<Record<string, number>> = { F6_E2M3: 6, F6_E3M2: 6 }
 
 /** A tensor of a header. */
 export interface HeaderTensor {

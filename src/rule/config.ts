@@ -60,7 +60,7 @@ export interface MakeRulesOptions {
   readonly registry: RuleRegistry
   /** Called once for each path that a configuration names. */
   readonly openTrial: (path: string) => Promise<Trial>
-  readonly logger?: Logger | undefined
+  readonly logger?: Logger | null | undefined
   /** For configurations that name none. */
   readonly otherTrials?: readonly Trial[] | undefined
   /** Judge only what these workers saved, whatever a configuration says. Default: as the configuration says. */
@@ -72,7 +72,7 @@ const MAKE_OPTIONS = optionsOf<MakeRulesOptions>(
     baseTrial: trialKind,
     registry: kinds.that('a RuleRegistry', given => typeof (given as RuleRegistry | null)?.get === 'function'),
     openTrial: kinds.callback(),
-    logger: loggerKind,
+    logger: kinds.orNull(loggerKind),
     otherTrials: trialsKind,
     workers: workersKind,
   },

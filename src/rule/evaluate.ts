@@ -68,8 +68,10 @@ export interface EvaluateProgress {
 }
 
 export interface EvaluateStats {
-  /** Steps judged: each counted once a trial. */
+  /** Steps gone through: each counted once a trial. */
   readonly steps: number
+  /** Of these the steps at which a rule had anything to judge. */
+  readonly judged: number
   readonly records: number
   /** Of the records those that could not be read. */
   readonly unread: number
@@ -224,7 +226,17 @@ class Evaluator {
       missing: this.#outcome.missing(this.#rules),
       problems: this.#outcome.problems,
       complete: !this.#hasGivenUp,
-      stats: { steps: this.#doneSteps, records, unread, readBytes, reads, jobs, threads, elapsedMs },
+      stats: {
+        steps: this.#doneSteps,
+        judged: this.#outcome.judgedSteps,
+        records,
+        unread,
+        readBytes,
+        reads,
+        jobs,
+        threads,
+        elapsedMs,
+      },
     }
   }
 
@@ -323,10 +335,12 @@ class Evaluator {
         if (one.required.error) throw one.required.error
         const judged = rule.judge(step, one.required)
         findings = judged instanceof Promise ? await judged : judged
+        this.#outcome.judged(rule, step)
       } catch (thrown) {
         if (thrown instanceof RuleEvaluationConditionMet) {
           if (thrown.endOfRule) this.#outcome.ended.add(rule)
           findings = [rule.findingOf(step, thrown.message)]
+          this.#outcome.judged(rule, step)
         } else this.#outcome.failed(rule, step, thrown)
       }
       if (findings.length > 0) await this.#outcome.fired(rule, step, findings)

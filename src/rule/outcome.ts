@@ -14,8 +14,12 @@ interface Telling {
 export class Outcome {
   readonly findings: Finding[] = []
   findingCount = 0
+  /** Steps at which a rule had anything to judge: each counted once a trial. */
+  judgedSteps = 0
   /** Rules that are no longer run. */
   readonly ended = new Set<Rule>()
+  /** The latest of them. */
+  readonly #lastJudged = new Map<Trial, number>()
   readonly #telling: Telling
   readonly #problems = new Map<string, Problem>()
   /** Findings that are not told yet, in order. */
@@ -30,6 +34,13 @@ export class Outcome {
   /** Without duplicates. */
   get problems(): Problem[] {
     return [...this.#problems.values()]
+  }
+
+  /** Counts a step that a rule was asked about. Steps of a trial come one after the other. */
+  judged(rule: Rule, step: number): void {
+    if (!rule.hasJudgedStep || this.#lastJudged.get(rule.baseTrial) === step) return
+    this.#lastJudged.set(rule.baseTrial, step)
+    this.judgedSteps++
   }
 
   /** Records findings and runs the rule's actions, unless they are held back. */

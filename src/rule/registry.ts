@@ -2,7 +2,7 @@
 
 import { nearestNames, UsageError } from '../errors.js'
 import { jsonExcerpt } from '../format/json.js'
-import { checkOptions, optionsOf } from '../options.js'
+import { checkOptions, kinds, optionsOf } from '../options.js'
 import type { Trial } from '../trial/trial.js'
 import { BUILTIN_RULES } from './builtin/index.js'
 import type { Logger, Missing } from './finding.js'
@@ -20,14 +20,14 @@ export interface AllRules {
 
 export interface AllRulesOptions {
   readonly otherTrials?: readonly Trial[] | undefined
-  readonly logger?: Logger | undefined
+  readonly logger?: Logger | null | undefined
   /** Judge only what these workers saved. Default: all workers. */
   readonly workers?: RuleOptions['workers']
 }
 
 const ALL_OPTIONS = optionsOf<AllRulesOptions>({
   otherTrials: trialsKind,
-  logger: loggerKind,
+  logger: kinds.orNull(loggerKind),
   workers: workersKind,
 })
 

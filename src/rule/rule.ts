@@ -8,6 +8,7 @@ import { checkOptions, type Kind, kinds, optionsOf, shown } from '../options.js'
 import { stateOf, Trial } from '../trial/trial.js'
 import { type Action, type Actions, runActions } from './action/action.js'
 import { actionsOf } from './action/action-json.js'
+import { defaultLogger } from './console-logger.js'
 import {
   COLLECTION_CONFIGS_OPTIONS,
   type CollectionConfigsOptions,
@@ -30,8 +31,8 @@ export interface RuleOptions {
   readonly actions?: Actions | null | undefined
   /** The rule's name in findings. Default: its class's name. */
   readonly name?: string | undefined
-  /** Default: logs nothing. */
-  readonly logger?: Logger | undefined
+  /** Default: the console on Node.js, without what is for debugging, and nothing in a browser. Null: nothing. */
+  readonly logger?: Logger | null | undefined
   /** Judge only what these workers saved: an array of names, or names separated by commas. Default: all workers. */
   readonly workers?: string | readonly string[] | null | undefined
   /** Judge only global steps in `[startStep, endStep)`. */
@@ -48,7 +49,7 @@ const RULE_OPTIONS = optionsOf<RuleOptions>({
   // `actionsOf` checks each of them.
   actions: kinds.that('actions', () => true),
   name: kinds.text,
-  logger: loggerKind,
+  logger: kinds.orNull(loggerKind),
   workers: workersKind,
   startStep: kinds.orNull(kinds.step),
   endStep: kinds.orNull(kinds.step),
@@ -65,7 +66,7 @@ export interface RuleReport {
   ruleTriggered: number
   /** The number of findings. */
   violations: number
-  /** Steps that were judged. */
+  /** Steps at which the rule was asked. */
   datapoints: number
   /** The rule's parameters as JSON. */
   ruleParameters: string
@@ -112,7 +113,7 @@ export abstract class Rule {
     this.trials = [baseTrial, ...this.otherTrials]
     this.ruleName = new.target.name
     this.name = options.name ?? this.ruleName
-    this.logger = options.logger ?? silent
+    this.logger = options.logger === undefined ? defaultLogger : (options.logger ?? silent)
     this.actions = options.actions ? actionsOf(options.actions) : []
     this.workers = chosenWorkers(baseTrial, options.workers)
     this.startStep = options.startStep ?? 0
@@ -208,6 +209,11 @@ export abstract class Rule {
     const isMet = this.invokeAtStep(step)
     if (typeof isMet === 'object') return Promise.resolve(isMet).then(isMet => this.#findings(step, isMet))
     return this.#findings(step, isMet)
+  }
+
+  /** Whether there was anything to judge at the latest step. @internal */
+  get hasJudgedStep(): boolean {
+    return true
   }
 
   #findings(step: number, isMet: boolean): readonly Finding[] {

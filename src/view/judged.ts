@@ -36,12 +36,13 @@ export class Judging {
   readonly #updates: UpdateRatios
   readonly #findings: Finding[] = []
   #lacking: readonly NotJudged[] = []
+  #judgedSteps = 0
   #diagnosed: readonly DiagnosedFinding[] = []
 
   /** Of all rules those that the data allow. */
   constructor(trial: Trial) {
     this.#trial = trial
-    this.#rules = new RuleRegistry().all(trial, { logger: SILENT }).rules
+    this.#rules = new RuleRegistry().all(trial, { logger: null }).rules
     this.#updates = new UpdateRatios(trial)
   }
 
@@ -54,6 +55,11 @@ export class Judging {
   /** Rules that judged nothing although their tensors were saved, and what they lacked. */
   get notJudged(): readonly NotJudged[] {
     return this.#lacking
+  }
+
+  /** Steps at which a rule had anything to judge. */
+  get judgedSteps(): number {
+    return this.#judgedSteps
   }
 
   /** In the order of steps, each with its cause. */
@@ -72,17 +78,16 @@ export class Judging {
   }
 
   async run(options: Omit<EvaluateOptions, 'onFinding' | 'keepFindings'>): Promise<void> {
-    const { problems, missing } = await evaluate([...this.#rules, this.#updates], {
+    const { stats, problems, missing } = await evaluate([...this.#rules, this.#updates], {
       ...options,
       onFinding: finding => this.#findings.push(finding),
       keepFindings: false,
     })
+    this.#judgedSteps += stats.judged
     for (const { error } of problems) this.problems.add(error)
     this.#lacking = missing.filter(({ partial }) => !partial).map(({ rule, missing }) => ({ rule, missing }))
   }
 }
-
-const SILENT = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 
 /** All rules that the data allow, over the steps that are there. */
 export async function judged(trial: Trial, options: ScanSelection): Promise<Judging> {
@@ -107,7 +112,7 @@ class UpdateRatios extends Rule {
   readonly #asked = new Map<number, Asked[]>()
 
   constructor(trial: Trial) {
-    super(trial, { logger: SILENT })
+    super(trial, { logger: null })
     const kindOf = kindsOf(trial)
     this.#weights = stateOf(trial).catalog.names.filter(name => kindOf(name) === 'weights')
   }
@@ -127,6 +132,11 @@ class UpdateRatios extends Rule {
       }
     }
     this.#asked.set(step, asked)
+  }
+
+  /** It judges nothing. */
+  override get hasJudgedStep(): boolean {
+    return false
   }
 
   override invokeAtStep(step: number): boolean {

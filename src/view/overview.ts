@@ -58,6 +58,8 @@ export interface TrialOverview {
   readonly rules: readonly string[]
   /** Rules that judged nothing although their tensors were saved, and what they lacked. */
   readonly notJudged: readonly NotJudged[]
+  /** Steps at which a rule had anything to judge. */
+  readonly judgedSteps: number
   /** What could not be read, in a line a file. */
   readonly problems: readonly string[]
   /** Values of tensors that were read, and their bytes. */
@@ -79,7 +81,7 @@ const ASKED = ['mean', 'abs_mean', 'nan_count', 'inf_count'] as const satisfies 
 export async function trialOverview(trial: Trial, options?: ScanSelection): Promise<TrialOverview> {
   const startedAt = performance.now()
   const selection = checkOptions('trialOverview', OVERVIEW_OPTIONS, options)
-  const { findings, rules, notJudged, updates, problems } = await judged(trial, selection)
+  const { findings, rules, notJudged, judgedSteps, updates, problems } = await judged(trial, selection)
   const kindOf = kindsOf(trial)
   const lines = new Lines()
   const notFinite = new Map<string, NotFinite>()
@@ -138,6 +140,7 @@ export async function trialOverview(trial: Trial, options?: ScanSelection): Prom
     findings,
     rules,
     notJudged,
+    judgedSteps,
     problems: problems.lines,
     values,
     unread,

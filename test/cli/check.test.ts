@@ -76,6 +76,7 @@ const judged = (given: Partial<JudgingReport> = {}): JudgingReport => ({
   problems: [],
   asked: 0,
   unread: 0,
+  isOutOfRange: false,
   steps: 15,
   state: 'ended',
   ...given,
@@ -609,6 +610,17 @@ describe('check', () => {
     expect(found.filter(({ name }) => name === 'built-in').length).toBeGreaterThan(10)
     const byName = await trialscan('check', VANISHING, '--module', module, '--rule', 'VanishingGradient,limit=47')
     expect(objects(byName.stdout).map(({ step }) => step)).toEqual([47])
+  })
+
+  it('counts the steps that were judged', async () => {
+    const of = async (rule: string) => {
+      const args = ['--rule', rule, '--format', 'table']
+      return (await trialscan('check', VANISHING, ...args)).stdout.split('\n')[0]
+    }
+    expect(await of('VanishingGradient,threshold=1e-30')).toMatch(
+      /^mlp-vanishing: 1 rule judged 9 steps and found nothing wrong; /,
+    )
+    expect(await of('ExplodingTensor')).toMatch(/^mlp-vanishing: 1 rule judged 15 steps and found nothing wrong; /)
   })
 
   it('does not take what goes wrong in a module for a finding', async () => {

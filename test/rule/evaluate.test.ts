@@ -231,6 +231,22 @@ describe('what it gives', () => {
   })
 })
 
+it('counts the steps that were judged, apart from those that were gone through', async () => {
+  const trial = await createTrial(fixtureTrial('mlp-vanishing').directory)
+  const steps = async (...rules: Rule[]) => {
+    const { stats } = await evaluate(rules, { threads: 0 })
+    return [stats.judged, stats.steps]
+  }
+  expect(await steps(new VanishingGradient(trial, { mode: 'TRAIN' }))).toEqual([9, 15])
+  // No gradients are saved in evaluation.
+  expect(await steps(new VanishingGradient(trial, { mode: 'EVAL' }))).toEqual([0, 15])
+  expect(await steps(new VanishingGradient(trial), new ExplodingTensor(trial))).toEqual([15, 15])
+  expect(await steps(new DeadRelu(trial))).toEqual([0, 15])
+  expect(await steps(new Always(trial))).toEqual([15, 15])
+  expect(await steps(new VanishingGradient(trial, { mode: 'TRAIN', startStep: 20 }))).toEqual([7, 15])
+  await trial.close()
+})
+
 describe('what is missing', () => {
   it('is said with what there is instead', async () => {
     const { directory } = fixtureTrial('mlp-vanishing')

@@ -2,7 +2,7 @@
 
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import {
   createTrial,
   InvalidWorker,
@@ -53,7 +53,7 @@ class Told extends Rule {
   readonly steps: number[] = []
   readonly #act: (step: number, rule: Told) => boolean | Promise<boolean>
 
-  constructor(base: Trial, act: (step: number, rule: Told) => boolean | Promise<boolean>, logger?: Logger) {
+  constructor(base: Trial, act: (step: number, rule: Told) => boolean | Promise<boolean>, logger?: Logger | null) {
     super(base, { logger })
     this.#act = act
   }
@@ -65,6 +65,36 @@ class Told extends Rule {
 }
 
 const silent = () => false
+
+describe('the log', () => {
+  afterEach(() => {
+    vi.restoreAllMocks()
+  })
+
+  it('goes to the console by default: each step that meets the condition', async () => {
+    const info = vi.spyOn(console, 'info').mockImplementation(() => {})
+    const rule = new Told(trial, step => {
+      rule.logger.debug(`looking at ${step}`)
+      return step % 4 === 0
+    })
+    await invokeRule(rule, { endStep: 7 })
+    expect(info.mock.calls).toEqual([0, 4].map(step => [new RuleEvaluationConditionMet('Told', step).message]))
+    const warn = vi.spyOn(console, 'warn').mockImplementation(() => {})
+    const error = vi.spyOn(console, 'error').mockImplementation(() => {})
+    rule.logger.warn('careful')
+    rule.logger.error('broken')
+    expect([warn.mock.calls, error.mock.calls]).toEqual([[['careful']], [['broken']]])
+  })
+
+  it('is silent if it is null, and goes where it is told', async () => {
+    const info = vi.spyOn(console, 'info').mockImplementation(() => {})
+    await invokeRule(new Told(trial, () => true, null), { endStep: 7 })
+    const told: string[] = []
+    const logger = { debug: () => {}, info: (text: string) => told.push(text), warn: () => {}, error: () => {} }
+    await invokeRule(new Told(trial, () => true, logger), { endStep: 3 })
+    expect([info.mock.calls, told.length]).toEqual([[], 2])
+  })
+})
 
 describe('invokeRule', () => {
   it('goes on to the end of the job, past steps that were not saved, and throws NoMoreData there', async () => {

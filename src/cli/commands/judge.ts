@@ -136,7 +136,7 @@ export async function judge(judging: Judging): Promise<{ readonly code: number; 
     noteUnusual(judging, judged, longestPauseMs)
   }
   const isFailure = judging.failOnFinding && findings.length > 0
-  const isUnjudged = isOutOfRange(judging, judged) || notJudged(judging, judged).length > 0
+  const isUnjudged = judged.isOutOfRange || notJudged(judging, judged).length > 0
   const code = isFailure ? EXIT.findings : isUnjudged ? EXIT.query : EXIT.ok
   return { code: judged.problems.length > 0 ? EXIT.format : code, judged }
 }
@@ -252,7 +252,8 @@ function judgedOf(
     problems: problemsOf(rules, evaluation),
     asked: evaluation?.stats.records ?? 0,
     unread: evaluation?.stats.unread ?? 0,
-    steps: evaluation?.stats.steps ?? null,
+    steps: evaluation?.stats.judged ?? null,
+    isOutOfRange: isOutOfRange(judging, evaluation),
     state: signal.aborted ? 'interrupted' : hasEnded ? 'ended' : judging.follow ? 'left' : 'running',
   }
 }
@@ -291,8 +292,8 @@ function problemsOf(rules: readonly Rule[], evaluation: Evaluation | null): read
 }
 
 /** Whether none of the steps that were asked for exists. Nothing was judged, which must not look like success. */
-function isOutOfRange({ steps, modeSteps, rules }: Judging, judged: JudgingReport): boolean {
-  return judged.steps === 0 && rules.length > 0 && (steps ?? modeSteps) !== undefined
+function isOutOfRange({ steps, modeSteps, rules }: Judging, evaluation: Evaluation | null): boolean {
+  return evaluation?.stats.steps === 0 && rules.length > 0 && (steps ?? modeSteps) !== undefined
 }
 
 /**
@@ -317,7 +318,7 @@ function noteUnusual(judging: Judging, judged: JudgingReport, longestPauseMs: nu
     const lastStep = last === undefined ? 'there is none yet' : `the last is ${last}`
     note(`no new step came for ${Math.round(longestPauseMs / 1000)} s, and the job has not ended: gave up; ${lastStep}`)
   }
-  if (isOutOfRange(judging, judged)) {
+  if (judged.isOutOfRange) {
     const flags = [
       ...(steps ? [`--steps ${steps.text}`] : []),
       ...(modeSteps ? [`--mode-steps ${modeSteps.text}`] : []),

@@ -156,6 +156,7 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   readonly #unavailable = new Map<string, string>()
   readonly #problems: Omit<Problem, 'trial'>[] = []
   #hasJudged = false
+  #hasJudgedStep = false
   /** Collections that were asked for and that the trial does not have. */
   readonly #unknown: readonly string[]
 
@@ -219,7 +220,12 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     if (judgements.length > 0) this.reqTensors.judge = () => this.#judge(step, judgements)
   }
 
+  override get hasJudgedStep(): boolean {
+    return this.#hasJudgedStep
+  }
+
   override invokeAtStep(_step: number): boolean {
+    this.#hasJudgedStep = false
     return this.reqTensors.judge?.() ?? false
   }
 
@@ -230,7 +236,7 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
       for (let i = 0; i < count; i++) {
         try {
           const found = judge(i)
-          if (found !== undefined) this.#hasJudged = true
+          if (found !== undefined) this.#hasJudged = this.#hasJudgedStep = true
           if (!found) continue
           for (const one of Array.isArray(found) ? (found as readonly Found[]) : [found as Found]) {
             this.found(one)

@@ -33,8 +33,10 @@ export interface JudgingReport {
   /** Values of tensors that the rules asked for, and how many of them could not be read. */
   readonly asked: number
   readonly unread: number
-  /** How many were judged. Null: unknown. */
+  /** How many had anything to judge. Null: unknown. */
   readonly steps: number | null
+  /** Whether none of the steps that were asked for exists. */
+  readonly isOutOfRange: boolean
   /** `running`: the job may still run and was not followed. `left`: it was followed until no more steps came. */
   readonly state: 'ended' | 'running' | 'left' | 'interrupted'
 }

@@ -94,7 +94,7 @@ function enumeration(names: readonly string[]): string {
 
 /** The causes, the earliest first. */
 function rulesText(
-  { findings, rules, notJudged, steps, values, unread, problems }: TrialOverview,
+  { findings, rules, notJudged, judgedSteps, values, unread, problems }: TrialOverview,
   colors: Colors,
   paragraph: (text: string) => string,
 ): readonly string[] {
@@ -109,7 +109,7 @@ function rulesText(
   const byRule = new Map<string, (typeof causes)[number][]>()
   for (const cause of causes) byRule.set(cause.name, [...(byRule.get(cause.name) ?? []), cause])
   if (byRule.size === 0) {
-    const judged = `${counted(rules.length, 'rule')} judged ${counted(steps.length, 'step')}`
+    const judged = `${counted(rules.length, 'rule')} judged ${counted(judgedSteps, 'step')}`
     if (rules.length === 0) return [paragraph('no rule had anything to judge'), ...unjudged]
     if (values === 0 && unread > 0) return [paragraph('nothing was judged: nothing could be read')]
     return problems.length > 0

@@ -31,6 +31,8 @@ export interface EventValue {
 export interface EventHead {
   /** Negative for a step beyond 2^53. */
   readonly step: number
+  /** Whether a training says that it starts at this step (SessionLog): what was logged from there on is of one that was given up. */
+  readonly isStart: boolean
   /** The Values that hold something or state a mode. */
   readonly values: readonly EventValue[]
 }
@@ -69,6 +71,10 @@ const EVENT_STEP = (2 << 3) | VARINT
 const EVENT_GRAPH = (4 << 3) | LENGTH_DELIMITED
 const EVENT_META_GRAPH = (9 << 3) | LENGTH_DELIMITED
 const EVENT_SUMMARY = (5 << 3) | LENGTH_DELIMITED
+const EVENT_SESSION_LOG = (7 << 3) | LENGTH_DELIMITED
+const SESSION_STATUS = (1 << 3) | VARINT
+/** Of SessionLog.SessionStatus. */
+const SESSION_START = 1
 const SUMMARY_VALUE = (1 << 3) | LENGTH_DELIMITED
 const VALUE_TAG = (1 << 3) | LENGTH_DELIMITED
 const VALUE_SIMPLE = (2 << 3) | FIXED32
@@ -93,8 +99,10 @@ export function* walkEventHead(bytes: FileBytes, start: number, end: number): Wa
   const cursor = new Cursor(bytes, start)
   const values: EventValue[] = []
   let step = 0
+  let isStart = false
   while (yield* cursor.next(end)) {
     if (cursor.key === EVENT_STEP) step = cursor.value
+    else if (cursor.key === EVENT_SESSION_LOG) isStart = yield* cursor.beginsWith(SESSION_STATUS, SESSION_START)
     else if (cursor.key === EVENT_SUMMARY) {
       const summaryEnd = cursor.enter()
       while (yield* cursor.next(summaryEnd)) {
@@ -106,7 +114,7 @@ export function* walkEventHead(bytes: FileBytes, start: number, end: number): Wa
       }
     }
   }
-  return { step, values }
+  return { step, isStart, values }
 }
 
 /** What of an Event is neither a number, a histogram nor a tensor. */
@@ -228,6 +236,14 @@ class Cursor {
     // A group without an end.
     if (depth > 0) throw new MalformedEvent(this.#at)
     return false
+  }
+
+  /** Whether the field is a message that begins with a short number. What else is in it is not looked at. */
+  *beginsWith(key: number, value: number): Walk<boolean> {
+    if (this.byteLength < 2) return false
+    const needed = { at: this.#start, byteLength: 2 }
+    if (!this.#bytes.has(needed.at, needed.byteLength)) yield needed
+    return this.#bytes.byte(needed.at) === key && this.#bytes.byte(needed.at + 1) === value
   }
 
   /** The field as text. */

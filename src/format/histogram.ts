@@ -114,8 +114,7 @@ function readSummaryValue(reader: Reader, end: number, tag: string | null): Cont
     return true
   })
   if (tag !== null && ownTag !== tag) return null
-  // As in the core: a tensor comes before all else.
-  return tensor === null ? content : rowsOf(tensor)
+  return content ?? (tensor && rowsOf(tensor))
 }
 
 function readTensor(reader: Reader, end: number, tensor: TensorParts): void {

@@ -27,6 +27,8 @@ export interface SurveyedFile {
   readonly mode: Uint8Array
   /** -1: not stored. */
   readonly modeStep: Float64Array
+  /** Where a training says that it starts anew, and at which step, in the order of the file: what lies before from that step on was given up. */
+  readonly starts: readonly { readonly startByte: number; readonly step: number }[]
   /** Records that could not be read. If the file was left before its end, the last one says why. */
   readonly problems: readonly ErrorData[]
 }

@@ -49,6 +49,7 @@ export async function reindexTrial(path: string, options?: ReindexOptions): Prom
     threads,
     incompleteStepWindow: 1000,
     requireCollections: false,
+    abandonedSteps: false,
     indexCache: null,
   })
   const { index, isTensorBoard, recordProblems } = await loader.load()

@@ -1,9 +1,10 @@
 /** Makes a store from what a person writes as the place of a trial. */
 
-import { resolve } from 'node:path'
+import { basename, dirname, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { UsageError } from '../errors.js'
 import { ComposedStore } from './composed/composed-store.js'
+import { isFile } from './local/file.js'
 import { LocalStore } from './local/local-store.js'
 import { S3Store } from './s3/s3-store.js'
 import { type S3Options, s3Spec } from './s3/spec.js'
@@ -36,9 +37,9 @@ export function storeSpec(
     const message = `expected allowSymlinks for a trial on disk only, since S3 has no links, got it for ${pathOrUrl}`
     throw new UsageError(message, { pathOrUrl, option: 'allowSymlinks' })
   }
-  const local = (root: string): LocalStoreSpec => {
+  const local = (path: string): LocalStoreSpec => {
     const [idle] = Object.entries(s3).find(([, value]) => value !== undefined) ?? []
-    if (idle === undefined) return { kind: 'local', root, ...(allowSymlinks && { allowSymlinks }) }
+    if (idle === undefined) return { kind: 'local', ...(allowSymlinks && { allowSymlinks }), ...placeOf(path) }
     const message = `expected s3.${idle} for a trial at s3://bucket/prefix only, got it for ${pathOrUrl}`
     throw new UsageError(message, { pathOrUrl, option: `s3.${idle}` })
   }
@@ -47,6 +48,17 @@ export function storeSpec(
     throw new UsageError(`expected a local path, a file:// or an s3:// URL, got ${pathOrUrl}`, { pathOrUrl })
   }
   return local(resolve(pathOf(place)))
+}
+
+/** Event files of smdebug's, which are none without their directory. */
+const OF_SMDEBUG = /^\d+_.*\.tfevents$/
+
+/** An event file of TensorBoard's that is named itself is the only one of its directory. */
+function placeOf(path: string): Omit<LocalStoreSpec, 'kind'> {
+  const name = basename(path)
+  if (!name.includes('tfevents') || OF_SMDEBUG.test(name) || !isFile(path)) return { root: path }
+  // Whoever names a link means what it leads to.
+  return { root: dirname(path), only: name, allowSymlinks: true }
 }
 
 function pathOf(url: string): string {

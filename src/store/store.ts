@@ -25,6 +25,8 @@ export interface LocalStoreSpec {
   readonly root: string
   /** Whether to follow symbolic links that lead out of the root; otherwise they are refused. */
   readonly allowSymlinks?: boolean
+  /** The only file of the directory that counts: one of TensorBoard's that was named itself. */
+  readonly only?: string
 }
 
 /** Reports that something may have changed. */
@@ -109,6 +111,9 @@ export interface Store {
   /** The names of the directories in a directory, sorted. Only stores that trials are looked for in have it. */
   readonly folders?: (directory: string) => Promise<string[]>
 
+  /** Where a directory really lies: not through links. Only stores that have links have it. @throws StoreError */
+  realPath?(directory: string): string
+
   /** Whether there is a regular file. */
   exists(path: string): Promise<boolean>
 
@@ -184,6 +189,7 @@ export interface Store {
 /** The last part of a trial's path. */
 export function storeName(spec: StoreSpec): string {
   if (spec.kind === 'composed') return storeName(spec.base)
+  if (spec.kind === 'local' && spec.only !== undefined) return spec.only
   return basename(spec.kind === 's3' ? `${spec.bucket}/${spec.prefix}` : spec.root)
 }
 

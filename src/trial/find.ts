@@ -5,18 +5,20 @@ import { pathOfUrl, QueryError, StoreError } from '../errors.js'
 import { isCheckpointFile } from '../format/checkpoint/formats.js'
 import { stepOf } from '../format/checkpoint/layout.js'
 import { COLLECTIONS_DIRECTORY, EVENTS_DIRECTORY, INDEX_DIRECTORY, isTensorBoardFile } from '../format/paths.js'
-import { checkOptions, optionsOf } from '../options.js'
+import { checkOptions, kinds, optionsOf } from '../options.js'
 import { openStore, storeSpec } from '../store/open.js'
 import { S3_OPTIONS } from '../store/s3/options.js'
 import type { S3Options } from '../store/s3/spec.js'
 import type { Store } from '../store/store.js'
 
 export interface FindOptions {
+  /** Whether to look where symbolic links lead, too. Default: false. Each trial is found once, by its own name if it has one there. */
+  readonly allowSymlinks?: boolean
   /** How to reach S3. */
   readonly s3?: S3Options
 }
 
-const FIND_OPTIONS = optionsOf<FindOptions>({ s3: S3_OPTIONS })
+const FIND_OPTIONS = optionsOf<FindOptions>({ allowSymlinks: kinds.flag, s3: S3_OPTIONS })
 
 /** What a trial consists of. Tornasole's have no index, some have lost theirs. */
 const PARTS: readonly string[] = [INDEX_DIRECTORY, EVENTS_DIRECTORY, COLLECTIONS_DIRECTORY]
@@ -33,13 +35,14 @@ const MAX_FOLDERS = 100_000
  * @throws StoreError (`NotFound`) for a pattern that nothing matches; QueryError (`TooManyDirectories`); UsageError
  */
 export async function findTrials(place: string, options?: FindOptions): Promise<string[]> {
-  const { s3 } = checkOptions('findTrials', FIND_OPTIONS, options)
+  const { allowSymlinks = false, s3 } = checkOptions('findTrials', FIND_OPTIONS, options)
   const { base, pattern } = splitPlace(place)
   if (pattern.length === 0 && placeOf(place).file !== undefined) return [place]
-  const store = openStore(storeSpec(base === '' ? '.' : base, s3 && { s3 }))
+  const store = openStore(storeSpec(base === '' ? '.' : base, { allowSymlinks, ...(s3 && { s3 }) }))
   try {
     const search = new Search(store)
-    const found = pattern.length === 0 ? await search.below('', 0) : await search.matching('', pattern)
+    const all = pattern.length === 0 ? await search.below('', 0) : await search.matching('', pattern)
+    const found = allowSymlinks ? eachOnce(all, store) : all
     if (found.length > 0) return found.map(path => joined(base, path))
   } finally {
     await store.close()
@@ -48,8 +51,24 @@ export async function findTrials(place: string, options?: FindOptions): Promise<
   throw new StoreError('NotFound', `${place}: no trial matches it`, { url: place })
 }
 
+/** Trials to which several names lead, by the one that is no link. */
+function eachOnce(found: readonly string[], store: Store): readonly string[] {
+  const root = store.realPath?.('') ?? ''
+  const real = (path: string): string => store.realPath?.(path) ?? path
+  const own = new Set(found.filter(path => real(path) === joined(root, path)).map(real))
+  const taken = new Set<string>()
+  return found.filter(path => {
+    const place = real(path)
+    if (taken.has(place) || (own.has(place) && place !== joined(root, path))) return false
+    taken.add(place)
+    return true
+  })
+}
+
 class Search {
   readonly #store: Store
+  /** Real paths of the directories around the one that is looked into: no link may lead back to one. */
+  readonly #around: string[] = []
   #count = 0
 
   constructor(store: Store) {
@@ -60,11 +79,15 @@ class Search {
   async below(directory: string, depth: number): Promise<string[]> {
     const folders = await this.#folders(directory)
     if (PARTS.some(part => folders.includes(part)) || (await this.#isCheckpoint(directory, folders))) return [directory]
-    if (depth === MAX_DEPTH) return []
+    if (depth === MAX_DEPTH || folders.length === 0) return []
+    const real = this.#store.realPath?.(directory) ?? directory
+    if (this.#around.includes(real)) return []
+    this.#around.push(real)
     const found: string[] = []
     for (const folder of folders) {
       if (!folder.startsWith('.')) found.push(...(await this.below(joined(directory, folder), depth + 1)))
     }
+    this.#around.pop()
     return found
   }
 

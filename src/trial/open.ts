@@ -34,6 +34,11 @@ export interface TrialOptions extends Pick<WorkOptions, 'threads'> {
    */
   readonly requireCollections?: boolean
   /**
+   * Whether steps of TensorBoard's event files count that a restart of the training has left behind (those before a
+   * SessionLog START, as of SummaryWriter's `purge_step`, from its step on). Default: false, as TensorBoard shows them.
+   */
+  readonly abandonedSteps?: boolean
+  /**
    * A file to keep what the index files say, for the next time the same trial is opened. An entry is used only if the
    * length and the times of change of its index file are still the same. This pays from some ten thousand index files
    * on.
@@ -67,6 +72,7 @@ export const ANY_TRIAL_KINDS: Kinds<AnyTrialOptions> = {
   rangeSteps: kinds.orNull(stepRange),
   incompleteStepWindow: kinds.wholeNumber(0),
   requireCollections: kinds.flag,
+  abandonedSteps: kinds.flag,
   refresh: kinds.oneOf<RefreshMode>(REFRESH_MODES),
 }
 
@@ -118,6 +124,7 @@ export async function openTrialAt(
     rangeSteps = null,
     incompleteStepWindow = 1000,
     requireCollections = true,
+    abandonedSteps = false,
     indexCache,
     refresh = 'auto',
     threads,
@@ -128,6 +135,7 @@ export async function openTrialAt(
     threads,
     incompleteStepWindow,
     requireCollections,
+    abandonedSteps,
     indexCache: indexCache ?? null,
     file,
   })

@@ -66,6 +66,7 @@ class FileSurvey {
   readonly #store: Store
   readonly #tags = new Interner()
   readonly #columns: ValueColumns = { tag: [], startByte: [], byteLength: [], step: [], mode: [], modeStep: [] }
+  #starts: SurveyedFile['starts'][number][] = []
   #problems: ErrorData[] = []
   /** Where the last whole record ends. */
   #end = 0
@@ -88,6 +89,7 @@ class FileSurvey {
       step: Float64Array.from(columns.step),
       mode: Uint8Array.from(columns.mode),
       modeStep: Float64Array.from(columns.modeStep),
+      starts: this.#starts,
       problems: this.#problems,
     }
   }
@@ -105,8 +107,9 @@ class FileSurvey {
       this.#end = at
       try {
         if (!file.has(at, HEADER_LENGTH)) await file.load(at)
-        const { end, last } = whole.take(file.rest(at), at, columns)
+        const { end, last, hollow } = whole.take(file.rest(at), at, columns)
         if (end > at) {
+          for (const { startByte, byteLength } of hollow) await this.#lookForStart(file, startByte, byteLength)
           before = last
           at = end
           continue
@@ -116,8 +119,9 @@ class FileSurvey {
         const byteLength = frames.byteLength(header, { url, startByte: at, tensor: '' })
         if (at + byteLength > fileLength) throw truncated(url, at, byteLength, fileLength - at)
         try {
-          const { step, values } = await readHead(file, url, at, byteLength)
+          const { step, isStart, values } = await readHead(file, url, at, byteLength)
           if (!Number.isSafeInteger(step)) throw badStep(url, at)
+          if (isStart) this.#starts.push({ startByte: at, step })
           for (const { tag, kind, mode, modeStep } of values) {
             if (kind === null) continue
             columns.tag.push(this.#tags.number(tag))
@@ -144,11 +148,23 @@ class FileSurvey {
     return null
   }
 
+  /** Looks at an intact record without Values. */
+  async #lookForStart(file: FilePieces, startByte: number, byteLength: number): Promise<void> {
+    try {
+      const { step, isStart } = await readHead(file, this.#store.url(this.#path), startByte, byteLength)
+      if (isStart && Number.isSafeInteger(step)) this.#starts.push({ startByte, step })
+    } catch (error) {
+      // It says nothing of the kind.
+      if (!(error instanceof FormatError)) throw error
+    }
+  }
+
   /** Finds the records behind damage as `verify` and `repair` find them, and takes those that have names and a step. */
   async goOnBehind({ startByte, broken }: Damage, { store }: SurveyJob, engine: Engine): Promise<void> {
     const columns = this.#columns
     const known = columns.startByte.findIndex(start => start >= startByte)
     if (known >= 0) for (const column of Object.values(columns)) column.length = known
+    this.#starts = this.#starts.filter(start => start.startByte < startByte)
     this.#problems = this.#problems.filter(({ fields }) => !(Number(fields.offset) >= startByte))
     for (let at = startByte; at < this.#fileLength; ) {
       const ranges = [{ path: this.#path, startByte: at, endByte: null, anchors: new Float64Array(0) }]
@@ -167,6 +183,12 @@ class FileSurvey {
         return
       }
       this.#take(range, reply.tags, broken)
+      const withValues = new Set(range.record)
+      const file = new FilePieces(this.#store, this.#path, this.#fileLength)
+      for (const [i, start] of range.recordStart.entries()) {
+        if (range.isBad[i] === 1 || withValues.has(i)) continue
+        await this.#lookForStart(file, start, range.recordByteLength[i]!)
+      }
       if (range.endByte <= at) return
       at = range.endByte
     }
@@ -280,6 +302,9 @@ function truncated(url: string, startByte: number, expected: number, got: number
 /** Of Values that were found, an entry for each. */
 type ValueColumns = Readonly<Record<'tag' | 'startByte' | 'byteLength' | 'step' | 'mode' | 'modeStep', number[]>>
 
+/** A record without Values. */
+type HollowRecord = Readonly<Record<'startByte' | 'byteLength', number>>
+
 /**
  * Records that are in memory as a whole, and out of the ordinary in nothing: the core walks many at once, which takes a fifth of the time.
  * All others are walked here, field by field, which alone tells what is wrong.
@@ -305,20 +330,21 @@ class WholeRecords {
 
   /**
    * @param rest of the piece, from `at` on
-   * @returns where the first record begins that was not taken, and the last one that was
+   * @returns where the first record begins that was not taken, the last one that was, and those without Values
    */
   take(
     { offset, byteLength }: { readonly offset: number; readonly byteLength: number },
     at: number,
     columns: ValueColumns,
-  ): { readonly end: number; readonly last: number } {
-    if (at < this.#from) return { end: at, last: at }
+  ): { readonly end: number; readonly last: number; readonly hollow: readonly HollowRecord[] } {
+    const hollow: HollowRecord[] = []
+    if (at < this.#from) return { end: at, last: at, hollow }
     const address = (this.#window + offset) as Address
     return this.#engine.scoped(() => {
       const count = this.#engine.survey.records(this.#batch, address, byteLength, false)
       if (count > this.#batch.capacity) {
         this.#from = at + PIECE_BYTES
-        return { end: at, last: at }
+        return { end: at, last: at, hollow }
       }
       const slots = this.#engine.slots(this.#batch, count)
       let [end, last] = [at, at]
@@ -334,11 +360,12 @@ class WholeRecords {
           for (const column of Object.values(columns)) column.length = before
           this.#from = startByte + PIECE_BYTES
           if (slots.recordStatus(i) === Status.badPayloadCrc) this.spoiltAt = startByte
-          return { end: startByte, last }
+          return { end: startByte, last, hollow }
         }
         last = startByte
         end = startByte + slots.frameByteLength(i)
         const holds = slots.holds(i)
+        if (holds === ValueKind.noValue) hollow.push({ startByte, byteLength: slots.frameByteLength(i) })
         if (holds !== ValueKind.tensor && holds !== ValueKind.histogram) continue
         columns.tag.push(this.#tagNumber(tag))
         columns.startByte.push(startByte)
@@ -347,7 +374,7 @@ class WholeRecords {
         columns.mode.push(slots.mode(i))
         columns.modeStep.push(slots.modeStep(i))
       }
-      return { end, last }
+      return { end, last, hollow }
     })
   }
 

@@ -46,6 +46,8 @@ export interface TrialContents {
 export interface LoadOptions extends IndexedOptions {
   /** Whether an ended trial needs the collections files of all its workers. */
   readonly requireCollections: boolean
+  /** Whether steps count that a restart of the training has left behind. */
+  readonly abandonedSteps: boolean
   /** The file that was named instead of a directory. Default: none. */
   readonly file?: string | undefined
 }
@@ -72,7 +74,12 @@ export class TrialLoader {
     this.#access = access
     this.#options = options
     this.#index = new IndexedFiles(access, options)
-    this.#events = new UnindexedEvents(access, options.threads, step => isInRange(step, options.rangeSteps))
+    this.#events = new UnindexedEvents(
+      access,
+      options.threads,
+      step => isInRange(step, options.rangeSteps),
+      options.abandonedSteps,
+    )
   }
 
   /**

@@ -16,6 +16,7 @@ import type { Access } from '../../runner/access.js'
 import { runOnFiles } from '../../runner/failed-job.js'
 import { chunksOf, pumpAll } from '../../runner/pump.js'
 import { runTwice } from '../../runner/runner.js'
+import { countBelow } from '../../sorted.js'
 import type { GlobalStep } from '../../types.js'
 import { IndexColumns } from '../columns/index-columns.js'
 import type { IndexRows } from '../columns/saved-rows.js'
@@ -42,6 +43,7 @@ export class UnindexedEvents {
   readonly #access: Access
   readonly #threads: number | undefined
   readonly #isWanted: (step: number) => boolean
+  readonly #keepsAbandoned: boolean
   /** By path, in the order of the paths. */
   readonly #files = new Map<string, KnownFile>()
   /** What is wrong where event files should be. */
@@ -51,7 +53,14 @@ export class UnindexedEvents {
   #writer: 'smdebug' | 'TensorBoard' | null = null
   #everything: readonly string[] | null = null
 
-  constructor(access: Access, threads: number | undefined, isWanted: (step: number) => boolean) {
+  /** @param keepsAbandoned whether steps count that a restart of the training has left behind */
+  constructor(
+    access: Access,
+    threads: number | undefined,
+    isWanted: (step: number) => boolean,
+    keepsAbandoned: boolean,
+  ) {
+    this.#keepsAbandoned = keepsAbandoned
     this.#access = access
     this.#threads = threads
     this.#isWanted = isWanted
@@ -172,13 +181,14 @@ export class UnindexedEvents {
   #addRuns(columns: IndexColumns): void {
     type Run = Map<number, { path: string; tensors: Map<string, TensorLocation> }>
     const runs = new Map<string, Run>()
+    const isAbandoned = this.#keepsAbandoned ? () => false : abandonment([...this.#files.values()])
     for (const { path, scans } of this.#files.values()) {
       const run: Run = runs.get(runOf(path)) ?? new Map()
       runs.set(runOf(path), run)
       for (const scan of scans) {
         for (let i = 0; i < scan.tag.length; i++) {
           const step = scan.step[i]!
-          if (!this.#isWanted(step)) continue
+          if (!this.#isWanted(step) || isAbandoned(scan, i)) continue
           const location = locationOf(scan, i)
           const known = run.get(step)
           if (known === undefined) run.set(step, { path, tensors: new Map([[location.name, location]]) })
@@ -199,6 +209,35 @@ export class UnindexedEvents {
         columns.add(step as GlobalStep, worker, content)
       }
     }
+  }
+}
+
+/**
+ * Which Values a restart of the training has left behind: as in TensorBoard, those of the run that lie before a SessionLog START,
+ * of its step or a later one.
+ * @param files in the order in which they were written, run by run
+ */
+function abandonment(files: readonly KnownFile[]): (scan: SurveyedFile, i: number) => boolean {
+  /** Of each scan, for its starts and its end: the lowest step at which the training starts there or later. */
+  const floors = new Map<SurveyedFile, Float64Array>()
+  const lowest = new Map<string, number>()
+  for (const { path, scans } of files.toReversed()) {
+    const run = runOf(path)
+    let floor = lowest.get(run) ?? Number.POSITIVE_INFINITY
+    for (const scan of scans.toReversed()) {
+      const ofScan = new Float64Array(scan.starts.length + 1).fill(floor)
+      for (let i = scan.starts.length - 1; i >= 0; i--) {
+        floor = Math.min(floor, scan.starts[i]!.step)
+        ofScan[i] = floor
+      }
+      floors.set(scan, ofScan)
+    }
+    lowest.set(run, floor)
+  }
+  return (scan, i) => {
+    const { starts } = scan
+    const before = countBelow(starts.length, start => starts[start]!.startByte < scan.startByte[i]!)
+    return scan.step[i]! >= floors.get(scan)![before]!
   }
 }
 

@@ -31,7 +31,7 @@ import { readText } from '../format/finding/read.js'
 import { collectionsToSave } from '../format/finding/to-save.js'
 import { countText, shortList } from '../format/number.js'
 import type { StepsText } from '../options/arguments.js'
-import { expectS3, isOnS3, type S3Flags, s3OptionsOf } from '../options/s3.js'
+import { expectS3, type TrialFlags, trialOptions } from '../options/s3.js'
 import { type LineSink, Lines } from '../output.js'
 import { Progress } from '../progress.js'
 import { absentSteps, modeSpans, spanText } from '../step-texts.js'
@@ -40,17 +40,17 @@ import { note } from '../terminal.js'
 /** Opens each trial once, however often it is named. */
 export class Trials {
   readonly #options: TrialOptions
-  readonly #flags: S3Flags
+  readonly #flags: TrialFlags
   readonly #opened = new Map<string, Promise<Trial>>()
 
-  /** @param flags for trials on S3 */
-  constructor(options: TrialOptions, flags: S3Flags) {
+  /** @param flags of where trials lie */
+  constructor(options: TrialOptions, flags: TrialFlags) {
     this.#options = options
     this.#flags = flags
   }
 
   readonly open = (path: string): Promise<Trial> => {
-    const options = { ...this.#options, ...(isOnS3(path) && s3OptionsOf(this.#flags)) }
+    const options = { ...this.#options, ...trialOptions(path, this.#flags) }
     const opened =
       this.#opened.get(path) ?? createTrial(path, { ...options, requireCollections: false, refresh: 'manual' })
     this.#opened.set(path, opened)

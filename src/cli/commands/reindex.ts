@@ -8,7 +8,7 @@ import type { FormatOf } from '../format/formats.js'
 import { csvLine, jsonLine } from '../format/lines.js'
 import { counted } from '../format/number.js'
 import { settle } from '../options/given.js'
-import { type S3Flags, s3OptionsFor } from '../options/s3.js'
+import { placeOptions, type S3Flags, s3OptionsFor } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { expectOutside, realPathOf } from '../real-path.js'
 import { safe } from '../terminal.js'
@@ -24,7 +24,11 @@ export async function reindex(path: string, given: ReindexFlags, signal: AbortSi
   const flags = settle('reindex', path, given)
   const { out, threads } = flags
   await expectOutside(path, out, 'a directory')
-  const files = await reindexTrial(path, { ...s3OptionsFor(path, flags), ...(threads !== undefined && { threads }) })
+  const files = await reindexTrial(path, {
+    ...s3OptionsFor(path, flags),
+    ...placeOptions(path, flags),
+    ...(threads !== undefined && { threads }),
+  })
   for (const { path, text } of files) {
     signal.throwIfAborted()
     const target = join(out, path)

@@ -7,7 +7,7 @@ import type { FormatOf } from '../format/formats.js'
 import { csvLine, jsonLine } from '../format/lines.js'
 import { bytesText, counted, countText } from '../format/number.js'
 import { settle } from '../options/given.js'
-import { type S3Flags, s3OptionsFor } from '../options/s3.js'
+import { placeOptions, type S3Flags, s3OptionsFor } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { colorsFor, columns, note, safe } from '../terminal.js'
 
@@ -24,6 +24,7 @@ export async function repair(path: string, given: RepairFlags, signal: AbortSign
   const { out, checksums = false, threads } = flags
   const report = await repairTrial(path, out, {
     ...s3OptionsFor(path, flags),
+    ...placeOptions(path, flags),
     ...(threads !== undefined && { threads }),
     checksums,
     signal,

@@ -6,7 +6,7 @@ import { blocks } from '../format/bars.js'
 import type { FormatOf } from '../format/formats.js'
 import { counted, shortNumber } from '../format/number.js'
 import type { StepsText } from '../options/arguments.js'
-import { type S3Flags, s3OptionsFor } from '../options/s3.js'
+import { type S3Flags, s3OptionsFor, trialOptions } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { colorsFor, columns, note, safe, safeName } from '../terminal.js'
 
@@ -39,7 +39,12 @@ export async function showRidge(path: string, name: string, flags: RidgeFlags): 
     throw new UsageError(
       `expected --steps with --format table, got ${format}: trialscan scan --reductions sketch has the numbers`,
     )
-  const trial = await createTrial(path, { requireCollections: false, refresh: 'manual', ...s3OptionsFor(path, flags) })
+  const trial = await createTrial(path, {
+    requireCollections: false,
+    refresh: 'manual',
+    ...s3OptionsFor(path, flags),
+    ...trialOptions(path, flags),
+  })
   try {
     const { name: tensor } = trial.tensor(name)
     const scan = trial.scan({

@@ -34,7 +34,7 @@ import {
 import type { PictureName } from '../format/view/picture.js'
 import type { StepsText } from '../options/arguments.js'
 import { settle } from '../options/given.js'
-import { type S3Flags, s3OptionsFor } from '../options/s3.js'
+import { type S3Flags, s3OptionsFor, trialOptions } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { expectReplaceable } from '../real-path.js'
 import { type Colors, colorsFor, columns, note, safe, safeName } from '../terminal.js'
@@ -64,7 +64,12 @@ export async function runShow(path: string, name: string, given: ShowFlags): Pro
   }
   if (npy !== undefined) await expectReplaceable(path, npy, '--npy')
   if (out !== undefined) await expectReplaceable(path, out)
-  const trial = await createTrial(path, { requireCollections: false, refresh: 'manual', ...s3OptionsFor(path, flags) })
+  const trial = await createTrial(path, {
+    requireCollections: false,
+    refresh: 'manual',
+    ...s3OptionsFor(path, flags),
+    ...trialOptions(path, flags),
+  })
   try {
     const tensor = trial.tensor(name)
     const { step, mode } = stepToShow(trial, tensor, flags)

@@ -6,7 +6,7 @@ import type { FormatOf } from '../format/formats.js'
 import { type VerifyFormat, verifyCsv, verifyJsonl } from '../format/verify-lines.js'
 import { verifyTable } from '../format/verify-table.js'
 import { settle } from '../options/given.js'
-import { expectS3, isOnS3, type S3Flags, s3OptionsOf } from '../options/s3.js'
+import { expectS3, placeOptions, type S3Flags } from '../options/s3.js'
 import { Lines, writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectOutside } from '../real-path.js'
@@ -69,7 +69,7 @@ async function verifyOne(
 ): Promise<number> {
   const { deep = false, threads, memory } = flags
   const verification = await verifyTrial(path, {
-    ...(isOnS3(path) && s3OptionsOf(flags)),
+    ...placeOptions(path, flags),
     ...(threads !== undefined && { threads }),
     ...(memory !== undefined && { memory: memory * 2 ** 20 }),
     deep,

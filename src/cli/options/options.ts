@@ -95,11 +95,27 @@ function option<T>(flags: string, description: string, read: (text: string, prev
   return new Option(flags, description).argParser(read)
 }
 
+/** Commands that read files of trials as they are. */
+const OF_FILES: readonly string[] = ['verify', 'reindex', 'repair']
+/** Commands that open trials. */
+const OF_TRIALS: readonly string[] = 'ls scan show top dump summary report diff nan check sql export import'.split(' ')
+
+function withTrialOptions(command: Command): Command {
+  const isOfTrials = OF_TRIALS.includes(command.name())
+  if (!isOfTrials && !OF_FILES.includes(command.name())) return command
+  command.option('--allow-symlinks', 'follow symbolic links that lead out of a directory, and to other trials')
+  if (!isOfTrials) return command
+  return command.option(
+    '--abandoned-steps',
+    "of TensorBoard's files: with the steps that a restart of the training has left behind",
+  )
+}
+
 /** Adds what all commands have: the options of S3, and help that ends with the exit codes. */
 export function completed(command: Command, help: string): Command {
   const { parent } = command
   const name = parent?.parent ? `${parent.name()} ${command.name()}` : command.name()
-  return withS3Options(command)
+  return withS3Options(withTrialOptions(command))
     .showHelpAfterError(`See trialscan ${name} --help.`)
     .addHelpText('after', `\n${help}\n${EXIT_HELP}`)
 }

@@ -1,6 +1,6 @@
-/** The options for trials on S3. */
+/** The options of where trials lie, on S3 above all. */
 
-import { type S3Options, UsageError } from '../../index.js'
+import { type S3Options, type TrialOptions, UsageError } from '../../index.js'
 
 export interface S3Flags {
   readonly s3Endpoint?: string
@@ -10,6 +10,26 @@ export interface S3Flags {
   readonly s3Cache?: string
   readonly s3MinRate?: number
   readonly s3ListLimit?: number
+}
+
+/** What says where trials lie, and what of them counts. */
+export interface TrialFlags extends S3Flags {
+  readonly allowSymlinks?: boolean
+  readonly abandonedSteps?: boolean
+}
+
+/** As `createTrial` and others take it for a trial, of which some are on S3. */
+export function placeOptions(
+  trial: string,
+  flags: TrialFlags,
+): { readonly allowSymlinks?: true; readonly s3?: S3Options } {
+  if (isOnS3(trial)) return s3OptionsOf(flags)
+  return flags.allowSymlinks ? { allowSymlinks: true } : {}
+}
+
+/** As `createTrial` takes it. */
+export function trialOptions(trial: string, flags: TrialFlags): TrialOptions {
+  return { ...placeOptions(trial, flags), ...(flags.abandonedSteps && { abandonedSteps: true }) }
 }
 
 /** Their names in `createTrial`. */

@@ -3,14 +3,14 @@
 import { createTrial, findTrials, type Trial, type TrialOptions, TrialscanError, UsageError } from '../../index.js'
 import { EXIT, heavier } from '../exit.js'
 import { counted, countText } from '../format/number.js'
-import { isOnS3, type S3Flags, s3OptionsOf } from '../options/s3.js'
+import { placeOptions, type TrialFlags, trialOptions } from '../options/s3.js'
 import { note } from '../terminal.js'
 
 /** All trials at the places, each once, in their order. @throws StoreError for a pattern that nothing matches */
-export async function trialsAt(places: readonly string[], flags: S3Flags): Promise<readonly string[]> {
+export async function trialsAt(places: readonly string[], flags: TrialFlags): Promise<readonly string[]> {
   const found = new Set<string>()
   for (const place of places) {
-    for (const trial of await findTrials(place, isOnS3(place) ? s3OptionsOf(flags) : {})) found.add(trial)
+    for (const trial of await findTrials(place, placeOptions(place, flags))) found.add(trial)
   }
   return [...found]
 }
@@ -94,7 +94,7 @@ const MAX_NOTES = 100
  */
 export async function* opened(
   paths: readonly string[],
-  flags: S3Flags & { readonly threads?: number },
+  flags: TrialFlags & { readonly threads?: number },
   losses: Losses,
 ): AsyncGenerator<{ readonly path: string; readonly trial: Trial; readonly openMs: number }> {
   const openings: Promise<Opening>[] = []
@@ -123,7 +123,7 @@ const AHEAD = 3
 
 type Opening = { readonly trial: Trial | null; readonly error: unknown; readonly openMs: number }
 
-async function begin(path: string, flags: S3Flags & { readonly threads?: number }): Promise<Opening> {
+async function begin(path: string, flags: TrialFlags & { readonly threads?: number }): Promise<Opening> {
   const startedAt = performance.now()
   try {
     const trial = await createTrial(path, openOptions(path, flags))
@@ -134,12 +134,12 @@ async function begin(path: string, flags: S3Flags & { readonly threads?: number 
 }
 
 /** How commands that don't follow a trial open it. */
-export function openOptions(path: string, flags: S3Flags & { readonly threads?: number }): TrialOptions {
+export function openOptions(path: string, flags: TrialFlags & { readonly threads?: number }): TrialOptions {
   const { threads } = flags
   return {
     requireCollections: false,
     refresh: 'manual',
-    ...(isOnS3(path) && s3OptionsOf(flags)),
+    ...trialOptions(path, flags),
     ...(threads !== undefined && { threads }),
   }
 }

@@ -91,14 +91,32 @@ export class LocalStore implements Store {
     )
   }
 
-  /** A link to a directory is none: what it leads to has a name of its own. */
+  /** A link to a directory is none, unless links are followed: what it leads to has a name of its own. */
   readonly folders = async (directory: string): Promise<string[]> => {
+    if (this.spec.only !== undefined) return []
     const entries = await this.#entries(directory)
-    return entries.flatMap(entry => (entry.isDirectory() ? [entry.name] : [])).sort()
+    const isFolder = (entry: Dirent): boolean =>
+      entry.isDirectory() ||
+      (this.spec.allowSymlinks === true && entry.isSymbolicLink() && this.#leadsToFolder(directory, entry))
+    return entries.flatMap(entry => (isFolder(entry) ? [entry.name] : [])).sort()
+  }
+
+  realPath(directory: string): string {
+    return this.#translated(directory, () => realpathSync(this.#resolve(directory)))
+  }
+
+  #leadsToFolder(directory: string, { name }: Dirent): boolean {
+    try {
+      return statSync(join(this.#resolve(directory), name)).isDirectory()
+    } catch {
+      return false
+    }
   }
 
   async list(directory: string, { recursive = false, expects, onError }: ListOptions = {}): Promise<string[]> {
     this.#resolve(directory)
+    const { only } = this.spec
+    if (only !== undefined) return directory === '' && (await this.exists(only)) ? [only] : []
     const skip = (path: string, error: unknown): void => {
       const failure = this.#translation(path, error)
       const isTold = onError !== undefined && path !== directory && failure instanceof StoreError

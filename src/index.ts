@@ -1,6 +1,7 @@
 /** The public API on Node.js: re-exports only. */
 
 export * from './api.js'
+export { type PickleStructure, pickleStructure, type StructureOptions } from './catalog/checkpoint/structure.js'
 export type { NameAliases, TiedTensor } from './diff/aliases.js'
 export type { Bisection } from './diff/bisect.js'
 export {
@@ -58,6 +59,7 @@ export {
   type PickleValue,
   readPickle,
 } from './format/checkpoint/pickle/read-pickle.js'
+export type { StructureValue } from './format/checkpoint/torch/structure.js'
 export { type ReindexedFile, type ReindexOptions, reindexTrial } from './repair/reindex.js'
 export { type RepairOptions, repairTrial } from './repair/repair.js'
 export type { LeftOut, RebuiltFile, RepairReport } from './repair/report.js'

@@ -96,6 +96,7 @@ it('exports these names', () => {
       "parseRuleConfigurations",
       "parseSteps",
       "parseWhere",
+      "pickleStructure",
       "planFleet",
       "postAction",
       "problemLines",

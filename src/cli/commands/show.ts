@@ -55,9 +55,14 @@ const HISTOGRAM_BINS = 40
 const DEFAULT_COLUMNS = 80
 
 /** @returns the exit code */
-export async function runShow(path: string, name: string, given: ShowFlags): Promise<number> {
+export async function runShow(path: string, name: string | undefined, given: ShowFlags): Promise<number> {
   const flags = settle('show', path, given)
   const { npy, format, onTerminal, out, steps } = flags
+  if (name === undefined) {
+    if (out !== undefined) await expectReplaceable(path, out)
+    const { showStructure } = await import('./show-structure.js')
+    return showStructure(path, flags)
+  }
   if (steps !== undefined) {
     const { showRidge } = await import('./show-ridge.js')
     return showRidge(path, name, { ...flags, steps })

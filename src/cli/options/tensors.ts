@@ -115,9 +115,11 @@ when all are there; --resume leaves out those that are there, of the same files 
   completed(
     program
       .command('show')
-      .description('One tensor at one step: its values in short, statistics and a histogram.')
-      .argument('<TRIAL>', TRIAL, pathText)
-      .argument('<TENSOR>', 'the full name of the tensor; after -- if it begins with a dash')
+      .description(
+        'One tensor at one step: its values in short, statistics and a histogram. Without a tensor: what a file of torch or a pickle holds.',
+      )
+      .argument('<TRIAL>', `${TRIAL}; without a tensor a file: .pt, .pth, .bin, .ckpt, .pkl, .metadata`, pathText)
+      .argument('[TENSOR]', 'the full name of the tensor; after -- if it begins with a dash')
       .option('--step <N>', 'the global step; -1 or last: the last that has the tensor (the default)', oneStep)
       .option('--mode-step <N>', 'the step of the mode in place of the global one; -1 or last: its last', oneStep)
       .option(
@@ -145,15 +147,17 @@ when all are there; --resume leaves out those that are there, of the same files 
   $ trialscan show ./my-training fc.weight
   $ trialscan show ./my-training CrossEntropyLoss_output_0 --mode EVAL --mode-step 3
   $ trialscan show ./my-training fc.weight --steps :
+  $ trialscan show ./checkpoint-500/optimizer.pt
   $ trialscan show ./my-training fc.weight --step 100 --out fc.npy && python3 -c 'import numpy; print(numpy.load("fc.npy").shape)'
 
+A file is shown without being loaded: nothing in it is run, and names of what torch.load might be made to call are told.
 Pictures are of the last two axes, of tensors of more axes the first images; kitty and sixel are protocols of terminals, which auto
 finds by the environment. NaN and infinities are pink, or ! without colours.
 json: one object as of scan --format jsonl, with all values as nested arrays in values (null where only reductions were saved).
 jsonl, csv: an element a line: {"index":[0,2],"value":1.5}; index_0,index_1,value.
 npy: a file for numpy. bfloat16, which numpy does not have, becomes float32 (nothing is lost), narrower floats their bits as uint8,
 strings become unicode strings.`,
-  ).action((trial: string, tensor: string, options) =>
+  ).action((trial: string, tensor: string | undefined, options) =>
     run('show', async () => (await import('../commands/show.js')).runShow(trial, tensor, options)),
   )
 }

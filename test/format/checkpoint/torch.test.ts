@@ -261,7 +261,7 @@ describe('refusals', () => {
       /was not fetched: git lfs pull/,
     ],
     ['a tar', bytesOf(new Uint8Array(257), 'ustar', new Uint8Array(300)), /a tar, as torch\.save wrote before/],
-    ['a plain pickle', pickled(int(1)), /a pickle without storages/],
+    ['a plain pickle', pickled(int(1)), /a pickle alone, without tensors/],
     ['other bytes', bytesOf('hello, world'), /"hello, world" at its beginning/],
     ['no pickle', torchZip({ version: bytesOf('3\n') }), /one member data\.pkl, got none/],
     ['two pickles', torchZip({ 'data.pkl': pickled(int(1)), 'b/data.pkl': pickled(int(1)) }), /got 2 of them/],

@@ -13,7 +13,7 @@ const HARMLESS =
   /^pathlib\.(?:_local\.)?(?:Pure|Posix|Windows)\w*Path$|^types\.SimpleNamespace$|^torch\.fx\.immutable_collections\./
 /** What stands in plain checkpoints of torch. */
 const USUAL =
-  /^(?:torch\.(?:\w+Storage|storage\.\w+Storage|cuda\.\w+Storage|_utils\._rebuild_\w+|_tensor\._rebuild_\w+|Size|device|Tensor|nn\.parameter\.\w+|float\w+|bfloat\w*|u?int\w+|bool|complex\w+|serialization\._get_layout)|collections\.OrderedDict)$/
+  /^(?:torch\.(?:\w+Storage|storage\.\w+Storage|cuda\.\w+Storage|_utils\._rebuild_\w+|_tensor\._rebuild_\w+|Size|device|strided|distributed\.[\w.]+|Tensor|nn\.parameter\.\w+|float\w+|bfloat\w*|u?int\w+|bool|complex\w+|serialization\._get_layout)|collections\.OrderedDict)$/
 /** `getattr` of an enum is how Python 3.11 pickles its members. */
 const ENUM_GETATTR = 'builtins.getattr'
 

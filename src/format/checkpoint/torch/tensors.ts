@@ -117,8 +117,14 @@ function keyText(pickle: Pickle, key: Handle): string {
   }).join(',')
 }
 
+/** What stands at a place of a pickle, if it is a tensor; null: it is none. */
+export function tensorAt(pickle: Pickle, handle: Handle): Omit<FoundTensor, 'path'> | null {
+  const isTensor = storageOf(pickle, handle) !== null || rebuiltBy(pickle.calleeName(handle)) !== null
+  return isTensor ? viewOf(pickle, handle) : null
+}
+
 /** What a tensor is a view of. Nested wrappings are passed through. */
-function viewOf(pickle: Pickle, handle: Handle): Pick<FoundTensor, 'view' | 'kind'> {
+function viewOf(pickle: Pickle, handle: Handle): Omit<FoundTensor, 'path'> {
   const storage = storageOf(pickle, handle)
   if (storage !== null) {
     const { type, byteLength, viewOffset } = storage
@@ -130,7 +136,7 @@ function viewOf(pickle: Pickle, handle: Handle): Pick<FoundTensor, 'view' | 'kin
   return rebuilt(pickle, kind, list)
 }
 
-function rebuilt(pickle: Pickle, kind: string, list: Handle): Pick<FoundTensor, 'view' | 'kind'> {
+function rebuilt(pickle: Pickle, kind: string, list: Handle): Omit<FoundTensor, 'path'> {
   const argument = (index: number): Handle | undefined =>
     pickle.isSequence(list) && index < pickle.size(list) ? pickle.link(list, index) : undefined
   switch (kind) {

@@ -48,7 +48,7 @@ function whatElse(head: Uint8Array): string {
   if (text.startsWith(GIT_LFS)) return 'a Git LFS pointer: the file itself was not fetched: git lfs pull'
   if (text.startsWith(TAR_MAGIC.text, TAR_MAGIC.at))
     return 'a tar, as torch.save wrote before 0.1.10: load it with torch, and save it again'
-  if (head[0] === 0x80 && head[1]! <= 5) return 'a pickle without storages, which `trialscan show` prints'
+  if (head[0] === 0x80 && head[1]! <= 5) return 'a pickle alone, without tensors: trialscan show FILE prints it'
   return `${JSON.stringify(text.slice(0, 16))} at its beginning`
 }
 

@@ -1,0 +1,148 @@
+/** `trialscan show FILE`: what a file of torch or a pickle holds, no longer than a screen. */
+
+import { type PickleStructure, pickleStructure, UsageError } from '../../index.js'
+import { EXIT } from '../exit.js'
+import type { FormatOf } from '../format/formats.js'
+import { type S3Flags, s3OptionsFor } from '../options/s3.js'
+import { writeTo } from '../output.js'
+import { colorsFor, safe } from '../terminal.js'
+
+type Value = PickleStructure['structure']
+
+const MAX_LINES = 40
+const MAX_LINE_LENGTH = 100
+/** Tensors beyond that in one dict are counted. */
+const MAX_TENSORS = 6
+const MAX_NAMES = 8
+
+export async function showStructure(
+  path: string,
+  flags: S3Flags & { readonly format: FormatOf<'show'>; readonly out?: string; readonly onTerminal: boolean },
+): Promise<number> {
+  const { format, out, onTerminal } = flags
+  if (format !== 'table' && format !== 'json') {
+    throw new UsageError(`expected --format table or json where no tensor is named, got ${format}`)
+  }
+  const found = await pickleStructure(path, s3OptionsFor(path, flags))
+  const { bold, red } = colorsFor(onTerminal ? process.stdout : null)
+  const text =
+    format === 'json'
+      ? `${JSON.stringify(found, null, onTerminal ? 2 : undefined)}\n`
+      : structureText(found, { bold: line => bold(line), warn: line => red(line) })
+  await writeTo(out, output => output.writeAll([text]))
+  return EXIT.ok
+}
+
+interface Marks {
+  bold(line: string): string
+  warn(line: string): string
+}
+
+const LAYOUTS = { zip: 'torch.save (ZIP)', legacy: 'torch.save before 1.6', pickle: 'a pickle' } as const
+
+/** No more lines than a screen has. */
+export function structureText(
+  { layout, dangerous, foreign, structure }: PickleStructure,
+  { bold, warn }: Marks,
+): string {
+  const lines = isFields(structure) ? inner(Object.entries(structure), 0) : linesOf('', structure, 0)
+  const shown = lines.slice(0, MAX_LINES)
+  const more = lines.length - shown.length
+  const others = foreign.filter(name => !dangerous.includes(name))
+  return [
+    bold(LAYOUTS[layout]),
+    ...(dangerous.length > 0 ? [warn(`loads ${named(dangerous)}: do not open this with torch.load`)] : []),
+    ...(others.length > 0 ? [`names ${named(others)}`] : []),
+    ...shown.map(clipped),
+    ...(more > 0 ? [`… and ${more} lines more: --format json has all`] : []),
+    '',
+  ].join('\n')
+}
+
+function named(names: readonly string[]): string {
+  const more = names.length - MAX_NAMES
+  return `${names.slice(0, MAX_NAMES).map(safe).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+}
+
+function clipped(line: string): string {
+  return line.length > MAX_LINE_LENGTH ? `${line.slice(0, MAX_LINE_LENGTH - 1)}…` : line
+}
+
+function linesOf(key: string, value: Value, depth: number): string[] {
+  const head = `${'  '.repeat(depth)}${key === '' ? '' : `${safe(key)}: `}`
+  if (isList(value)) {
+    if (value.every(isScalar)) return [`${head}[${value.map(shortText).join(', ')}]`]
+    return [
+      `${head}${value.length} items`,
+      ...inner(
+        value.map((item, i) => [`${i}`, item]),
+        depth + 1,
+      ),
+    ]
+  }
+  if (typeof value !== 'object' || value === null) return [head + shortText(value)]
+  if ('tensor' in value || 'bytes' in value || 'more' in value) return [head + shortText(value)]
+  if (typeof value.class === 'string') {
+    const parts = Object.entries(value).filter(([part]) => part !== 'class')
+    const [only] = parts
+    if (parts.length === 0) return [head + safe(value.class)]
+    if (parts.length === 1 && isFields(only![1])) {
+      return [head + safe(value.class), ...inner(Object.entries(only![1]), depth + 1)]
+    }
+    return [head + safe(value.class), ...inner(parts, depth + 1)]
+  }
+  const entries = Object.entries(value)
+  return entries.length === 0 ? [`${head}{}`] : [head.trimEnd(), ...inner(entries, depth + 1)]
+}
+
+/** What stands in a dict or a list. Of many values that hold tensors alone the first are shown. */
+function inner(entries: readonly (readonly [string, Value])[], depth: number): string[] {
+  const tensors = entries.filter(([, value]) => tensorsIn(value) > 0)
+  const hidden = tensors.length > MAX_TENSORS ? tensors.slice(MAX_TENSORS / 2) : []
+  const isHidden = new Set(hidden)
+  const lines = entries.filter(entry => !isHidden.has(entry)).flatMap(([key, value]) => linesOf(key, value, depth))
+  if (hidden.length === 0) return lines
+  const count = hidden.reduce((sum, [, value]) => sum + tensorsIn(value), 0)
+  return [...lines, `${'  '.repeat(depth)}… ${count} tensors more`]
+}
+
+/** How many tensors a value holds; 0 if it holds something else, too. */
+function tensorsIn(value: Value): number {
+  if (isTensor(value)) return 1
+  const values = isList(value) ? value : isFields(value) ? Object.values(value) : []
+  let count = 0
+  for (const one of values) {
+    const own = tensorsIn(one)
+    if (own === 0) return 0
+    count += own
+  }
+  return count
+}
+
+function isList(value: Value): value is readonly Value[] {
+  return Array.isArray(value)
+}
+
+function isScalar(value: Value): boolean {
+  return typeof value !== 'object' || value === null
+}
+
+function isFields(value: Value): value is { readonly [key: string]: Value } {
+  return typeof value === 'object' && value !== null && !isList(value) && !('class' in value) && !isTensor(value)
+}
+
+function isTensor(value: Value): boolean {
+  return typeof value === 'object' && value !== null && !isList(value) && typeof value.tensor === 'string'
+}
+
+function shortText(value: Value): string {
+  if (typeof value === 'string') return safe(JSON.stringify(value))
+  if (typeof value !== 'object' || value === null) return value === null ? 'none' : `${value}`
+  if (isList(value)) return `${value.length} items`
+  if (typeof value.tensor === 'string') {
+    if (typeof value.unread === 'string') return `${safe(value.tensor)}, not read`
+    return `${safe(value.tensor)} [${(value.shape as readonly number[]).join(', ')}]`
+  }
+  if (typeof value.bytes === 'number') return `${value.bytes} bytes`
+  return `… ${JSON.stringify(value.more)} more`
+}

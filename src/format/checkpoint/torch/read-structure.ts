@@ -1,0 +1,37 @@
+/** The structure of a file of torch, or of a pickle alone. */
+
+import { runPickle } from '../pickle/machine.js'
+import type { Pickle } from '../pickle/tape.js'
+import type { RangedFile } from '../stored-tensor.js'
+import { type StructureValue, structureOf } from './structure.js'
+import { dangerousOf, foreignOf } from './summary.js'
+import { openTorchFile } from './torch.js'
+
+const MAX_PICKLE_BYTES = 2 ** 30
+const PROTO = 0x80
+
+export interface FileStructure {
+  readonly layout: 'zip' | 'legacy' | 'pickle'
+  readonly foreign: readonly string[]
+  readonly dangerous: readonly string[]
+  readonly structure: StructureValue
+}
+
+/** @throws FormatError, if it is neither; StoreError */
+export async function readStructure(file: RangedFile): Promise<FileStructure> {
+  const { pickle, layout } = await pickleOf(file)
+  const structure = structureOf(pickle)
+  return { layout, foreign: foreignOf(pickle), dangerous: dangerousOf(pickle), structure }
+}
+
+async function pickleOf(
+  file: RangedFile,
+): Promise<{ readonly pickle: Pickle; readonly layout: FileStructure['layout'] }> {
+  try {
+    return await openTorchFile(file)
+  } catch (error) {
+    const [first] = await file.read(0, 1)
+    if (first !== PROTO || file.byteLength > MAX_PICKLE_BYTES) throw error
+    return { pickle: runPickle(await file.read(0, file.byteLength), file.url), layout: 'pickle' }
+  }
+}

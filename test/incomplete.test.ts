@@ -178,6 +178,15 @@ describe('what a worker has yet to write', () => {
     },
   )
 
+  it('is not awaited where a worker has saved a value, of which there are no reductions', async () => {
+    const { trial } = await half()
+    for (const options of [{}, { worker: 'worker_0' }]) {
+      expect((await trial.tensor('loss').value(1, options)).dtype).toBe('float32')
+      expect(await trial.tensor('loss').reductionValues(1, options)).toEqual(new Map())
+    }
+    expect(await rejectionOf(trial.tensor('loss').reductionValues(1, { worker }))).toBeInstanceOf(StepNotYetAvailable)
+  })
+
   it('is never there once the step is complete', async () => {
     const { job, trial } = await half()
     job.write(2, 0, 1)

@@ -226,7 +226,13 @@ export class Tensor {
   async reductionValues(step: number, options?: SavedOptions): Promise<Map<ReductionName, ReductionValue>> {
     const asked = checkOptions('tensor.reductionValues', SAVED_OPTIONS, options)
     const { mode = 'GLOBAL', worker } = asked
-    const found = await this.#saved.find(step, mode, worker, ({ reductions }) => reductions.size > 0)
+    const withReductions = this.#saved.at(step, mode).find(({ workerStep, saved }) => {
+      return saved.reductions.size > 0 && (worker ?? workerStep.worker) === workerStep.worker
+    })
+    // A value without reductions has none, also where other workers have yet to write the step.
+    const found =
+      withReductions ??
+      (await this.#saved.find(step, mode, worker, saved => hasValue(saved) || saved.reductions.size > 0))
     const { workerStep, saved } = found
     const names = [...saved.reductions.keys()]
     const read = Promise.all(names.map(name => readOneReduction(this.#state, workerStep, saved, name, asked)))

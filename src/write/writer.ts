@@ -84,6 +84,8 @@ export class TrialWriter {
   /** Saves under way, in their order. */
   #saving: Promise<void> = Promise.resolve()
   #hasNews = false
+  /** What has ended the latest step before the next has begun; null: it is under way. */
+  #endedBy: string | null = null
   #isClosed = false
 
   /** @internal */
@@ -286,12 +288,17 @@ export class TrialWriter {
       this.#hasNews = this.#collections.note(name, saving) || this.#hasNews
     }
     this.#modeSteps.set(mode, modeStep)
+    this.#endedBy = 'writer.record'
     await this.#finish()
   }
 
-  /** Ends the step under way, and waits until all that was saved can be read. @throws StoreError */
+  /**
+   * Ends the step under way, and waits until all that was saved can be read. Nothing more can be saved before the next step.
+   * @throws StoreError
+   */
   async flush(): Promise<void> {
     this.#expectOpen('writer.flush')
+    this.#endedBy = 'writer.flush'
     await this.#finish()
     await this.#ended.written()
   }
@@ -315,6 +322,7 @@ export class TrialWriter {
   // ---------------------------------------------------------------------------------------------------- Steps
 
   async #begin(at: Moment, savesAll: boolean): Promise<void> {
+    this.#endedBy = null
     this.#at = at
     this.#savedAt = savesAll ? null : at
     this.#seen.add(this.#step)
@@ -407,7 +415,9 @@ export class TrialWriter {
 
   #expectStep(call: string): void {
     this.#expectOpen(call)
-    if (this.#seen.size === 0) throw new UsageError(`${call}: expected a call of writer.step() before it`, { call })
+    if (this.#seen.size > 0 && this.#endedBy === null) return
+    const ended = this.#seen.size === 0 ? '' : `, since ${this.#endedBy} has ended step ${this.#step}`
+    throw new UsageError(`${call}: expected a call of writer.step() before it${ended}`, { call })
   }
 
   #expectNew(name: string): void {

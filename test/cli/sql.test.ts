@@ -35,6 +35,8 @@ beforeAll(async () => {
         { name: 'gradient/fc.weight', values: [scale, 2 * scale, 0] },
         { name: 'gradient/conv.weight', values: [step === 20 && worker === 1 ? Number.NaN : 1e-9, 0, 1e-9] },
         { name: 'loss', values: [3 - step / 20 + worker] },
+        // What a loss is given is none.
+        { name: 'CrossEntropyLoss_input_0', values: [7, 8 + step] },
         { name: 'relu_output_0', values: [0, 0, step] },
       ].map(({ name, values }) => ({ name, dtype: 'float32', shape: [values.length], values }) as const)
       writer.step({ step, mode: step === 30 ? 'EVAL' : 'TRAIN', modeStep: step === 30 ? 0 : step, worker, tensors })

@@ -652,6 +652,33 @@ describe('what goes wrong', () => {
     await expect(createWriter(join(file, 'x'))).rejects.toThrow(/a part of its path is not a directory/)
   })
 
+  it('is told of what is saved after flush or record has ended the step', async () => {
+    const writer = await createWriter(place(), EVERY)
+    await writer.flush()
+    expect(() => writer.save('x', 1)).toThrow('writer.save: expected a call of writer.step() before it')
+    await writer.step()
+    await writer.save('x', 1)
+    await writer.flush()
+    const after = (call: string, ended: string) =>
+      `${call}: expected a call of writer.step() before it, since ${ended} has ended step ${writer.globalStep}`
+    expect(() => writer.save('y', 1)).toThrow(after('writer.save', 'writer.flush'))
+    expect(() => writer.saveReductions('y', { max: 1 })).toThrow(after('writer.saveReductions', 'writer.flush'))
+    expect(() => writer.saveScalar('y', 1)).toThrow(after('writer.saveScalar', 'writer.flush'))
+    await expect(writer.saveHistogram('y', 1)).rejects.toThrow(after('writer.saveHistogram', 'writer.flush'))
+    await writer.record(7, { x: 2 })
+    expect(() => writer.save('y', 1)).toThrow(after('writer.save', 'writer.record'))
+    await writer.step()
+    await writer.save('y', 3)
+    await writer.close()
+    const trial = await createTrial(writer.path)
+    expect(trial.steps().map(step => [step, trial.tensorNames({ step })])).toEqual([
+      [0, ['x']],
+      [7, ['x']],
+      [8, ['y']],
+    ])
+    await trial.close()
+  })
+
   it('is said, with what was expected', async () => {
     const writer = await createWriter(place(), EVERY)
     expect(() => writer.save('x', 1)).toThrow(/expected a call of writer.step\(\)/)

@@ -659,14 +659,14 @@ describe('what goes wrong', () => {
     await writer.step()
     await writer.save('x', 1)
     await writer.flush()
-    const after = (call: string, ended: string) =>
+    const refusalOf = (call: string, ended: string) =>
       `${call}: expected a call of writer.step() before it, since ${ended} has ended step ${writer.globalStep}`
-    expect(() => writer.save('y', 1)).toThrow(after('writer.save', 'writer.flush'))
-    expect(() => writer.saveReductions('y', { max: 1 })).toThrow(after('writer.saveReductions', 'writer.flush'))
-    expect(() => writer.saveScalar('y', 1)).toThrow(after('writer.saveScalar', 'writer.flush'))
-    await expect(writer.saveHistogram('y', 1)).rejects.toThrow(after('writer.saveHistogram', 'writer.flush'))
+    expect(() => writer.save('y', 1)).toThrow(refusalOf('writer.save', 'writer.flush'))
+    expect(() => writer.saveReductions('y', { max: 1 })).toThrow(refusalOf('writer.saveReductions', 'writer.flush'))
+    expect(() => writer.saveScalar('y', 1)).toThrow(refusalOf('writer.saveScalar', 'writer.flush'))
+    await expect(writer.saveHistogram('y', 1)).rejects.toThrow(refusalOf('writer.saveHistogram', 'writer.flush'))
     await writer.record(7, { x: 2 })
-    expect(() => writer.save('y', 1)).toThrow(after('writer.save', 'writer.record'))
+    expect(() => writer.save('y', 1)).toThrow(refusalOf('writer.save', 'writer.record'))
     await writer.step()
     await writer.save('y', 3)
     await writer.close()

@@ -1,5 +1,7 @@
 /** Numbers and names as people read them. */
 
+import type { ThinnedView } from '../view/data.js'
+
 /** Controls, bidi and other invisible marks, line separators, halves of surrogate pairs. */
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
 
@@ -31,6 +33,17 @@ export function sentence(text: string): string {
 
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${count.toLocaleString('en')} ${count === 1 ? one : many}`
+}
+
+/** Which steps are shown, where not all are: "60 of 90 steps are shown: all 9 EVAL, 51 of 81 TRAIN." Null: all are. */
+export function thinnedText(thinned: readonly ThinnedView[]): string | null {
+  if (thinned.length === 0) return null
+  const sum = (count: (one: ThinnedView) => number) => thinned.reduce((total, one) => total + count(one), 0)
+  const parts = thinned.map(({ mode, kept, of }) => (kept === of ? `all ${of} ${mode}` : `${kept} of ${of} ${mode}`))
+  return `${sum(({ kept }) => kept)} of ${counted(
+    sum(({ of }) => of),
+    'step',
+  )} are shown: ${parts.join(', ')}. A report of fewer steps has all.`
 }
 
 /** A cell of a CSV file. */

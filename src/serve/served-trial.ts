@@ -40,8 +40,9 @@ export interface ServedOptions {
 
 /** How long nobody has to have looked before rules begin. */
 const QUIET_MS = 250
-/** How often clients are told of findings. */
+/** How often clients are told of findings, and of how far the rules have come. */
 const TELL_MS = 250
+const PROGRESS_MS = 1000
 /** Descriptions of tensors are read for no more than so many. */
 const MAX_DESCRIBED = 20_000
 
@@ -196,7 +197,9 @@ export class ServedTrial {
       if (this.#closing.signal.aborted) return
     }
     this.#judging = new Judging(trial)
-    await judgeOn(this.#judging, { ...this.#reading, pollMs }, () => this.#changedSoon())
+    await judgeOn(this.#judging, { ...this.#reading, pollMs }, isNews =>
+      this.#changedSoon(isNews ? TELL_MS : PROGRESS_MS),
+    )
     this.#isJudged = true
     if (!this.#closing.signal.aborted) this.#changed()
   }
@@ -210,9 +213,9 @@ export class ServedTrial {
     for (const listener of this.#listeners) listener(change)
   }
 
-  #changedSoon(): void {
+  #changedSoon(ms: number): void {
     if (this.#telling !== undefined) return
-    const wait = Math.max(0, this.#toldAt + TELL_MS - performance.now())
+    const wait = Math.max(0, this.#toldAt + ms - performance.now())
     this.#telling = setTimeout(() => this.#changed(), wait)
     this.#telling.unref()
   }
@@ -254,11 +257,16 @@ export class ServedTrial {
       classes: null,
       hasClasses: labelNames(trial) !== null,
       embedding: null,
-      ...(this.#judging ? findingsOf(this.#judging, of) : { findings: [], findingCount: 0, rules: [] }),
+      ...(this.#judging ? findingsOf(this.#judging, of) : this.#unjudged),
       problems: [...new Set([...problemLines(trial.problems), ...(this.#judging?.problems.lines ?? [])])],
       values: states.reduce((sum, state) => sum + state, 0),
       readBytes: 0,
     }
+  }
+
+  get #unjudged(): Pick<TrialView, 'findings' | 'findingCount' | 'rules' | 'judged'> {
+    const state = this.#options.judges ? 'waiting' : 'off'
+    return { findings: [], findingCount: 0, rules: [], judged: { state, steps: 0 } }
   }
 
   /** Reads dtypes and shapes of tensors that are not known yet. */
@@ -289,14 +297,14 @@ export class ServedTrial {
   async classes(signal: AbortSignal): Promise<ClassesView | null> {
     const trial = await this.open()
     const { of } = await this.#bones()
-    return classesOf(trial, { ...this.#reading, signal }, step => of.stepAt(step))
+    return classesOf(trial, { ...this.#reading, signal }, of)
   }
 
   /** A tensor's samples as points of a plane. @throws as `embeddingOf` */
   async embedding(options: EmbeddingOptions, signal: AbortSignal): Promise<EmbeddingView> {
     const trial = await this.open()
     const { of } = await this.#bones()
-    return embeddingOf(trial, options, { ...this.#reading, signal }, step => of.stepAt(step))
+    return embeddingOf(trial, options, { ...this.#reading, signal }, of)
   }
 
   /** How the elements of a tensor are distributed over some of its steps, of each worker. */
@@ -307,7 +315,7 @@ export class ServedTrial {
   }
 }
 
-/** Judges steps as they come. @param onNews is called when more has been found */
+/** Judges steps as they come. @param onProgress is told whether more has been found */
 async function judgeOn(
   judging: Judging,
   options: {
@@ -316,16 +324,16 @@ async function judgeOn(
     readonly threads?: number
     readonly memory?: number
   },
-  onNews: () => void,
+  onProgress: (isNews: boolean) => void,
 ): Promise<void> {
   let known = 0
-  const onProgress = () => {
+  const tell = () => {
     const found = judging.updates.length + judging.findingCount
-    if (found > known) onNews()
+    onProgress(found > known)
     known = found
   }
   try {
-    await judging.run({ ...options, follow: true, timeoutMs: Number.MAX_SAFE_INTEGER, onProgress })
+    await judging.run({ ...options, follow: true, timeoutMs: Number.MAX_SAFE_INTEGER, onProgress: tell })
   } catch (error) {
     if (!options.signal.aborted) judging.problems.add(error instanceof Error ? error : new Error(String(error)))
   }

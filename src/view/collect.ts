@@ -69,7 +69,7 @@ class Collection {
     onProgress: CollectOptions['onProgress'],
   ): Promise<TrialView> {
     const trial = this.#trial
-    const drawn = chosenSteps(this.#skeleton.steps.length)
+    const drawn = chosenSteps(this.#skeleton)
     const reductions: StatisticName[] = [...SCANNED_STATISTICS, 'sketch']
     const scan = trial.scan({ ...selection, reductions, ...(onProgress && { onProgress }) })
     for await (const row of scan) this.#add(row, drawn)
@@ -80,9 +80,8 @@ class Collection {
     }
     for (const error of [...trial.problems, ...scan.problems]) this.#problems.add(error)
     const skeleton = this.#skeleton
-    const stepAt = (step: number) => skeleton.stepAt(step)
-    const classes = await classesOf(trial, selection, stepAt)
-    const shown = embedding === null ? null : await embeddingOf(trial, embedding, selection, stepAt)
+    const classes = await classesOf(trial, selection, skeleton)
+    const shown = embedding === null ? null : await embeddingOf(trial, embedding, selection, skeleton)
     const order = this.#byImportance()
     const elements = await elementsOf(trial, selection, skeleton, this.#tensors, order)
     return {
@@ -168,9 +167,9 @@ export function identityOf(trial: Trial): Pick<TrialView, 'name' | 'path' | 'isE
 
 /** The findings about what is shown. */
 export function findingsOf(
-  { findings, rules }: Judging,
+  { findings, rules, judged }: Judging,
   skeleton: Skeleton,
-): Pick<TrialView, 'findings' | 'findingCount' | 'rules'> {
+): Pick<TrialView, 'findings' | 'findingCount' | 'rules' | 'judged'> {
   const tensorIndex = new Map(skeleton.tensors.map((name, i) => [name, i]))
   const views = findings.slice(0, MAX_FINDINGS).map(
     ({ name, step, tensor, worker, message, cause }): FindingView => ({
@@ -182,5 +181,5 @@ export function findingsOf(
       cause,
     }),
   )
-  return { findings: views, findingCount: findings.length, rules }
+  return { findings: views, findingCount: findings.length, rules, judged }
 }

@@ -77,6 +77,9 @@ export interface SeriesView {
   readonly worker: number
 }
 
+/** Series whose distributions a report holds, at most. */
+export const MAX_RIDGES = 160
+
 /** The distribution of a series' elements at some of its steps. */
 export interface RidgeView {
   readonly series: number
@@ -85,6 +88,10 @@ export interface RidgeView {
   readonly low: number
   readonly high: number
   readonly bins: number
+  /** How many elements are NaN or infinite, at each of these steps. */
+  readonly lost: readonly number[]
+  /** The largest share of the elements in one bin. */
+  readonly most: number
   /** The share of the elements in each bin, of the largest share: 0 to 255, one step after the other. */
   readonly shares: PackedNumbers
 }
@@ -110,6 +117,13 @@ export interface ValueView {
   readonly numbers: PackedNumbers
 }
 
+/** Of a mode: how many of its steps are shown. */
+export interface ThinnedView {
+  readonly mode: Mode
+  readonly kept: number
+  readonly of: number
+}
+
 /** How labels were predicted. */
 export interface ClassesView {
   /** Names of tensors. */
@@ -118,6 +132,8 @@ export interface ClassesView {
   /** The classes there are, ascending; null: labels are no classes but numbers. */
   readonly classes: readonly number[] | null
   readonly steps: readonly ClassesStep[]
+  /** Empty where all steps are shown. */
+  readonly thinned: readonly ThinnedView[]
 }
 
 export interface ClassesStep {
@@ -143,6 +159,8 @@ export interface EmbeddingView {
   readonly images: string | null
   readonly reconstructions: string | null
   readonly steps: readonly EmbeddingStep[]
+  /** Empty where all steps are shown. */
+  readonly thinned: readonly ThinnedView[]
 }
 
 export interface EmbeddingStep {
@@ -163,6 +181,13 @@ export interface ImagesView {
   readonly height: number
   readonly width: number
   readonly pixels: PackedNumbers
+}
+
+/** How far the rules have come. */
+export interface JudgedView {
+  readonly state: 'off' | 'waiting' | 'judging' | 'done'
+  /** How many steps they have judged. */
+  readonly steps: number
 }
 
 export interface TrialView {
@@ -193,8 +218,10 @@ export interface TrialView {
   readonly findings: readonly FindingView[]
   /** How many there are; more than are listed where they are very many. */
   readonly findingCount: number
-  /** The rules that judged. */
+  /** The rules that judge. */
   readonly rules: readonly string[]
+  /** How far they have come. */
+  readonly judged: JudgedView
   /** What could not be read, in a sentence each. */
   readonly problems: readonly string[]
   readonly values: number
@@ -207,5 +234,5 @@ export interface ReportData {
   /** One, or two that are compared. */
   readonly trials: readonly TrialView[]
   /** Where these two first differ, in a sentence; null: there is one. */
-  readonly comparison?: { readonly verdict: string; readonly differ: boolean } | null
+  readonly comparison?: { readonly verdict: string; readonly differ: boolean; readonly compared: number } | null
 }

@@ -11,6 +11,8 @@ export interface RunDifferences {
   readonly verdict: string
   /** Whether they do. */
   readonly differ: boolean
+  /** Tensor values that were compared. */
+  readonly compared: number
   /** The mean |a − b| of a tensor of a worker of the first run at a step; undefined where it was not compared. */
   apartAt(worker: string, tensor: string, step: number): number | undefined
 }
@@ -39,13 +41,22 @@ export async function differencesOf(
   const { divergence, compared } = comparison
   const verdict =
     compared === 0
-      ? 'The runs have no tensor at a step in common.'
+      ? nothingCompared(a, b)
       : divergence === null
         ? `The runs do not differ: ${compared} tensor values were compared, and each is equal in both.`
         : `The runs first differ at step ${divergence.step}, in ${divergence.tensor} of ${divergence.worker}: ${divergence.message}.`
   return {
     verdict,
     differ: divergence !== null,
+    compared,
     apartAt: (worker, tensor, step) => apart.get(`${worker}\n${tensor}`)?.get(step),
   }
+}
+
+function nothingCompared(a: Trial, b: Trial): string {
+  const [ofA, ofB] = [a.workers(), b.workers()]
+  const hasWorker = ofA.some(worker => ofB.includes(worker))
+  return hasWorker || ofA.length === 0 || ofB.length === 0
+    ? 'Nothing was compared: the runs have no tensor at a step in common.'
+    : `Nothing was compared: workers are compared by their names, and those of the first run (${ofA.join(', ')}) are called otherwise than those of the second (${ofB.join(', ')}).`
 }

@@ -12,6 +12,7 @@ import { Rule } from '../rule/rule.js'
 import { kindsOf } from '../trial/kinds/kinds.js'
 import type { ScanSelection } from '../trial/scan-selection.js'
 import { stateOf, type Trial } from '../trial/trial.js'
+import type { JudgedView } from './data.js'
 
 /** Mean |W − W₀| / mean |W₀| of a weight, where W₀ is what its worker saved of it before in the same mode. */
 export interface Update {
@@ -38,6 +39,9 @@ export class Judging {
   #lacking: readonly NotJudged[] = []
   #judgedSteps = 0
   #diagnosed: readonly DiagnosedFinding[] = []
+  #isDone = false
+  #doneSteps = 0
+  #totalSteps = 0
 
   /** Of all rules those that the data allow. */
   constructor(trial: Trial) {
@@ -72,6 +76,12 @@ export class Judging {
     return this.#findings.length
   }
 
+  /** How far the rules have come. Of a job that goes on they are done with what there is. */
+  get judged(): JudgedView {
+    const isDone = this.#isDone || (this.#doneSteps > 0 && this.#doneSteps >= this.#totalSteps)
+    return { state: isDone ? 'done' : 'judging', steps: this.#doneSteps }
+  }
+
   /** In the order of steps. */
   get updates(): readonly Update[] {
     return this.#updates.updates
@@ -82,8 +92,15 @@ export class Judging {
       ...options,
       onFinding: finding => this.#findings.push(finding),
       keepFindings: false,
+      onProgress: progress => {
+        this.#doneSteps = progress.doneSteps
+        this.#totalSteps = progress.totalSteps
+        options.onProgress?.(progress)
+      },
     })
     this.#judgedSteps += stats.judged
+    this.#doneSteps = stats.steps
+    this.#isDone = true
     for (const { error } of problems) this.problems.add(error)
     this.#lacking = missing.filter(({ partial }) => !partial).map(({ rule, missing }) => ({ rule, missing }))
   }

@@ -110,7 +110,7 @@ export async function reportHtml(trials: Trial | readonly Trial[], options?: Rep
     version,
     title: title ?? all.map(({ name }) => name).join(' and '),
     trials: views,
-    comparison: comparison && { verdict: comparison.verdict, differ: comparison.differ },
+    comparison: comparison && { verdict: comparison.verdict, differ: comparison.differ, compared: comparison.compared },
   }
   return {
     html: await pageOf(data),

@@ -2,7 +2,7 @@
 
 import { type ScanSelection, selectItems } from '../trial/scan-selection.js'
 import { stateOf, type Trial } from '../trial/trial.js'
-import { MODES } from '../types.js'
+import { MODES, type Mode } from '../types.js'
 import { type SeriesView, STATES } from './data.js'
 
 export class Skeleton {
@@ -61,6 +61,11 @@ export class Skeleton {
   /** The index of a step. */
   stepAt(step: number): number | undefined {
     return this.#stepIndex.get(step)
+  }
+
+  /** The mode of a step. */
+  modeAt(step: number): Mode {
+    return MODES[this.mode[this.stepAt(step)!]!]!
   }
 
   /** The index of a series. */

@@ -26,14 +26,14 @@ let port: number
 let closing: AbortController
 let agent: Agent
 
-async function serve(path: string): Promise<void> {
+async function serve(path: string, judges = false): Promise<void> {
   turns = new Turns(MOST)
   closing = new AbortController()
   agent = new Agent({ keepAlive: true })
   trial = new ServedTrial('one', path, {
     trial: { requireCollections: false, refresh: 'manual' },
     pollMs: 100,
-    judges: false,
+    judges,
   })
   const app = routes({
     trials: new Map([['one', trial]]),
@@ -216,6 +216,21 @@ describe('a stream', () => {
     await expect.poll(() => state.ends).toBe(1)
     close()
   })
+})
+
+it('a view tells how far the rules have come, from before they begin', async () => {
+  const judged = async () => JSON.parse(await text(await answer('/api/trials/one/view'))).judged
+  expect(await judged()).toEqual({ state: 'off', steps: 0 })
+  await trial.close()
+  closing.abort()
+  server.closeAllConnections()
+  server.close()
+  await serve(TRIAL, true)
+  expect(await judged()).toEqual({ state: 'waiting', steps: 0 })
+  // Asked all the time they would not begin.
+  const events = await text(await answer('/api/trials/one/events'))
+  expect(events).toContain('"isOver":true')
+  expect(await judged()).toEqual({ state: 'done', steps: 15 })
 })
 
 describe('events', () => {

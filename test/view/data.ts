@@ -24,6 +24,8 @@ export interface ShownTrial {
     low: number
     high: number
     bins: number
+    lost: number[]
+    most: number
     shares: Packed
   }[]
   readonly findings: readonly {

@@ -2,9 +2,10 @@
 
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createTrial, reportHtml, type Trial } from '#dist/index.js'
+import { TrialWriter } from '../../fixtures/event-writer.js'
 import { type Browser, hasChromium, launch, type Page } from '../support/chromium.js'
 import { isRequired, ROOT, sharedTrials } from '../support/golden.js'
 import { scratchDirectory } from '../support/scratch.js'
@@ -84,6 +85,114 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       if (view === 'layers') expect(await page.locator('#view canvas').count()).toBeGreaterThan(0)
     }
     await close(trials)
+  })
+
+  it('has a grey verdict until all steps are judged', async () => {
+    const { url, trials } = await write(join(TRIALS, 'mlp-vanishing'))
+    const html = readFileSync(fileURLToPath(url), 'utf8')
+    const [, json] = /<script id="data" type="application\/json">(.*?)<\/script>/s.exec(html)!
+    const data = JSON.parse(json!)
+    const verdict = async (judged: object, rules: readonly string[]) => {
+      Object.assign(data.trials[0], { findings: [], findingCount: 0, judged, rules })
+      const file = join(scratch, 'judged.html')
+      writeFileSync(
+        file,
+        html.replace(json!, () => JSON.stringify(data)),
+      )
+      await open(pathToFileURL(file).href, 'overview')
+      return [await page.getAttribute('.verdict', 'class'), await page.textContent('.verdict')]
+    }
+    const rules = data.trials[0].rules
+    expect(await verdict({ state: 'waiting', steps: 0 }, [])).toEqual([
+      'verdict',
+      'Not judged yet: the rules have not begun.',
+    ])
+    expect(await verdict({ state: 'judging', steps: 3 }, rules)).toEqual([
+      'verdict',
+      `Not judged yet: ${rules.length} rules have judged 3 of 15 steps, and none has fired so far.`,
+    ])
+    expect(await verdict({ state: 'done', steps: 15 }, rules)).toEqual([
+      'verdict good',
+      `Nothing was found: ${rules.length} rules judged 15 steps, and none fired.`,
+    ])
+    expect(wrong).toEqual([])
+    await close(trials)
+  })
+
+  describe('of numbers', () => {
+    /** A trial of a gradient, a number a step. */
+    function writeNumbers(name: string, numbers: readonly number[], more: readonly number[] = []): string {
+      const directory = join(scratch, name)
+      const writer = new TrialWriter(directory)
+      for (const [step, number] of numbers.entries()) {
+        const tensor = (name: string, value: number) => ({
+          name,
+          dtype: 'float64' as const,
+          shape: [1],
+          values: [value],
+        })
+        writer.step({
+          step,
+          tensors: [tensor('gradient/w', number), ...(step in more ? [tensor('gradient/v', more[step]!)] : [])],
+        })
+      }
+      writer.end()
+      return directory
+    }
+    /** What the cells of the last heat map say, from left to right. */
+    async function cells(count: number): Promise<string[]> {
+      const maps = await page.locator('#view .heat-map').all()
+      await maps.at(-1)!.locator('canvas').focus()
+      await page.keyboard.press('ArrowRight')
+      const said: string[] = []
+      for (let i = 0; i < count; i++) {
+        said.push((await maps.at(-1)!.locator('.readout').allTextContents())[0]!)
+        await page.keyboard.press('ArrowRight')
+      }
+      return said
+    }
+    const legends = () => page.locator('#view .scale').allTextContents()
+
+    it('of two trials shows their ratio around equal, with 0 and NaN apart', async () => {
+      const a = writeNumbers('ratio-a', [4, 0, Number.NaN, 1, 2])
+      const b = writeNumbers('ratio-b', [4, 5, 1, 0, 16])
+      const { url, trials } = await write(a, b)
+      await open(url, 'layers')
+      expect((await legends()).at(-1)).toMatch(
+        /^\|B\| beside \|A\|A 8 times BequalB 8 times ANaN or ∞0 in one of themnot saved$/,
+      )
+      expect((await cells(5)).map(text => /abs_mean (.*)$/.exec(text)![1])).toEqual([
+        'A 4, B 4: equal',
+        'A 0, B 5',
+        'A NaN, B 1',
+        'A 1, B 0',
+        'A 2, B 16: B is 8 times A',
+      ])
+      expect(wrong).toEqual([])
+      await close(trials)
+    })
+
+    it('that are equal in two trials are drawn as equal', async () => {
+      const { url, trials } = await write(writeNumbers('same-a', [1, 2]), writeNumbers('same-b', [1, 2]))
+      await open(url, 'layers')
+      expect((await legends()).at(-1)).toContain('A 2 times BequalB 2 times A')
+      await close(trials)
+    })
+
+    it('of which one is far beyond all others says so, and tells the others apart', async () => {
+      const numbers = Array.from({ length: 40 }, (_, i) => (i === 20 ? 3e38 : 1 + i))
+      const { url, trials } = await write(writeNumbers('far', numbers))
+      await open(url, 'layers')
+      await page.selectOption('.controls label:has-text("Scale") select', 'linear')
+      await page.waitForSelector('.scale:has-text("linear")')
+      expect(await legends()).toEqual([
+        'abs_mean, linear1≥ 40NaN or ∞not saved1 of 40 numbers lie beyond the ends; the largest is 3e38',
+      ])
+      await page.selectOption('.controls label:has-text("Scale") select', 'log')
+      await page.waitForSelector('.scale:has-text("logarithmic")')
+      expect((await legends())[0]).toContain('the largest is 3e38')
+      await close(trials)
+    })
   })
 
   it('tells in each cell the number of the scan, to whoever moves by keys', async () => {

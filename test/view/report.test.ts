@@ -234,3 +234,38 @@ describe('a report', () => {
     await expect(reportHtml(given as never)).rejects.toThrow(message)
   })
 })
+
+describe('a distribution', () => {
+  async function ridgeFor(name: string, tensors: Parameters<TrialWriter['step']>[0]['tensors']) {
+    const directory = join(scratch, name)
+    const writer = new TrialWriter(directory)
+    writer.step({ step: 0, tensors })
+    writer.end()
+    const trial = await createTrial(directory, { requireCollections: false })
+    const [shown] = dataOf((await reportHtml(trial)).html).trials
+    await trial.close()
+    return shown!
+  }
+  const tensor = (values: readonly number[]) => [
+    { name: 'x', dtype: 'float32' as const, shape: [values.length], values },
+  ]
+
+  it('of few elements has all that are finite, and counts the others', async () => {
+    const { ridges } = await ridgeFor('few', tensor([1, Number.NaN, 3]))
+    expect(ridges[0]).toMatchObject({ low: 1, high: 3, lost: [1] })
+    const { numbers } = unpacked(ridges[0]!.shares)
+    expect([numbers[0], numbers.at(-1), numbers.filter(share => share > 0).length]).toEqual([255, 255, 2])
+  })
+})
+
+it('two trials whose workers have other names are told to have nothing that is compared', async () => {
+  const paths = ['workers-4', 'workers-tf-devices'].map(name => join(ROOT, 'fixtures/trials', name))
+  const pair = await Promise.all(paths.map(path => createTrial(path)))
+  const { html } = await reportHtml(pair)
+  const { comparison } = dataOf(html) as unknown as { comparison: { verdict: string; compared: number } }
+  expect(comparison.compared).toBe(0)
+  expect(comparison.verdict).toMatch(
+    /^Nothing was compared: workers are compared by their names, and those of the first run \(worker_0, /,
+  )
+  for (const trial of pair) await trial.close()
+})

@@ -137,6 +137,43 @@ describe('classes', () => {
   })
 })
 
+it('classes and embeddings of many steps have all of those of evaluation, and say what is left out', async () => {
+  const directory = join(scratch, 'many-steps')
+  const writer = new TrialWriter(directory)
+  const float = (name: string, shape: readonly number[], values: readonly number[]) => ({
+    name,
+    dtype: 'float32' as const,
+    shape,
+    values,
+  })
+  for (let step = 0; step < 90; step++) {
+    const mode = step % 10 === 9 ? 'EVAL' : 'TRAIN'
+    const tensors = [
+      float('labels', [4], [0, 1, 1, 0]),
+      float('predictions', [4], [0.2, 0.8, 0.9, 0.1]),
+      float('bottleneck', [4, 2], [0, 1, step, 2, 3, 5, 1, 1]),
+    ]
+    writer.step({ step, mode, modeStep: step, tensors })
+  }
+  writer.end()
+  const [{ classes, embedding, ridges, mode, modes }] = dataOf(
+    (await reportHtml(await open(directory), { embed: 'bottleneck' })).html,
+  ).trials
+  const evaluations = (steps: readonly number[]) => steps.filter(step => modes[mode[step]] === 'EVAL').length
+  for (const [{ steps, thinned }, most] of [
+    [classes, 60],
+    [embedding, 24],
+  ]) {
+    expect(steps).toHaveLength(most)
+    expect(evaluations(steps.map(({ step }: Data) => step))).toBe(9)
+    expect(thinned).toEqual([
+      { mode: 'TRAIN', kept: most - 9, of: 81 },
+      { mode: 'EVAL', kept: 9, of: 9 },
+    ])
+  }
+  for (const { steps } of ridges) expect(evaluations(steps)).toBe(9)
+})
+
 describe('an embedding', () => {
   let embedding: Data
   let directory: string

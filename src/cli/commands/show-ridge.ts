@@ -87,8 +87,8 @@ function ridgeText(rows: readonly ScanRow[], hasWorkers: boolean): string {
     return { row, lost: sketch.count - count, of: Distribution.from({ ...data, ...others, count }) }
   })
   const some = finite.filter(({ of }) => of.count > 0)
-  const low = some.reduce((least, { of }) => Math.min(least, of.quantile(TAIL)), Number.POSITIVE_INFINITY)
-  const high = some.reduce((most, { of }) => Math.max(most, of.quantile(1 - TAIL)), Number.NEGATIVE_INFINITY)
+  const low = some.reduce((least, { of }) => Math.min(least, of.quantile(tailOf(of))), Number.POSITIVE_INFINITY)
+  const high = some.reduce((most, { of }) => Math.max(most, of.quantile(1 - tailOf(of))), Number.NEGATIVE_INFINITY)
   const [from, to] = low < high ? [low, high] : [low - 1, low + 1]
   const edges = Array.from({ length: BINS + 1 }, (_, i) => from * (1 - i / BINS) + to * (i / BINS))
   const lines = finite.map(({ row, lost, of }) => {
@@ -102,4 +102,9 @@ function ridgeText(rows: readonly ScanRow[], hasWorkers: boolean): string {
     ]
   })
   return `${columns(lines, [0])}  from ${shortNumber(from)} to ${shortNumber(to)}\n`
+}
+
+/** The share of the elements that is left out at each end: of few it is none. */
+function tailOf({ count }: Distribution): number {
+  return Math.floor(TAIL * (count - 1)) / Math.max(1, count - 1)
 }

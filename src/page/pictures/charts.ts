@@ -3,7 +3,6 @@
 import * as Plot from '@observablehq/plot'
 import { button, h, save } from '../dom.js'
 import { csv, short } from '../text.js'
-import { lineColor } from './colors.js'
 import { savePng, svgText } from './raster.js'
 
 /** A line of a chart. */
@@ -197,11 +196,11 @@ export function timeline(points: readonly TimelinePoint[], steps: readonly numbe
       Plot.ruleY(rows, { stroke: 'currentColor', strokeOpacity: 0.12 }),
       Plot.dot(
         points.filter(({ isCause }) => !isCause),
-        { x: 'step', y: 'row', r: 3.5, stroke: lineColor(1), fill: 'none' },
+        { x: 'step', y: 'row', r: 3.5, stroke: 'var(--bad)', fill: 'none' },
       ),
       Plot.dot(
         points.filter(({ isCause }) => isCause),
-        { x: 'step', y: 'row', r: 4.5, fill: lineColor(1) },
+        { x: 'step', y: 'row', r: 4.5, fill: 'var(--bad)' },
       ),
       Plot.tip(points, Plot.pointer({ x: 'step', y: 'row', title: ({ text }: TimelinePoint) => wrapped(text) })),
     ],

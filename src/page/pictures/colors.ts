@@ -4,7 +4,10 @@ import { scale } from '@observablehq/plot'
 
 const SHADES = 256
 
-export type Scheme = 'viridis' | 'cividis' | 'PuOr'
+export type Scheme = 'viridis' | 'PuOr' | 'ratio'
+
+/** From the colour of A by that of equal ones to that of B. */
+const RATIO_COLORS = ['#00507d', '#f7f7f7', '#a84a00']
 
 const tables = new Map<Scheme, Uint32Array>()
 
@@ -12,7 +15,10 @@ const tables = new Map<Scheme, Uint32Array>()
 export function shades(scheme: Scheme): Uint32Array {
   let table = tables.get(scheme)
   if (table === undefined) {
-    const color = scale({ color: { type: 'linear', scheme, domain: [0, SHADES - 1] } })
+    const color =
+      scheme === 'ratio'
+        ? scale({ color: { type: 'linear', range: RATIO_COLORS, domain: [0, (SHADES - 1) / 2, SHADES - 1] } })
+        : scale({ color: { type: 'linear', scheme, domain: [0, SHADES - 1] } })
     table = Uint32Array.from({ length: SHADES }, (_, i) => pixelOf(String(color.apply(i))))
     tables.set(scheme, table)
   }
@@ -41,15 +47,38 @@ export function gradientOf(scheme: Scheme): string {
   return `linear-gradient(to right, ${stops.join(', ')})`
 }
 
-/** Of trials, workers and modes, in this order: on paper and by day. style.css has those of the night. */
+/** On paper and by day; style.css has those of the night. See `runColor`, `modeColor` and `workerColor`. */
 const LINE_COLORS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#7f7f7f', '#b3a100'] as const
+
+/** Of what is wrong. */
+const BAD = '#b3430a'
 
 /** As CSS has it, which knows night from day. */
 export function lineColor(i: number): string {
   return `var(--line-${i % LINE_COLORS.length})`
 }
 
+/** Of one trial, or of A and B. */
+export function runColor(place: number | null): string {
+  return lineColor(place ?? 0)
+}
+
+/** A mode means the same colour wherever it is, and none of them is that of B. */
+export function modeColor(mode: string): string {
+  return lineColor({ EVAL: 2, PREDICT: 3 }[mode] ?? 0)
+}
+
+/** Of workers, none is that of a run or of a mode. */
+export function workerColor(i: number): string {
+  return lineColor(4 + (i % (LINE_COLORS.length - 4)))
+}
+
+/** How a line is drawn whose colour is that of a run or of a worker: training is solid. */
+export function isDashed(mode: string): boolean {
+  return mode === 'EVAL' || mode === 'PREDICT'
+}
+
 /** A text with the colours themselves, to be read without the page's CSS. */
 export function withColors(text: string): string {
-  return text.replace(/var\(--line-(\d)\)/g, (_, i: string) => LINE_COLORS[Number(i)]!)
+  return text.replace(/var\(--line-(\d)\)/g, (_, i: string) => LINE_COLORS[Number(i)]!).replaceAll('var(--bad)', BAD)
 }

@@ -9,45 +9,102 @@ export const NOT_FINITE = pixel(214, 0, 147)
 /** Exactly 0, which has no logarithm. */
 export const ZERO = pixel(128, 128, 128)
 
+/** Numbers beyond the ends of a scale. They have the colours of the ends. */
+export interface Beyond {
+  readonly count: number
+  /** Of so many finite numbers. */
+  readonly of: number
+  /** The farthest of them: of magnitudes, where the scale is diverging. */
+  readonly low: number
+  readonly high: number
+}
+
 /** What numbers lie between, and how they are shaded. */
 export interface Shading {
   readonly scheme: Scheme
   readonly scale: ScaleName
   /** Whether 0 lies in the middle: of signed numbers. */
   readonly isDiverging: boolean
-  /** The smallest and the largest: of magnitudes, where it is diverging and logarithmic. */
+  /** The ends: of magnitudes, where it is diverging. */
   readonly low: number
   readonly high: number
+  /** Null: none are. */
+  readonly beyond: Beyond | null
   pixel(value: number): number
 }
 
+/** The share of the numbers at each end that may lie beyond it. */
+const FAR_SHARE = 0.005
+/** By which factor they do then, or else the scale has room for them: many and few numbers, or logarithms. */
+const [FAR, VERY_FAR] = [100, 1e6]
+const MANY = 20
+/** As many decades as shades can tell apart. */
+const DECADES = 1e12
+
 /** @param numbers all that are shown @param isSigned whether they can be negative */
 export function shadingOf(numbers: Iterable<number>, isSigned: boolean, scale: ScaleName): Shading {
-  let [low, high, least] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]
-  for (const value of numbers) {
-    if (!Number.isFinite(value)) continue
-    low = Math.min(low, value)
-    high = Math.max(high, value)
-    const size = Math.abs(value)
-    if (size > 0 && size < least) least = size
+  const all: number[] = []
+  for (const value of numbers) if (Number.isFinite(value)) all.push(value)
+  const sorted = Float64Array.from(all).sort()
+  const sizes = Float64Array.from(all, Math.abs).sort()
+  const isDiverging = isSigned && (sorted[0] ?? 0) < 0
+  const ends = endsOf(sizes, scale)
+  const linearLow = Math.max(-ends.high, sorted[0] ?? 0)
+  const isLog = scale === 'log'
+  const low = isLog || isDiverging ? ends.low : linearLow
+  const high = isLog || isDiverging ? ends.high : Math.min(ends.high, sorted.at(-1) ?? 1)
+  const shade = isDiverging ? diverging(scale, low, high) : ascending(scale, low, high)
+  return { ...shade, scale, isDiverging, low, high, beyond: beyondOf(sizes, low, high, isLog) }
+}
+
+/** How many times one number is another, as a power of 2, around equal: ±∞ where one of them is 0. */
+export function ratioShading(ratios: Iterable<number>): Shading {
+  const sizes = Float64Array.from([...ratios].filter(Number.isFinite), Math.abs).sort()
+  // Less than 10 % is not told apart by colour alone.
+  const high = Math.max(Math.log2(1.1), endsOf(sizes, 'linear').high)
+  const shade = diverging('linear', 0, high, 'ratio')
+  return {
+    ...shade,
+    scale: 'linear',
+    isDiverging: true,
+    low: 0,
+    high,
+    beyond: beyondOf(sizes, 0, high, false),
+    pixel: ratio => (Math.abs(ratio) === Number.POSITIVE_INFINITY ? ZERO : shade.pixel(ratio)),
   }
-  if (low > high) [low, high] = [0, 1]
-  const isDiverging = isSigned && low < 0
-  const most = Math.max(Math.abs(low), Math.abs(high)) || 1
-  // Twelve decades are as many as shades can tell apart.
-  if (!Number.isFinite(least)) least = most
-  least = Math.max(least, most * 1e-12)
-  if (isDiverging) return diverging(scale, least, most)
+}
+
+/** The least and the largest magnitude that the scale has room for. @param sizes ascending */
+function endsOf(sizes: Float64Array, scale: ScaleName): { readonly low: number; readonly high: number } {
+  const some = sizes.subarray(sizes.findIndex(size => size > 0) < 0 ? sizes.length : sizes.findIndex(size => size > 0))
+  const { length } = some
+  if (length === 0) return { low: 1, high: 1 }
+  const far = Math.max(1, Math.floor(length * FAR_SHARE))
+  const factor = scale === 'log' || length < MANY ? VERY_FAR : FAR
+  const [least, most] = [some[0]!, some[length - 1]!]
+  const [inner, outer] = [some[Math.min(length - 1, far)]!, some[Math.max(0, length - 1 - far)]!]
+  const high = most > outer * factor ? outer : most
+  const low = least * VERY_FAR < inner ? Math.min(inner, high) : least
+  return { low: Math.max(low, high / DECADES), high }
+}
+
+/** @param hasLow whether the scale has a lower end */
+function beyondOf(sizes: Float64Array, low: number, high: number, hasLow: boolean): Beyond | null {
+  let count = 0
+  for (const size of sizes) if (size > high || (hasLow && size > 0 && size < low)) count++
+  const least = sizes.find(size => size > 0) ?? low
+  return count === 0
+    ? null
+    : { count, of: sizes.length, low: hasLow ? Math.min(low, least) : low, high: Math.max(high, sizes.at(-1)!) }
+}
+
+function ascending(scale: ScaleName, low: number, high: number): Pick<Shading, 'scheme' | 'pixel'> {
   const scheme = 'viridis'
   const table = shades(scheme)
-  const [from, to] = scale === 'log' ? [Math.log(least), Math.log(most)] : [low, high]
+  const [from, to] = scale === 'log' ? [Math.log(low), Math.log(high)] : [low, high]
   const width = to - from || 1
   return {
     scheme,
-    scale,
-    isDiverging,
-    low: scale === 'log' ? least : low,
-    high: scale === 'log' ? most : high,
     pixel(value) {
       if (!Number.isFinite(value)) return NOT_FINITE
       if (scale === 'log' && value === 0) return ZERO
@@ -57,22 +114,22 @@ export function shadingOf(numbers: Iterable<number>, isSigned: boolean, scale: S
   }
 }
 
-function diverging(scale: ScaleName, least: number, most: number): Shading {
-  const scheme = 'PuOr'
+function diverging(
+  scale: ScaleName,
+  low: number,
+  high: number,
+  scheme: Scheme = 'PuOr',
+): Pick<Shading, 'scheme' | 'pixel'> {
   const table = shades(scheme)
-  const [from, width] = [Math.log(least), Math.log(most) - Math.log(least) || 1]
+  const [from, width] = [Math.log(low), Math.log(high) - Math.log(low) || 1]
   return {
     scheme,
-    scale,
-    isDiverging: true,
-    low: least,
-    high: most,
     pixel(value) {
       if (!Number.isFinite(value)) return NOT_FINITE
       const size = Math.abs(value)
       // The smallest are a little off the middle, so that their sign is seen.
       const at =
-        scale === 'linear' ? size / most : size === 0 ? 0 : 0.1 + 0.9 * Math.max(0, (Math.log(size) - from) / width)
+        scale === 'linear' ? size / high : size === 0 ? 0 : 0.1 + 0.9 * Math.max(0, (Math.log(size) - from) / width)
       return table[Math.max(0, Math.min(255, Math.round(127.5 + Math.sign(value) * at * 127.5)))]!
     },
   }

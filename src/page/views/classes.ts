@@ -4,8 +4,8 @@ import * as Plot from '@observablehq/plot'
 import type { ClassesStep, ClassesView } from '../../view/data.js'
 import { h, term } from '../dom.js'
 import { actions, describe, fitting, lineChart } from '../pictures/charts.js'
-import { lineColor } from '../pictures/colors.js'
-import { short, shown } from '../text.js'
+import { isDashed, modeColor, runColor } from '../pictures/colors.js'
+import { short, shown, thinnedText } from '../text.js'
 import type { ShownTrial } from '../trials.js'
 import { badge } from './overview.js'
 import { stepper } from './stepper.js'
@@ -16,14 +16,17 @@ const STYLE = { background: 'transparent', fontFamily: 'inherit', fontSize: '12p
 export async function classesView(given: readonly ShownTrial[]): Promise<View> {
   const element = h('section', {})
   const update = async (trials: readonly ShownTrial[]) => {
-    const parts = await Promise.all(
-      trials.map(async (trial, i) => {
-        const classes = await trial.source.classes()
-        const head = trials.length > 1 ? h('h2', {}, badge(i), shown(trial.view.name)) : null
-        return classes === null ? null : h('article', {}, head, ...partsOf(trial, classes))
-      }),
-    )
-    element.replaceChildren(...parts.filter(part => part !== null))
+    const found = await Promise.all(trials.map(({ source }) => source.classes()))
+    const all = found.filter(classes => classes !== null)
+    const parts = trials.flatMap((trial, i) => {
+      const classes = found[i] ?? null
+      const place = trials.length > 1 ? i : null
+      const head = place === null ? null : h('h2', {}, badge(place), shown(trial.view.name))
+      return classes === null
+        ? []
+        : [h('article', {}, head, ...partsOf({ trial, classes, place, scale: scaleOf(all) }))]
+    })
+    element.replaceChildren(...parts)
     if (element.childElementCount === 0)
       element.append(h('p', {}, 'There are no labels and predictions of the same step.'))
   }
@@ -31,29 +34,70 @@ export async function classesView(given: readonly ShownTrial[]): Promise<View> {
   return { element, update }
 }
 
-function partsOf(trial: ShownTrial, classes: ClassesView): (HTMLElement | null)[] {
+/** What is drawn, and beside what. */
+interface Shown {
+  readonly trial: ShownTrial
+  readonly classes: ClassesView
+  /** Which of two trials it is; null: there is one. */
+  readonly place: number | null
+  readonly scale: SampleScale
+}
+
+/** One scale for all trials and steps, so that what is alike looks alike. */
+interface SampleScale {
+  /** The largest count of a table. */
+  readonly count: number
+  readonly residuals: readonly [number, number]
+  readonly labels: readonly [number, number]
+  readonly predictions: readonly [number, number]
+}
+
+function scaleOf(all: readonly ClassesView[]): SampleScale {
+  const steps = all.flatMap(({ steps }) => steps)
+  const ends = (numbersOf: (one: ClassesStep) => readonly number[]): readonly [number, number] => {
+    let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
+    for (const one of steps) {
+      for (const x of numbersOf(one)) [low, high] = [Math.min(low, x), Math.max(high, x)]
+    }
+    return low < high ? [low, high] : [low - 1, low + 1]
+  }
+  return {
+    count: Math.max(1, ...steps.map(({ counts }) => counts.reduce((most, count) => Math.max(most, count), 0))),
+    residuals: ends(({ residuals }) => residuals),
+    labels: ends(({ labels }) => labels),
+    predictions: ends(({ labels, residuals }) => labels.map((label, i) => label + residuals[i]!)),
+  }
+}
+
+function partsOf(all: Shown): (HTMLElement | null)[] {
+  const { trial, classes } = all
   const { labels, predictions, steps } = classes
   const picture = h('div', { class: 'one' })
   const show = (i: number) =>
     picture.replaceChildren(
-      ...(classes.classes === null ? residuals(steps[i]!, trial) : confusion(steps[i]!, classes.classes, trial)),
+      ...(classes.classes === null ? residuals(steps[i]!, all) : confusion(steps[i]!, classes.classes, all)),
     )
   const text = (i: number) => `step ${trial.stepText(steps[i]!.step)}`
   const control = stepper(steps.length, text, show, steps.length - 1)
   return [
     h('p', { class: 'muted' }, `Labels: ${shown(labels)}. Predictions: ${shown(predictions)}.`),
-    overSteps(trial, classes),
+    noteOf(thinnedText(classes.thinned)),
+    overSteps(all),
     control,
     picture,
   ]
 }
 
+function noteOf(text: string | null): HTMLElement | null {
+  return text === null ? null : h('p', { class: 'note' }, text)
+}
+
 /** How well it went, over the steps. */
-function overSteps(trial: ShownTrial, { classes, steps }: ClassesView): HTMLElement {
-  const lines = [...new Set(steps.map(({ step }) => trial.view.mode[step]!))].map((mode, i) => ({
+function overSteps({ trial, classes: { classes, steps }, place }: Shown): HTMLElement {
+  const lines = [...new Set(steps.map(({ step }) => trial.view.mode[step]!))].map(mode => ({
     name: trial.view.modes[mode]!,
-    color: lineColor(i),
-    isDashed: false,
+    color: place === null ? modeColor(trial.view.modes[mode]!) : runColor(place),
+    isDashed: place !== null && isDashed(trial.view.modes[mode]!),
     points: steps
       .filter(({ step }) => trial.view.mode[step] === mode)
       .map(one => ({
@@ -88,18 +132,17 @@ function undecidedText({ undecided }: ClassesStep): string {
   return undecided === 0 ? '' : `; ${undecided} more without a finite prediction`
 }
 
-function confusion(one: ClassesStep, classes: readonly number[], trial: ShownTrial): HTMLElement[] {
+function confusion(one: ClassesStep, classes: readonly number[], { trial, scale }: Shown): HTMLElement[] {
   const { counts } = one
   const size = classes.length
   const at = (label: number, predicted: number) => counts[label * size + predicted]!
   const rowSum = (label: number) => classes.reduce((sum, _, predicted) => sum + at(label, predicted), 0)
   const columnSum = (predicted: number) => classes.reduce((sum, _, label) => sum + at(label, predicted), 0)
-  const most = Math.max(1, ...counts)
   const share = (part: number, of: number) => (of === 0 ? '–' : `${((100 * part) / of).toFixed(0)} %`)
   const cell = (label: number, predicted: number) => {
     const count = at(label, predicted)
-    const strength = Math.round((70 * count) / most)
-    const color = label === predicted ? 'var(--line-2)' : 'var(--line-1)'
+    const strength = Math.round((70 * count) / scale.count)
+    const color = label === predicted ? 'var(--good)' : 'var(--bad)'
     const style = count === 0 ? '' : `background: color-mix(in srgb, ${color} ${strength}%, transparent)`
     const title = `${count} of class ${classes[label]} predicted to be ${classes[predicted]}`
     return h('td', { class: 'number', style, title }, count === 0 ? '' : String(count))
@@ -153,7 +196,7 @@ function confusion(one: ClassesStep, classes: readonly number[], trial: ShownTri
   return [h('div', { class: 'wide' }, table), actions(`the confusions at step ${step}`, rows, null)]
 }
 
-function residuals(one: ClassesStep, trial: ShownTrial): HTMLElement[] {
+function residuals(one: ClassesStep, { trial, place, scale }: Shown): HTMLElement[] {
   const { residuals, labels, step } = one
   const at = `step ${trial.stepText(step)}${undecidedText(one)}`
   const points = residuals.map((residual, i) => ({ label: labels[i]!, residual, predicted: labels[i]! + residual }))
@@ -162,10 +205,14 @@ function residuals(one: ClassesStep, trial: ShownTrial): HTMLElement[] {
     height: 260,
     marginLeft: 56,
     style: STYLE,
-    x: { label: 'prediction − label', tickFormat: short },
+    x: { label: 'prediction − label', tickFormat: short, domain: scale.residuals },
     y: { label: 'samples' },
     marks: [
-      Plot.rectY(points, { ...Plot.binX({ y: 'count' }, { x: 'residual' }), fill: lineColor(0), inset: 0.5 }),
+      Plot.rectY(points, {
+        ...Plot.binX({ y: 'count' }, { x: 'residual', domain: [...scale.residuals] }),
+        fill: runColor(place),
+        inset: 0.5,
+      }),
       Plot.ruleY([0]),
     ],
   })
@@ -174,8 +221,8 @@ function residuals(one: ClassesStep, trial: ShownTrial): HTMLElement[] {
     height: 260,
     marginLeft: 56,
     style: STYLE,
-    x: { label: 'label', tickFormat: short },
-    y: { label: 'prediction', tickFormat: short },
+    x: { label: 'label', tickFormat: short, domain: scale.labels },
+    y: { label: 'prediction', tickFormat: short, domain: scale.predictions },
     marks: [
       Plot.link([0], {
         x1: Math.min(...labels),
@@ -185,7 +232,7 @@ function residuals(one: ClassesStep, trial: ShownTrial): HTMLElement[] {
         stroke: 'currentColor',
         strokeOpacity: 0.4,
       }),
-      Plot.dot(points, { x: 'label', y: 'predicted', r: 2, fill: lineColor(0), fillOpacity: 0.6 }),
+      Plot.dot(points, { x: 'label', y: 'predicted', r: 2, fill: runColor(place), fillOpacity: 0.6 }),
     ],
   })
   describe(histogram, `How far predictions are from the labels at ${at}`)

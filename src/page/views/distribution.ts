@@ -4,9 +4,9 @@ import * as Plot from '@observablehq/plot'
 import type { RidgeView } from '../../view/data.js'
 import { button, choice, h } from '../dom.js'
 import { actions, describe, fitting } from '../pictures/charts.js'
-import { lineColor } from '../pictures/colors.js'
+import { runColor } from '../pictures/colors.js'
 import { saveGif } from '../pictures/raster.js'
-import { short, shown } from '../text.js'
+import { counted, short, shown } from '../text.js'
 import type { ShownTrial } from '../trials.js'
 import { badge } from './overview.js'
 import { stepper } from './stepper.js'
@@ -30,6 +30,8 @@ export interface DistributionOptions {
   readonly trial: ShownTrial
   readonly ridge: RidgeView
   readonly shares: Uint8Array
+  /** How high its highest bin is, from 0 to 1: beside those of other workers and trials. */
+  readonly height: number
   /** Which of two trials it is; null: there is one. */
   readonly place: number | null
   /** What is drawn of the axis of values: the same for all trials. */
@@ -39,11 +41,11 @@ export interface DistributionOptions {
 }
 
 export function distribution(options: DistributionOptions): HTMLElement {
-  const { trial, ridge, shares, place, tensor, worker } = options
+  const { trial, ridge, shares, height, place, tensor, worker } = options
   const { steps, low, high, bins } = ridge
   const rows: Row[] = steps.map((step, i) => ({
     step: trial.view.steps[step]!,
-    shares: Array.from(shares.subarray(i * bins, (i + 1) * bins), share => share / 255),
+    shares: Array.from(shares.subarray(i * bins, (i + 1) * bins), share => (share / 255) * height),
   }))
   const label = `The distribution of the elements of ${shown(tensor)} at ${rows.length} steps, from step ${rows[0]!.step} at the back to step ${rows.at(-1)!.step} in front.`
   const whole = h('div', {})
@@ -53,7 +55,11 @@ export function distribution(options: DistributionOptions): HTMLElement {
     whole.replaceChildren(picture, actions(label, numbers, picture))
   }
   const one = h('div', { class: 'one' })
-  const text = (i: number) => `step ${trial.stepText(steps[i]!)}`
+  const text = (i: number) => {
+    const lost = ridge.lost[i]!
+    const without = lost === 0 ? '' : `: ${counted(lost, 'element')} NaN or infinite`
+    return `step ${trial.stepText(steps[i]!)}${without}`
+  }
   const show = (i: number) => one.replaceChildren(bars(rows[i]!, options, `The distribution at ${text(i)}.`))
   const frames = function* () {
     for (const [i, row] of rows.entries()) yield bars(row, options, '', text(i))
@@ -107,7 +113,7 @@ const STYLE = { background: 'transparent', fontFamily: 'inherit', fontSize: '12p
 function ridges(rows: readonly Row[], { ridge, place, domain }: DistributionOptions, label: string): SVGElement {
   const gap = Math.max(7, Math.min(22, 380 / rows.length))
   const { low, high, bins } = ridge
-  const color = lineColor(place ?? 0)
+  const color = runColor(place)
   const x = (bin: number) => low + ((bin + 0.5) / bins) * (high - low)
   const areas = rows.flatMap(({ step, shares }, i) =>
     shares.map((share, bin) => ({ step, x: x(bin), base: i * gap, top: i * gap - share * LIFT })),
@@ -198,7 +204,7 @@ function bars(
     marks: [
       Plot.rectY(
         shares.map((share, i) => ({ x1: low + i * width, x2: low + (i + 1) * width, share })),
-        { x1: 'x1', x2: 'x2', y: 'share', fill: lineColor(place ?? 0), inset: 0.25 },
+        { x1: 'x1', x2: 'x2', y: 'share', fill: runColor(place), inset: 0.25 },
       ),
       Plot.ruleY([0]),
       ...(title === undefined ? [] : [Plot.text([title], { frameAnchor: 'top-left', dx: 4, dy: 4, fontSize: 14 })]),

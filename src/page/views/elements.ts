@@ -4,7 +4,8 @@ import { choice, h } from '../dom.js'
 import { actions } from '../pictures/charts.js'
 import { HeatMap } from '../pictures/heat-map.js'
 import { images } from '../pictures/images.js'
-import { shadingOf } from '../pictures/shading.js'
+import { legendOf } from '../pictures/legend.js'
+import { type Shading, shadingOf } from '../pictures/shading.js'
 import { short } from '../text.js'
 import type { Elements, ShownTrial } from '../trials.js'
 
@@ -12,28 +13,54 @@ import type { Elements, ShownTrial } from '../trials.js'
 const MAX_CELLS = 200
 const MAX_IMAGES = 48
 
-/** @returns null if there are none to show */
-export async function elementsView(
-  trial: ShownTrial,
-  series: number,
-  title: string,
-  caption: readonly (HTMLElement | string | null)[],
+/** Whose elements are shown. */
+export interface ElementsOf {
+  readonly trial: ShownTrial
+  readonly series: number
+  readonly title: string
+  readonly caption: readonly (HTMLElement | string | null)[]
+}
+
+/** Those that there are, on one scale: it changes with the steps that are chosen. */
+export async function elementsViews(wanted: readonly ElementsOf[]): Promise<readonly HTMLElement[]> {
+  const drawn = new Map<
+    ElementsOf,
+    { readonly found: Elements | null; readonly at: string; readonly into: HTMLElement }
+  >()
+  const draw = () => {
+    const shading = shadingOf(numbersOf([...drawn.values()].map(({ found }) => found)), true, 'linear')
+    for (const { found, at, into } of drawn.values()) {
+      into.replaceChildren(
+        ...(found === null ? [h('p', { class: 'muted' }, 'It can’t be read.')] : pictures(found, at, shading)),
+      )
+    }
+  }
+  const figures = await Promise.all(wanted.map(one => figureOf(one, into => drawn.set(one, into), draw)))
+  draw()
+  return figures.filter(figure => figure !== null)
+}
+
+function* numbersOf(all: readonly (Elements | null)[]): Generator<number> {
+  for (const one of all) if (one !== null) yield* Array.from(one.numbers)
+}
+
+/** @param put is told what is to be drawn, and where @returns null if there are none to show */
+async function figureOf(
+  { trial, series, title, caption }: ElementsOf,
+  put: (drawn: { readonly found: Elements | null; readonly at: string; readonly into: HTMLElement }) => void,
+  draw: () => void,
 ): Promise<HTMLElement | null> {
   const { view } = trial
   const states = await trial.states()
   const there = trial.source.elementSteps(series).filter(step => states[series * view.steps.length + step] === 1)
   const last = there.at(-1)
   if (last === undefined) return null
-  const picture = h('div', {})
+  const into = h('div', {})
   let asked = 0
   const show = async (step: number) => {
     const turn = ++asked
     const found = await trial.source.elements(series, step)
-    if (turn !== asked) return
-    const at = `${title} at step ${trial.stepText(step)}`
-    picture.replaceChildren(
-      ...(found === null ? [h('p', { class: 'muted' }, 'It can’t be read.')] : pictures(found, at)),
-    )
+    if (turn === asked) put({ found, at: `${title} at step ${trial.stepText(step)}`, into })
   }
   await show(last)
   const steps = there.map(step => [String(step), trial.stepText(step)] as const)
@@ -44,16 +71,15 @@ export async function elementsView(
     h(
       'div',
       { class: 'controls' },
-      choice('Elements at step', steps, String(last), step => void show(Number(step))),
+      choice('Elements at step', steps, String(last), step => void show(Number(step)).then(draw)),
     ),
-    picture,
+    into,
   )
 }
 
-function pictures({ shape, numbers }: Elements, label: string): HTMLElement[] {
+function pictures({ shape, numbers }: Elements, label: string, shading: Shading): HTMLElement[] {
   const size = numbers.length
   if (size === 0) return [h('p', { class: 'muted' }, 'It has no elements.')]
-  const shading = shadingOf(Array.from(numbers), true, 'linear')
   const [height = 1, width = 1] = shape.length === 1 ? [1, shape[0]!] : shape.slice(-2)
   const lead = shape.slice(0, -2)
   const isStack = lead.length > 0 && lead.some(length => length > 1)
@@ -96,15 +122,12 @@ function pictures({ shape, numbers }: Elements, label: string): HTMLElement[] {
   const head = [...shape.map((_, axis) => `index_${axis}`), 'value']
   const rows = () => [head, ...Array.from(numbers, (value, i) => [...indexOf(i), value])]
   return [
-    h(
-      'p',
-      { class: 'muted' },
-      `from ${short(shading.isDiverging ? -shading.high : shading.low)} to ${short(shading.high)}${rest > 0 ? `, and ${rest} more` : ''}`,
-    ),
+    legendOf(shading, 'value', true),
+    rest > 0 ? h('p', { class: 'muted' }, `and ${rest} more`) : null,
     picture,
     actions(`the elements of ${label}`, rows, null),
     table(numbers, width, size),
-  ]
+  ].filter(part => part !== null)
 }
 
 function table(numbers: ArrayLike<number>, width: number, size: number): HTMLElement {

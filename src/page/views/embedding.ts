@@ -7,7 +7,7 @@ import { actions, describe, fitting } from '../pictures/charts.js'
 import { pixel } from '../pictures/colors.js'
 import { imageOf } from '../pictures/images.js'
 import { saveGif } from '../pictures/raster.js'
-import { shown } from '../text.js'
+import { shown, thinnedText } from '../text.js'
 import { type ShownTrial, unpack } from '../trials.js'
 import { badge } from './overview.js'
 import { stepper } from './stepper.js'
@@ -183,6 +183,7 @@ async function pictureOf(trial: ShownTrial, embedding: EmbeddingView, method: Em
       { class: 'muted' },
       `${shown(tensor)}, ${steps[0]!.points.pca.length} samples a step`,
       labels === null ? '.' : `; colours are ${shown(labels)}.`,
+      thinnedText(embedding.thinned) === null ? null : ` ${thinnedText(embedding.thinned)}`,
     ),
     stepper(steps.length, text, show, steps.length - 1, PLAY_MS),
     h(

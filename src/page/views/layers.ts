@@ -2,11 +2,11 @@
 
 import { KINDS, type Kind } from '../../trial/kinds/kinds.js'
 import type { ShownStatistic } from '../../view/data.js'
-import { choice, h, term } from '../dom.js'
+import { choice, h } from '../dom.js'
 import { actions } from '../pictures/charts.js'
-import { gradientOf } from '../pictures/colors.js'
 import { HeatMap } from '../pictures/heat-map.js'
-import { type ScaleName, type Shading, shadingOf } from '../pictures/shading.js'
+import { legendOf, ratioLegend } from '../pictures/legend.js'
+import { ratioShading, type ScaleName, type Shading, shadingOf } from '../pictures/shading.js'
 import { counted, KIND_NAMES, MEANINGS, short, shortened, shown } from '../text.js'
 import type { Column, ShownTrial } from '../trials.js'
 import { badge, type OpenTensor } from './overview.js'
@@ -137,8 +137,13 @@ async function mapsOf(trials: readonly ShownTrial[], chosen: LayersChoice, open:
   )
   const difference = shownLayers.length === 2 ? differenceOf(shownLayers[0]!, shownLayers[1]!, chosen, open) : null
   const all = difference === null ? maps : [...maps, difference]
+  const [a, b] = shownLayers
   return {
-    elements: [legendOf(shading, chosen.statistic), ...all.map(({ element }) => element)],
+    elements: [
+      legendOf(shading, chosen.statistic),
+      ...all.map(({ element }) => element),
+      ...(b !== undefined && difference === null ? [h('p', { class: 'note' }, withoutRatio(a!, b))] : []),
+    ],
     heatMaps: all.map(({ map }) => map),
   }
 }
@@ -247,7 +252,7 @@ interface DrawnMap {
   readonly map: HeatMap
 }
 
-/** log₂ of the ratio of magnitudes where both trials have a tensor at a step: 0 where they are the same. */
+/** log₂ of the ratio of magnitudes where both trials have a tensor at a step: 0 where they are the same, ±∞ where one is 0. */
 function differenceOf(a: Layer, b: Layer, { statistic }: LayersChoice, open: OpenTensor): DrawnMap | null {
   const steps = a.steps
     .map(i => ({ step: a.trial.view.steps[i]!, i }))
@@ -263,7 +268,9 @@ function differenceOf(a: Layer, b: Layer, { statistic }: LayersChoice, open: Ope
   if (steps.length === 0 || pairs.length === 0) return null
   const ratio = (row: number, step: number): number => {
     const [x, y] = [a.column.at(pairs[row]![0], steps[step]!.i), b.column.at(pairs[row]![1], steps[step]!.j)]
-    return Object.is(x, y) || x === y ? 0 : Math.log2(Math.abs(y) / Math.abs(x))
+    if (!Number.isFinite(x) || !Number.isFinite(y)) return Number.NaN
+    // Beside 0 there is no ratio: ±∞.
+    return x === y ? 0 : Math.log2(Math.abs(y)) - Math.log2(Math.abs(x))
   }
   const both = (row: number, step: number) =>
     isThere(a, pairs[row]![0], steps[step]!.i) && isThere(b, pairs[row]![1], steps[step]!.j)
@@ -273,7 +280,7 @@ function differenceOf(a: Layer, b: Layer, { statistic }: LayersChoice, open: Ope
   // Differences first.
   const order = pairs.map((_, row) => row).sort((x, y) => most[y]! - most[x]! || x - y)
   const all = order.flatMap(row => steps.flatMap((_, step) => (both(row, step) ? [ratio(row, step)] : [])))
-  const shading = shadingOf(all, true, 'linear')
+  const shading = ratioShading(all)
   const name = (row: number) => a.trial.view.tensors[a.trial.view.series[pairs[order[row]!]![0]]!.tensor]!.name
   const map = new HeatMap({
     rows: order.length,
@@ -286,7 +293,7 @@ function differenceOf(a: Layer, b: Layer, { statistic }: LayersChoice, open: Ope
     cellText: (row, step) => {
       const [x, y] = pairs[order[row]!]!
       const values = `${statistic} A ${short(a.column.at(x, steps[step]!.i))}, B ${short(b.column.at(y, steps[step]!.j))}`
-      return `${shown(name(row))} · step ${steps[step]!.step}: ${both(order[row]!, step) ? `${values}, 2^${short(ratio(order[row]!, step))} times` : 'not in both'}`
+      return `${shown(name(row))} · step ${steps[step]!.step}: ${both(order[row]!, step) ? `${values}${timesText(ratio(order[row]!, step))}` : 'not in both'}`
     },
     onOpen: row => open(name(row)),
     label: `How many times ${statistic} of B is that of A, the largest differences first`,
@@ -294,40 +301,36 @@ function differenceOf(a: Layer, b: Layer, { statistic }: LayersChoice, open: Ope
   const element = h(
     'figure',
     {},
-    h('figcaption', {}, badge(0), badge(1), 'How many times B is A, as a power of 2: the largest differences first'),
-    legendOf(shading, 'log₂ |B / A|'),
+    h(
+      'figcaption',
+      {},
+      badge(0),
+      badge(1),
+      'How many times as large one is as the other: the largest differences first',
+    ),
+    ratioLegend(shading),
     map.element,
   )
   return { element, map }
 }
 
+/** What a ratio says, behind the numbers. */
+function timesText(ratio: number): string {
+  if (ratio === 0) return ': equal'
+  if (!Number.isFinite(ratio)) return ''
+  return ratio > 0 ? `: B is ${short(2 ** ratio)} times A` : `: A is ${short(2 ** -ratio)} times B`
+}
+
+/** Why two trials have no picture of their ratios. */
+function withoutRatio(a: Layer, b: Layer): string {
+  const [ofA, ofB] = [a, b].map(({ trial: { view } }) => view.workers.map(shown))
+  const why = ofA!.some(worker => ofB!.includes(worker))
+    ? 'no tensor was saved at the same step in both'
+    : `workers are matched by their names, and those of A (${ofA!.join(', ')}) are called otherwise than those of B (${ofB!.join(', ')})`
+  return `There is no picture of A beside B: ${why}.`
+}
+
 /** What is not a number differs most. */
 function weight(ratio: number): number {
   return Number.isNaN(ratio) ? Number.POSITIVE_INFINITY : Math.abs(ratio)
-}
-
-function legendOf(shading: Shading, name: string): HTMLElement {
-  const { isDiverging, low, high, scheme, scale } = shading
-  const ends = isDiverging ? [`−${short(high)}`, '0', short(high)] : [short(low), short(high)]
-  return h(
-    'p',
-    { class: 'scale' },
-    h('span', {}, `${name}, ${scale === 'log' ? 'logarithmic' : 'linear'}`),
-    h(
-      'span',
-      { class: 'ramp' },
-      h('i', { style: `background: ${gradientOf(scheme)}` }),
-      h('span', {}, ...ends.map(text => h('span', {}, text))),
-    ),
-    h(
-      'span',
-      {},
-      h('i', { class: 'chip', style: 'background: rgb(214 0 147)' }),
-      term('NaN or ∞', 'Not a number, or infinite.'),
-    ),
-    scale === 'log' && !isDiverging
-      ? h('span', {}, h('i', { class: 'chip', style: 'background: rgb(128 128 128)' }), '0')
-      : null,
-    h('span', {}, h('i', { class: 'chip empty' }), 'not saved'),
-  )
 }

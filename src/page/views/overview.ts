@@ -4,7 +4,7 @@ import type { Kind } from '../../trial/kinds/kinds.js'
 import type { FindingView } from '../../view/data.js'
 import { h, term } from '../dom.js'
 import { actions, type Line, lineChart, timeline } from '../pictures/charts.js'
-import { lineColor } from '../pictures/colors.js'
+import { isDashed, modeColor, runColor } from '../pictures/colors.js'
 import { counted, KIND_NAMES, sentence, short, shortened, shown } from '../text.js'
 import type { ShownTrial } from '../trials.js'
 import type { View } from './view.js'
@@ -19,6 +19,8 @@ const MAX_GROUPS = 40
 export interface Comparison {
   readonly verdict: string
   readonly differ: boolean
+  /** Tensor values that were compared. */
+  readonly compared: number
   readonly open: () => void
 }
 
@@ -41,12 +43,12 @@ export async function overview(
   return { element, update }
 }
 
-function comparisonText({ verdict, differ, open }: Comparison): HTMLElement {
+function comparisonText({ verdict, differ, compared, open }: Comparison): HTMLElement {
   return h(
     'article',
     {},
     h('h2', {}, badge(0), badge(1), 'Compared'),
-    h('p', { class: `verdict ${differ ? 'bad' : 'good'}` }, shown(verdict)),
+    h('p', { class: compared === 0 ? 'verdict' : `verdict ${differ ? 'bad' : 'good'}` }, shown(verdict)),
     differ ? h('p', {}, h('a', { href: '#layers', onclick: open }, 'How much, layer by layer')) : null,
   )
 }
@@ -73,16 +75,24 @@ function verdict(trial: ShownTrial, place: number | null, open: OpenTensor): HTM
 
 /** `A` or `B`, in its colour. */
 export function badge(place: number): HTMLElement {
-  return h('span', { class: 'badge', style: `background: ${lineColor(place)}` }, 'AB'[place] ?? '')
+  return h('span', { class: 'badge', style: `background: ${runColor(place)}` }, 'AB'[place] ?? '')
 }
 
 function verdictText({ view }: ShownTrial): HTMLElement {
   const causes = view.findings.filter(({ cause }) => cause === null)
   const [first] = causes
+  const { state, steps } = view.judged
+  const rules = counted(view.rules.length, 'rule')
+  const judged = `${steps.toLocaleString('en')} of ${counted(view.steps.length, 'step')}`
+  if (state === 'waiting') return h('p', { class: 'verdict' }, 'Not judged yet: the rules have not begun.')
   if (view.rules.length === 0) return h('p', { class: 'verdict' }, 'No rule has judged it.')
+  if (first === undefined && state === 'judging') {
+    return h('p', { class: 'verdict' }, `Not judged yet: ${rules} have judged ${judged}, and none has fired so far.`)
+  }
   if (first === undefined) {
-    const judged = `${counted(view.rules.length, 'rule')} judged ${counted(view.steps.length, 'step')}`
-    return h('p', { class: 'verdict good' }, `Nothing was found: ${judged}, and none fired.`)
+    const all = steps < view.steps.length ? judged : counted(steps, 'step')
+    const so = view.isEnded ? '' : ' so far'
+    return h('p', { class: 'verdict good' }, `Nothing was found${so}: ${rules} judged ${all}, and none fired.`)
   }
   const step = view.steps[first.step]
   const more = causes.length > 1 ? ` and ${counted(causes.length - 1, 'other cause')}` : ''
@@ -91,7 +101,11 @@ function verdictText({ view }: ShownTrial): HTMLElement {
     { class: 'verdict bad' },
     h('strong', {}, `${first.rule} at step ${step}${more}. `),
     `${sentence(shown(first.message))} `,
-    h('span', { class: 'muted' }, `${counted(view.findingCount, 'finding')} in all.`),
+    h(
+      'span',
+      { class: 'muted' },
+      `${counted(view.findingCount, 'finding')} ${state === 'judging' ? `so far, in ${judged}` : 'in all'}.`,
+    ),
   )
 }
 
@@ -278,10 +292,10 @@ async function modeLines(trial: ShownTrial, kind: Kind, name: string, place: num
     points.push({ x: number, y })
     lines.set(mode, points)
   }
-  return [...lines].map(([mode, points], i) => ({
+  return [...lines].map(([mode, points]) => ({
     name: place === null ? mode : `${'AB'[place]} ${mode}`,
-    color: lineColor(place ?? i),
-    isDashed: place !== null && i > 0,
+    color: place === null ? modeColor(mode) : runColor(place),
+    isDashed: place !== null && isDashed(mode),
     points,
   }))
 }

@@ -1,13 +1,13 @@
 /** One tensor: its statistics and its distribution over the steps, of all workers and trials. */
 
-import type { ShownStatistic } from '../../view/data.js'
+import { MAX_RIDGES, type RidgeView, type ShownStatistic } from '../../view/data.js'
 import { button, choice, h } from '../dom.js'
 import { type Line, lineChart } from '../pictures/charts.js'
-import { lineColor } from '../pictures/colors.js'
+import { isDashed, modeColor, runColor, workerColor } from '../pictures/colors.js'
 import { KIND_NAMES, MEANINGS, sentence, shown } from '../text.js'
 import type { ShownTrial } from '../trials.js'
 import { type DistributionShape, distribution } from './distribution.js'
-import { elementsView } from './elements.js'
+import { elementsViews } from './elements.js'
 import { badge, type OpenTensor } from './overview.js'
 import type { View } from './view.js'
 
@@ -143,11 +143,13 @@ async function statisticChart(
           view.workers.length > 1 ? shown(view.workers[worker]!) : '',
           new Set(view.mode).size > 1 ? view.modes[mode]! : '',
         ].filter(part => part !== '')
-        const color = lineColor(trials.length > 1 ? place : lines.length)
+        const name = view.modes[mode]!
+        const hasWorkers = view.workers.length > 1
+        const color = trials.length > 1 ? runColor(place) : hasWorkers ? workerColor(worker) : modeColor(name)
         lines.push({
           name: parts.join(' ') || statistic,
           color,
-          isDashed: trials.length > 1 && mode !== view.mode[0],
+          isDashed: (trials.length > 1 || hasWorkers) && isDashed(name),
           points,
         })
       }
@@ -173,8 +175,7 @@ async function distributions(
     )
   ).flat()
   if (found.length === 0) {
-    const why =
-      'Its distribution is not in this report, which has those of 160 tensors at most: choose fewer when it is made.'
+    const why = withoutDistribution(trials, name)
     return [h('p', { class: 'muted' }, why)]
   }
   // One axis for all, so that they can be compared.
@@ -182,26 +183,59 @@ async function distributions(
     Math.min(...found.map(({ view }) => view.low)),
     Math.max(...found.map(({ view }) => view.high)),
   ] as const
+  // And one height.
+  const densest = Math.max(...found.map(({ view }) => densityOf(view)))
   const drawn = found.map(({ trial, view, shares, place }) => {
     const { workers, series } = trial.view
     const worker = workers.length > 1 ? workers[series[view.series]!.worker]! : null
-    return distribution({ chosen, trial, ridge: view, shares, place, domain, tensor: name, worker })
+    return distribution({
+      chosen,
+      trial,
+      ridge: view,
+      shares,
+      height: densityOf(view) / densest,
+      place,
+      domain,
+      tensor: name,
+      worker,
+    })
   })
   return [h('h3', {}, 'How its elements are distributed'), h('div', { class: 'distributions' }, ...drawn)]
 }
 
+/** The largest share of elements for each unit of value. */
+function densityOf({ most, low, high, bins }: RidgeView): number {
+  return (most * bins) / (high - low)
+}
+
+/** Why there is no distribution of a tensor. */
+function withoutDistribution(trials: readonly ShownTrial[], name: string): string {
+  const saved = trials.flatMap(({ view, tensorOf }) => view.tensors[tensorOf.get(name) ?? -1] ?? [])
+  const dtypes = saved.flatMap(({ dtype }) => dtype ?? [])
+  if (dtypes.length === 0)
+    return 'Only its reductions were saved: there are no elements whose distribution could be shown.'
+  if (dtypes.every(dtype => dtype === 'string')) return 'Its elements are texts, which have no distribution.'
+  if (dtypes.every(dtype => dtype.startsWith('complex')))
+    return 'Its elements are complex: their distribution is not shown.'
+  if (saved.every(({ shape }) => shape?.includes(0))) return 'It has no elements.'
+  const isLimited = trials.some(({ source, view }) => !source.embedsAny && view.series.length > MAX_RIDGES)
+  return isLimited
+    ? `Its distribution is not in this report, which has those of ${MAX_RIDGES} tensors at most: choose fewer when it is made.`
+    : 'None of its elements is finite, or none could be read.'
+}
+
 /** The elements themselves, of each trial and worker. */
 async function elementViews(trials: readonly ShownTrial[], name: string): Promise<HTMLElement[]> {
-  const views = trials.flatMap((trial, place) => {
+  const wanted = trials.flatMap((trial, place) => {
     const tensor = trial.tensorOf.get(name)
     return (tensor === undefined ? [] : trial.seriesOf[tensor]!.slice(0, MAX_WORKERS)).map(series => {
       const { workers, series: all } = trial.view
       const worker = workers.length > 1 ? shown(workers[all[series]!.worker]!) : null
       const of = [trials.length > 1 ? 'AB'[place] : null, worker].filter(part => part != null).join(' ')
       const title = of === '' ? shown(name) : `${shown(name)} of ${of}`
-      return elementsView(trial, series, title, [trials.length > 1 ? badge(place) : null, worker])
+      return { trial, series, title, caption: [trials.length > 1 ? badge(place) : null, worker] }
     })
   })
-  const found = (await Promise.all(views)).filter(view => view !== null)
+  const found = await elementsViews(wanted)
   return found.length === 0 ? [] : [h('h3', {}, 'Its elements'), ...found]
 }

@@ -8,6 +8,8 @@ import type { ScanSelection } from '../../trial/scan-selection.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
 import { readValues } from '../../trial/values.js'
 import type { ClassesStep, ClassesView } from '../data.js'
+import type { Skeleton } from '../skeleton.js'
+import { thinned } from '../thinning.js'
 
 /** More are not told apart in a table. */
 const MAX_CLASSES = 100
@@ -34,7 +36,7 @@ export function placeOf(trial: Trial, name: 'labels' | 'predictions', hookNames:
 export async function classesOf(
   trial: Trial,
   selection: ScanSelection,
-  stepAt: (step: number) => number | undefined,
+  skeleton: Skeleton,
 ): Promise<ClassesView | null> {
   const names = labelNames(trial)
   if (names === null) return null
@@ -42,8 +44,8 @@ export async function classesOf(
   const both = trial
     .tensor(labels)
     .steps({ showIncompleteSteps: true })
-    .filter(step => stepAt(step) !== undefined)
-  const only = both.filter((_, i) => i % Math.ceil(both.length / MAX_STEPS) === 0 || i === both.length - 1)
+    .filter(step => skeleton.stepAt(step) !== undefined)
+  const { steps: only, thinned: left } = thinned(both, step => skeleton.modeAt(step), MAX_STEPS)
   if (only.length === 0) return null
   const { threads, memory, signal, checkLevel } = selection
   const pairs = new Map<string, { step: number; labels?: TensorValue; predictions?: TensorValue }>()
@@ -74,7 +76,7 @@ export async function classesOf(
   if (classes !== null && classes.length > MAX_CLASSES) return null
   const steps = new Map<number, { counts: number[]; residuals: number[]; labels: number[]; undecided: number }>()
   for (const { step, labels, classes: predicted, numbers } of read) {
-    const index = stepAt(step)!
+    const index = skeleton.stepAt(step)!
     const own = steps.get(index) ?? {
       counts: classes === null ? [] : new Array<number>(classes.length ** 2).fill(0),
       residuals: [],
@@ -92,7 +94,13 @@ export async function classesOf(
       }
     }
   }
-  return { labels, predictions, classes, steps: [...steps].map(([step, own]): ClassesStep => ({ step, ...own })) }
+  return {
+    labels,
+    predictions,
+    classes,
+    steps: [...steps].map(([step, own]): ClassesStep => ({ step, ...own })),
+    thinned: left,
+  }
 }
 
 function samplesOf(step: number, labels: TensorValue, predictions: TensorValue) {

@@ -8,6 +8,7 @@ import { readValues } from '../../trial/values.js'
 import type { TensorView, ValueView } from '../data.js'
 import { packed } from '../packing.js'
 import type { Skeleton } from '../skeleton.js'
+import { thinnedIndices } from '../thinning.js'
 
 /** Of a tensor, for a person to look at. */
 const MAX_ELEMENTS = 4096
@@ -34,7 +35,7 @@ export async function elementsOf(
       : shape.reduce((product, size) => product * size, 1)
   const names = new Set<string>()
   let bytes = 0
-  const taken = evenly(steps.length)
+  const taken = thinnedIndices(skeleton, MAX_STEPS).steps
   for (const i of series) {
     const { tensor } = all[i]!
     const size = sizeOf(views[tensor]!)
@@ -67,10 +68,4 @@ function numbersOf(value: Parameters<typeof elements>[0]): Float64Array<ArrayBuf
   const { dtype } = value
   const isNarrow = dtype === 'float32' || isNarrowFloat(dtype)
   return isNarrow ? Float32Array.from(elements(value)) : Float64Array.from(elements(value))
-}
-
-/** Indices of steps, the first and the last among them. */
-function evenly(count: number): readonly number[] {
-  if (count <= MAX_STEPS) return Array.from({ length: count }, (_, i) => i)
-  return Array.from({ length: MAX_STEPS }, (_, i) => Math.round((i * (count - 1)) / (MAX_STEPS - 1)))
 }

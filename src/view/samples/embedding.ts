@@ -10,6 +10,8 @@ import { stateOf, type Trial } from '../../trial/trial.js'
 import { type ReadValuesOptions, readValues } from '../../trial/values.js'
 import type { EmbeddingStep, EmbeddingView, ImagesView } from '../data.js'
 import { packed } from '../packing.js'
+import type { Skeleton } from '../skeleton.js'
+import { thinned } from '../thinning.js'
 import { placeOf } from './classes.js'
 import { pca, seeded, tsne } from './projections.js'
 
@@ -36,7 +38,7 @@ export async function embeddingOf(
   trial: Trial,
   { embed, ...named }: EmbeddingOptions,
   selection: ScanSelection,
-  stepAt: (step: number) => number | undefined,
+  skeleton: Skeleton,
 ): Promise<EmbeddingView> {
   const tensor = nameFor(trial, embed)
   const images = named.images === undefined ? imagesOf(trial) : nameFor(trial, named.images)
@@ -46,7 +48,7 @@ export async function embeddingOf(
   const all = trial
     .tensor(tensor)
     .steps({ showIncompleteSteps: true })
-    .filter(step => stepAt(step) !== undefined)
+    .filter(step => skeleton.stepAt(step) !== undefined)
   // Steps with labels tell more.
   const labelled =
     labels === undefined
@@ -57,7 +59,7 @@ export async function embeddingOf(
             .some(({ tensors }) => tensors.has(labels)),
         )
   const those = labelled.length > 0 ? labelled : all
-  const only = those.filter((_, i) => i % Math.ceil(those.length / MAX_STEPS) === 0 || i === those.length - 1)
+  const { steps: only, thinned: left } = thinned(those, step => skeleton.modeAt(step), MAX_STEPS)
   const names = [tensor, labels, images, reconstructions].filter(name => name !== undefined)
   const steps: EmbeddingStep[] = []
   const found = new Set<string>()
@@ -81,7 +83,7 @@ export async function embeddingOf(
     if (shownMade) found.add(reconstructions!)
     const { umap } = await import('./umap.js')
     steps.push({
-      step: stepAt(step)!,
+      step: skeleton.stepAt(step)!,
       points: {
         tsne: rounded(tsne(rows)),
         umap: rounded(
@@ -100,7 +102,14 @@ export async function embeddingOf(
     })
   }
   const ifFound = (name: string | undefined) => (name !== undefined && found.has(name) ? name : null)
-  return { tensor, labels: ifFound(labels), images: ifFound(images), reconstructions: ifFound(reconstructions), steps }
+  return {
+    tensor,
+    labels: ifFound(labels),
+    images: ifFound(images),
+    reconstructions: ifFound(reconstructions),
+    steps,
+    thinned: left,
+  }
 }
 
 /** The tensor of that name, or the only one whose name begins so. @throws QueryError */

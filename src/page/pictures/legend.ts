@@ -1,0 +1,91 @@
+/** What the colours of a heat map mean. */
+
+import { h, term } from '../dom.js'
+import { short } from '../text.js'
+import { gradientOf } from './colors.js'
+import type { Shading } from './shading.js'
+
+/** @param isWhole whether every cell has a number */
+export function legendOf(shading: Shading, name: string, isWhole = false): HTMLElement {
+  const { isDiverging, low, high, scale, beyond } = shading
+  const isFar = beyond !== null && beyond.high > high
+  const isNear = beyond !== null && beyond.low < low
+  const ends = isDiverging
+    ? [`${isFar ? '≤ ' : ''}−${short(high)}`, '0', `${isFar ? '≥ ' : ''}${short(high)}`]
+    : [`${isNear ? '≤ ' : ''}${short(low)}`, `${isFar ? '≥ ' : ''}${short(high)}`]
+  const sizes = isDiverging ? 'magnitudes' : 'numbers'
+  return scaleOf({
+    title: `${name}, ${scale === 'log' ? 'logarithmic' : 'linear'}`,
+    shading,
+    ends,
+    zero: scale === 'log' && !isDiverging ? '0' : null,
+    isWhole,
+    far:
+      beyond === null
+        ? ''
+        : `; ${[
+            isNear ? `the smallest is ${short(beyond.low)}` : '',
+            isFar ? `the largest is ${short(beyond.high)}` : '',
+          ]
+            .filter(text => text !== '')
+            .join(', ')}`,
+    sizes,
+  })
+}
+
+/** Of how many times one trial's number is the other's, as a power of 2. */
+export function ratioLegend(shading: Shading): HTMLElement {
+  const times = (power: number) => `${short(Number((2 ** power).toPrecision(3)))} times`
+  const { high, beyond } = shading
+  const most = `${beyond === null ? '' : '≥ '}${times(high)}`
+  return scaleOf({
+    title: '|B| beside |A|',
+    shading,
+    ends: [`A ${most} B`, 'equal', `B ${most} A`],
+    zero: '0 in one of them',
+    isWhole: false,
+    far: beyond === null ? '' : `, up to ${times(beyond.high)}`,
+    sizes: 'ratios',
+  })
+}
+
+interface Scale {
+  readonly title: string
+  readonly shading: Shading
+  readonly ends: readonly string[]
+  /** What grey stands for; null: nothing. */
+  readonly zero: string | null
+  readonly isWhole: boolean
+  /** How far numbers lie beyond the ends, and what they are. */
+  readonly far: string
+  readonly sizes: string
+}
+
+function scaleOf({ title, shading: { scheme, beyond }, ends, zero, isWhole, far, sizes }: Scale): HTMLElement {
+  return h(
+    'p',
+    { class: 'scale' },
+    h('span', {}, title),
+    h(
+      'span',
+      { class: 'ramp' },
+      h('i', { style: `background: ${gradientOf(scheme)}` }),
+      h('span', {}, ...ends.map(text => h('span', {}, text))),
+    ),
+    h(
+      'span',
+      {},
+      h('i', { class: 'chip', style: 'background: rgb(214 0 147)' }),
+      term('NaN or ∞', 'Not a number, or infinite.'),
+    ),
+    zero === null ? null : h('span', {}, h('i', { class: 'chip', style: 'background: rgb(128 128 128)' }), zero),
+    isWhole ? null : h('span', {}, h('i', { class: 'chip empty' }), 'not saved'),
+    beyond === null
+      ? null
+      : h(
+          'span',
+          { class: 'beyond' },
+          `${beyond.count.toLocaleString('en')} of ${beyond.of.toLocaleString('en')} ${sizes} lie beyond the ends${far}`,
+        ),
+  )
+}

@@ -430,7 +430,8 @@ function indexByHand(source: string): IndexFile {
   return {
     mode: meta.mode,
     modeStep: meta.mode_step + 0,
-    eventFile: meta.event_file_name ?? null,
+    // Without tensors an empty name is none.
+    eventFile: meta.event_file_name || null,
     // biome-ignore lint/suspicious/noExplicitAny: as above
     tensors: (tensor_payload ?? []).map((entry: any) => ({
       name: entry.tensorname,
@@ -643,7 +644,7 @@ const fileNames: Target = {
     paths.isTensorBoardFile(path)
     paths.isTemporary(path)
     paths.runOf(path)
-    const { value } = outcomeOf(() => paths.checkEventFileName(path, URL_OF_INPUT), ['UnsafePath'])
+    const { value } = outcomeOf(() => paths.checkEventFileName(path, URL_OF_INPUT), ['UnsafePath', 'BadIndexFile'])
     if (value !== undefined) holdInside(value)
   },
 }

@@ -123,8 +123,11 @@ export function decodeIndexCache(trial: string, bytes: Uint8Array): IndexCache |
 function decode(trial: string, bytes: Uint8Array): IndexCache | null {
   const headerEnd = bytes.indexOf(0x0a)
   if (headerEnd < 0) return null
-  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(0, headerEnd))) as Header
+  const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes.subarray(0, headerEnd))
+  const header = JSON.parse(text) as Header
   if (header.form !== FORM || header.trial !== trial) return null
+  // The checksum is that of what the text says, and the text is to be as it was written.
+  if (JSON.stringify(header) !== text) return null
   const body = bytes.subarray(headerEnd + 1)
   const { crc, ...known } = header
   if (checksum(known, body) !== crc) return null

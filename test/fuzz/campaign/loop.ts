@@ -9,18 +9,23 @@ import { join } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
 import { adoptModule } from '#dist/engine/border/module.js'
 import { Chance, mutateBytes, splice } from '../bytes.js'
+import { findsOf, readCorpus, readFind, writeCorpus } from '../corpus.js'
 import { TARGETS } from '../targets.js'
 import { Coverage, watchInstances } from './counts.js'
 
 export interface LoopData {
   readonly target: string
   readonly seconds: number
+  /** Inputs that are tried at most. */
+  readonly inputs: number
   readonly seed: number
   readonly fixtures: string
   /** Where what was kept lies, from earlier campaigns and for later ones. */
   readonly corpus: string
   /** Where finds are written. */
   readonly finds: string
+  /** Whether the fixtures are to have the inputs that take ways of their own, in place of those they have. */
+  readonly keeps: boolean
   readonly core: string
   readonly scriptCounters: number
   readonly coreCounters: number
@@ -37,6 +42,8 @@ export interface LoopReport {
   readonly finds: readonly string[]
 }
 
+/** What the fixtures keep of a target. */
+const MAX_KEPT_BYTES = 32 << 10
 /** Executions that making a find smaller may take. */
 const MAX_SHRINKING = 3000
 
@@ -46,7 +53,7 @@ adoptModule(new WebAssembly.Module(readFileSync(data.core)))
 
 const target = TARGETS[data.target]!
 const chance = new Chance(data.seed)
-const coverage = new Coverage(data.scriptCounters, data.coreCounters)
+let coverage = new Coverage(data.scriptCounters, data.coreCounters)
 const [executions, length] = [new Uint32Array(data.shared, 0, 1), new Uint32Array(data.shared, 4, 1)]
 const current = new Uint8Array(data.shared, 8)
 const corpus: Uint8Array[] = []
@@ -136,11 +143,13 @@ async function run(): Promise<LoopReport> {
   mkdirSync(data.corpus, { recursive: true })
   const known = readdirSync(data.corpus).sort()
   const earlier = known.map(name => new Uint8Array(readFileSync(join(data.corpus, name))))
-  for (const input of [...target.seeds(data.fixtures), ...earlier]) {
+  const kept = findsOf(data.fixtures, data.target).map(name => readFind(data.fixtures, data.target, name))
+  kept.push(...readCorpus(data.fixtures, data.target))
+  for (const input of [...target.seeds(data.fixtures), ...kept, ...earlier]) {
     if (input.length <= target.maxByteLength) await tryInput(input)
   }
   const other = () => chance.pick(corpus)
-  while (performance.now() < end && corpus.length > 0) {
+  while (performance.now() < end && executions[0]! < data.inputs && corpus.length > 0) {
     // Several of one input: what is taken apart is taken apart once.
     const parent = choose()
     for (let i = 0; i < 64; i++) {
@@ -149,13 +158,29 @@ async function run(): Promise<LoopReport> {
       if (input.length <= target.maxByteLength) await tryInput(input)
     }
   }
-  return {
+  const report = {
     executions: executions[0]!,
     seconds: (performance.now() - start) / 1000,
     corpus: corpus.length,
     counters: coverage.seen,
     finds: [...finds.values()],
   }
+  if (data.keeps) writeCorpus(data.fixtures, data.target, await distinct())
+  return report
+}
+
+/** Of the corpus what takes ways of its own, the short ones first. */
+async function distinct(): Promise<Uint8Array[]> {
+  coverage = new Coverage(data.scriptCounters, data.coreCounters)
+  const kept: Uint8Array[] = []
+  let byteLength = 0
+  for (const input of [...corpus].sort((a, b) => a.length - b.length)) {
+    if (byteLength + input.length > MAX_KEPT_BYTES) break
+    if ((await execute(input)) !== null || !coverage.hasNews()) continue
+    kept.push(input)
+    byteLength += input.length
+  }
+  return kept
 }
 
 if (existsSync(data.core)) parentPort?.postMessage({ report: await run() })

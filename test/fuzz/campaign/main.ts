@@ -1,6 +1,7 @@
 /**
- * A coverage-guided campaign: `npm run fuzz -- [--seconds N] [--target NAME] [--seed N]`. Without a target all have
- * their turn. Finds become files in fixtures/fuzz, which test/fuzz/targets.test.ts tries from then on. See docs/fuzz.md.
+ * A coverage-guided campaign: `npm run fuzz -- [--seconds N] [--inputs N] [--target NAME] [--seed N] [--keep]`. Without a
+ * target all have their turn. Finds become files in fixtures/fuzz, which test/fuzz/targets.test.ts tries from then on. See
+ * docs/fuzz.md.
  */
 
 import { createHash } from 'node:crypto'
@@ -39,21 +40,20 @@ interface Message {
 /** One target for some seconds. A thread that hangs or dies is a find, too. */
 function runTarget(
   target: string,
-  seconds: number,
-  seed: number,
-  directory: string,
+  limits: { readonly seconds: number; readonly inputs: number; readonly seed: number },
+  places: { readonly directory: string; readonly finds: string; readonly keeps: boolean },
   built: Built,
 ): Promise<LoopReport> {
   const shared = new SharedArrayBuffer(8 + MAX_INPUT_BYTES)
   const executions = new Uint32Array(shared, 0, 1)
-  const finds = join(ROOT, 'fixtures/fuzz', target)
+  const finds = join(places.finds, target)
   const data: LoopData = {
     target,
-    seconds,
-    seed,
+    ...limits,
     fixtures: join(ROOT, 'fixtures'),
-    corpus: join(directory, 'corpus', target),
+    corpus: join(places.directory, 'corpus', target),
     finds,
+    keeps: places.keeps,
     core: built.core,
     scriptCounters: built.scriptCounters,
     coreCounters: built.coreCounters,
@@ -96,19 +96,25 @@ function runTarget(
 
 const { values } = parseArgs({
   options: {
-    seconds: { type: 'string', default: '60' },
+    seconds: { type: 'string' },
+    // Of each target.
+    inputs: { type: 'string' },
     target: { type: 'string' },
     seed: { type: 'string' },
     // For what is built and kept. It has to lie in the project, whose packages are looked for from there.
     directory: { type: 'string', default: join(ROOT, '.fuzz') },
+    finds: { type: 'string', default: join(ROOT, 'fixtures/fuzz') },
+    // Inputs that take ways of their own go to fixtures/fuzz/TARGET/corpus.txt.
+    keep: { type: 'boolean', default: false },
   },
 })
-const { directory } = values
-const seconds = Number(values.seconds)
+const { directory, finds: findsDirectory, keep } = values
+const inputs = Number(values.inputs ?? Number.POSITIVE_INFINITY)
+const seconds = Number(values.seconds ?? (values.inputs === undefined ? 60 : Number.POSITIVE_INFINITY))
 const seed = Number(values.seed ?? Date.now() % 2 ** 32)
 const targets = NAMES.filter(name => values.target === undefined || name === values.target)
-if (!(seconds > 0) || !Number.isSafeInteger(seed) || targets.length === 0) {
-  console.error(`expected --seconds N, --seed N, --target among ${NAMES.join(', ')}`)
+if (!(seconds > 0) || !(inputs > 0) || !Number.isSafeInteger(seed) || targets.length === 0) {
+  console.error(`expected --seconds N, --inputs N, --seed N, --target among ${NAMES.join(', ')}`)
   process.exit(2)
 }
 
@@ -116,7 +122,8 @@ const built = await buildCampaign(ROOT, join(directory, 'build'))
 console.log(`${built.scriptCounters} counters in src, ${built.coreCounters} in the core; seed ${seed}`)
 let finds = 0
 for (const target of targets) {
-  const report = await runTarget(target, seconds / targets.length, seed, directory, built)
+  const limits = { seconds: seconds / targets.length, inputs, seed }
+  const report = await runTarget(target, limits, { directory, finds: findsDirectory, keeps: keep }, built)
   finds += report.finds.length
   const number = (value: number) => value.toLocaleString('en-US')
   console.log(

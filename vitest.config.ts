@@ -7,7 +7,7 @@ const LONG = 'test/**/*.long.test.ts'
 const THOROUGH = [
   'test/{faults,fuzz,hostile}/**/*.test.ts',
   'test/{background,deploy,examples,examples-training,fixtures,large,modes-apart,same-answers,walk}.test.ts',
-  'test/cli/{bench,dump,formats,picture,report,sql,steps,summary,top,trials}.test.ts',
+  'test/cli/{bench,dump,formats,inputs,picture,report,sql,steps,summary,top,trials}.test.ts',
   'test/diff/noise.test.ts',
   'test/fleet/**/*.test.ts',
   'test/kernels/{array-engine,compare}.test.ts',

@@ -1,9 +1,42 @@
-/** Files that options name. */
+/** Files that a command reads besides trials, none of which it may replace. */
 
-import { readFile } from 'node:fs/promises'
-import { resolve } from 'node:path'
+import { readFile, realpath, stat } from 'node:fs/promises'
+import { resolve, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { StoreError } from '../index.js'
+import { StoreError, UsageError } from '../index.js'
+
+/** Device and number of each file that is read: the same by any name, and through any link. */
+const inputs = new Set<string>()
+
+/** The files of trials and of TensorBoard, by the ends of their paths. */
+const FILE_OF_TRIAL =
+  /\/(?:(?:index|events)\/\d+\/-?\d+_[^/]+\.(?:json|csv|tfevents)|collections\/\d+\/[^/]+_collections\.json|(?:training_job_end|END_OF_JOB|collections)\.ts)$|tfevents[^/]*$/
+
+/** Has a file of the command protected from its output. */
+export async function noteInput(path: string): Promise<void> {
+  const identity = await identityOf(path)
+  if (identity !== null) inputs.add(identity)
+}
+
+/**
+ * Refuses to replace what the command reads, by any name and through any link, or a file of any trial.
+ * @throws UsageError
+ */
+export async function expectNoInput(path: string): Promise<void> {
+  const identity = await identityOf(path)
+  if (identity === null) return
+  const real = (await realpath(path).catch(() => resolve(path))).split(sep).join('/')
+  const got = inputs.has(identity) ? 'one' : FILE_OF_TRIAL.test(real) ? 'a file of a trial' : null
+  if (got === null) return
+  const message = `${path}: expected a file that is no input of the command, got ${got}: name another file`
+  throw new UsageError(message, { path })
+}
+
+/** Null: there is no such file. */
+async function identityOf(path: string): Promise<string | null> {
+  const found = await stat(path, { bigint: true }).catch(() => null)
+  return found?.isFile() ? `${found.dev} ${found.ino}` : null
+}
 
 /**
  * The bytes of a file.
@@ -13,7 +46,9 @@ import { StoreError } from '../index.js'
 export async function readInputFile(path: string, option?: string): Promise<Uint8Array> {
   const url = pathToFileURL(resolve(path)).href
   try {
-    return await readFile(path)
+    const bytes = await readFile(path)
+    await noteInput(path)
+    return bytes
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     const file = option === undefined ? path : `${option} ${path}`

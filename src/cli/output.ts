@@ -2,6 +2,7 @@
 
 import { fstatSync } from 'node:fs'
 import { OutputFile, type OutputFileOptions, StoreError } from '../index.js'
+import { expectNoInput } from './input-file.js'
 
 type Chunk = string | Uint8Array
 
@@ -27,9 +28,9 @@ const FLUSH_MS = 100
 export async function writeTo<T>(
   path: string | undefined,
   work: (output: Output) => T | Promise<T>,
-  { signal, ...options }: OutputFileOptions & { readonly signal?: AbortSignal } = {},
+  { signal }: { readonly signal?: AbortSignal } = {},
 ): Promise<T> {
-  const output = await Output.open(path, options)
+  const output = await Output.open(path)
   try {
     const result = await work(output)
     await (signal?.aborted ? output.discard() : output.end())
@@ -87,8 +88,8 @@ export class Output implements LineSink {
   }
 
   /** Standard output, or the file if one is named. */
-  static async open(path?: string, options?: OutputFileOptions): Promise<Output> {
-    return new Output(path === undefined ? stdout : await fileTarget(path, options))
+  static async open(path?: string): Promise<Output> {
+    return new Output(path === undefined ? stdout : await fileTarget(path))
   }
 
   /** @returns a promise if the caller has to wait for the reader or the disk */
@@ -204,9 +205,23 @@ function* wholeLines(bytes: Uint8Array): Generator<Uint8Array> {
 // If the process ends early, nothing is left of any file, unless it is killed.
 process.on('exit', () => OutputFile.removeAll())
 
-async function fileTarget(path: string, options: OutputFileOptions | undefined): Promise<Target> {
-  const file = await OutputFile.create(path, options)
-  return { write: chunk => file.write(chunk), commit: () => file.commit(), discard: () => file.discard() }
+async function fileTarget(path: string): Promise<Target> {
+  const file = await createOutput(path)
+  return {
+    write: chunk => file.write(chunk),
+    async commit() {
+      // Some inputs are only read while the output is written.
+      await expectNoInput(path)
+      await file.commit()
+    },
+    discard: () => file.discard(),
+  }
+}
+
+/** Begins a file, which is none that the command reads. @throws UsageError, StoreError */
+export async function createOutput(path: string, options?: OutputFileOptions): Promise<OutputFile> {
+  await expectNoInput(path)
+  return OutputFile.create(path, options)
 }
 
 function stdoutError(cause: NodeJS.ErrnoException): StoreError {

@@ -1,19 +1,38 @@
 /** What shows whether a trial is still the one that was read before. */
 
 import { createHash } from 'node:crypto'
-import { INDEX_DIRECTORY } from '../format/paths.js'
+import {
+  COLLECTIONS_DIRECTORY,
+  EVENTS_DIRECTORY,
+  INDEX_DIRECTORY,
+  isPartOfTrial,
+  isTensorBoardFile,
+} from '../format/paths.js'
 import { stateOf, type Trial } from './trial.js'
 
+const DIRECTORIES = [INDEX_DIRECTORY, EVENTS_DIRECTORY, COLLECTIONS_DIRECTORY]
+
 /**
- * A text that changes with the trial: a digest of the names, lengths and times of change of its index files; of a trial without
- * an index, of all of its files. Nothing is read but listings.
+ * A text that changes with the trial: a digest of the names of its files, of their lengths, and of their times of change, on S3 their
+ * ETags. Nothing is read but listings. What can't be listed is part of it, too.
  * @throws StoreError
  */
 export async function trialFingerprint(trial: Trial): Promise<string> {
   const { store } = stateOf(trial).access
-  const indexed = await store.list(INDEX_DIRECTORY, { recursive: true })
-  const paths = indexed.length > 0 ? indexed : await store.list('', { recursive: true })
+  const unlisted: string[] = []
+  const all = await store.list('', {
+    recursive: true,
+    onError: (path, error) => unlisted.push(`${error.code} ${path}`),
+  })
+  const paths = all.filter(isOfTrial)
   const stamps = await store.stamps(paths)
-  const hash = createHash('sha256').update(paths.join('\0'))
+  const hash = createHash('sha256').update([...paths, '', ...unlisted.sort()].join('\0'))
   return hash.update(new Uint8Array(stamps.buffer, stamps.byteOffset, stamps.byteLength)).digest('hex')
+}
+
+/** Whether a file can decide what a scan says. */
+function isOfTrial(path: string): boolean {
+  return (
+    DIRECTORIES.some(directory => path.startsWith(`${directory}/`)) || isPartOfTrial(path) || isTensorBoardFile(path)
+  )
 }

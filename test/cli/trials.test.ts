@@ -7,6 +7,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   utimesSync,
   writeFileSync,
@@ -81,9 +82,17 @@ it('trialFingerprint changes with the files of a trial', async () => {
   }
   const before = await fingerprint()
   expect(await fingerprint()).toBe(before)
-  const folder = join(copy, 'index/000000000')
-  utimesSync(join(folder, readdirSync(folder)[0]!), 1, 1)
-  expect(await fingerprint()).not.toBe(before)
+  const seen = new Set([before])
+  for (const directory of ['index', 'events', 'collections']) {
+    const folder = join(copy, directory, readdirSync(join(copy, directory))[0]!)
+    utimesSync(join(folder, readdirSync(folder)[0]!), 1, 1)
+    seen.add(await fingerprint())
+  }
+  expect(seen.size).toBe(4)
+  // What is written beside them is none of the trial's.
+  const last = await fingerprint()
+  writeFileSync(join(copy, 'table.parquet'), '')
+  expect(await fingerprint()).toBe(last)
 })
 
 /** What each of the trials has alone. */
@@ -299,6 +308,28 @@ describe('--out DIR', () => {
     const again = await trialscan('scan', runs, '--reductions', 'max', '--out', out, '--resume')
     expect(again.stderr).toContain('0 of 3 trials had been scanned before')
     expect(readFileSync(part(a)).equals(before)).toBe(false)
+  })
+
+  it('does again with --resume what was not whole, and what had other event files', async () => {
+    const copy = join(out, 'trial')
+    cpSync(a, copy, { recursive: true, preserveTimestamps: true })
+    const [, step] = readdirSync(join(copy, 'events')).sort()
+    const file = join(copy, 'events', step!, readdirSync(join(copy, 'events', step!))[0]!)
+    renameSync(file, join(out, 'aside'))
+    const tables = join(out, 'tables/')
+    const scan = () => trialscan('scan', copy, '--reductions', 'mean', '--out', tables, '--resume')
+    const first = await scan()
+    expect([first.code, first.stderr]).toEqual([4, expect.stringContaining('2 of 6 rows could not be had')])
+    // Nothing has changed, but what was lost may be had the next time.
+    const second = await scan()
+    expect([second.code, second.stderr]).toEqual([4, expect.stringContaining('0 of 1 trial had been scanned before')])
+    renameSync(join(out, 'aside'), file)
+    const third = await scan()
+    expect([third.code, third.stderr]).toEqual([0, expect.stringContaining('0 of 1 trial had been scanned before')])
+    expect((await scan()).stderr).toContain('1 of 1 trial had been scanned before')
+    // Only the event file changes.
+    utimesSync(file, 1, 1)
+    expect((await scan()).stderr).toContain('0 of 1 trial had been scanned before')
   })
 
   it('is refused for other formats, and --resume without it', async () => {

@@ -5,7 +5,6 @@ import {
   type CheckLevel,
   createTrial,
   npyChunks,
-  OutputFile,
   readValues,
   type SavedValue,
   type TensorValue,
@@ -17,7 +16,7 @@ import { npySubstitute } from '../format/npy.js'
 import { bytesText, counted, countText } from '../format/number.js'
 import { ZipWriter } from '../format/zip.js'
 import type { S3Flags } from '../options/s3.js'
-import { type Output, writeTo } from '../output.js'
+import { createOutput, type Output, writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectOutside, expectReplaceable } from '../real-path.js'
 import { fileName } from '../scan/file-name.js'
@@ -135,7 +134,7 @@ async function writeArchive(trial: Trial, values: AsyncIterable<Found>, output: 
 
 /** Files in a directory, and last index.jsonl, which says what is in each. */
 async function writeDirectory(trial: Trial, values: AsyncIterable<Found>, out: string): Promise<void> {
-  const index = await OutputFile.create(join(out, 'index.jsonl'), { makesDirectory: true })
+  const index = await createOutput(join(out, 'index.jsonl'), { makesDirectory: true })
   try {
     for await (const found of values) {
       const { tensor, step, mode, modeStep, worker, value } = found
@@ -152,7 +151,7 @@ async function writeDirectory(trial: Trial, values: AsyncIterable<Found>, out: s
 }
 
 async function writeFile(path: string, chunks: Iterable<Uint8Array>): Promise<void> {
-  const file = await OutputFile.create(path, { makesDirectory: true })
+  const file = await createOutput(path, { makesDirectory: true })
   try {
     for (const chunk of chunks) await file.write(chunk)
     await file.commit()

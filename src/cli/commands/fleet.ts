@@ -1,5 +1,7 @@
 /** `trialscan fleet`: a scan of many trials on many machines. */
 
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import {
   type CheckLevel,
   estimateFleet,
@@ -22,6 +24,7 @@ import { runOptions, type WorkFlags } from '../fleet/run-options.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine, jsonLine } from '../format/lines.js'
 import { bytesText, counted, countText } from '../format/number.js'
+import { noteInput } from '../input-file.js'
 import type { RuleText } from '../options/arguments.js'
 import { settle } from '../options/given.js'
 import { expectS3, type S3Flags, s3For } from '../options/s3.js'
@@ -231,6 +234,7 @@ export async function fleetMerge(at: string, flags: MergeFlags, signal: AbortSig
     }
     const trials = place.plan.trials.map(({ path }) => path)
     if (out !== undefined) await expectReplaceableIn(trials, out)
+    await notePlan(at)
     const status = await fleetStatus(place)
     await writeTo(
       out,
@@ -247,6 +251,16 @@ export async function fleetMerge(at: string, flags: MergeFlags, signal: AbortSig
     await place.close()
   }
 }
+
+/** Has the files of a plan on disk protected from the output. */
+async function notePlan(at: string): Promise<void> {
+  const directory = localTrial(at)
+  if (directory === null) return
+  const paths = await readdir(directory, { recursive: true }).catch(() => [])
+  for (const path of paths) if (PART_OF_PLAN.test(path)) await noteInput(join(directory, path))
+}
+
+const PART_OF_PLAN = /^(?:plan\.json$|(?:shards|failures)[/\\])/
 
 /** Problems that are named on standard error. */
 const MAX_NOTES = 100
@@ -276,6 +290,7 @@ export async function printFleetStatus(at: string, given: StatusFlags): Promise<
   expectS3(flags, [at])
   const place = await PlanPlace.open(at, s3For(at, flags))
   try {
+    await notePlan(at)
     const status = await fleetStatus(place)
     await writeTo(flags.out, output => output.writeAll(statusText(at, status, flags.format, flags.onTerminal)))
     return EXIT.ok

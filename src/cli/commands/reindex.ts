@@ -2,7 +2,7 @@
 
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { type ReindexedFile, reindexTrial, StoreError } from '../../index.js'
+import { OutputFile, type ReindexedFile, reindexTrial, StoreError } from '../../index.js'
 import { EXIT } from '../exit.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine, jsonLine } from '../format/lines.js'
@@ -33,7 +33,9 @@ export async function reindex(path: string, given: ReindexFlags, signal: AbortSi
     signal.throwIfAborted()
     const target = join(out, path)
     await expectNoLink(out, path)
-    await writeTo(target, output => output.write(text), { makesDirectory: true })
+    const file = await OutputFile.create(target, { makesDirectory: true })
+    await file.write(text)
+    await file.commit()
   }
   await writeTo(undefined, output => output.write(reindexedText(path, out, files, flags.format, flags.onTerminal)))
   return EXIT.ok

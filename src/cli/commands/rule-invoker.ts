@@ -16,7 +16,7 @@ import { counted, countText } from '../format/number.js'
 import { settle } from '../options/given.js'
 import type { S3Flags } from '../options/s3.js'
 import { writeTo } from '../output.js'
-import { expectReplaceable } from '../real-path.js'
+import { expectReplaceableIn } from '../real-path.js'
 import { note, safe } from '../terminal.js'
 import { expectParameters, expectWorkers, judge, logger, Trials } from './judge.js'
 
@@ -51,7 +51,7 @@ export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, 
     throw new UsageError(`expected --end-step to be after --start-step ${startStep}, got ${endStep}`)
   }
   const { out } = flags
-  if (out !== undefined) await expectReplaceable(flags.trialDir, out)
+  if (out !== undefined) await expectReplaceableIn([flags.trialDir, ...(flags.otherTrials ?? [])], out)
   const isRanged = startStep !== null || endStep !== null
   const trials = new Trials(isRanged ? { rangeSteps: [startStep, endStep] } : {}, flags)
   try {

@@ -73,19 +73,26 @@ class Scans {
     this.#signal = signal
   }
 
-  async *all() {
+  /** @param fingerprints whether each is to have the fingerprint of its trial */
+  async *all({ fingerprints = false } = {}) {
     let done = 0
     for await (const { path, trial } of opened(this.#paths, this.#flags, this.losses)) {
       this.#signal.throwIfAborted()
       let scan: Scan | null = null
+      let fingerprint: string | null = null
       try {
+        if (fingerprints) {
+          fingerprint = await trialFingerprint(trial)
+          // What has come since it was opened: nothing that the fingerprint covers is left out.
+          await trial.refresh()
+        }
         scan = trial.scan({ ...scanOptions(this.#flags, this.#filter), signal: this.#signal })
       } catch (error) {
         // Such as a collection that this trial does not have.
         this.losses.trial(path, error)
       }
       if (scan !== null) {
-        yield { trial: path, scan, opened: trial }
+        yield { trial: path, scan, opened: trial, fingerprint }
         const { stats, firstError, problems } = scan
         // A scan that nobody read has nothing to tell: its rows are there already.
         if (stats.jobs > 0 || stats.rows > 0 || problems.length > 0) {
@@ -140,37 +147,34 @@ async function writeText(
   }
 }
 
-/** A part for each trial. With `--resume` those that are there, of the same trial and the same options, stay. */
+/** A part for each trial. With `--resume` those that are there and whole, of the same trial and the same options, stay. */
 async function writeParts(out: string, paths: readonly string[], scans: Scans, flags: SettledScan): Promise<void> {
   const parts = await Partitions.open(out)
   const options = optionsText(flags)
   let kept = 0
-  for await (const { trial, scan, opened } of scans.all()) {
-    const fingerprint = await trialFingerprint(opened)
+  for await (const { trial, scan, fingerprint } of scans.all({ fingerprints: true })) {
+    const made = { version: VERSION, trial, fingerprint: fingerprint!, options }
     const known = flags.resume ? await parts.stateOf(trial) : null
-    if (known !== null && known.version === VERSION && known.fingerprint === fingerprint && known.options === options) {
+    if (known?.isWhole === true && isMadeOf(known, made)) {
       kept++
-      scans.losses.rows(trial, known.rows, known.failedRows, known.firstError, known.problems)
+      scans.losses.rows(trial, known.rows, 0, null, [])
       continue
     }
     await parts.write(trial, async file => {
       const metadata = metadataOf([trial], flags)
       for await (const bytes of tableBytes(scan, 'parquet', { trial, metadata })) await file.write(bytes)
-      const { stats, firstError, problems } = scan
-      return {
-        version: VERSION,
-        trial,
-        fingerprint,
-        options,
-        rows: stats.rows,
-        failedRows: stats.failedRows,
-        firstError: firstError?.message ?? null,
-        problems: problems.map(({ message }) => message),
-      } satisfies PartState
+      const { stats, problems } = scan
+      return { ...made, rows: stats.rows, isWhole: stats.failedRows === 0 && problems.length === 0 }
     })
   }
   await parts.finish()
   if (flags.resume) note(`${countText(kept)} of ${counted(paths.length, 'trial')} had been scanned before`)
+}
+
+function isMadeOf(known: PartState, made: Omit<PartState, 'rows' | 'isWhole'>): boolean {
+  const { version, trial, fingerprint, options } = made
+  const isSame = known.version === version && known.trial === trial
+  return isSame && known.fingerprint === fingerprint && known.options === options
 }
 
 /** Those that decide what the rows of a part are. */

@@ -8,6 +8,7 @@ import { readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { OutputFile, StoreError } from '../../index.js'
+import { createOutput } from '../output.js'
 import { fileName } from './file-name.js'
 
 /** There when a table is whole. */
@@ -26,9 +27,8 @@ export interface PartState {
   /** The options that decide what the rows are. */
   readonly options: string
   readonly rows: number
-  readonly failedRows: number
-  readonly firstError: string | null
-  readonly problems: readonly string[]
+  /** Whether nothing was wrong with any row, nor with the trial: what could not be had may be there the next time. */
+  readonly isWhole: boolean
 }
 
 /** Whether `--out` is a directory: one that is there, or a name that ends as one. */
@@ -72,7 +72,7 @@ export class Partitions {
   async write(trial: string, work: (file: OutputFile) => Promise<PartState>): Promise<void> {
     const folder = this.#folder(trial)
     await rm(join(folder, STATE), { force: true })
-    const file = await OutputFile.create(join(folder, PART), { makesDirectory: true })
+    const file = await createOutput(join(folder, PART), { makesDirectory: true })
     try {
       const state = await work(file)
       await file.commit()

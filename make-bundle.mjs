@@ -189,6 +189,8 @@ const ofBundle = entry.replace(
   `Promise.resolve().then(() => {\n${LOAD}\nreturn require('./thread.cjs')\n})`,
 )
 writeFileSync(`${OUT}/thread-entry.cjs`, await minified(ofBundle))
+// What runs DuckDB, in a process of its own.
+writeFileSync(`${OUT}/database-process.cjs`, await minified(readFileSync('dist/cli/sql/database-process.cjs', 'utf8')))
 // Scripts that name the file by its former name still find it.
 writeFileSync(`${OUT}/main.js`, "#!/usr/bin/env node\nimport require from './main.cjs'\nrequire('./cli.cjs')\n", { mode: 0o755 })
 // The same for those who import it: one of each class, whoever loads them.

@@ -1,9 +1,10 @@
 /** `trialscan sql`: the queries of docs/tables.md against answers computed one by one, the tables, and what can go wrong. */
 
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createTrial, type ScanRow, type Trial } from '#dist/index.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
@@ -283,6 +284,77 @@ describe.runIf(HAS_DUCKDB)('answers', () => {
       { error_code: expect.any(String), rows: 1, example: expect.stringContaining('10_worker_0') },
     ])
     expect(stderr).toContain(`1 of ${rows.length} rows could not be had`)
+  })
+})
+
+describe.runIf(HAS_DUCKDB)('what a query may do', () => {
+  const csv = join(directory, 'outside.csv')
+  const made = join(directory, 'made.csv')
+  beforeAll(() => writeFileSync(csv, 'a\n1\n'))
+  const FILES = 'only with --allow-files'
+
+  it.each([
+    ['reads no file', `select * from read_csv('${csv}')`, FILES],
+    ['lists no directory', `select * from glob('${directory}/*')`, FILES],
+    ['writes no file', `copy (select 1) to '${made}'`, FILES],
+    ['nor in an explanation', `explain analyze copy (select 1) to '${made}'`, FILES],
+    ['nor in a later statement', `create table t as select 1 as a; copy t to '${made}'`, FILES],
+    ['nor prepared', `prepare p as copy (select 1) to '${made}'; execute p`, FILES],
+    ['exports nothing', `export database '${directory}/exported'`, FILES],
+    ['opens no database', `attach '${directory}/new.db'`, '--allow-files'],
+    ['makes no connection', "select * from read_csv('https://127.0.0.1:9/x.csv')", FILES],
+    ['installs nothing', 'install httpfs', 'loads no extensions'],
+    ['loads nothing', 'load httpfs', 'loads no extensions'],
+    ['allows itself nothing', 'set enable_external_access = true', 'the configuration has been locked'],
+    ['takes no more memory', "set memory_limit = '9GB'", 'the configuration has been locked'],
+  ])('%s', async (_, query, message) => {
+    const { code, stderr } = await trialscan('sql', path, query)
+    expect([code, stderr]).toEqual([2, expect.stringContaining(message)])
+    expect(readdirSync(directory).filter(name => /made|exported|new/.test(name))).toEqual([])
+  })
+
+  it('does not write the tables that it is given', async () => {
+    const table = join(directory, 'given.csv')
+    writeFileSync(table, 'step\n7\n')
+    expect(await ask('select step from scan', table)).toEqual([{ step: 7 }])
+    for (const query of [`copy (select 1) to '${table}'`, `explain analyze copy (select 1) to '${table}'`]) {
+      const { code, stderr } = await trialscan('sql', table, query)
+      expect([code, stderr]).toEqual([2, expect.stringContaining('COPY is only there with --allow-files')])
+    }
+    expect(readFileSync(table, 'utf8')).toBe('step\n7\n')
+  })
+
+  it('has the files of the machine with --allow-files, but still no extensions', async () => {
+    const query = `copy (select a + 1 as a from read_csv('${csv}')) to '${made}'`
+    expect((await trialscan('sql', path, query, '--allow-files')).code).toBe(0)
+    expect(readFileSync(made, 'utf8')).toBe('a\n2\n')
+    rmSync(made)
+    const { code, stderr } = await trialscan('sql', path, 'install httpfs', '--allow-files')
+    expect([code, stderr]).toEqual([2, expect.stringContaining('loads no extensions')])
+  })
+
+  // Both work for hours on one value or number, which DuckDB does not interrupt.
+  it.each([
+    [['--timeout', '1'], 'select count(*) from range(1000000000000000)', 'more than 1 s'],
+    [['--memory', '64'], "select length(repeat('x', 4000000000))", 'more than 64 MiB'],
+  ])('ends with %s', async (flags, query, message) => {
+    const { code, stderr } = await trialscan('sql', path, query, ...flags)
+    expect([code, stderr]).toEqual([2, expect.stringContaining(message)])
+  })
+
+  it.each(['SIGINT', 'SIGTERM'] as const)('ends at %s, whatever it is at', async signal => {
+    const own = mkdtempSync(join(directory, 'own-'))
+    const query = "select length(repeat('x', 4000000000))"
+    const child = spawn(process.execPath, [CLI, 'sql', path, query, '--memory', '100000'], {
+      stdio: 'ignore',
+      env: { ...process.env, TMPDIR: own },
+    })
+    const ended = new Promise<number | null>(resolve => child.once('exit', resolve))
+    while (readdirSync(own).length === 0) await setTimeout(20)
+    await setTimeout(500)
+    child.kill(signal)
+    expect(await ended).toBe(signal === 'SIGINT' ? 130 : 143)
+    expect(readdirSync(own)).toEqual([])
   })
 })
 

@@ -4,6 +4,7 @@ import { type CheckLevel, UsageError } from '../../index.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine } from '../format/lines.js'
 import { counted, countText } from '../format/number.js'
+import { noteInput } from '../input-file.js'
 import { settle } from '../options/given.js'
 import { expectS3, type S3Flags } from '../options/s3.js'
 import { type Output, writeTo } from '../output.js'
@@ -12,7 +13,7 @@ import { expectReplaceableIn } from '../real-path.js'
 import { Losses, trialsAt } from '../scan/trials.js'
 import { type Answer, Database } from '../sql/database.js'
 import { expectOneKind, filesOfTable, makeTables, viewOfFiles } from '../sql/tables.js'
-import { jsonOf, plainValue, shortText, textOf } from '../sql/values.js'
+import { jsonOf, shortText, textOf } from '../sql/values.js'
 import { colorsFor, columnLines, note, safe, safeJson, safeName } from '../terminal.js'
 
 export interface SqlFlags extends S3Flags {
@@ -21,6 +22,11 @@ export interface SqlFlags extends S3Flags {
   readonly format?: FormatOf<'sql'>
   readonly out?: string
   readonly failFast?: boolean
+  /** MiB. */
+  readonly memory?: number
+  /** Seconds. */
+  readonly timeout?: number
+  readonly allowFiles?: boolean
 }
 
 /** Rows of a table for people; of more, the widths of the columns could not be known before the first is shown. */
@@ -35,7 +41,7 @@ export async function sql(given: readonly string[], givenFlags: SqlFlags, signal
     throw new UsageError('expected a trial or a table before the query: trialscan sql ./my-training "select …"')
   }
   const flags = settle('sql', first, givenFlags)
-  const { out, threads } = flags
+  const { out, threads, memory, timeout, allowFiles } = flags
   if (out !== undefined) await expectReplaceableIn(places, out)
   const tables = (await Promise.all(places.map(filesOfTable))).flatMap((files, i) => ({ files, place: places[i]! }))
   const files = tables.flatMap(({ files }) => files ?? [])
@@ -44,8 +50,9 @@ export async function sql(given: readonly string[], givenFlags: SqlFlags, signal
     throw new UsageError(`expected either trials or tables, got the table ${files[0]} and the trial ${trials[0]}`)
   }
   expectOneKind(files)
+  for (const file of files) await noteInput(file)
   expectS3(flags, trials)
-  const database = await Database.open(threads, signal)
+  const database = await Database.open({ threads, memory, seconds: timeout, allowFiles, signal })
   const progress = new Progress(false)
   try {
     const named = await database.named(query)
@@ -54,7 +61,7 @@ export async function sql(given: readonly string[], givenFlags: SqlFlags, signal
     if (files.length > 0) await viewOfFiles(database, files)
     else await makeTables({ database, named, paths, flags, losses, signal, onProgress: progress.update })
     progress.stop()
-    const answer = await database.ask(query)
+    const answer = await database.ask(query, files)
     await writeTo(out, output => writeAnswer(answer, flags, output))
     return losses.tell()
   } finally {
@@ -75,11 +82,10 @@ async function writeAnswer(
   if (format === 'csv') await output.write(csvLine(names, onTerminal))
   const keys = names.map(name => JSON.stringify(name))
   for await (const row of rows()) {
-    const values = row.map(plainValue)
     const line =
       format === 'csv'
-        ? csvLine(values.map(textOf), onTerminal)
-        : `{${values.map((value, i) => `${keys[i]}:${jsonOf(value)}`).join(',')}}\n`
+        ? csvLine(row.map(textOf), onTerminal)
+        : `{${row.map((value, i) => `${keys[i]}:${jsonOf(value)}`).join(',')}}\n`
     const written = output.write(format === 'jsonl' && onTerminal ? `${safeJson(line.slice(0, -1))}\n` : line)
     if (written) await written
   }
@@ -98,11 +104,10 @@ async function writeTable(
   for await (const row of rows) {
     count++
     if (count > MAX_TABLE_ROWS) continue
-    const values = row.map(plainValue)
-    for (const [i, value] of values.entries()) {
+    for (const [i, value] of row.entries()) {
       if (value !== null && typeof value !== 'number' && typeof value !== 'bigint') numeric.delete(i)
     }
-    shown.push(values.map(value => safeName(shortText(value))))
+    shown.push(row.map(value => safeName(shortText(value))))
   }
   const head = names.map(name => colors.bold(safe(name)))
   await output.writeAll(columnLines([head, ...shown], [...numeric]))

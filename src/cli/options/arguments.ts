@@ -34,6 +34,13 @@ export function memoryArgument(text: string): number {
   throw new InvalidArgumentError('Expected a whole number of MiB from 4 to 2048.')
 }
 
+/** Of a query. */
+export function queryMemory(text: string): number {
+  const mebibytes = Number(text)
+  if (/^\d+$/.test(text) && mebibytes >= 64 && mebibytes <= 2 ** 20) return mebibytes
+  throw new InvalidArgumentError('Expected a whole number of MiB from 64 to 1048576.')
+}
+
 /** Steps as they were written, and what that selects. */
 export interface StepsText {
   readonly text: string

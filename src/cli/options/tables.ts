@@ -1,7 +1,7 @@
 /** The commands whose answers other programs go on with: sql and dump. */
 
 import type { Command } from 'commander'
-import { pathText } from './arguments.js'
+import { pathText, queryMemory, seconds } from './arguments.js'
 import {
   CHECK_LEVEL,
   COLLECTION,
@@ -31,6 +31,9 @@ export function addTableCommands(program: Command, run: RunCommand): void {
       .argument('<ARGUMENTS...>', 'trials, or tables (.parquet, .csv, .jsonl, or a directory of them); then the query')
       .addOption(CHECK_LEVEL)
       .addOption(THREADS)
+      .option('--memory <MIB>', 'how many MiB the query may take (default: 1024)', queryMemory)
+      .option('--timeout <SECONDS>', 'how long the query may take (default: 600)', seconds)
+      .option('--allow-files', 'let the query read and write files of this machine')
       .addOption(FAIL_FAST)
       .addOption(formatOption('sql'))
       .addOption(OUT),
@@ -51,6 +54,8 @@ Tables, each with a column trial:
   findings     what check finds: finding (its number), rule, name, step, mode, mode_step, tensor, worker, value, threshold,
                message, cause (the number of the finding that it follows from)
 Of a table in a file there is scan alone. The language is DuckDB's.
+
+A query reaches no other files, writes none, loads no extensions and makes no connection. --allow-files gives it the files.
 
 jsonl: an object for each row; NaN and infinities are texts, whole numbers have all their digits. Ten queries that people
 need, and the columns: docs/tables.md.`,

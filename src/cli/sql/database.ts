@@ -1,15 +1,19 @@
-/** DuckDB, which is loaded only here. It is an optional package: whoever wants SQL installs it. */
+/** DuckDB, which is an optional package, in a process of its own: whoever wants SQL installs it. */
 
+import { type ChildProcess, fork } from 'node:child_process'
 import { rmSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { UsageError } from '../../index.js'
+import { join, parse } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { TrialscanError, UsageError } from '../../index.js'
 
 const PACKAGE = '@duckdb/node-api'
+const DEFAULT_MEMORY_MIB = 1024
+const DEFAULT_SECONDS = 600
 
 /** What is used of it. Its types can't be imported where it is not installed. */
-interface DuckDB {
+export interface DuckDB {
   readonly DuckDBInstance: {
     create(path: string, options: Readonly<Record<string, string>>): Promise<{ connect(): Promise<Connection> }>
   }
@@ -18,12 +22,56 @@ interface DuckDB {
 interface Connection {
   run(statement: string): Promise<unknown>
   runAndReadAll(query: string, values: readonly string[]): Promise<{ getRows(): readonly (readonly unknown[])[] }>
-  stream(query: string): Promise<{
+  extractStatements(query: string): Promise<{ readonly count: number; prepare(index: number): Promise<Prepared> }>
+}
+
+export interface Prepared {
+  readonly statementType: number
+  run(): Promise<unknown>
+  stream(): Promise<{
     columnNames(): readonly string[]
     fetchChunk(): Promise<{ readonly rowCount: number; getRows(): readonly (readonly unknown[])[] } | null>
   }>
-  interrupt(): void
-  closeSync(): void
+}
+
+/** What the process is asked for. */
+export type DatabaseRequest =
+  | {
+      readonly kind: 'open'
+      readonly package: string
+      readonly directory: string
+      /** MiB. */
+      readonly memory: number
+      readonly threads: number | undefined
+      readonly allowFiles: boolean
+    }
+  /** The first value of the first row. */
+  | { readonly kind: 'get'; readonly query: string; readonly values: readonly string[] }
+  | { readonly kind: 'run'; readonly statement: string }
+  | {
+      readonly kind: 'lock'
+      readonly paths: { readonly files: readonly string[]; readonly directories: readonly string[] }
+    }
+  /** The names of the columns. */
+  | { readonly kind: 'ask'; readonly query: string }
+  /** Rows, or null: there are no more. */
+  | { readonly kind: 'next' }
+
+/** Its answer, or that it has taken too much memory. */
+export type Reply =
+  | { readonly result: unknown }
+  | { readonly error: { readonly message: string; readonly code?: string } }
+  | { readonly isTooLarge: true }
+
+export interface DatabaseOptions {
+  readonly threads?: number | undefined
+  /** MiB. Default: 1,024. */
+  readonly memory?: number | undefined
+  /** How long a query may take. Default: 600. */
+  readonly seconds?: number | undefined
+  /** Whether queries may read and write files of the disk. */
+  readonly allowFiles?: boolean | undefined
+  readonly signal: AbortSignal
 }
 
 /** What a query can be about. */
@@ -46,39 +94,53 @@ export interface Answer {
 }
 
 export class Database {
-  readonly #connection: Connection
+  readonly #process: ChildProcess
+  readonly #options: DatabaseOptions
   /** For tables that are made, and what doesn't fit into memory. It is removed at the end. */
   readonly directory: string
   readonly #remove: () => void
+  /** Takes the answer to the request under way. */
+  #settle: { resolve(result: unknown): void; reject(error: unknown): void } | null = null
+  /** Why there are no more answers. */
+  #failure: unknown = null
 
-  private constructor(connection: Connection, directory: string) {
-    this.#connection = connection
+  private constructor(directory: string, options: DatabaseOptions) {
     this.directory = directory
-    this.#remove = () => rmSync(directory, { recursive: true, force: true })
+    this.#options = options
+    const entry = fileURLToPath(new URL('./database-process.cjs', import.meta.url))
+    const child = fork(entry, { serialization: 'advanced', stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+    this.#process = child
+    child.on('message', (reply: Reply) => this.#take(reply))
+    child.on('error', error => this.#fail(error))
+    child.on('exit', () => this.#fail(new UsageError('the process of the query has ended before it was done')))
+    this.#remove = () => {
+      child.kill('SIGKILL')
+      rmSync(directory, { recursive: true, force: true })
+    }
     process.once('exit', this.#remove)
+    options.signal.addEventListener('abort', () => this.#fail(options.signal.reason), { once: true })
   }
 
   /** @throws UsageError if DuckDB is not installed */
-  static async open(threads: number | undefined, signal: AbortSignal): Promise<Database> {
-    const { DuckDBInstance } = await load()
-    const directory = await mkdtemp(join(tmpdir(), 'trialscan-sql-'))
-    const instance = await DuckDBInstance.create(':memory:', {
-      memory_limit: '1GB',
-      temp_directory: directory,
-      // Extensions would be fetched from the network.
-      autoinstall_known_extensions: 'false',
-      autoload_known_extensions: 'false',
-      ...(threads !== undefined && { threads: String(Math.max(1, threads)) }),
-    })
-    const database = new Database(await instance.connect(), directory)
-    signal.addEventListener('abort', () => database.#connection.interrupt(), { once: true })
-    return database
+  static async open(options: DatabaseOptions): Promise<Database> {
+    options.signal.throwIfAborted()
+    const directory = await realpath(await mkdtemp(join(tmpdir(), 'trialscan-sql-')))
+    const database = new Database(directory, options)
+    const { threads, memory = DEFAULT_MEMORY_MIB, allowFiles = false } = options
+    try {
+      await database.#request({ kind: 'open', package: PACKAGE, directory, memory, threads, allowFiles })
+      return database
+    } catch (error) {
+      await database.close()
+      if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error
+      throw new UsageError(`SQL needs DuckDB, which is not installed: npm install ${PACKAGE}`, {}, error)
+    }
   }
 
   /** @throws UsageError for a query that can't be parsed */
   async named(query: string): Promise<Named> {
-    const reader = await this.#connection.runAndReadAll('select json_serialize_sql($1::varchar)', [query])
-    const tree = JSON.parse(String(reader.getRows()[0]?.[0])) as Tree
+    const get = { kind: 'get', query: 'select json_serialize_sql($1::varchar)', values: [query] } as const
+    const tree = JSON.parse((await this.#request(get)) as string) as Tree
     if (tree.error === true && tree.error_type === 'parser') throw badQuery(String(tree.error_message))
     const found = { tables: new Set<string>(), columns: new Set<string>(), hasStar: tree.error === true }
     collect(tree, found)
@@ -87,43 +149,85 @@ export class Database {
 
   /** Runs a statement without an answer. */
   async run(statement: string): Promise<void> {
-    await answered(() => this.#connection.run(statement))
+    await answered(() => this.#request({ kind: 'run', statement }))
   }
 
-  /** @throws UsageError that says what DuckDB says */
-  async ask(query: string): Promise<Answer> {
-    const result = await answered(() => this.#connection.stream(query))
-    return {
-      names: result.columnNames(),
-      async *rows() {
-        for (;;) {
-          const chunk = await answered(() => result.fetchChunk())
-          if (chunk === null || chunk.rowCount === 0) return
-          yield* chunk.getRows()
+  /**
+   * Asks, in the time that a query may take. From here on no statement reaches other files than these and what was made for it, unless
+   * files are allowed; nor extensions and the network.
+   * @throws UsageError that says what DuckDB says
+   */
+  async ask(query: string, files: readonly string[]): Promise<Answer> {
+    const { allowFiles = false, seconds = DEFAULT_SECONDS } = this.#options
+    const directories = [this.directory, ...(allowFiles ? [parse(process.cwd()).root] : [])]
+    const late = `the query took more than ${seconds} s: ask for less, or give it more with --timeout`
+    const timer = setTimeout(() => this.#fail(new UsageError(late)), seconds * 1000)
+    try {
+      await this.#request({
+        kind: 'lock',
+        paths: { files: await Promise.all(files.map(file => realpath(file))), directories },
+      })
+      const names = (await answered(() => this.#request({ kind: 'ask', query }))) as readonly string[]
+      const next = () => answered(() => this.#request({ kind: 'next' }))
+      const rows = async function* (): AsyncGenerator<readonly unknown[]> {
+        try {
+          for (;;) {
+            const rows = (await next()) as readonly (readonly unknown[])[] | null
+            if (rows === null) return
+            yield* rows
+          }
+        } finally {
+          clearTimeout(timer)
         }
-      },
+      }
+      return { names, rows }
+    } catch (error) {
+      clearTimeout(timer)
+      throw error
     }
   }
 
   async close(): Promise<void> {
-    this.#connection.closeSync()
+    this.#fail(new UsageError('the database was closed'))
     process.removeListener('exit', this.#remove)
-    await rm(this.directory, { recursive: true, force: true })
+    await rm(this.directory, { recursive: true, force: true, maxRetries: 5 })
+  }
+
+  #request(request: DatabaseRequest): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      if (this.#failure !== null) {
+        reject(this.#failure)
+        return
+      }
+      this.#settle = { resolve, reject }
+      this.#process.send(request, error => error && this.#fail(error))
+    })
+  }
+
+  #take(reply: Reply): void {
+    if ('isTooLarge' in reply) {
+      const { memory = DEFAULT_MEMORY_MIB } = this.#options
+      this.#fail(new UsageError(`the query took more than ${memory} MiB: ask for less, or give it more with --memory`))
+      return
+    }
+    const settle = this.#settle
+    this.#settle = null
+    if ('error' in reply) settle?.reject(Object.assign(new Error(reply.error.message), { code: reply.error.code }))
+    else settle?.resolve(reply.result)
+  }
+
+  /** Ends the process, whatever it is at. */
+  #fail(error: unknown): void {
+    this.#failure ??= error
+    this.#process.kill('SIGKILL')
+    this.#settle?.reject(this.#failure)
+    this.#settle = null
   }
 }
 
 /** A text as SQL writes it. */
 export function literal(text: string): string {
   return `'${text.replaceAll("'", "''")}'`
-}
-
-async function load(): Promise<DuckDB> {
-  try {
-    return await import(PACKAGE)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error
-    throw new UsageError(`SQL needs DuckDB, which is not installed: npm install ${PACKAGE}`, {}, error)
-  }
 }
 
 /** What DuckDB parsed, as JSON. */
@@ -144,14 +248,19 @@ async function answered<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    throw badQuery(error instanceof Error ? error.message : String(error), error)
+    // What is not of the query: it was ended.
+    if (error instanceof TrialscanError || !(error instanceof Error) || error.name === 'AbortError') throw error
+    throw badQuery(error.message, error)
   }
 }
 
 /** DuckDB's message in a line, without the excerpt of the query. */
 function badQuery(message: string, cause?: unknown): UsageError {
-  const [told = message] = message.replace(/^(?:Parser|Binder|Catalog) Error: /, '').split(/\n+LINE \d+: /)
-  const line = told.trim().replace(/\n+/g, ' ')
+  const [told = message] = message.replace(/^(?:Parser|Binder|Catalog|Permission) Error: /, '').split(/\n+LINE \d+: /)
+  const line = told
+    .trim()
+    .replace(/\n+/g, ' ')
+    .replace('file system operations are disabled by configuration', 'a query reaches files only with --allow-files')
   const tables = /^Table with name .* does not exist/.test(line)
     ? `${line.replace(/ Did you mean .*/, '')} There are ${TABLES.join(', ')}; of a table in a file scan alone`
     : line

@@ -2,18 +2,6 @@
 
 import { jsonNumber, plainNumber, shortNumber } from '../format/number.js'
 
-/** Lists, structs and maps of DuckDB as arrays and objects; all else as it is, or as DuckDB writes it. */
-export function plainValue(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null) return value
-  if ('items' in value) return (value.items as readonly unknown[]).map(plainValue)
-  if ('entries' in value) {
-    const { entries } = value
-    if (Array.isArray(entries)) return entries.map(({ key, value }) => [plainValue(key), plainValue(value)])
-    return Object.fromEntries(Object.entries(entries as object).map(([name, value]) => [name, plainValue(value)]))
-  }
-  return String(value)
-}
-
 /** As JSON. NaN and the infinities are texts; whole numbers have all their digits. */
 export function jsonOf(value: unknown): string {
   if (typeof value === 'number' || typeof value === 'bigint') return jsonNumber(value)

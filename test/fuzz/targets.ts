@@ -341,7 +341,10 @@ export function mutateFile(file: Uint8Array, chance: Chance, other: () => Uint8A
   return concat(frames)
 }
 
-/** A file without an index: every record that protobufjs accepts before the first broken frame is found; there may be more behind it. */
+/**
+ * A file without an index: every record that protobufjs accepts before the first broken frame is found, and what is found behind it
+ * has a frame of its own.
+ */
 const eventFile: Target = {
   seeds: fixtures => eventFiles(fixtures).filter(({ length }) => length < 1 << 12),
   mutate: mutateFile,
@@ -354,8 +357,13 @@ const eventFile: Target = {
     const scan = files[0]!
     if ('name' in scan) throw new Error(`the scan of the file failed: ${JSON.stringify(scan)}`)
     const { whole, accepted: wanted } = framesOf(file)
-    const isEnd = scan.scannedByteLength === whole || scan.problems.length > 0
-    hold(isEnd, () => `${whole} bytes are whole records, got ${scan.scannedByteLength}`)
+    const { scannedByteLength: scanned } = scan
+    const isWhole = whole === file.length && scan.problems.length === 0
+    hold(scanned === whole || (!isWhole && scanned <= file.length), () => `${whole} bytes are whole, got ${scanned}`)
+    for (const [i, startByte] of scan.startByte.entries()) {
+      const [frame] = readFrames(file.subarray(startByte, startByte + scan.recordByteLength[i]!))
+      hold(frame?.lengthCrcHolds === true, () => `a record at ${startByte}, where there is none`)
+    }
     hold(whole === file.length || scan.problems.length > 0, () => 'what is not whole is no problem')
     for (const [startByte, event] of wanted) {
       const tags = headByProtobufjs(event)

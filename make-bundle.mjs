@@ -60,7 +60,7 @@ const LATE = {
   cache: /store\/local\/(cache|watcher)|catalog\/(background|load\/index-(cache|stamps))/,
   checkpoints: /format\/checkpoint\/.*|catalog\/checkpoint\/.*|store\/composed\/.*/,
   where: /table\/(where|operators|tokens|source|columns)/,
-  diff: /diff\/(diff|comparison|pairing|joined|bisect|noise|trend|suggest|tensor-map|records|wording|non-finite\/\w+)/,
+  diff: /diff\/(diff|aliases|quantised\/\w+|comparison|pairing|joined|bisect|noise|trend|suggest|tensor-map|records|wording|non-finite\/\w+)/,
   fleet: /fleet\/(plan|estimate|shard|merge)/,
   repair: /repair\/.*/,
   verify: /verify\/(?!problem\.).*/,

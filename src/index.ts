@@ -19,6 +19,7 @@ export {
   traceNonFinite,
 } from './diff/non-finite/trace.js'
 export type { Partition } from './diff/pairing.js'
+export type { QuantisationError } from './diff/quantised/error.js'
 export type {
   AffectedSlices,
   DifferenceAt,

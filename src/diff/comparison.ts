@@ -11,6 +11,7 @@ import { type TiedTensor, tiedHead } from './aliases.js'
 import { differenceOfWhole, joined } from './joined.js'
 import type { NoiseFloor } from './noise.js'
 import type { Paired, Pairing, WantedTensors } from './pairing.js'
+import { judgeQuantised, type QuantisedPair, quantisedAmong } from './quantised/pairs.js'
 import type { DifferenceAt, DifferenceKind, RecordPlaceInTime } from './records.js'
 import { Trend } from './trend.js'
 import { messageOf, shown } from './wording.js'
@@ -120,13 +121,16 @@ export class Comparison {
       this.#options.signal?.throwIfAborted()
       const inquiry = new Inquiry()
       const pairs: Asked[] = []
+      const weights: QuantisedPair[] = []
       let bytes = 0
       while (at < steps.length && inquiry.questionCount < WINDOW_QUESTIONS && bytes < windowBytes) {
         const step = steps[at++]!
-        const found = this.#pairing.pairsAt(inquiry, step, wanted.get(step)!)
-        if (this.#options.countsAll)
-          for (const place of this.#pairing.onlyInB(step, found)) this.#missing(place, 'second')
-        for (const pair of found) {
+        const all = this.#pairing.pairsAt(inquiry, step, wanted.get(step)!)
+        const onlyInB = this.#options.countsAll ? this.#pairing.onlyInB(step, all) : []
+        const { quantised, others, isPart } = quantisedAmong(this.#pairing, all)
+        weights.push(...quantised)
+        for (const place of onlyInB) if (!isPart(place.tensor)) this.#missing(place, 'second')
+        for (const pair of others) {
           bytes += byteLengthOf(pair)
           pairs.push({ ...pair, ...this.#ask(pair) })
         }
@@ -137,6 +141,7 @@ export class Comparison {
         while (judged < pairs.length && isAnswered(pairs[judged]!)) await this.#judge(pairs[judged++]!)
       }
       while (judged < pairs.length) await this.#judge(pairs[judged++]!)
+      for (const pair of weights) await this.#judgeQuantised(pair)
       if (isEnough(at)) return
     }
   }
@@ -188,6 +193,16 @@ export class Comparison {
       this.#hasProblem(message)
       this.#notCompared(pair.place, 'unreadable', message)
     }
+  }
+
+  async #judgeQuantised(pair: QuantisedPair): Promise<void> {
+    const { is, message, quantised } = await judgeQuantised(this.#pairing, pair)
+    if (is === 'missing') this.missing++
+    else if (is === 'unreadable') this.#hasProblem(message)
+    else this.compared++
+    if (is === 'equal') this.equal++
+    else if (is === 'missing' || is === 'unreadable') this.#notCompared(pair.place, is, message)
+    else this.#found(pair, is, message, { quantised })
   }
 
   async #compare(pair: Asked): Promise<void> {
@@ -288,14 +303,26 @@ export class Comparison {
   }
 
   #found(
-    { place, otherTensor, otherWorker }: Asked,
+    { place, otherTensor, otherWorker }: Paired,
     kind: DifferenceKind,
     message: string,
-    found: Partial<Pick<DifferenceAt, 'difference' | 'element' | 'largest' | 'noise'>> = {},
+    found: Partial<Pick<DifferenceAt, 'difference' | 'quantised' | 'element' | 'largest' | 'noise'>> = {},
   ): void {
-    const { difference = null, element = null, largest = null, noise = null } = found
+    const { difference = null, quantised = null, element = null, largest = null, noise = null } = found
     const otherStep = this.#pairing.stepInB(place.step)
-    const at = { ...place, kind, otherTensor, otherWorker, otherStep, difference, element, largest, noise, message }
+    const at = {
+      ...place,
+      kind,
+      otherTensor,
+      otherWorker,
+      otherStep,
+      difference,
+      quantised,
+      element,
+      largest,
+      noise,
+      message,
+    }
     this.divergence ??= at
     this.#options.onDifference?.(at)
     if (this.#options.keepDifferences !== false) this.differences.push(at)
@@ -316,7 +343,7 @@ export class Comparison {
 
   #notCompared(place: RecordPlaceInTime, kind: 'missing' | 'unreadable', message: string): void {
     const { tensor: otherTensor, worker: otherWorker } = place
-    const nothing = { difference: null, element: null, largest: null, noise: null }
+    const nothing = { difference: null, quantised: null, element: null, largest: null, noise: null }
     const otherStep = this.#pairing.stepInB(place.step)
     this.#options.onNotCompared?.({ ...place, kind, otherTensor, otherWorker, otherStep, ...nothing, message })
   }

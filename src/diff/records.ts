@@ -2,6 +2,7 @@
 
 import type { TensorDifference } from '../measure/question.js'
 import type { GlobalStep, Mode, ModeStep, Worker } from '../types.js'
+import type { QuantisationError } from './quantised/error.js'
 
 /**
  * - producer: its inputs were finite, as far as they were saved
@@ -64,12 +65,13 @@ export function isEarlier(a: RecordPlaceInTime & { readonly rank: number }, b: t
  * - values: elements differ
  * - reductions: values were not saved, and saved reductions differ
  * - shape: shapes differ, or shards that don't fit together
+ * - quantised: one run has numbers of few bits with scales
  *
  * These are told, and are no divergence:
  * - unreadable: one of them can't be read
  * - missing: only one run has it at the step
  */
-export type DifferenceKind = 'values' | 'reductions' | 'shape' | 'unreadable' | 'missing'
+export type DifferenceKind = 'values' | 'reductions' | 'shape' | 'quantised' | 'unreadable' | 'missing'
 
 /** A tensor of a worker that differs at a step. Names are those of the first run. */
 export interface DifferenceAt extends RecordPlaceInTime {
@@ -80,6 +82,8 @@ export interface DifferenceAt extends RecordPlaceInTime {
   readonly otherStep: number
   /** Of values; null otherwise. */
   readonly difference: TensorDifference | null
+  /** Of quantised weights; null otherwise. */
+  readonly quantised: QuantisationError | null
   /** The first element that differs; null where it is not known, and of a scalar. */
   readonly element: readonly number[] | null
   /** The element that differs most. */

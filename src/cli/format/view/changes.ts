@@ -19,11 +19,17 @@ export function changesBlocks(
   colors: Colors,
   top: number,
 ): string[] {
-  const sorted = [...differences].sort((x, y) => sizeOf(y) - sizeOf(x))
+  const quantised = differences.filter(one => one.quantised !== null)
+  const sorted = differences.filter(one => one.quantised === null).sort((x, y) => sizeOf(y) - sizeOf(x))
   const finite = sorted.filter(({ difference }) => Number.isFinite(difference?.relativeNorm ?? Number.NaN))
   const broken = sorted.filter(({ difference }) => difference !== null && difference.notFinite !== 'neither')
   const sentences = [
-    `${a} and ${b}: ${countText(differences.length)} of ${counted(compared, 'tensor')} changed`,
+    `${a} and ${b}: ${[
+      ...(quantised.length > 0 ? [`${countText(quantised.length)} of ${counted(compared, 'tensor')} quantised`] : []),
+      ...(sorted.length > 0 || quantised.length === 0
+        ? [`${countText(sorted.length)}${quantised.length > 0 ? '' : ` of ${counted(compared, 'tensor')}`} changed`]
+        : []),
+    ].join(', ')}`,
     ...(equal > 0 ? [equalText(equal, equalTensors)] : []),
     ...(close > 0 ? [`${countText(close)} ${close === 1 ? 'is' : 'are'} within the tolerance`] : []),
     ...(noisy > 0 ? [`${countText(noisy)} ${noisy === 1 ? 'is' : 'are'} within noise`] : []),
@@ -31,6 +37,7 @@ export function changesBlocks(
   const [most] = finite
   const lead = [
     `${sentences.join('; ')}.`,
+    ...(quantised.length > 0 ? [worstText(quantised)] : []),
     ...(broken.length > 0 ? [notFiniteText(broken)] : []),
     ...(most === undefined
       ? []
@@ -41,9 +48,17 @@ export function changesBlocks(
   ]
   const shown = sorted.slice(0, top)
   const rest = sorted.length - shown.length
-  const table = columns([HEAD, ...shown.map(rowOf)], [1, 2, 3, 6])
-  const hint = rest > 0 ? colors.dim(`  and ${countText(rest)} more: --top N shows more, --all each\n`) : ''
-  return [colors.bold(colors.red(paragraph(lead.join(' ')))), `${table}${hint}`, ...layerBlock(finite, colors)]
+  const table = shown.length === 0 ? '' : columns([HEAD, ...shown.map(rowOf)], [1, 2, 3, 6])
+  return [
+    colors.bold(colors.red(paragraph(lead.join(' ')))),
+    ...quantisedBlock(quantised, colors, top),
+    ...(table === '' ? [] : [`${table}${moreText(rest, colors)}`]),
+    ...layerBlock(finite, colors),
+  ]
+}
+
+function moreText(rest: number, colors: Colors): string {
+  return rest > 0 ? colors.dim(`  and ${countText(rest)} more: --top N shows more, --all each\n`) : ''
 }
 
 const HEAD = ['  tensor', '‖Δ‖/‖a‖', 'changed', 'max |Δ|', '', 'a → b there', 'cosine']
@@ -97,6 +112,41 @@ function shareText(part: number, whole: number): string {
   if (part === whole) return 'all'
   const share = (100 * part) / whole
   return share < 0.1 ? `${countText(part)} of ${countText(whole)}` : `${share.toFixed(1)} %`
+}
+
+// ------------------------------------------------------------------------------------------------------ Quantised
+
+function worstText(quantised: readonly DifferenceAt[]): string {
+  const [worst] = worstFirst(quantised)
+  const { sqnr, normalisedError } = worst!.quantised!
+  return `Worst: ${sqnr.toFixed(1)} dB (normalised squared error ${percentText(normalisedError)}) in ${safeName(worst!.tensor)}.`
+}
+
+function worstFirst(quantised: readonly DifferenceAt[]): readonly DifferenceAt[] {
+  return [...quantised].sort((x, y) => y.quantised!.normalisedError - x.quantised!.normalisedError)
+}
+
+/** What quantisation did, the worst first; the same scheme of all of them once. */
+function quantisedBlock(quantised: readonly DifferenceAt[], colors: Colors, top: number): string[] {
+  if (quantised.length === 0) return []
+  const rows = worstFirst(quantised)
+    .slice(0, top)
+    .map(({ tensor, quantised: found }) => {
+      const { sqnr, normalisedError, cosine, maxAbsolute, worstBlock, saturated, scheme } = found!
+      return [
+        `  ${safeName(tensor)}`,
+        sqnr.toFixed(1),
+        percentText(normalisedError),
+        cosine.toFixed(6),
+        shortNumber(maxAbsolute),
+        `${percentText(worstBlock.normalisedError)} at [${worstBlock.index.join(', ')}]`,
+        `${(100 * saturated).toFixed(2)} %`,
+        scheme,
+      ]
+    })
+  const head = ['  quantised', 'SQNR dB', 'NMSE', 'cosine', 'max |Δ|', 'worst block', 'at ±max', 'as']
+  const table = columns([head, ...rows], [1, 2, 3, 4, 6])
+  return [`${table}${moreText(quantised.length - rows.length, colors)}`]
 }
 
 // ---------------------------------------------------------------------------------------------------------- Layers

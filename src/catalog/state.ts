@@ -8,7 +8,9 @@ import {
   StepNotYetAvailable,
   StepUnavailable,
   TrialscanError,
+  UsageError,
 } from '../errors.js'
+import type { CollectionConfig } from '../format/collections.js'
 import type { Access } from '../runner/access.js'
 import type { GlobalStep, Mode, Worker } from '../types.js'
 import { BackgroundRefresh, type KeptUp } from './background.js'
@@ -34,7 +36,11 @@ export class TrialState implements Holdable, KeptUp {
   readonly access: Access
   readonly rangeSteps: StepRange | null
   readonly #loader: TrialLoader
+  /** As they were loaded, without the caller's own collections. */
+  #loaded: TrialContents
   #contents: TrialContents
+  /** Collections that the caller has made, by name. */
+  readonly #ownCollections = new Map<string, CollectionConfig>()
   lookedAt = performance.now()
   newsAt = performance.now()
   #background: BackgroundRefresh | null = null
@@ -45,6 +51,7 @@ export class TrialState implements Holdable, KeptUp {
     this.access = access
     this.rangeSteps = rangeSteps
     this.#loader = loader
+    this.#loaded = contents
     this.#contents = contents
   }
 
@@ -108,10 +115,33 @@ export class TrialState implements Holdable, KeptUp {
 
   async #load(): Promise<void> {
     this.lookedAt = performance.now()
-    const before = this.#contents
-    this.#contents = await this.#loader.load()
+    const loaded = await this.#loader.load()
     this.#problem = null
-    if (this.#contents !== before) this.newsAt = performance.now()
+    if (loaded === this.#loaded) return
+    this.#loaded = loaded
+    this.#contents = this.#withOwnCollections()
+    this.newsAt = performance.now()
+  }
+
+  /** Makes a collection of the caller's own, or another of that name. @throws UsageError for the name of one that was saved */
+  makeCollection(config: CollectionConfig): void {
+    const { name } = config
+    if (this.#loaded.collections.collections.has(name)) {
+      const message = `the trial has a collection ${JSON.stringify(name)} already: expected another name for one of your own`
+      throw new UsageError(message, { collection: name })
+    }
+    this.#ownCollections.set(name, config)
+    this.#contents = this.#withOwnCollections()
+    currentHold()?.renew(this, this.#contents)
+  }
+
+  #withOwnCollections(): TrialContents {
+    if (this.#ownCollections.size === 0) return this.#loaded
+    const { collections, numWorkers } = this.#loaded.collections
+    return {
+      ...this.#loaded,
+      collections: { collections: new Map([...collections, ...this.#ownCollections]), numWorkers },
+    }
   }
 
   async close(): Promise<void> {

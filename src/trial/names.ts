@@ -36,6 +36,27 @@ export const TENSOR_NAMES_OPTIONS = optionsOf<TensorNamesOptions>({
   collection: kinds.that('the name of a collection, or a collection', isCollection),
 })
 
+/** Which tensors a collection of the caller's own has: those that are named, and those that a pattern matches. */
+export interface OwnCollectionOptions {
+  /** Python patterns, matched anywhere in the name. */
+  readonly includeRegex?: string | readonly string[]
+  readonly tensorNames?: readonly string[]
+}
+
+const OWN_COLLECTION = optionsOf<OwnCollectionOptions>({
+  includeRegex: kinds.oneOrMore('a pattern', 'patterns', kinds.text),
+  tensorNames: kinds.listOf('names', kinds.text),
+})
+
+/** Makes a collection. @throws UsageError for a pattern that is none, and for the name of a collection that was saved */
+export function makeCollection(state: TrialState, name: string, options: OwnCollectionOptions): void {
+  const { includeRegex = [], tensorNames = [] } = checkOptions('trial.collection', OWN_COLLECTION, options)
+  const patterns = typeof includeRegex === 'string' ? [includeRegex] : [...includeRegex]
+  for (const pattern of patterns) compilePattern(pattern)
+  const saving = { reductionConfig: null, saveConfig: null, saveHistogram: true }
+  state.makeCollection({ name, includeRegex: patterns, tensorNames: [...tensorNames], ...saving })
+}
+
 /** A collection of a trial. @throws QueryError `CollectionUnavailable`, which names the nearest ones */
 export function collectionOf(state: TrialState, trial: string, name: string): Collection {
   const { collections } = state.contents.collections

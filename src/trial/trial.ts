@@ -21,9 +21,11 @@ import {
   type Collection,
   collectionOf,
   expectTensor,
+  makeCollection,
   type NamesAtOptions,
   namesAmong,
   namesFor,
+  type OwnCollectionOptions,
   TENSOR_NAMES_OPTIONS,
   type TensorNamesOptions,
 } from './names.js'
@@ -186,8 +188,14 @@ export class Trial extends TornasoleNames {
     return new Map([...collections.keys()].map(name => [name, this.collection(name)]))
   }
 
-  /** @throws QueryError `CollectionUnavailable`, which names the nearest ones */
-  collection(name: string): Collection {
+  /**
+   * @param own makes a collection of your own for this trial, or another in place of one that you have made. Whatever takes the name of a
+   *   collection knows it: `tensorNames`, `scan`, rules. Nothing is written.
+   * @throws QueryError `CollectionUnavailable`, which names the nearest ones; UsageError for a pattern that is none, and for the name of a
+   *   collection that was saved
+   */
+  collection(name: string, own?: OwnCollectionOptions): Collection {
+    if (own !== undefined) makeCollection(this.#state, name, own)
     return collectionOf(this.#state, this.name, name)
   }
 

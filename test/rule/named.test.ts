@@ -177,7 +177,7 @@ describe('advice', () => {
 
 describe('a collection that the trial does not have', () => {
   it.each([
-    ['bias', 'biases'],
+    ['biass', 'biases'],
     ['weight', 'weights'],
     ['wieghts', 'weights'],
   ])('%s is refused, with the nearest', async (name, nearest) => {
@@ -188,7 +188,7 @@ describe('a collection that the trial does not have', () => {
   })
 
   it('is refused by every parameter that names one', () => {
-    expect(() => new Confusion(full, { category_no: 2, labelsCollection: 'bias' })).toThrow('did you mean "biases"?')
+    expect(() => new Confusion(full, { category_no: 2, labelsCollection: 'biasse' })).toThrow('did you mean "biases"?')
   })
 
   it('is missing, if no other is called so', async () => {

@@ -31,7 +31,7 @@ import { type Found, Rule, type RuleClass, type RuleOptions } from '../rule.js'
 import { collectionConfigsOf } from './collection-configs.js'
 import { hasTraining, type Moment, momentOf, type Sequence, stepsOfWorkers } from './moment.js'
 import { frameworkOf, gradientNames, isGradientName } from './names.js'
-import { type Choice, Selection } from './selection.js'
+import { type Choice, OTHER_NAMES, Selection } from './selection.js'
 
 /**
  * Judges answers to questions that were asked before. Returns undefined if there was nothing to judge. A judgement that
@@ -178,7 +178,8 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
       .map(snakeCase)
       .filter(name => /collection(_names)?$/.test(name) && !name.startsWith('use_'))
       .flatMap(name => this.parameters[name] as string | readonly string[])
-    const unknown = asked.filter(name => name && !collections.has(name) && !USUAL_COLLECTIONS.has(name))
+    const isKnown = (name: string): boolean => collections.has(name) || collections.has(OTHER_NAMES.get(name) ?? '')
+    const unknown = asked.filter(name => name && !isKnown(name) && !USUAL_COLLECTIONS.has(name))
     for (const name of unknown) {
       const nearest = nearestNames(name, collections.keys())
       if (nearest.length === 0) continue

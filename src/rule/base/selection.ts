@@ -109,6 +109,9 @@ export class Selection {
   }
 }
 
+/** Names that Tornasole's documentation has for collections. */
+export const OTHER_NAMES: ReadonlyMap<string, string> = new Map([['bias', 'biases']])
+
 /** Selected names by choice: rules over a trial share the lists. */
 const selections = new WeakMap<TrialContents, Map<string, readonly string[]>>()
 
@@ -131,7 +134,8 @@ function select(
   const selected = new NameSet(saved)
   if (all) selected.addMatching(() => true)
   for (const name of collections) {
-    const config = contents.collections.collections.get(name)
+    const { collections } = contents.collections
+    const config = collections.get(name) ?? collections.get(OTHER_NAMES.get(name) ?? '')
     if (config) selected.addAll(membersOf(contents, config))
   }
   for (const name of names) selected.addName(name)

@@ -75,7 +75,7 @@ export class CheckpointFiles {
   readonly #file: string | null
   readonly #isWanted: (step: number) => boolean
   #layout: Layout | null = null
-  /** By place. */
+  /** By place and step: files that each say their step lie in one place. */
   #known = new Map<string, KnownCheckpoint>()
   #writing: readonly string[] = []
   #scalarRows: KnownCheckpoint['rows'] = []
@@ -116,9 +116,9 @@ export class CheckpointFiles {
     for (const place of layout.checkpoints) {
       if (!this.#isWanted(place.step)) continue
       const stamp = await stampOf(store, place, paths)
-      const before = this.#known.get(place.place)
+      const before = this.#known.get(keyOf(place))
       if (before?.stamp === stamp.text) {
-        known.set(place.place, before)
+        known.set(keyOf(place), before)
         continue
       }
       const read = await readCheckpoint(store, place)
@@ -131,7 +131,7 @@ export class CheckpointFiles {
         continue
       }
       isNew = true
-      known.set(place.place, {
+      known.set(keyOf(place), {
         place,
         stamp: stamp.text,
         read,
@@ -305,6 +305,10 @@ export class CheckpointFiles {
     const facts = { formats, metadata, unread, files, parameters, tensors, byteLength, dtypes, architecture }
     return { ...facts, family: this.#layout.family, model: architecture ?? name }
   }
+}
+
+function keyOf({ step, place }: CheckpointPlace): string {
+  return `${step} ${place}`
 }
 
 /** In the order of execution, where it is known, else in the natural order of names. */

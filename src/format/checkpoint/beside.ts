@@ -45,7 +45,7 @@ export function parseTrainerState(text: string, url: string): ReadonlyMap<number
 }
 
 /** NaN and infinities, as Python writes them, become texts. */
-function withoutBareNumbers(text: string): string {
+export function withoutBareNumbers(text: string): string {
   return text.replace(/"(?:[^"\\]|\\.)*"|-?\bInfinity\b|\bNaN\b/g, found => (found[0] === '"' ? found : `"${found}"`))
 }
 

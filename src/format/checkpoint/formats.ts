@@ -1,20 +1,24 @@
 /** The formats of checkpoints, in the order in which they are tried. Adding one is its file, its tests and a line here. */
 
 import { DISTRIBUTED } from './dcp/format.js'
+import { MSPROBE } from './msprobe.js'
 import { NPY, NPZ } from './npy.js'
+import { NVDLFW } from './nvdlfw.js'
 import { SAFETENSORS } from './safetensors.js'
 import { isShardIndex } from './shards.js'
 import type { TensorFormat } from './stored-tensor.js'
 import { TORCH } from './torch/format.js'
 
-export const FORMATS: readonly TensorFormat[] = [SAFETENSORS, NPZ, NPY, DISTRIBUTED, TORCH]
+export const FORMATS: readonly TensorFormat[] = [MSPROBE, NVDLFW, SAFETENSORS, NPZ, NPY, DISTRIBUTED, TORCH]
 
 /** Names of the files that are read, as people are told. */
-export const CHECKPOINT_FILES = '.safetensors, .npz, .npy, .pt, .pth, .bin, .ckpt, .metadata'
+export const CHECKPOINT_FILES = '.safetensors, .npz, .npy, .pt, .pth, .bin, .ckpt, .metadata, dump.json of msprobe'
 
 /** Whether a path is that of a file that a checkpoint may consist of: tensors, or the index of its shards. */
 export function isCheckpointFile(path: string): boolean {
-  return isShardIndex(path) || FORMATS.some(format => ['yes', 'perhaps'].includes(format.byName(path)))
+  if (isShardIndex(path)) return true
+  const said = FORMATS.map(format => format.byName(path))
+  return !said.includes('part') && said.some(word => word === 'yes' || word === 'perhaps')
 }
 
 /** The format of a file by its name, and by its first bytes where that does not tell; null: none. */

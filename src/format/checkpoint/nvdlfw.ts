@@ -1,0 +1,74 @@
+/** Logs of nvdlfw-inspect, in which Transformer Engine writes statistics: `decoder.1.mlp_activation_max iteration=000100 value=1.5`. */
+
+import type { ReductionName } from '../../types.js'
+import { savedReduction, savedScalar } from './saved-statistics.js'
+import type { RangedFile, StoredTensor, TensorFileContents, TensorFormat } from './stored-tensor.js'
+
+const PATH = /(?:^|\/)nvdlfw_inspect_globalrank-(\d+)\.log$/
+const LINE = /^(?:.*\bINFO\b[\s-]*)?(\S+)\s+iteration=(\d+)\s+value=(\S+)\s*$/
+/** Statistics that are reductions, by how names end. */
+const STATISTICS: Readonly<Record<string, ReductionName>> = {
+  min: 'min',
+  max: 'max',
+  mean: 'mean',
+  std: 'std',
+  l1_norm: 'l1',
+  l2_norm: 'l2',
+  cur_amax: 'abs_max',
+}
+const WINDOW_BYTES = 4 << 20
+/** What is longer is no line of statistics. */
+const MAX_LINE_BYTES = 64 << 10
+
+export const NVDLFW: TensorFormat = {
+  kind: 'nvdlfw-inspect',
+  byName: path => (PATH.test(path) ? 'yes' : 'no'),
+  matches: () => false,
+
+  async read(file) {
+    const worker = `rank_${Number(PATH.exec(file.path)?.[1] ?? 0)}`
+    // What comes again after a restart counts.
+    const found = new Map<string, StoredTensor>()
+    for await (const line of linesOf(file)) {
+      const tensor = tensorOf(line, worker)
+      if (tensor !== null) found.set(`${tensor.step} ${tensor.name}`, tensor)
+    }
+    return { tensors: [...found.values()], unread: [], problems: [] } satisfies TensorFileContents
+  },
+}
+
+function tensorOf(line: string, worker: string): StoredTensor | null {
+  const [, name, iteration, text] = LINE.exec(line) ?? []
+  if (name === undefined || iteration === undefined || text === undefined) return null
+  const [step, value] = [Number(iteration), numberOf(text)]
+  if (!Number.isSafeInteger(step) || value === null) return null
+  for (const [ending, reduction] of Object.entries(STATISTICS)) {
+    if (name.length > ending.length + 1 && name.endsWith(`_${ending}`)) {
+      return savedReduction(reduction, name.slice(0, -ending.length - 1), value, { worker, step })
+    }
+  }
+  return savedScalar(name, value, { worker, step })
+}
+
+/** A number as Python writes it. */
+function numberOf(text: string): number | null {
+  const named = /^([-+]?)(nan|inf|infinity)$/i.exec(text)
+  if (named) {
+    if (named[2]!.toLowerCase() === 'nan') return Number.NaN
+    return named[1] === '-' ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY
+  }
+  return /^[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?$/i.test(text) ? Number(text) : null
+}
+
+/** The lines of a file, of which a window is in memory. One that has no end yet is being written. */
+async function* linesOf(file: RangedFile): AsyncGenerator<string> {
+  let rest = ''
+  const decoder = new TextDecoder()
+  for (let at = 0; at < file.byteLength; at += WINDOW_BYTES) {
+    const bytes = await file.read(at, Math.min(WINDOW_BYTES, file.byteLength - at))
+    const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n')
+    rest = lines.pop()!
+    if (rest.length > MAX_LINE_BYTES) rest = ''
+    yield* lines
+  }
+}

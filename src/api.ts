@@ -1,5 +1,6 @@
 /** What the public API is wherever it runs: re-exports only. */
 
+export type { CheckpointFacts } from './catalog/checkpoint/checkpoint-files.js'
 export type { StepState } from './catalog/state.js'
 export { type StepRange, type StepSelection, type StepSlice, selectSteps } from './catalog/step-selection.js'
 export { parseSteps } from './catalog/step-text.js'

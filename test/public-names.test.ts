@@ -159,6 +159,7 @@ it('gives Trial, Tensor and Scan these members', async () => {
         "workers",
       ],
       "trial": [
+        "checkpoint",
         "close",
         "collection",
         "collections",
@@ -174,6 +175,7 @@ it('gives Trial, Tensor and Scan these members', async () => {
         "mode",
         "modeStep",
         "modes",
+        "notes",
         "outputs",
         "predictions",
         "problems",

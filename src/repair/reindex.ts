@@ -52,8 +52,15 @@ export async function reindexTrial(path: string, options?: ReindexOptions): Prom
     abandonedSteps: false,
     indexCache: null,
   })
-  const { index, isTensorBoard, recordProblems } = await loader.load()
+  const { index, isTensorBoard, recordProblems, checkpoint } = await loader.load()
   await store.close()
+  if (checkpoint !== null) {
+    const url = store.url('')
+    throw new UsageError(`${url}: expected a trial with event files, got checkpoints, which need no index files`, {
+      path,
+      url,
+    })
+  }
   if (isTensorBoard) {
     const wanted = 'a trial with one event file per step and worker'
     const url = store.url('')

@@ -1,7 +1,8 @@
 /** A clean copy of a trial: what is whole is copied, what is not is left out and told of. */
 
 import { listEverything, noTrial } from '../catalog/load/no-trial.js'
-import { MissingCollectionFiles, type StoreError, TrialscanError } from '../errors.js'
+import { isCheckpointPlace } from '../catalog/load/place.js'
+import { MissingCollectionFiles, type StoreError, TrialscanError, UsageError } from '../errors.js'
 import {
   COLLECTIONS_DIRECTORY,
   END_MARKERS,
@@ -106,6 +107,14 @@ async function copyTrial(
   const expects = (path: string): boolean => path.includes('/') && !isTemporary(path) && isPartOfTrial(path)
   const files = sortFiles(await listEverything(store, { expects, onError }))
   const { isPlain, isTornasole, plain, superseded } = files
+  if (isPlain && isCheckpointPlace([...files.all])) {
+    const url = store.url('')
+    const hint = 'trialscan verify says what is wrong with them'
+    throw new UsageError(
+      `${url}: expected a trial with event files, got checkpoints, which are not repaired: ${hint}`,
+      { url },
+    )
+  }
   if (isPlain && plain.length === 0) throw await noTrial(store, [...files.all])
   const source = new RepairSource(access, files.all, options.signal)
   const notes = new RepairNotes()

@@ -4,7 +4,7 @@ import type { Catalog } from '../catalog/catalog.js'
 import type { TrialState } from '../catalog/state.js'
 import type { SavedAlike } from '../catalog/tensor-steps.js'
 import { recordPlace, type WorkerSteps } from '../catalog/worker-steps.js'
-import { dtypeOf } from '../engine/dtype.js'
+import { dtypeOf, elementByteLength } from '../engine/dtype.js'
 import { errorFromData, type TrialscanError } from '../errors.js'
 import { isSameShape } from '../format/index-file.js'
 import { checkLevelNumber, columnsOf, type RecordPlace } from '../job/plan/coalesce.js'
@@ -57,8 +57,9 @@ export async function summarize(
   const describe = async (): Promise<void> => {
     const drafts = draftsOf(names, counts, state.catalog)
     for (const tensor of await describeAll(drafts, state.access, runner, memory)) {
-      tensors.push(tensor)
-      byteLength += tensor.byteLength
+      const told = state.contents.checkpoint === null ? tensor : elementBytes(tensor)
+      tensors.push(told)
+      byteLength += told.byteLength
     }
     names = []
     counts = []
@@ -72,6 +73,14 @@ export async function summarize(
   }
   if (names.length > 0) await describe()
   return { tensors, byteLength }
+}
+
+/** Of checkpoints the bytes of the elements: what stands around them is not in their files. */
+function elementBytes(tensor: TensorSummary): TensorSummary {
+  const { dtype, shape, lastShape, stepCount } = tensor
+  if (dtype === null || shape === null || !isSameShape(shape, lastShape ?? shape)) return tensor
+  const count = shape.reduce((product, size) => product * size, 1)
+  return { ...tensor, byteLength: Math.ceil(count * elementByteLength(dtype)) * stepCount }
 }
 
 async function describeAll(

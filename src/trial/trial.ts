@@ -1,5 +1,6 @@
 /** A trial: everything a training job saved, and the questions one can ask about it. */
 
+import type { CheckpointFacts } from '../catalog/checkpoint/checkpoint-files.js'
 import { withHold } from '../catalog/hold.js'
 import type { StepState, TrialState } from '../catalog/state.js'
 import { checkMode, STEP_OPTIONS, type StepOptions } from '../catalog/steps.js'
@@ -134,6 +135,16 @@ export class Trial extends TornasoleNames {
     const problems: TrialscanError[] = []
     for (const { error } of this.#catalog.workerSteps) if (error) problems.push(error)
     return problems.concat(this.#state.problems)
+  }
+
+  /** What is known of the checkpoints that a trial is made of, beside their tensors; null for any other trial. */
+  get checkpoint(): CheckpointFacts | null {
+    return this.#state.contents.checkpoint
+  }
+
+  /** What is worth knowing and no problem: checkpoints that are still being written, files that are not read. */
+  get notes(): readonly string[] {
+    return this.#state.contents.notes
   }
 
   /**

@@ -36,6 +36,19 @@ const ADVICE: Readonly<Record<VerifyCode, string>> = {
     'The writer was stopped: what it wrote may be in the file, up to a point. Delete it if it is not wanted.',
   BadText: 'Copy the file again, or ask who wrote it: strings and tags are UTF-8.',
   ReductionMismatch: 'Don’t trust tensor or reduction: one of them is not what was saved, or was computed otherwise.',
+  MissingShard:
+    'Fetch the file again from where the checkpoint was saved; until then its tensors are lost, and the others can be read.',
+  ZeroHeader: 'Fetch the file again: its length was set, but its content was never written.',
+  GitLfsPointer: 'Fetch the file itself: `git lfs pull`.',
+  TruncatedFile: 'Fetch the file again. The tensors before the cut can be read.',
+  BadSafetensors: 'Write or fetch the file again. The tensors that are not named can be read.',
+  BadShardIndex: 'Write the index again; without it, all shards of the directory are read.',
+  IndexMismatch: 'Write the index again from the shards: loaders that trust it look in the wrong file.',
+  DuplicateTensor: 'Find out which of the two is meant, and remove the other: readers disagree about which counts.',
+  MissingParts: 'Fetch the files of all ranks: a tensor is cut into parts, and one is missing or there twice.',
+  UnreadableDType:
+    'Nothing is wrong if the type is one that trialscan does not know yet; the other tensors can be read.',
+  BadCheckpointFile: 'Write or fetch the file again. What is not named can be read.',
   // Notes.
   EmptyEventFile: 'Nothing needs to be done: there is nothing in it.',
   ModeMismatch:
@@ -49,6 +62,7 @@ const ADVICE: Readonly<Record<VerifyCode, string>> = {
   OtherWorker:
     'Nothing needs to be done if one process writes the files of several workers or devices; otherwise find out whose records they are.',
   OddEncoding: 'Nothing needs to be done: it can be read.',
+  NotRead: 'Nothing needs to be done unless it should have been read: then name it.',
 }
 
 export function verifyProblem(severity: VerifyProblem['severity'], finding: VerifyFinding): VerifyProblem {

@@ -1,6 +1,7 @@
 /** What lies in a trial's directory, as it is verified, and what is wrong with that alone. */
 
 import { listPlain, noTrial } from '../catalog/load/no-trial.js'
+import { isCheckpointPlace } from '../catalog/load/place.js'
 import { StoreError } from '../errors.js'
 import {
   COLLECTIONS_DIRECTORY,
@@ -28,14 +29,16 @@ export interface ListedTrial {
 
 /**
  * Lists a trial, and tells what is wrong with it as far as that can be seen from the names of its files.
+ * @returns null: it holds checkpoints
  * @throws StoreError if nothing of it can be listed, MissingCollectionFiles if there is no trial
  */
-export async function listTrial(store: Store, findings: Findings): Promise<ListedTrial> {
+export async function listTrial(store: Store, findings: Findings): Promise<ListedTrial | null> {
   const { paths, root, unlisted, failure } = await listFiles(store, findings)
   const files = new TrialFiles(paths)
   const { ended, isPlain } = files
   await checkEndMarkers(store, findings)
   const everything = isPlain ? await listPlain(store) : []
+  if (isPlain && isCheckpointPlace(everything)) return null
   const events = isPlain ? new TrialFiles(everything).plainEvents : files.events
   if (isPlain && failure) throw failure
   if (isPlain && events.length === 0) throw await noTrial(store, everything)

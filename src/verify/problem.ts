@@ -31,6 +31,18 @@ export const VERIFY_CODES = [
   'LeftoverTemporary',
   'BadText',
   'ReductionMismatch',
+  // Of checkpoints.
+  'MissingShard',
+  'ZeroHeader',
+  'GitLfsPointer',
+  'TruncatedFile',
+  'BadSafetensors',
+  'BadShardIndex',
+  'IndexMismatch',
+  'DuplicateTensor',
+  'MissingParts',
+  'UnreadableDType',
+  'BadCheckpointFile',
   // Notes.
   'EmptyEventFile',
   'ModeMismatch',
@@ -42,6 +54,7 @@ export const VERIFY_CODES = [
   'TensorNeverSaved',
   'OtherWorker',
   'OddEncoding',
+  'NotRead',
 ] as const
 
 export type VerifyCode = (typeof VERIFY_CODES)[number]

@@ -1,13 +1,15 @@
 /** Checks a trial from the first byte to the last: event files, index, collections, and that they agree. */
 
+import { placeOf } from '../catalog/load/place.js'
 import { INDEX_DIRECTORY, parseEventFileName } from '../format/paths.js'
 import { DEFAULT_MEMORY } from '../job/plan/memory.js'
 import { checkOptions, type Kinds, kinds, optionsOf } from '../options.js'
 import { Access, WORK_OPTIONS, type WorkOptions } from '../runner/access.js'
-import { openStore, storeSpec } from '../store/open.js'
+import { openStore } from '../store/open.js'
 import { S3_OPTIONS } from '../store/s3/options.js'
 import type { S3Options } from '../store/s3/spec.js'
 import type { Traffic } from '../store/store.js'
+import { verifyCheckpoints } from './checkpoints.js'
 import { checkCollections, SavedNames } from './collections.js'
 import { EventFileReader, eventFilesOf } from './event-files.js'
 import { Findings } from './findings.js'
@@ -82,27 +84,37 @@ export interface Verification {
 export async function verifyTrial(path: string, options?: VerifyOptions): Promise<Verification> {
   const asked = checkOptions('verifyTrial', OPTIONS, options)
   const { allowSymlinks = false, s3 } = asked
-  const spec = storeSpec(path, { allowSymlinks, ...(s3 && { s3 }) })
-  return verifyTrialAt(new Access(openStore(spec), spec), asked)
+  const { spec, file } = placeOf(path, { allowSymlinks, ...(s3 && { s3 }) })
+  return verifyTrialAt(new Access(openStore(spec), spec), asked, file)
 }
 
-/** Checks the trial of a store, which is closed then. */
-export async function verifyTrialAt(access: Access, options: AnyVerifyOptions): Promise<Verification> {
+/** Checks the trial of a store, which is closed then. @param file of a checkpoint, if one was named */
+export async function verifyTrialAt(access: Access, options: AnyVerifyOptions, file?: string): Promise<Verification> {
   try {
     options.signal?.throwIfAborted()
-    return await runVerification(access, options)
+    return await runVerification(access, options, file)
   } finally {
     await access.close()
   }
 }
 
-async function runVerification(access: Access, options: AnyVerifyOptions): Promise<Verification> {
+async function runVerification(
+  access: Access,
+  options: AnyVerifyOptions,
+  named: string | undefined,
+): Promise<Verification> {
   const { memory = DEFAULT_MEMORY, deep = false, signal } = options
   const { store } = access
   const startedAt = performance.now()
   const findings = new Findings(file => store.url(file), options.onProblem)
   await store.open()
-  const listed = await listTrial(store, findings)
+  const listed = named === undefined ? await listTrial(store, findings) : null
+  if (listed === null) {
+    const checked = await verifyCheckpoints(access, named, findings, options)
+    const seconds = (performance.now() - startedAt) / 1000
+    const traffic = { ...access.traffic }
+    return { ...findings.told, stats: { eventFiles: 0, indexFiles: 0, ...checked, seconds, threads: 0, traffic } }
+  }
   const { files, events, unlisted } = listed
   const { isPlain, isTornasole, ended } = files
   const collections = await checkCollections(store, listed, findings)

@@ -241,6 +241,11 @@ export class CheckpointFiles {
     return [...this.#known.values()].flatMap(({ read }) => [...read.problems, ...read.unread.map(({ error }) => error)])
   }
 
+  /** Paths of the files that were read. */
+  files(): string[] {
+    return [...this.#known.values()].flatMap(({ place }) => place.files.map(({ path }) => path))
+  }
+
   /** What is worth knowing: what was left out, and why. */
   notes(): string[] {
     const { leftOut = [], family } = this.#layout ?? {}

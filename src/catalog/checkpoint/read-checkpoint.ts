@@ -78,7 +78,7 @@ export async function readCheckpoint(store: Store, checkpoint: CheckpointPlace):
   const faults = new Faults()
   const notes: string[] = []
   const indices = await readIndices(store, checkpoint.files, faults)
-  const chosen = chooseFiles(store, checkpoint.files, indices, faults, notes)
+  const chosen = chooseFiles(store, checkpoint, indices, faults, notes)
   const paths = checkpoint.files.map(({ path }) => path)
   const around: Surroundings = { paths, open: path => rangedFile(store, path) }
   const formats = new Set<string>()
@@ -119,11 +119,13 @@ async function readIndices(store: Store, files: readonly CheckpointFile[], fault
 /** The files of tensors that count. */
 function chooseFiles(
   store: Store,
-  files: readonly CheckpointFile[],
+  { files, place }: CheckpointPlace,
   indices: readonly FoundIndex[],
   faults: Faults,
   notes: string[],
 ): CheckpointFile[] {
+  // A file that was named is meant alone; an index, with the files that it names.
+  const isAlone = files.length === 1 && files[0]!.path === place
   const there = new Set(files.map(({ path }) => path))
   const named = new Map<string, FoundIndex>()
   const chosen: CheckpointFile[] = []
@@ -131,7 +133,7 @@ function chooseFiles(
     for (const shard of index.shards) {
       const path = index.directory + shard
       if (there.has(path)) named.set(path, index)
-      else if (index.file.path === files[0]!.path && files.length === 1) chosen.push({ ...index.file, path })
+      else if (isAlone) chosen.push({ ...index.file, path })
       else faults.add(missingShard(store.url(path), index, shard))
     }
   }
@@ -154,8 +156,7 @@ function chooseFiles(
     else if (isCopy) notes.push(`${path} is not read: the safetensors files beside it have the same weights`)
     else chosen.push(file)
   }
-  // A file that was named alone is meant alone.
-  if (files.length > 1) for (const fault of missingOfSeries(store, chosen, named)) faults.add(fault)
+  if (!isAlone) for (const fault of missingOfSeries(store, chosen, named)) faults.add(fault)
   return chosen
 }
 
@@ -168,7 +169,7 @@ function missingShard(url: string, index: FoundIndex, shard: string): FormatErro
   for (const name of index.shardOf.values()) if (name === shard) count++
   const expected = `the shard that ${index.file.path} names`
   const message = `${url}: expected ${expected}, got no such file: ${count} tensors are lost`
-  return new FormatError('MissingShard', message, { url, expected, got: 'no such file' })
+  return new FormatError('MissingShard', message, { url, expected, got: 'no such file', lost: `${count} tensors` })
 }
 
 /** Without an index, what the names of shards say. */

@@ -2,7 +2,7 @@
 
 import { MissingCollectionFiles, type TrialscanError } from '../../errors.js'
 import type { Collections } from '../../format/collections.js'
-import { COLLECTIONS_DIRECTORY, isTensorBoardFile, TORNASOLE_COLLECTIONS_FILE } from '../../format/paths.js'
+import { COLLECTIONS_DIRECTORY, TORNASOLE_COLLECTIONS_FILE } from '../../format/paths.js'
 import { isCollectionsFile, isIndexFile, ROOT_FILES, TrialFiles } from '../../format/trial-files.js'
 import type { Access } from '../../runner/access.js'
 import type { Worker } from '../../types.js'
@@ -20,6 +20,7 @@ import {
 } from './collections.js'
 import { IndexedFiles, type IndexedOptions } from './indexed.js'
 import { listPlain, noTrial } from './no-trial.js'
+import { isCheckpointPlace } from './place.js'
 import { UnindexedEvents } from './unindexed.js'
 
 export interface TrialContents {
@@ -41,6 +42,8 @@ export interface TrialContents {
   readonly checkpoint: CheckpointFacts | null
   /** What is worth knowing, and no fault: checkpoints that are being written, files that are not read. */
   readonly notes: readonly string[]
+  /** Paths of the files of checkpoints. */
+  readonly checkpointFiles: readonly string[]
 }
 
 export interface LoadOptions extends IndexedOptions {
@@ -174,6 +177,7 @@ export class TrialLoader {
       recordProblems,
       checkpoint: null,
       notes: [],
+      checkpointFiles: [],
     }
     if (ended) this.#index.clear()
     return this.#contents
@@ -206,9 +210,7 @@ export class TrialLoader {
     // A run of TensorBoard can be called `collections`, too.
     if (!new TrialFiles([...root, ...collections]).isPlain) return isNew
     const everything = await listPlain(store)
-    // Trainings that save checkpoints log for TensorBoard in a directory beside them.
-    const isRun = everything.some(path => !path.includes('/') && isTensorBoardFile(path))
-    if (!isRun && (await this.#findCheckpoints(everything))) return true
+    if (isCheckpointPlace(everything) && (await this.#findCheckpoints(everything))) return true
     return this.#events.load(true, everything)
   }
 
@@ -252,6 +254,7 @@ export class TrialLoader {
       recordProblems: [],
       checkpoint: checkpoints.facts(),
       notes: checkpoints.notes(),
+      checkpointFiles: checkpoints.files(),
     }
     return this.#contents
   }

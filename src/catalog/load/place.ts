@@ -4,6 +4,7 @@ import { basename, dirname } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { StoreError } from '../../errors.js'
 import { CHECKPOINT_FILES, isCheckpointFile } from '../../format/checkpoint/formats.js'
+import { isTensorBoardFile } from '../../format/paths.js'
 import { isFile } from '../../store/local/file.js'
 import { storeSpec } from '../../store/open.js'
 import type { PlainStoreSpec } from '../../store/store.js'
@@ -35,4 +36,13 @@ export function placeOf(path: string, options: NonNullable<Parameters<typeof sto
 function noTensors(path: string, url: string): StoreError {
   const message = `${path.trim()}: expected a directory, or a file of tensors (${CHECKPOINT_FILES}), got another file`
   return new StoreError('NotADirectory', message, { url })
+}
+
+/**
+ * Whether checkpoints are looked for in a place that has nothing of smdebug's: not where TensorBoard's files lie in its root. Trainings that
+ * save checkpoints log for TensorBoard in a directory beside them.
+ * @param paths all its files
+ */
+export function isCheckpointPlace(paths: readonly string[]): boolean {
+  return paths.some(isCheckpointFile) && !paths.some(path => !path.includes('/') && isTensorBoardFile(path))
 }

@@ -2,7 +2,6 @@
 
 import {
   type CheckLevel,
-  createTrial,
   DIFFERENCE_COLUMNS,
   type DifferenceAt,
   DifferenceTable,
@@ -24,6 +23,7 @@ import { Lines, type Output, writeTo } from '../output.js'
 import { waitWithCompiling } from '../patience.js'
 import { Progress } from '../progress.js'
 import { expectReplaceableIn } from '../real-path.js'
+import { openTrial } from '../scan/open-trial.js'
 import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedSteps } from '../scan/selection.js'
 import { partitionIn, tensorMapIn } from '../scan/tensor-map.js'
 import { openOptions } from '../scan/trials.js'
@@ -72,7 +72,7 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
   const trials: Trial[] = []
   const progress = new Progress(onTerminal)
   try {
-    for (const path of places) trials.push(await createTrial(path, openOptions(path, flags)))
+    for (const path of places) trials.push(await openTrial(path, openOptions(path, flags)))
     const [a, b] = trials as [Trial, Trial]
     const found = await writeTo(
       out,

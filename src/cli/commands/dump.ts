@@ -3,7 +3,6 @@
 import { join } from 'node:path'
 import {
   type CheckLevel,
-  createTrial,
   npyChunks,
   readValues,
   type SavedValue,
@@ -20,6 +19,7 @@ import { createOutput, type Output, writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectOutside, expectReplaceable } from '../real-path.js'
 import { fileName } from '../scan/file-name.js'
+import { openTrial } from '../scan/open-trial.js'
 import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedSteps } from '../scan/selection.js'
 import { openOptions } from '../scan/trials.js'
 import { note } from '../terminal.js'
@@ -46,7 +46,7 @@ export async function dump(path: string, flags: DumpFlags, signal: AbortSignal):
   }
   if (isArchive) await expectReplaceable(path, out)
   else await expectOutside(path, out, 'a directory')
-  const trial = await createTrial(path, openOptions(path, flags))
+  const trial = await openTrial(path, openOptions(path, flags))
   const progress = new Progress(false, 'values')
   const tally = new Tally(progress)
   try {

@@ -1,11 +1,12 @@
 /** `trialscan export`: a trial as runs of TensorBoard. */
 
-import { type CheckLevel, createTrial, exportTensorBoard } from '../../index.js'
+import { type CheckLevel, exportTensorBoard } from '../../index.js'
 import { EXIT } from '../exit.js'
 import { bytesText, counted, countText } from '../format/number.js'
 import { expectS3, isOnS3, type S3Flags, s3For } from '../options/s3.js'
 import { Progress } from '../progress.js'
 import { expectOutside } from '../real-path.js'
+import { openTrial } from '../scan/open-trial.js'
 import {
   asked,
   isSelective,
@@ -32,7 +33,7 @@ export async function runExport(path: string, flags: ExportFlags, signal: AbortS
   const { tensorboard, reductions, histograms, images, checkLevel, threads, memory } = flags
   expectS3(flags, [path, tensorboard])
   if (!isOnS3(tensorboard)) await expectOutside(path, tensorboard, 'a directory', '--tensorboard')
-  const trial = await createTrial(path, openOptions(path, flags))
+  const trial = await openTrial(path, openOptions(path, flags))
   const progress = new Progress(false)
   try {
     const { runs, leftOutCount, problems, problemCount } = await exportTensorBoard(trial, tensorboard, {

@@ -3,7 +3,6 @@
 import { readdir } from 'node:fs/promises'
 import {
   type CheckLevel,
-  createTrial,
   importTensorBoard,
   type LeftOutSummary,
   MissingCollectionFiles,
@@ -14,6 +13,7 @@ import { EXIT } from '../exit.js'
 import { counted } from '../format/number.js'
 import { expectS3, isOnS3, type S3Flags, s3For } from '../options/s3.js'
 import { expectOutside } from '../real-path.js'
+import { openTrial } from '../scan/open-trial.js'
 import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedSteps } from '../scan/selection.js'
 import { openOptions } from '../scan/trials.js'
 import { note } from '../terminal.js'
@@ -36,7 +36,7 @@ export async function runImport(path: string, flags: ImportFlags, signal: AbortS
   }
   let trial: Trial
   try {
-    trial = await createTrial(path, openOptions(path, flags))
+    trial = await openTrial(path, openOptions(path, flags))
   } catch (error) {
     if (!(error instanceof MissingCollectionFiles)) throw error
     note(`${path}: expected runs of TensorBoard, with event files named events.out.tfevents.…, got none`)

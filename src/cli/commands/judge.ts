@@ -2,7 +2,6 @@
 
 import {
   type BuiltinClass,
-  createTrial,
   type DiagnosedFinding,
   Diagnosis,
   type Evaluation,
@@ -34,6 +33,7 @@ import type { StepsText } from '../options/arguments.js'
 import { expectS3, type TrialFlags, trialOptions } from '../options/s3.js'
 import { type LineSink, Lines } from '../output.js'
 import { Progress } from '../progress.js'
+import { openTrial } from '../scan/open-trial.js'
 import { absentSteps, modeSpans, spanText } from '../step-texts.js'
 import { note } from '../terminal.js'
 
@@ -52,7 +52,7 @@ export class Trials {
   readonly open = (path: string): Promise<Trial> => {
     const options = { ...this.#options, ...trialOptions(path, this.#flags) }
     const opened =
-      this.#opened.get(path) ?? createTrial(path, { ...options, requireCollections: false, refresh: 'manual' })
+      this.#opened.get(path) ?? openTrial(path, { ...options, requireCollections: false, refresh: 'manual' })
     this.#opened.set(path, opened)
     return opened
   }

@@ -1,6 +1,6 @@
 /** `trialscan ls`: what a trial holds. */
 
-import { type Mode, modes, type Trial, TrialscanError } from '../../index.js'
+import { type Mode, modes, type TensorSummary, type Trial, TrialscanError } from '../../index.js'
 import type { FormatOf } from '../format/formats.js'
 import {
   type CollectionListing,
@@ -73,10 +73,26 @@ async function listedOf(path: string, trial: Trial, maxCollections: number): Pro
       workers: trial.workers(),
       workers_with_data: trial.workersWithData(),
       collections: collections.listed,
-      tensors,
+      tensors: [...tensors, ...unreadTensors(trial)],
+      ...checkpointListing(trial),
     },
     problems: [...trial.problems, ...collections.problems, ...tensors.flatMap(({ error }) => error ?? [])],
   }
+}
+
+/** What is known of checkpoints. */
+function checkpointListing({ checkpoint }: Trial): Pick<TrialListing, 'checkpoint'> {
+  if (checkpoint === null) return {}
+  const { model, formats, family, parameters, tensors, dtypes, files, byteLength, metadata } = checkpoint
+  const counts = { parameters, tensors, dtypes, files, bytes: byteLength }
+  return { checkpoint: { model, formats, steps: family, ...counts, metadata: Object.fromEntries(metadata) } }
+}
+
+/** Tensors of the last checkpoint that are there and can't be read. */
+function unreadTensors({ checkpoint }: Trial): TensorSummary[] {
+  return (checkpoint?.unread ?? []).map(({ name, shape = null, byteLength = 0, error }) => {
+    return { name, dtype: null, shape, lastShape: shape, stepCount: 1, byteLength, savedReductions: [], error }
+  })
 }
 
 function listSteps(trial: Trial): TrialListing['steps'] {

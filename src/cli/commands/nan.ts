@@ -1,6 +1,6 @@
 /** `trialscan nan`: where NaN and infinities come from. */
 
-import { type CheckLevel, createTrial, type NonFiniteRecord, type NonFiniteTrace, traceNonFinite } from '../../index.js'
+import { type CheckLevel, type NonFiniteRecord, type NonFiniteTrace, traceNonFinite } from '../../index.js'
 import { EXIT, heavier } from '../exit.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine } from '../format/lines.js'
@@ -10,6 +10,7 @@ import { expectS3, type S3Flags } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectReplaceable } from '../real-path.js'
+import { openTrial } from '../scan/open-trial.js'
 import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedSteps } from '../scan/selection.js'
 import { openOptions } from '../scan/trials.js'
 import { colorsFor, note, safeJson } from '../terminal.js'
@@ -29,7 +30,7 @@ export async function nan(path: string, given: NanFlags, signal: AbortSignal): P
   const { out, onTerminal, format, checkLevel, threads, memory, all } = flags
   expectS3(flags, [path])
   if (out !== undefined) await expectReplaceable(path, out)
-  const trial = await createTrial(path, openOptions(path, flags))
+  const trial = await openTrial(path, openOptions(path, flags))
   const progress = new Progress(onTerminal)
   try {
     const trace = await traceNonFinite(trial, {

@@ -1,12 +1,13 @@
 /** `trialscan report`: a page about one training, or about two. */
 
-import { type CheckLevel, createTrial, reportHtml, type Trial, UsageError } from '../../index.js'
+import { type CheckLevel, reportHtml, type Trial, UsageError } from '../../index.js'
 import { EXIT } from '../exit.js'
 import { bytesText, counted } from '../format/number.js'
 import { expectS3, type S3Flags } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectReplaceableIn } from '../real-path.js'
+import { openTrial } from '../scan/open-trial.js'
 import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedSteps } from '../scan/selection.js'
 import { tensorMapIn } from '../scan/tensor-map.js'
 import { openOptions } from '../scan/trials.js'
@@ -36,7 +37,7 @@ export async function report(paths: readonly string[], flags: ReportFlags, signa
   const trials: Trial[] = []
   const progress = new Progress(false, 'rows')
   try {
-    for (const path of paths) trials.push(await createTrial(path, openOptions(path, flags)))
+    for (const path of paths) trials.push(await openTrial(path, openOptions(path, flags)))
     const page = await reportHtml(trials, {
       ...selectionOf(flags),
       ...(title !== undefined && { title }),

@@ -1,6 +1,6 @@
 /** `trialscan scan`: prints rows as they come. */
 
-import { createTrial, type RowFilter, type ScanStats, type Traffic, UsageError } from '../../index.js'
+import { type RowFilter, type ScanStats, type Traffic, UsageError } from '../../index.js'
 import { EXIT } from '../exit.js'
 import { bytesText, counted, countText } from '../format/number.js'
 import { settle } from '../options/given.js'
@@ -9,6 +9,7 @@ import { writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectReplaceable } from '../real-path.js'
 import { matchedText, matchingRows, newTally } from '../scan/matching-rows.js'
+import { openTrial } from '../scan/open-trial.js'
 import { rowWriterFor, type ScanFlags, type SettledScan, scanOptions, writeLines, writeRows } from '../scan/rows.js'
 import { asked, isSelective, nothingSelected, unscannedSteps } from '../scan/selection.js'
 import { openOptions, trialsAt } from '../scan/trials.js'
@@ -62,7 +63,7 @@ async function scanOne(
   const named = asked(flags.reductions)
   const openedAt = performance.now()
   if (out !== undefined) await expectReplaceable(path, out)
-  const trial = await createTrial(path, openOptions(path, flags))
+  const trial = await openTrial(path, openOptions(path, flags))
   const openMs = performance.now() - openedAt
   const progress = new Progress(onTerminal)
   const rows = trial.scan({ ...scanOptions(flags, filter), signal, onProgress: progress.update })

@@ -1,6 +1,6 @@
 /** `trialscan show --steps`: how the elements of a tensor are distributed, a line a step. */
 
-import { createTrial, Distribution, type Mode, type ScanRow, UsageError } from '../../index.js'
+import { Distribution, type Mode, type ScanRow, UsageError } from '../../index.js'
 import { EXIT } from '../exit.js'
 import { blocks } from '../format/bars.js'
 import type { FormatOf } from '../format/formats.js'
@@ -8,6 +8,7 @@ import { counted, shortNumber } from '../format/number.js'
 import type { StepsText } from '../options/arguments.js'
 import { type S3Flags, s3OptionsFor, trialOptions } from '../options/s3.js'
 import { writeTo } from '../output.js'
+import { openTrial } from '../scan/open-trial.js'
 import { colorsFor, columns, note, safe, safeName } from '../terminal.js'
 
 const BINS = 48
@@ -39,7 +40,7 @@ export async function showRidge(path: string, name: string, flags: RidgeFlags): 
     throw new UsageError(
       `expected --steps with --format table, got ${format}: trialscan scan --reductions sketch has the numbers`,
     )
-  const trial = await createTrial(path, {
+  const trial = await openTrial(path, {
     requireCollections: false,
     refresh: 'manual',
     ...s3OptionsFor(path, flags),

@@ -1,7 +1,6 @@
 /** `trialscan show`: one tensor at one step. */
 
 import {
-  createTrial,
   type Mode,
   type Moments,
   npyChunks,
@@ -37,6 +36,7 @@ import { settle } from '../options/given.js'
 import { type S3Flags, s3OptionsFor, trialOptions } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { expectReplaceable } from '../real-path.js'
+import { openTrial } from '../scan/open-trial.js'
 import { type Colors, colorsFor, columns, note, safe, safeName } from '../terminal.js'
 
 export interface ShowFlags extends S3Flags {
@@ -69,7 +69,7 @@ export async function runShow(path: string, name: string | undefined, given: Sho
   }
   if (npy !== undefined) await expectReplaceable(path, npy, '--npy')
   if (out !== undefined) await expectReplaceable(path, out)
-  const trial = await createTrial(path, {
+  const trial = await openTrial(path, {
     requireCollections: false,
     refresh: 'manual',
     ...s3OptionsFor(path, flags),

@@ -1,7 +1,7 @@
 /** `trialscan summary`: trainings at a glance. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type CheckLevel, createTrial, type Trial, trialOverview, UsageError } from '../../index.js'
+import { type CheckLevel, type Trial, trialOverview, UsageError } from '../../index.js'
 import { EXIT } from '../exit.js'
 import type { FormatOf } from '../format/formats.js'
 import { overviewText } from '../format/view/overview.js'
@@ -9,6 +9,7 @@ import { settle } from '../options/given.js'
 import { expectS3, type S3Flags } from '../options/s3.js'
 import { type Output, writeTo } from '../output.js'
 import { expectReplaceableIn } from '../real-path.js'
+import { openTrial } from '../scan/open-trial.js'
 import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedSteps } from '../scan/selection.js'
 import { Losses, opened, openOptions, trialsAt } from '../scan/trials.js'
 import { colorsFor, note, safeJson } from '../terminal.js'
@@ -62,7 +63,7 @@ export async function summary(places: readonly string[], given: SummaryFlags, si
 
 /** Shows it again whenever the job has completed steps, until it ends. */
 async function followed(path: string, flags: Settled, output: Output, signal: AbortSignal): Promise<number> {
-  const trial = await createTrial(path, openOptions(path, flags))
+  const trial = await openTrial(path, openOptions(path, flags))
   const losses = new Losses([path])
   try {
     for (;;) {

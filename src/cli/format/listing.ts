@@ -36,6 +36,21 @@ export interface TrialListing {
   readonly workers_with_data: readonly string[]
   readonly collections: readonly CollectionListing[]
   readonly tensors: readonly TensorSummary[]
+  /** Only of checkpoints. */
+  readonly checkpoint?: CheckpointListing
+}
+
+/** What is known of the last checkpoint. */
+export interface CheckpointListing {
+  readonly model: string
+  readonly formats: readonly string[]
+  readonly steps: string | null
+  readonly parameters: number
+  readonly tensors: number
+  readonly dtypes: readonly string[]
+  readonly files: number
+  readonly bytes: number
+  readonly metadata: Readonly<Record<string, string>>
 }
 
 /** What could not be read is beside it. */
@@ -161,9 +176,12 @@ function* listingTable(listing: TrialListing, colors: Colors): Generator<string>
   const { name, complete, bytes, steps, workers, workers_with_data, collections, tensors } = listing
   const title = (text: string, count?: number) =>
     `\n${colors.bold(text)}${count === undefined ? '' : ` (${countText(count)})`}\n`
+  const { checkpoint } = listing
   const state = complete ? 'the job has ended' : 'the job may still run'
   yield [
-    `${colors.bold(safeName(name))}: ${counted(tensors.length, 'tensor')}, ${bytesText(bytes)}; ${state}\n`,
+    checkpoint
+      ? checkpointLines(checkpoint, colors)
+      : `${colors.bold(safeName(name))}: ${counted(tensors.length, 'tensor')}, ${bytesText(bytes)}; ${state}\n`,
     title('Steps'),
     stepsTable(steps),
     title('Workers', workers.length),
@@ -189,6 +207,33 @@ function* listingTable(listing: TrialListing, colors: Colors): Generator<string>
     },
     [3, 4],
   )
+}
+
+/** Entries of metadata that are shown, and how much of each. */
+const MAX_METADATA = 8
+const MAX_VALUE_LENGTH = 60
+
+/** `TinyLM: 73,909 parameters in 24 tensors, bfloat16, 2 shards, 148 kB`, and what the files say about themselves. */
+function checkpointLines(checkpoint: CheckpointListing, colors: Colors): string {
+  const { model, formats, steps, parameters, tensors, dtypes, files, bytes, metadata } = checkpoint
+  const kinds = dtypes.length > 3 ? `${dtypes.slice(0, 3).join(', ')} and ${dtypes.length - 3} more` : dtypes.join(', ')
+  const facts = [
+    `${counted(parameters, 'parameter')} in ${counted(tensors, 'tensor')}`,
+    ...(kinds === '' ? [] : [kinds]),
+    ...(files > 1 ? [counted(files, formats.every(format => format === 'safetensors') ? 'shard' : 'file')] : []),
+    bytesText(bytes),
+  ]
+  const entries = Object.entries(metadata)
+  const said = entries.slice(0, MAX_METADATA).map(([key, value]) => {
+    const shown = value.length > MAX_VALUE_LENGTH ? `${value.slice(0, MAX_VALUE_LENGTH)}…` : value
+    return `${safeName(key)} ${safe(JSON.stringify(shown))}`
+  })
+  const more = entries.length > MAX_METADATA ? [`${entries.length - MAX_METADATA} more`] : []
+  const kind = `  ${steps === null ? 'a checkpoint' : `checkpoints ${safe(steps)}`} of ${formats.join(' and ') || 'no format'}`
+  return [
+    `${colors.bold(safeName(model))}: ${facts.join(', ')}\n`,
+    `${kind}${said.length > 0 ? `; its files say: ${[...said, ...more].join(', ')}` : ''}\n`,
+  ].join('')
 }
 
 function spanText(numbers: readonly number[]): string {

@@ -1,10 +1,11 @@
 /** The trials of a command that takes several: which they are, opened one after the other, and what came of each. */
 
-import { createTrial, findTrials, type Trial, type TrialOptions, TrialscanError, UsageError } from '../../index.js'
+import { findTrials, type Trial, type TrialOptions, TrialscanError, UsageError } from '../../index.js'
 import { EXIT, heavier } from '../exit.js'
 import { counted, countText } from '../format/number.js'
 import { placeOptions, type TrialFlags, trialOptions } from '../options/s3.js'
 import { note } from '../terminal.js'
+import { openTrial } from './open-trial.js'
 
 /** All trials at the places, each once, in their order. @throws StoreError for a pattern that nothing matches */
 export async function trialsAt(places: readonly string[], flags: TrialFlags): Promise<readonly string[]> {
@@ -126,7 +127,7 @@ type Opening = { readonly trial: Trial | null; readonly error: unknown; readonly
 async function begin(path: string, flags: TrialFlags & { readonly threads?: number }): Promise<Opening> {
   const startedAt = performance.now()
   try {
-    const trial = await createTrial(path, openOptions(path, flags))
+    const trial = await openTrial(path, openOptions(path, flags))
     return { trial, error: null, openMs: performance.now() - startedAt }
   } catch (error) {
     return { trial: null, error, openMs: 0 }

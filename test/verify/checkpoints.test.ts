@@ -1,0 +1,154 @@
+/** What `verifyTrial` says of checkpoints, and what opening them does. */
+
+import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { createTrial, reindexTrial, repairTrial, verifyTrial } from '#dist/index.js'
+import { counting, safetensors, withHeader, writeFile, writeShards } from '../../fixtures/checkpoint-writer.js'
+import { CHECKPOINTS, FIXTURES, hasCheckpoints } from '../support/checkpoints.js'
+import { scratchDirectory } from '../support/scratch.js'
+
+const scratch = scratchDirectory('verify-checkpoints')
+let count = 0
+
+/** A checkpoint in two shards of two tensors each. */
+function shards(): { readonly directory: string; readonly first: string; readonly index: string } {
+  const directory = join(scratch, `${count++}`)
+  writeShards(directory, [
+    [counting('a', [4]), counting('b', [4])],
+    [counting('c', [4]), counting('d', [4])],
+  ])
+  const first = join(directory, 'model-00001-of-00002.safetensors')
+  return { directory, first, index: join(directory, 'model.safetensors.index.json') }
+}
+
+async function codesOf(place: string): Promise<Readonly<Record<string, number>>> {
+  return (await verifyTrial(place)).problemCounts
+}
+
+/** The tensors that are left, all of which can be read. */
+async function readable(place: string): Promise<string[]> {
+  const trial = await createTrial(place, { refresh: 'manual' })
+  const names: string[] = []
+  for await (const { tensor, error } of trial.scan({ reductions: ['sum'] })) if (!error) names.push(tensor!)
+  await trial.close()
+  return names
+}
+
+it('finds nothing wrong with whole checkpoints', async () => {
+  for (const name of ['run', 'base', 'tuned']) {
+    const { ok, stats } = await verifyTrial(join(FIXTURES, name))
+    expect(ok).toBe(true)
+    expect(stats.records).toBeGreaterThan(0)
+  }
+})
+
+describe('a damaged checkpoint: what is wrong is told, and everything else is read', () => {
+  it('a shard that is missing', async () => {
+    const { directory, first } = shards()
+    const moved = readFileSync(first)
+    const { rmSync } = await import('node:fs')
+    rmSync(first)
+    const { problems } = await verifyTrial(directory)
+    expect(problems.map(({ code, file, lost }) => [code, file, lost])).toEqual([
+      ['MissingShard', 'model-00001-of-00002.safetensors', '2 tensors'],
+    ])
+    expect(await readable(directory)).toEqual(['c', 'd'])
+    writeFileSync(first, moved)
+    expect(await codesOf(directory)).toEqual({})
+  })
+
+  it('a header of zeros', async () => {
+    const { directory, first } = shards()
+    writeFileSync(first, new Uint8Array(400))
+    expect(await codesOf(directory)).toEqual({ ZeroHeader: 1 })
+    expect(await readable(directory)).toEqual(['c', 'd'])
+  })
+
+  it('a pointer of Git LFS', async () => {
+    const { directory, first } = shards()
+    writeFileSync(first, 'version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n')
+    expect(await codesOf(directory)).toEqual({ GitLfsPointer: 1 })
+    const trial = await createTrial(directory)
+    expect(trial.problems[0]!.message).toMatch(/the file itself was not fetched: git lfs pull/)
+    await trial.close()
+  })
+
+  it('a file that is cut off: the tensors that are cut are named', async () => {
+    const { directory, first } = shards()
+    truncateSync(first, readFileSync(first).length - 3)
+    const { problems } = await verifyTrial(directory)
+    expect(problems.map(({ code, tensor }) => [code, tensor])).toEqual([['TruncatedFile', 'b']])
+    expect(await readable(directory)).toEqual(['a', 'c', 'd'])
+  })
+
+  it('bytes behind the last tensor', async () => {
+    const { directory, first } = shards()
+    writeFileSync(first, Buffer.concat([readFileSync(first), Buffer.alloc(5)]))
+    expect(await codesOf(directory)).toEqual({ BadSafetensors: 1 })
+    expect(await readable(directory)).toEqual(['a', 'b', 'c', 'd'])
+  })
+
+  it('an index that names the wrong shard, lacks a tensor, or has one that is nowhere', async () => {
+    const { directory, index } = shards()
+    const { weight_map: map } = JSON.parse(readFileSync(index, 'utf8'))
+    const { d: _, ...others } = map
+    writeFileSync(index, JSON.stringify({ weight_map: { ...others, a: map.c, x: map.c } }))
+    const { problems } = await verifyTrial(directory)
+    expect(problems.map(({ code, expected }) => [code, expected])).toEqual([
+      ['IndexMismatch', 'tensor "a" in model-00002-of-00002.safetensors'],
+      ['IndexMismatch', 'tensor "d" in the index'],
+      ['IndexMismatch', 'tensor "x" in model-00002-of-00002.safetensors'],
+    ])
+  })
+
+  it('an index that names a file outside', async () => {
+    const { directory, index } = shards()
+    const { weight_map: map } = JSON.parse(readFileSync(index, 'utf8'))
+    writeFileSync(index, JSON.stringify({ weight_map: { ...map, e: '../../etc/passwd' } }))
+    expect(await codesOf(directory)).toEqual({ BadShardIndex: 1 })
+    expect(await readable(directory)).toEqual(['a', 'b', 'c', 'd'])
+  })
+
+  it('a tensor in two shards, without an index', async () => {
+    const directory = join(scratch, `${count++}`)
+    writeFile(join(directory, 'x.safetensors'), safetensors([counting('a', [2])]))
+    writeFile(join(directory, 'y.safetensors'), safetensors([counting('a', [2]), counting('b', [2])]))
+    expect(await codesOf(directory)).toEqual({ DuplicateTensor: 1 })
+    expect(await readable(directory)).toEqual(['a', 'b'])
+  })
+
+  it('a name that a header has twice, which a parser of JSON does not tell', async () => {
+    const file = join(scratch, `${count++}.safetensors`)
+    const entry = '{"dtype":"F32","shape":[1],"data_offsets":[0,4]}'
+    writeFile(file, withHeader(`{"a":${entry},"a":${entry}}`, new Uint8Array(4)))
+    expect(await codesOf(file)).toEqual({ DuplicateTensor: 1 })
+  })
+
+  it('a shard that its number says is missing, without an index', async () => {
+    const { directory, first, index } = shards()
+    const { rmSync } = await import('node:fs')
+    rmSync(first)
+    rmSync(index)
+    expect(await codesOf(directory)).toEqual({ MissingShard: 1 })
+  })
+})
+
+it('repair and reindex say that checkpoints are none of theirs', async () => {
+  const place = join(FIXTURES, 'base')
+  await expect(repairTrial(place, join(scratch, 'repaired'))).rejects.toThrow(/got checkpoints, which are not repaired/)
+  await expect(reindexTrial(place)).rejects.toThrow(/got checkpoints, which need no index files/)
+})
+
+describe.runIf(hasCheckpoints)('the broken checkpoints of the specification', () => {
+  it.each([
+    ['missing-shard', { MissingShard: 1 }],
+    ['zero-header', { ZeroHeader: 1 }],
+    ['lfs-pointer', { GitLfsPointer: 1 }],
+    ['truncated', { TruncatedFile: 6 }],
+    ['tail', { BadSafetensors: 1 }],
+    ['nan-in-shard', {}],
+  ])('%s', async (name, codes) => {
+    expect(await codesOf(join(CHECKPOINTS, 'trials', 'broken', name))).toEqual(codes)
+  })
+})

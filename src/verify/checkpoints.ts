@@ -38,6 +38,7 @@ export async function verifyCheckpoints(
     threads,
     incompleteStepWindow: 1000,
     requireCollections: false,
+    abandonedSteps: false,
     indexCache: null,
     file,
   })

@@ -7,7 +7,7 @@ import { isCollectionsFile, isIndexFile, ROOT_FILES, TrialFiles } from '../../fo
 import type { Access } from '../../runner/access.js'
 import type { Worker } from '../../types.js'
 import { Catalog } from '../catalog.js'
-import { type CheckpointFacts, CheckpointFiles } from '../checkpoint/checkpoint-files.js'
+import type { CheckpointFacts, CheckpointFiles } from '../checkpoint/checkpoint-files.js'
 import type { IndexRows } from '../columns/saved-rows.js'
 import { isInRange } from '../step-selection.js'
 import {
@@ -217,6 +217,8 @@ export class TrialLoader {
   /** @returns whether there are checkpoints */
   async #findCheckpoints(paths: readonly string[]): Promise<boolean> {
     const { file, rangeSteps } = this.#options
+    // Most trials are none.
+    const { CheckpointFiles } = await import('../checkpoint/checkpoint-files.js')
     const found = new CheckpointFiles(this.#access, file ?? null, step => isInRange(step, rangeSteps))
     if ((await found.load(paths)) === null) return false
     this.#checkpoints = found

@@ -1,6 +1,6 @@
 /** Where a trial lies: in a directory, or in a file that was named. */
 
-import { basename, dirname } from 'node:path'
+import { basename, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { StoreError } from '../../errors.js'
 import { CHECKPOINT_FILES, isCheckpointFile } from '../../format/checkpoint/formats.js'
@@ -24,7 +24,7 @@ export function placeOf(path: string, options: NonNullable<Parameters<typeof sto
     if (!isFile(spec.root)) return { spec, file: undefined }
     if (!isCheckpointFile(name)) throw noTensors(path, pathToFileURL(spec.root).href)
     // Whoever names a link means what it leads to.
-    return { spec: { ...spec, root: dirname(spec.root), allowSymlinks: true }, file: name }
+    return { spec: { ...spec, root: resolve(spec.root, '..'), allowSymlinks: true }, file: name }
   }
   if (spec.kind !== 's3' || path.trim().endsWith('/') || !isCheckpointFile(spec.prefix.slice(0, -1))) {
     return { spec, file: undefined }

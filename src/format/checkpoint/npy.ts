@@ -1,121 +1,17 @@
-/** numpy's files: .npy, an array; .npz, a ZIP archive of them, whose members are read where they lie. */
+/** numpy's files as formats of checkpoints: .npy, an array; .npz, a ZIP archive of them. What reads them is loaded when there is one. */
 
-import { FormatError, quote } from '../../errors.js'
-import { fortranStride, isNpy, KINDS, npyHeader } from '../array/npy.js'
-import { type ArraySource, countOf } from '../array/source.js'
-import { contentStart, isZip, readZipDirectory, STORED, type ZipMember } from '../array/zip-directory.js'
-import { withRanges } from './ranges.js'
-import type { RangedFile, StoredTensor, TensorFormat, UnreadTensor } from './stored-tensor.js'
-
-/** The header of a member and that of its array, as numpy writes them, are shorter together. */
-const MEMBER_HEAD_BYTES = 512
-/** Members that are looked at together. */
-const MEMBERS_AT_ONCE = 16
-const MAX_TOLD = 100
+import type { TensorFormat } from './stored-tensor.js'
 
 export const NPY: TensorFormat = {
   kind: 'npy',
   byName: path => (path.endsWith('.npy') ? 'yes' : 'no'),
-  matches: isNpy,
-  async read(file) {
-    const name = file.path.slice(file.path.lastIndexOf('/') + 1, -'.npy'.length)
-    const found = await withRanges(file, source => arrayIn(source, file, name, 0))
-    return 'error' in found
-      ? { tensors: [], unread: [found], problems: [] }
-      : { tensors: [found], unread: [], problems: [] }
-  },
+  matches: head => new TextDecoder('latin1').decode(head.subarray(1, 6)) === 'NUMPY',
+  read: async file => (await import('./read-npy.js')).readNpyFile(file),
 }
 
 export const NPZ: TensorFormat = {
   kind: 'npz',
   byName: path => (path.endsWith('.npz') ? 'yes' : 'no'),
-  matches: isZip,
-  async read(file) {
-    const { members } = await readZipDirectory(file)
-    const tensors: StoredTensor[] = []
-    const unread: UnreadTensor[] = []
-    const problems: FormatError[] = []
-    const names = new Set<string>()
-    let more = 0
-    const found = await inTurns(members, MEMBERS_AT_ONCE, member => memberArray(file, member))
-    for (const [i, one] of found.entries()) {
-      const { offset } = members[i]!
-      const isAgain = names.has(one.name)
-      names.add(one.name)
-      const error = isAgain ? fault(file, offset, 'each name once', `${quote(one.name)} again`) : null
-      if (error === null && !('error' in one)) tensors.push(one)
-      else if (unread.length < MAX_TOLD)
-        unread.push(error ? { name: one.name, dtype: '?', error } : (one as UnreadTensor))
-      else more++
-    }
-    if (more > 0) problems.push(fault(file, 0, 'arrays that can be read', `${more} more that can't`))
-    return { tensors, unread, problems }
-  },
-}
-
-async function memberArray(file: RangedFile, member: ZipMember): Promise<StoredTensor | UnreadTensor> {
-  const { name: path, method, offset, byteLength, fault: broken } = member
-  const name = path.replace(/\.npy$/, '')
-  const wrong = (expected: string, got: string): UnreadTensor => {
-    return { name, dtype: '?', byteLength, error: fault(file, offset, `${expected} for ${quote(path)}`, got) }
-  }
-  if (broken !== null) return { name, dtype: '?', byteLength, error: broken }
-  if (!path.endsWith('.npy')) return wrong('a member named ….npy', quote(path))
-  if (method !== STORED) {
-    return wrong(
-      'an array that is stored',
-      `a compressed one: write the file again by numpy.savez, not savez_compressed`,
-    )
-  }
-  try {
-    const head = await file.read(offset, Math.min(MEMBER_HEAD_BYTES, file.byteLength - offset))
-    const read = (from: number, length: number): Promise<Uint8Array> => {
-      const at = from - offset
-      return at >= 0 && at + length <= head.length
-        ? Promise.resolve(head.subarray(at, at + length))
-        : file.read(from, length)
-    }
-    const start = await contentStart({ ...file, read }, member)
-    const inner: RangedFile = { ...file, byteLength, read: (at, length) => read(start + at, length) }
-    return await withRanges(inner, source => arrayIn(source, file, name, start))
-  } catch (error) {
-    if (error instanceof FormatError) return { name, dtype: '?', byteLength, error }
-    throw error
-  }
-}
-
-/** @param begin where the array's file begins in the file that it lies in */
-function arrayIn(source: ArraySource, file: RangedFile, name: string, begin: number): StoredTensor | UnreadTensor {
-  const { kind, isBigEndian, isFortran, shape, start } = npyHeader(source)
-  const there = source.byteLength - start
-  const dtype = KINDS[kind]
-  const wrong = (expected: string, got: string): UnreadTensor => {
-    const error = fault(file, begin, `${expected} for ${quote(name)}`, got)
-    return { name, dtype: kind, shape, byteLength: there, error }
-  }
-  if (dtype === undefined) return wrong(`elements of ${Object.keys(KINDS).join(', ')}`, kind)
-  const size = Number(kind.slice(1))
-  if (isBigEndian && size > 1)
-    return wrong('little-endian elements', 'big-endian ones: write it again in the order of this machine')
-  const count = countOf(shape)
-  if (count === null || count * size !== there) {
-    const wanted = count === null ? 'fewer than 2^53 elements' : `${count * size} bytes`
-    return wrong(`${wanted}, as shape [${shape}] and ${kind} say`, `${there}`)
-  }
-  const strides = isFortran && shape.length > 1 ? { strides: fortranStride(shape) } : {}
-  return { name, dtype, shape, blocks: [{ file: file.path, start: begin + start, ...strides }] }
-}
-
-function fault({ url }: RangedFile, offset: number, expected: string, got: string): FormatError {
-  const message = `${url}, byte ${offset}: expected ${expected}, got ${got}`
-  return new FormatError('BadArrayFile', message, { url, offset, expected, got })
-}
-
-/** Does something with each, no more than some at once. */
-async function inTurns<T, R>(all: readonly T[], atOnce: number, work: (one: T) => Promise<R>): Promise<R[]> {
-  const results: R[] = []
-  for (let i = 0; i < all.length; i += atOnce) {
-    results.push(...(await Promise.all(all.slice(i, i + atOnce).map(work))))
-  }
-  return results
+  matches: head => head[0] === 0x50 && head[1] === 0x4b,
+  read: async file => (await import('./read-npy.js')).readNpzFile(file),
 }

@@ -1,0 +1,55 @@
+/** The tensors of a safetensors file. No more than its header is read. */
+
+import { FormatError } from '../../errors.js'
+import { type Header, type HeaderTensor, headerLength, LENGTH_BYTES, parseHeader } from './safetensors-header.js'
+import type { RangedFile, StoredTensor, TensorFileContents } from './stored-tensor.js'
+
+/** PyTorch's writer says in this key of the metadata which part of a larger tensor each entry is. */
+const SHARDING_KEY = 'DCP_SHARDING_INFO'
+
+export async function readSafetensors(file: RangedFile): Promise<TensorFileContents> {
+  const header = await readHeader(file)
+  const offsets = chunkOffsets(header)
+  const { metadata, unread, problems } = header
+  return { tensors: header.tensors.map(tensor => storedOf(file, tensor, offsets)), unread, problems, metadata }
+}
+
+/** @throws FormatError, StoreError */
+async function readHeader({ url, byteLength, read }: RangedFile): Promise<Header> {
+  const prefix = await read(0, Math.min(byteLength, 64))
+  const length = headerLength(prefix, url, byteLength)
+  const json = await read(LENGTH_BYTES, length)
+  if (json.length < length) {
+    const message = `${url}: expected a header of ${length} bytes, got ${json.length}: the file is being written`
+    throw new FormatError('TruncatedFile', message, { url, offset: LENGTH_BYTES + json.length })
+  }
+  return parseHeader(json, url, byteLength)
+}
+
+function storedOf(
+  { path }: RangedFile,
+  { name, dtype, shape, begin }: HeaderTensor,
+  offsets: ReadonlyMap<string, readonly number[]>,
+): StoredTensor {
+  const own = offsets.get(name)
+  if (own === undefined || own.length !== shape.length) {
+    return { name, dtype, shape, blocks: [{ file: path, start: begin }] }
+  }
+  return { name, dtype, shape, blocks: [{ file: path, start: begin, offsets: own, shape }], isPart: true }
+}
+
+/** Where the entries of a file begin in the tensors that they are parts of; none for most files. */
+function chunkOffsets({ metadata }: Header): ReadonlyMap<string, readonly number[]> {
+  const offsets = new Map<string, readonly number[]>()
+  const text = metadata.get(SHARDING_KEY)
+  if (text === undefined) return offsets
+  try {
+    for (const [name, info] of Object.entries(JSON.parse(text) as Record<string, { saved_offsets?: unknown }>)) {
+      const given = info?.saved_offsets
+      if (Array.isArray(given) && given.every(at => Number.isSafeInteger(at) && at >= 0)) offsets.set(name, given)
+    }
+  } catch {
+    // Then each entry is a tensor of its own.
+  }
+  return offsets
+}

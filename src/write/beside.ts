@@ -11,16 +11,18 @@ import { LiveRuns } from './tensorboard/live.js'
 import type { TakenValue } from './values.js'
 
 export class BesideTrial {
-  readonly #metrics = SageMakerMetrics.ofJob()
+  readonly #metrics: SageMakerMetrics | null
   readonly #runs: LiveRuns | null
 
-  private constructor(runs: LiveRuns | null) {
+  private constructor(runs: LiveRuns | null, metrics = SageMakerMetrics.ofJob()) {
     this.#runs = runs
+    this.#metrics = metrics
   }
 
   /** @throws UsageError for runs that are not to be on the disk, and for those that are there; StoreError */
   static async begin(options: WriterOptions): Promise<BesideTrial> {
     const { worker, numWorkers, isSaved } = partOf(options)
+    if (options.savesNothing) return new BesideTrial(null, null)
     if (options.tensorboard === undefined) return new BesideTrial(null)
     const { directory, images = false } = tensorboardOf(options.tensorboard)
     const root = localDirectory(directory)

@@ -139,7 +139,7 @@ interface Collection extends SavedCollection {
 /** Collections that know a tensor without being named. */
 interface KnownTensor {
   readonly matching: readonly Collection[]
-  /** Those of them that are saved; `default`, if there are none. */
+  /** Those of them that are saved; `default`, if there are none and nothing says what is saved. */
   readonly included: readonly Collection[]
 }
 
@@ -168,6 +168,8 @@ export class SavedCollections {
   readonly #collections = new Map<string, Collection>()
   readonly #saveConfigs: SaveConfigs
   readonly #reductionConfig: ReductionConfigOptions
+  /** True if collections or patterns say what is saved: then nothing else is. */
+  readonly #isSelective: boolean
   /** By the name of a tensor. */
   readonly #ofTensor = new Map<string, KnownTensor>()
 
@@ -178,6 +180,8 @@ export class SavedCollections {
     const base = framework === 'xgboost' ? saveConfigsOf({ saveInterval: 10 }) : undefined
     this.#saveConfigs = saveConfigsOf(options.saveConfig, base)
     this.#reductionConfig = options.reductionConfig ?? {}
+    const selecting = [includeRegex, includeCollections, Object.keys(collections)]
+    this.#isSelective = selecting.some(({ length }) => length > 0)
     const predefined: Readonly<Record<string, readonly string[]>> = {
       all: saveAll ? ['.*'] : [],
       default: includeRegex,
@@ -205,13 +209,14 @@ export class SavedCollections {
 
   /**
    * The collections as part of which a tensor is saved; none: it is not saved now.
-   * @param named the collections that the caller says it belongs to; a new one is made, and saved. Without, it is saved as
-   *   part of `default` if of no other.
-   * @param at null: whichever steps are saved
+   * @param named the collections that the caller says it belongs to; a new one is made, and saved. Without, and if nothing says
+   *   what is saved, it is saved as part of `default` if of no other.
+   * @param at null: whatever and whichever steps are saved
    */
   saving(tensor: string, named: readonly string[], at: Moment | null): readonly SavedCollection[] {
     const included = this.#included(tensor, named)
-    return at === null ? included : included.filter(collection => isSavedAt(collection, at))
+    if (at === null) return included.length > 0 ? included : [this.#collections.get('default')!]
+    return included.filter(collection => isSavedAt(collection, at))
   }
 
   /** Notes that a tensor was saved as part of collections. @returns whether the collections file has to say so */
@@ -244,7 +249,7 @@ export class SavedCollections {
         return tensorNames.has(tensor) || patterns.some(pattern => pattern.matches(tensor))
       })
       const included = matching.filter(({ isIncluded }) => isIncluded)
-      if (included.length === 0) included.push(this.#collections.get('default')!)
+      if (included.length === 0 && !this.#isSelective) included.push(this.#collections.get('default')!)
       known = { matching, included }
       this.#ofTensor.set(tensor, known)
     }

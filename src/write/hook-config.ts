@@ -20,7 +20,7 @@ import { openStore } from '../store/open.js'
 import { MODES, type Mode } from '../types.js'
 import type { CollectionOptions } from './collections.js'
 import { WRITER_OPTIONS, type WriterOptions } from './options.js'
-import { hookConfigPath, isSageMakerJob, tensorBoardConfigPath } from './sagemaker.js'
+import { HOOK_CONFIG_PATH, hookConfigPath, isSageMakerJob, tensorBoardConfigPath } from './sagemaker.js'
 import {
   ANY_REDUCTION,
   type ReductionConfigOptions,
@@ -48,20 +48,25 @@ export interface HookConfig {
 
 /**
  * Begins a trial as a configuration of SageMaker says.
- * @param configPath Default: what SMDEBUG_CONFIG_FILE_PATH names, or `/opt/ml/input/config/debughookconfig.json`
+ * @param configPath Default: what SMDEBUG_CONFIG_FILE_PATH names, or `/opt/ml/input/config/debughookconfig.json`; where that is not
+ *   there, SageMaker was not asked for a trial, and the writer saves nothing
  * @param options what is said here goes before what the configuration says
  * @throws FormatError `BadHookConfig`; what `createWriter` throws
  */
-export async function createWriterFromJson(
-  configPath = hookConfigPath(),
-  options?: WriterOptions,
-): Promise<TrialWriter> {
+export async function createWriterFromJson(configPath?: string, options?: WriterOptions): Promise<TrialWriter> {
   checkOptions('createWriterFromJson', WRITER_OPTIONS, options)
-  if (typeof configPath !== 'string' || configPath === '') {
-    const message = `createWriterFromJson: expected the path of a configuration, got ${shown(configPath)}`
+  const asked = configPath ?? hookConfigPath()
+  if (typeof asked !== 'string' || asked === '') {
+    const message = `createWriterFromJson: expected the path of a configuration, got ${shown(asked)}`
     throw new UsageError(message, { call: 'createWriterFromJson' })
   }
-  const [text, url] = await textOf(configPath)
+  const found = await textOf(asked).catch(error => {
+    const isMissing = error instanceof StoreError && error.code === 'NotFound'
+    if (configPath === undefined && asked === HOOK_CONFIG_PATH && isMissing) return null
+    throw error
+  })
+  if (found === null) return createWriter(TENSORS_PATH, { ...options, savesNothing: true })
+  const [text, url] = found
   const [{ path, options: configured }, images] = readHookConfig(text, url)
   const { tensorboard: here, ...others } = configured
   const tensorboard = isSageMakerJob() ? tensorboardOf(await tensorBoardDirectoryOfJob(), images) : here

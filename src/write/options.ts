@@ -22,6 +22,8 @@ export interface WriterOptions extends CollectionsOptions {
   readonly worker?: Worker
   /** How many workers write this trial: a step is complete when it has come from all. Default: 1. */
   readonly numWorkers?: number
+  /** Whether nothing is saved, so that a program that calls a writer need not ask. Default: false. */
+  readonly savesNothing?: boolean
   /** Which workers are saved: all (default), or `worker_0` alone. Then writers of others save nothing. */
   readonly includeWorkers?: 'one' | 'all'
   /** Whether records have true checksums. Default: false, smdebug's constant. smdebug's own reader can't read true ones. */
@@ -107,6 +109,7 @@ export const WRITER_KINDS: Kinds<WriterOptions> = {
     given => isWorker(given) && workerReadBack(given) === given,
   ),
   numWorkers: kinds.wholeNumber(1, undefined, 'a number of workers from 1 on'),
+  savesNothing: kinds.flag,
   includeWorkers: kinds.oneOf(['one', 'all'] as const),
   checksums: kinds.flag,
   fsync: kinds.that<'step' | 'end' | false>('step, end or false', given =>
@@ -160,9 +163,9 @@ export const RECORD_STEP = optionsOf<{ readonly step: number }>({ step: kinds.st
 export const RECORD_OPTIONS = optionsOf<RecordOptions>({ mode: kinds.mode, modeStep: kinds.step })
 
 /** Whose part of a trial a writer writes, of how many, and whether it is one that is saved. */
-export function partOf({ worker = 'worker_0', numWorkers = 1, includeWorkers = 'all' }: WriterOptions) {
-  if (includeWorkers === 'all') return { worker, numWorkers, isSaved: true }
-  return { worker, numWorkers: 1, isSaved: worker === 'worker_0' }
+export function partOf({ worker = 'worker_0', numWorkers = 1, includeWorkers = 'all', savesNothing }: WriterOptions) {
+  if (includeWorkers === 'all') return { worker, numWorkers, isSaved: savesNothing !== true }
+  return { worker, numWorkers: 1, isSaved: savesNothing !== true && worker === 'worker_0' }
 }
 
 /** Names are UTF-8 in the file, where a half of a surrogate pair has no place. */

@@ -3,7 +3,7 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
-import { createTrial, createWriterFromJson, FormatError, parseHookConfig } from '#dist/index.js'
+import { createTrial, createWriter, createWriterFromJson, FormatError, parseHookConfig } from '#dist/index.js'
 import { scratchDirectory } from '../support/scratch.js'
 
 const scratch = scratchDirectory('hook-config')
@@ -191,6 +191,32 @@ describe('a configuration', () => {
     const trial = await createTrial(path)
     expect(trial.steps()).toEqual([0])
     expect(trial.tensor('x').workers(0)).toEqual(['worker_0'])
+  })
+
+  it('that SageMaker has not given has a writer that saves nothing', async () => {
+    const metrics = join(scratch, 'metrics')
+    vi.stubEnv('SMDEBUG_CONFIG_FILE_PATH', '')
+    vi.stubEnv('SAGEMAKER_METRICS_DIRECTORY', metrics)
+    try {
+      const writer = await createWriterFromJson(undefined, { saveAll: true, tensorboard: join(scratch, 'runs') })
+      await writer.step({ saveAll: true })
+      expect(writer.shouldSave('x')).toBe(false)
+      await writer.save('x', new Float32Array(100_000), { collection: 'losses' })
+      await writer.saveScalar('y', 1, { sagemakerMetric: true })
+      await writer.saveHistogram('z', Float32Array.of(1, 2))
+      await writer.record(7, { x: 1 })
+      await writer.close()
+      for (const path of [writer.path, metrics, join(scratch, 'runs')])
+        expect([path, existsSync(path)]).toEqual([path, false])
+    } finally {
+      vi.unstubAllEnvs()
+    }
+    vi.stubEnv('SMDEBUG_CONFIG_FILE_PATH', join(scratch, 'none.json'))
+    await expect(createWriterFromJson()).rejects.toThrow(/none.json/)
+    vi.unstubAllEnvs()
+    await expect(createWriter(join(scratch, 'x'), { savesNothing: 1 as never })).rejects.toThrow(
+      /savesNothing to be true or false/,
+    )
   })
 
   it('begins a trial', async () => {

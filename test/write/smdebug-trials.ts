@@ -145,7 +145,7 @@ export const TRIALS: Readonly<Record<string, (path: string) => Promise<void>>> =
     for (let i = 0; i < 30; i++) {
       writer.setMode(order[i % order.length]!)
       await writer.step()
-      await writer.save('x', i)
+      await writer.save('x', i, { collection: 'default' })
       await writer.save('mine', -i)
       await writer.save('gradient/x', i / 2, { collection: 'gradients' })
     }
@@ -165,7 +165,7 @@ export const TRIALS: Readonly<Record<string, (path: string) => Promise<void>>> =
     ] as const) {
       const numbers = Array.from({ length: 12 }, (_, i) => (i % 5) + 2 - 3 * (i % 3)).map(one => one || 7)
       const value = dtype === 'int32' ? numbers : numbers.map(one => one / 3)
-      await writer.save(`raw ${name}`, value, { dtype, shape: [12] })
+      await writer.save(`raw ${name}`, value, { dtype, shape: [12], collection: 'default' })
       await writer.save(`reduced ${name}`, value, { dtype, shape: [12] })
     }
     await writer.close()

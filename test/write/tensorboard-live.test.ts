@@ -126,7 +126,7 @@ it('has images where they are wanted and shapes allow, the same as those of an e
   const [path, plain] = [place(), place()]
   const directory = place()
   const collections = { mine: { includeRegex: ['^mine'], saveHistogram: false } }
-  const options: WriterOptions = { ...EVERY, collections }
+  const options: WriterOptions = { ...EVERY, collections, includeRegex: ['^(?!mine|loss)'] }
   for (const [at, tensorboard] of [
     [path, { directory, images: true }],
     [place(), { directory: plain }],

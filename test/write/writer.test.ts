@@ -378,10 +378,16 @@ describe('short steps', () => {
   it('are on the disk when the call that ends them returns', async () => {
     const path = place()
     const writer = await createWriter(path, EVERY)
-    for (let i = 0; i < 3; i++) {
-      await writer.step()
-      expect(existsSync(path) && (await createTrial(path)).steps().length).toBe(i)
-      await writer.save('x', Float32Array.of(i))
+    // A disk that is never slow, however busy the machine is.
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(0)
+    try {
+      for (let i = 0; i < 3; i++) {
+        await writer.step()
+        expect(existsSync(path) && (await createTrial(path)).steps().length).toBe(i)
+        await writer.save('x', Float32Array.of(i))
+      }
+    } finally {
+      clock.mockRestore()
     }
     await writer.close()
   })
@@ -459,22 +465,28 @@ describe('collections', () => {
       await writer.save('relu_1', 3)
       await writer.save('mine', 4, { collection: ['mine', 'yours'] })
       await writer.save('CrossEntropyLoss_output_0', 5)
+      // Nothing says that it is: not saved, unless it is asked for.
+      expect(writer.shouldSave('anything')).toBe(false)
       await writer.save('anything', 6)
+      await writer.save('asked for', 7, { collection: 'default' })
     }
     await save()
     await save()
     writer.setMode('EVAL')
     await save()
+    await writer.step({ saveAll: true })
+    await writer.save('anything', 6)
     await writer.close()
     const trial = await createTrial(path)
     const at = (step: number) => trial.tensorNames({ step }).toSorted?.() ?? [...trial.tensorNames({ step })].sort()
-    const always = ['CrossEntropyLoss_output_0', 'anything', 'mine']
+    const always = ['CrossEntropyLoss_output_0', 'asked for', 'mine']
     expect(at(0)).toEqual([...always, 'gradient/fc.weight', 'relu_1'].sort())
     expect(at(1)).toEqual([...always, 'gradient/fc.weight'].sort())
     // No gradients are evaluated.
     expect(at(2)).toEqual([...always, 'relu_1'].sort())
     expect(trial.collection('yours').members).toEqual(['mine'])
-    expect(trial.collection('default').members).toEqual(['anything'])
+    expect(at(3)).toEqual(['anything'])
+    expect([...trial.collection('default').members].sort()).toEqual(['anything', 'asked for'])
     expect(await trial.tensor('relu_1').reductionValue(0, 'max', { abs: true })).toBe(3)
     const text = JSON.parse(readFileSync(join(path, 'collections/000000000/worker_0_collections.json'), 'utf8'))
     expect(text._meta.num_workers).toBe(1)
@@ -491,6 +503,29 @@ describe('collections', () => {
       ),
       save_histogram: true,
     })
+  })
+
+  it('say nothing by steps and reductions alone: all is saved', async () => {
+    const path = place()
+    const saveConfig = { saveInterval: 1 }
+    const writer = await createWriter(path, { saveConfig, reductionConfig: { reductions: ['max'] } })
+    await writer.step()
+    await writer.save('anything', 6)
+    await writer.close()
+    const trial = await createTrial(path)
+    expect(trial.collection('default').members).toEqual(['anything'])
+  })
+
+  it.each([
+    ['includeRegex', { includeRegex: ['dense0_output|input_1'] }],
+    ['a collection', { collections: { custom: { includeRegex: ['dense0_output|input_1'] } } }],
+  ])('that %s selects are saved, and nothing else', async (_, selection) => {
+    const path = place()
+    const writer = await createWriter(path, { saveConfig: { saveInterval: 1 }, ...selection })
+    await writer.step()
+    for (const name of ['dense0_output_0', 'input_1', 'dense0_weight', 'other']) await writer.save(name, 1)
+    await writer.close()
+    expect([...(await createTrial(path)).tensorNames()].sort()).toEqual(['dense0_output_0', 'input_1'])
   })
 
   it.each([

@@ -155,6 +155,7 @@ const WITHOUT: Readonly<Record<string, readonly string[]>> = {
     'parseSteps',
     'parseWhere',
     'problemLines',
+    'readPickle',
     'refresh',
     'selectSteps',
     'shardName',

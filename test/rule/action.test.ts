@@ -198,7 +198,7 @@ describe('a command', () => {
     // The shell is gone, but what it has started holds its standard error open.
     const deaf = commandAction('sleep 20; true', null, { timeoutMs: 50 })
     expect(await rejectionOf(fire(deaf))).toMatchObject({ message: '"sleep 20; true": killed after 0.05 s' })
-    const background = commandAction('sleep 20 & exit 3', null, { timeoutMs: 100 })
+    const background = commandAction('sleep 20 & exit 3', null, { timeoutMs: 5000 })
     expect(await rejectionOf(fire(background))).toMatchObject({ message: '"sleep 20 & exit 3": exit code 3' })
     await fire(commandAction('sleep 20 & exit 0'))
     expect(performance.now() - before).toBeLessThan(15_000)

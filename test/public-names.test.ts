@@ -26,6 +26,7 @@ it('exports these names', () => {
       "FormatError",
       "InsufficientInformationForRuleInvocation",
       "InvalidWorker",
+      "LearningRates",
       "LossNotDecreasing",
       "MissingCollectionFiles",
       "Moments",

@@ -4,6 +4,7 @@ import { recordsInOrder } from '../catalog/record-order.js'
 import { NO_WORKER_STEPS, type WorkerSteps } from '../catalog/worker-steps.js'
 import { stateOf, type Trial } from '../trial/trial.js'
 import type { Finding } from './finding.js'
+import { Flow } from './flow.js'
 
 export interface DiagnosedFinding extends Finding {
   /** The index, among the diagnosed findings, of the one that it follows from. Null: it is a cause. */
@@ -91,7 +92,6 @@ export const CONSEQUENCES: readonly (readonly [cause: string, link: Link, follow
       'TensorVariance (not finite)',
       'DeadRelu',
       'SaturatedActivation',
-      'AllZero (gradient)',
       'WeightUpdateRatio (large)',
       'PoorWeightInitialization',
       'LossNotDecreasing',
@@ -221,22 +221,27 @@ function aspectOf(finding: Finding): Aspect {
 /** An earlier finding. */
 interface KnownFinding {
   readonly step: number
+  readonly tensor: string | null
+  readonly worker: string | null
   /** The index of its cause; its own index if it is one. */
   readonly cause: number
 }
 
-/** The first findings of an aspect: of all, of each worker, of each tensor. */
+/** The first findings of an aspect: so many as are looked at, in order, and the first of each tensor. */
 interface Firsts {
   readonly overall: KnownFinding
-  readonly byWorker: Map<string | null, KnownFinding>
+  readonly candidates: KnownFinding[]
   readonly byTensor: Map<string | null, KnownFinding>
 }
 
 const EXPLODING_TENSOR = 'ExplodingTensor'
+/** Further findings of an aspect are no candidates for causes of others. */
+const MAX_CANDIDATES = 64
 
 /** As `diagnose`, for findings that come step by step. */
 export class Diagnosis {
   readonly #trial: Trial
+  readonly #flow: Flow
   #count = 0
   /** The first finding by rule, tensor and worker. Later ones have the same cause. */
   readonly #begun = new Map<string, Map<string | null, Map<string | null, KnownFinding>>>()
@@ -248,6 +253,7 @@ export class Diagnosis {
 
   constructor(trial: Trial) {
     this.#trial = trial
+    this.#flow = new Flow(trial)
   }
 
   /** @param findings all of one step; steps must ascend */
@@ -284,7 +290,8 @@ export class Diagnosis {
     // NaN that went away and comes back is a new fault.
     if (first && aspect.name !== EXPLODING_TENSOR) return { ...finding, cause: first.cause }
     const explanation = this.#explanationOf(finding, aspect)
-    const known = { step: finding.step, cause: explanation?.cause ?? index }
+    const { step, tensor, worker } = finding
+    const known = { step, tensor, worker, cause: explanation?.cause ?? index }
     begun.set(finding.worker, known)
     this.#remember(finding, aspect, known)
     return { ...finding, cause: explanation?.cause ?? null }
@@ -294,7 +301,7 @@ export class Diagnosis {
     const possible = (EXPLANATIONS.get(name) ?? []).flatMap(([cause, link]) => {
       const firsts = this.#firsts.get(cause)
       if (firsts === undefined || (cause === EXPLODING_TENSOR && !this.#isExploded(finding.step))) return []
-      return this.#linked(firsts, link, finding) ?? []
+      return this.#linked(firsts, link, finding, cause === name) ?? []
     })
     return possible.reduce<KnownFinding | undefined>(
       (a, b) => (a === undefined || b.cause < a.cause ? b : a),
@@ -310,17 +317,22 @@ export class Diagnosis {
   }
 
   #linked(
-    { overall, byWorker, byTensor }: Firsts,
+    { candidates, byTensor }: Firsts,
     link: Link,
-    { step, tensor, worker }: Finding,
+    finding: Finding,
+    isSameAspect: boolean,
   ): KnownFinding | undefined {
+    const { step, tensor, worker } = finding
     if (link === 'tensor') return byTensor.get(tensor)
     if (link === 'gradient' && this.#namesWeights) {
       return GRADIENTS.map(prefix => byTensor.get(prefix + tensor)).find(known => known)
     }
-    // Within a step, workers don't affect each other.
-    if (overall.step < step || worker === null) return overall
-    return byWorker.get(worker) ?? byWorker.get(null)
+    return candidates.find(
+      known =>
+        // Within a step, workers don't affect each other.
+        (known.step < step || worker === null || known.worker === null || known.worker === worker) &&
+        this.#flow.reaches(known, finding, isSameAspect),
+    )
   }
 
   /** Whether NaN or infinities persist: some tensor had them when it was last saved before a step. */
@@ -346,10 +358,10 @@ export class Diagnosis {
     let firsts = this.#firsts.get(name)
     const isNewFault = name === EXPLODING_TENSOR && firsts !== undefined && firsts.overall.cause < known.cause
     if (firsts === undefined || isNewFault) {
-      firsts = { overall: known, byWorker: new Map(), byTensor: new Map() }
+      firsts = { overall: known, candidates: [], byTensor: new Map() }
       this.#firsts.set(name, firsts)
     }
-    if (!firsts.byWorker.has(worker)) firsts.byWorker.set(worker, known)
+    if (firsts.candidates.length < MAX_CANDIDATES) firsts.candidates.push(known)
     if (!firsts.byTensor.has(tensor)) firsts.byTensor.set(tensor, known)
   }
 }

@@ -298,7 +298,7 @@ class Evaluator {
 
   /** Steps that are left to judge: complete ones, as long as they may become so. */
   #steps({ trial, rules, isMeant, done }: RulesOfTrial): number[] {
-    if (rules.every(rule => this.#outcome.ended.has(rule))) return []
+    if (this.#haveEnded(rules)) return []
     return trial.steps({ showIncompleteSteps: this.#hasGivenUp }).filter(step => !done.has(step) && isMeant(step))
   }
 
@@ -317,7 +317,13 @@ class Evaluator {
       queue = { group, known, steps: this.#steps(group).filter(isKnown), at: 0 }
       this.#queues.set(group, queue)
     }
-    return rules.every(rule => this.#outcome.ended.has(rule)) ? { ...queue, steps: [], at: 0 } : queue
+    return this.#haveEnded(rules) ? { ...queue, steps: [], at: 0 } : queue
+  }
+
+  /** Whether no rule is run any more. Those that only look don't count beside others. */
+  #haveEnded(rules: readonly Rule[]): boolean {
+    const judging = rules.filter(({ isObserver }) => !isObserver)
+    return (judging.length > 0 ? judging : rules).every(rule => this.#outcome.ended.has(rule))
   }
 
   async #judge(prepared: readonly Prepared[]): Promise<void> {
@@ -361,7 +367,7 @@ class Evaluator {
       if (this.#steps(group).length > 0) return true
       const end = Math.min(asked, Math.max(...rules.map(rule => rule.endStep)))
       const last = stateOf(trial).catalog.steps.lastComplete
-      return !trial.loadedAllSteps && last < end - 1 && rules.some(rule => !this.#outcome.ended.has(rule))
+      return !trial.loadedAllSteps && last < end - 1 && !this.#haveEnded(rules)
     })
   }
 

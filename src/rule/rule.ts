@@ -301,6 +301,11 @@ export abstract class Rule {
     return []
   }
 
+  /** Whether the rule only looks, for what others find: an evaluation ends when all others have. */
+  get isObserver(): boolean {
+    return false
+  }
+
   /** How long the rule wants to wait for a new step, in milliseconds. `evaluate` gives up no earlier. */
   get patienceMs(): number {
     return 0

@@ -7,6 +7,7 @@ import { positionOf, stepsOfWorkers } from '../rule/base/moment.js'
 import { type DiagnosedFinding, diagnose } from '../rule/diagnosis.js'
 import { type EvaluateOptions, evaluate } from '../rule/evaluate.js'
 import type { Finding } from '../rule/finding.js'
+import { LearningRates, type UnusualRate } from '../rule/learning-rates.js'
 import { RuleRegistry } from '../rule/registry.js'
 import { Rule } from '../rule/rule.js'
 import { kindsOf } from '../trial/kinds/kinds.js'
@@ -35,6 +36,7 @@ export class Judging {
   readonly #trial: Trial
   readonly #rules: readonly Rule[]
   readonly #updates: UpdateRatios
+  readonly #rates: LearningRates
   readonly #findings: Finding[] = []
   #lacking: readonly NotJudged[] = []
   #judgedSteps = 0
@@ -48,6 +50,7 @@ export class Judging {
     this.#trial = trial
     this.#rules = new RuleRegistry().all(trial, { logger: null }).rules
     this.#updates = new UpdateRatios(trial)
+    this.#rates = new LearningRates(trial)
   }
 
   /** The rules that judge, but for those of which it is known that they had nothing to judge. */
@@ -82,13 +85,18 @@ export class Judging {
     return { state: isDone ? 'done' : 'judging', steps: this.#doneSteps }
   }
 
+  /** Learning rates out of the ordinary, beside what they do. */
+  get learningRates(): readonly UnusualRate[] {
+    return this.#rates.besides(this.findings.filter(({ cause }) => cause === null))
+  }
+
   /** In the order of steps. */
   get updates(): readonly Update[] {
     return this.#updates.updates
   }
 
   async run(options: Omit<EvaluateOptions, 'onFinding' | 'keepFindings'>): Promise<void> {
-    const { stats, problems, missing } = await evaluate([...this.#rules, this.#updates], {
+    const { stats, problems, missing } = await evaluate([...this.#rules, this.#updates, this.#rates], {
       ...options,
       onFinding: finding => this.#findings.push(finding),
       keepFindings: false,

@@ -3,6 +3,7 @@
 import { faultOf } from '../job/row.js'
 import { checkOptions, optionsOf } from '../options.js'
 import type { DiagnosedFinding } from '../rule/diagnosis.js'
+import type { UnusualRate } from '../rule/learning-rates.js'
 import type { Kind } from '../trial/kinds/kinds.js'
 import { kindsOf } from '../trial/kinds/kinds.js'
 import { type ScanSelection, SELECTION_KINDS } from '../trial/scan-selection.js'
@@ -56,6 +57,8 @@ export interface TrialOverview {
   readonly findings: readonly DiagnosedFinding[]
   /** The rules that judged. */
   readonly rules: readonly string[]
+  /** Learning rates out of the ordinary, beside what they do. */
+  readonly learningRates: readonly UnusualRate[]
   /** Rules that judged nothing although their tensors were saved, and what they lacked. */
   readonly notJudged: readonly NotJudged[]
   /** Steps at which a rule had anything to judge. */
@@ -81,7 +84,7 @@ const ASKED = ['mean', 'abs_mean', 'nan_count', 'inf_count'] as const satisfies 
 export async function trialOverview(trial: Trial, options?: ScanSelection): Promise<TrialOverview> {
   const startedAt = performance.now()
   const selection = checkOptions('trialOverview', OVERVIEW_OPTIONS, options)
-  const { findings, rules, notJudged, judgedSteps, updates, problems } = await judged(trial, selection)
+  const { findings, rules, notJudged, judgedSteps, learningRates, updates, problems } = await judged(trial, selection)
   const kindOf = kindsOf(trial)
   const lines = new Lines()
   const notFinite = new Map<string, NotFinite>()
@@ -141,6 +144,7 @@ export async function trialOverview(trial: Trial, options?: ScanSelection): Prom
     rules,
     notJudged,
     judgedSteps,
+    learningRates,
     problems: problems.lines,
     values,
     unread,

@@ -8,6 +8,7 @@ import {
   evaluate,
   type Finding,
   InvalidWorker,
+  LearningRates,
   type Logger,
   type Missing,
   problemLines,
@@ -127,8 +128,8 @@ export interface Judging {
 /** Runs the rules and writes the outcome. @returns the exit code and the report */
 export async function judge(judging: Judging): Promise<{ readonly code: number; readonly judged: JudgingReport }> {
   const { format, output, signal } = judging
-  const { findings, evaluation, longestPauseMs } = await judgeAll(judging)
-  const judged = judgedOf(judging, findings, evaluation)
+  const { findings, evaluation, rates, longestPauseMs } = await judgeAll(judging)
+  const judged = judgedOf(judging, findings, evaluation, rates)
   await output.write(format.end(judged))
   if (signal.aborted) return { code: EXIT.interrupted, judged }
   if (!judging.isOneOfSeveral) {
@@ -148,11 +149,13 @@ const HIT = Symbol('the first finding')
 async function judgeAll(judging: Judging): Promise<{
   readonly findings: readonly DiagnosedFinding[]
   readonly evaluation: Evaluation | null
+  readonly rates: LearningRates
   /** The longest time without a step to judge. */
   readonly longestPauseMs: number
 }> {
   const { trial, format, output, steps, modeSteps, follow, timeout, poll, threads, signal } = judging
   const diagnosis = new Diagnosis(trial)
+  const rates = new LearningRates(trial)
   const findings: DiagnosedFinding[] = []
   /** Configurations that have fired. */
   const fired = new Set<string>()
@@ -188,7 +191,7 @@ async function judgeAll(judging: Judging): Promise<{
     if (judging.stopAtFirst) stop.abort(HIT)
   }
   try {
-    const evaluation = await evaluate(judging.rules, {
+    const evaluation = await evaluate(judging.rules.length > 0 ? [...judging.rules, rates] : [], {
       ...(steps && { steps: steps.selection }),
       ...(modeSteps && { modeSteps: modeSteps.selection }),
       follow,
@@ -208,12 +211,12 @@ async function judgeAll(judging: Judging): Promise<{
     diagnoseStep()
     await lines.done()
     pauseEnds()
-    return { findings, evaluation, longestPauseMs }
+    return { findings, evaluation, rates, longestPauseMs }
   } catch (error) {
     diagnoseStep()
     await lines.done()
     // The findings so far are reported all the same.
-    if (signal.aborted || stop.signal.reason === HIT) return { findings, evaluation: null, longestPauseMs }
+    if (signal.aborted || stop.signal.reason === HIT) return { findings, evaluation: null, rates, longestPauseMs }
     throw error
   } finally {
     progress.stop()
@@ -236,6 +239,7 @@ function judgedOf(
   judging: Judging,
   findings: readonly DiagnosedFinding[],
   evaluation: Evaluation | null,
+  rates: LearningRates,
 ): JudgingReport {
   const { trial, rules, leftOut, signal } = judging
   const hasEnded = evaluation === null ? trial.loadedAllSteps : evaluation.complete
@@ -246,6 +250,7 @@ function judgedOf(
     onlyWorkers: judging.workers ?? null,
     rules: rules.map(rule => judgingRule(rule, judging.asked.has(rule))),
     findings,
+    learningRates: rates.besides(findings.filter(({ cause }) => cause === null)),
     onlyByName: judging.onlyByName,
     missing,
     toSave: collectionsToSave(judging.asked, missing, trial),

@@ -1,6 +1,6 @@
 /** What a format of findings is, and the report that it writes. */
 
-import type { DiagnosedFinding, Finding, HookCollection, Missing, TrialscanError } from '../../../index.js'
+import type { DiagnosedFinding, Finding, HookCollection, Missing, TrialscanError, UnusualRate } from '../../../index.js'
 
 export interface FindingFormat {
   /** Whether each finding is written at once, as a line of its own. */
@@ -24,6 +24,8 @@ export interface JudgingReport {
   readonly rules: readonly JudgingRule[]
   /** As diagnosed: `cause` is an index into this array. Of a live format only the first of each rule: it has written the others. */
   readonly findings: readonly DiagnosedFinding[]
+  /** Learning rates out of the ordinary, beside what they do. */
+  readonly learningRates?: readonly UnusualRate[]
   readonly missing: readonly Missing[]
   /** What has to be saved for those rules that were asked for by name and lack data. */
   readonly toSave: readonly HookCollection[]

@@ -65,9 +65,12 @@ export function findingJsonl(onTerminal: boolean, isExplained = false, trial?: s
     line: finding => line(findingJson(finding)),
     end: (judged: JudgingReport) => {
       const { missing, problems } = judged
+      const rates = (judged.learningRates ?? []).map(({ tensor, step, value, message }) =>
+        JSON.stringify({ learning_rate: tensor, step, value, message }),
+      )
       const lacking = [...missing.map(missingJson), ...toSaveJson(judged)]
       const explained = isExplained ? explanationsJson(judged) : []
-      return [...lacking, ...explained, ...problems.map(problemJson)].map(line).join('')
+      return [...rates, ...lacking, ...explained, ...problems.map(problemJson)].map(line).join('')
     },
   }
 }

@@ -185,12 +185,18 @@ function diagnosisText([first, ...others]: readonly Section[], judged: JudgingRe
   const workers = new Set(atOnce.map(({ worker }) => worker)).size - 1
   if (alike > 0) sentences.push(`The same is true of ${counted(alike, 'more tensor')}.`)
   else if (workers > 0) sentences.push(`The same is true of ${counted(workers, 'more worker')}.`)
-  const spread = new Set(own.map(tensorKey)).size - new Set(roots.map(tensorKey)).size
+  // What follows from a later cause of the same rule does not follow from this one.
+  const causes = new Set(atOnce.map(one => judged.findings.indexOf(one)))
+  const isOfIt = (one: DiagnosedFinding) => one.cause !== null && causes.has(one.cause)
+  const spread = new Set(own.filter(isOfIt).map(tensorKey))
+  for (const one of roots) spread.delete(tensorKey(one))
+  const explained = consequences.filter(([, findings]) => findings.some(isOfIt)).map(([rule]) => titleOf(rule))
   const effects = [
-    ...(spread > 0 ? [`spreads to ${counted(spread, 'more tensor')}`] : []),
-    ...(consequences.length > 0 ? [`explains ${enumerated(consequences.map(([rule]) => titleOf(rule)))}`] : []),
+    ...(spread.size > 0 ? [`spreads to ${counted(spread.size, 'more tensor')}`] : []),
+    ...(explained.length > 0 ? [`explains ${enumerated(explained)}`] : []),
   ]
-  if (effects.length > 0) sentences.push(`It ${effects.join(consequences.length > 1 ? ', and ' : ' and ')}.`)
+  if (effects.length > 0) sentences.push(`It ${effects.join(explained.length > 1 ? ', and ' : ' and ')}.`)
+  for (const { message } of judged.learningRates ?? []) sentences.push(`Beside that, ${message}.`)
   if (others.length > 0) {
     const named = others.slice(0, MAX_NAMES).map(({ rule, own }, i) => {
       const steps = stepsOfFindings(own)

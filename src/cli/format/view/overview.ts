@@ -94,7 +94,7 @@ function enumeration(names: readonly string[]): string {
 
 /** The causes, the earliest first. */
 function rulesText(
-  { findings, rules, notJudged, judgedSteps, values, unread, problems }: TrialOverview,
+  { findings, rules, learningRates, notJudged, judgedSteps, values, unread, problems }: TrialOverview,
   colors: Colors,
   paragraph: (text: string) => string,
 ): readonly string[] {
@@ -129,6 +129,7 @@ function rulesText(
     ...(hidden > 0 ? [`${counted(hidden, 'more rule')} fired`] : []),
     ...(follow > 0 ? [`${counted(follow, 'finding')} ${follow === 1 ? 'follows' : 'follow'} from these`] : []),
   ]
+  lines.push(...learningRates.map(({ message }) => paragraph(`beside that, ${message}`)))
   return [...lines, ...unjudged, colors.dim(`  ${[...rest, 'trialscan check tells all'].join('; ')}\n`)]
 }
 

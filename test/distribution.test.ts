@@ -167,6 +167,14 @@ describe('of arrays', () => {
   })
 })
 
+it('has the extremes that there are, of numbers too small for buckets of their own', () => {
+  for (const values of [[-1e-40, -3e-45], [1e-40], [1e-40, 2], [-1e-39, 1e-42]]) {
+    const elements = Float32Array.from(values)
+    const { min, max } = distribution(elements).toJSON()
+    expect([min, max]).toEqual([Math.min(...elements), Math.max(...elements)])
+  }
+})
+
 describe('of a trial', () => {
   const large = Float32Array.from(normals(4_300_003, 3))
   const tensors: readonly StepTensor[] = [

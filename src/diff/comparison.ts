@@ -79,7 +79,7 @@ export class Comparison {
   readonly equalTensors = new Set<string>()
   readonly tied: TiedTensor[] = []
   /** What could not be read, in a sentence each. */
-  readonly problems = new Set<string>()
+  readonly problems = new Map<string, Error>()
   /** Those that differ by no more than runs of the same configuration. */
   noisy = 0
 
@@ -95,7 +95,7 @@ export class Comparison {
     this.close += close
     this.noisy += noisy
     this.missing += missing
-    for (const problem of problems) this.#hasProblem(problem)
+    for (const problem of problems.values()) this.#hasProblem(problem)
     for (const name of equalTensors) this.equalTensors.add(name)
     this.tied.push(...tied)
     for (const pair of dtypes.values()) countDtypes(this.dtypes, pair)
@@ -190,7 +190,7 @@ export class Comparison {
         this.missing++
         return this.#notCompared(pair.place, 'missing', message)
       }
-      this.#hasProblem(message)
+      this.#hasProblem(error)
       this.#notCompared(pair.place, 'unreadable', message)
     }
   }
@@ -198,7 +198,7 @@ export class Comparison {
   async #judgeQuantised(pair: QuantisedPair): Promise<void> {
     const { is, message, quantised } = await judgeQuantised(this.#pairing, pair)
     if (is === 'missing') this.missing++
-    else if (is === 'unreadable') this.#hasProblem(message)
+    else if (is === 'unreadable') this.#hasProblem(new Error(message))
     else this.compared++
     if (is === 'equal') this.equal++
     else if (is === 'missing' || is === 'unreadable') this.#notCompared(pair.place, is, message)
@@ -348,8 +348,8 @@ export class Comparison {
     this.#options.onNotCompared?.({ ...place, kind, otherTensor, otherWorker, otherStep, ...nothing, message })
   }
 
-  #hasProblem(message: string): void {
-    if (this.problems.size < MOST_PROBLEMS) this.problems.add(message)
+  #hasProblem(error: Error): void {
+    if (this.problems.size < MOST_PROBLEMS) this.problems.set(error.message, error)
   }
 
   /** What the two sides are, for messages. */

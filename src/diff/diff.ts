@@ -5,6 +5,7 @@ import { UsageError } from '../errors.js'
 import { DIFFERENCE_TOLERANCE_KINDS, type DifferenceTolerance } from '../measure/difference.js'
 import type { MeasureOptions } from '../measure/measure.js'
 import { checkOptions, type Kinds, kinds, optionsOf } from '../options.js'
+import { problemLines } from '../problem-lines.js'
 import { kindsOf } from '../trial/kinds/kinds.js'
 import { type ScanSelection, SELECTION_KINDS } from '../trial/scan-selection.js'
 import { stateOf, Trial } from '../trial/trial.js'
@@ -108,7 +109,7 @@ export interface TrialDiff {
   readonly aliases: NameAliases | null
   /** Tensors whose dtype differs between the runs: their elements are compared as float64, and the dtype alone is no difference. */
   readonly dtypes: readonly DtypePair[]
-  /** What could not be read, in a sentence each: records and index files. These are no divergence. */
+  /** What could not be read, in a sentence for each file: records and index files. These are no divergence. */
   readonly problems: readonly string[]
   /** Steps of both, of the first alone, and of the second alone. Of two runs of one step each these are compared, whatever their numbers. */
   readonly steps: { readonly both: number; readonly onlyA: readonly number[]; readonly onlyB: readonly number[] }
@@ -254,7 +255,7 @@ async function compared(
     areCheckpoints: a !== b && both.length === 1 && isCheckpoint(a) && isCheckpoint(b),
     aliases: pairing.aliases,
     dtypes: [...comparison.dtypes.values()],
-    problems: [...new Set([...[...a.problems, ...b.problems].map(({ message }) => message), ...comparison.problems])],
+    problems: problemLines([...a.problems, ...b.problems, ...comparison.problems.values()]),
     steps: {
       both: both.length,
       onlyA: [...stepsA].filter(step => !stepsB.has(pairing.stepInB(step))),

@@ -6,7 +6,7 @@ import type { TensorDifference } from '../measure/question.js'
 export function messageOf(difference: TensorDifference, isExact: boolean, limit: number | undefined): string {
   const { unequalCount, beyondCount, count, maxAbsolute, meanAbsolute, notFinite } = difference
   const many = isExact ? unequalCount : beyondCount
-  if (many === 0) return 'its numbers are equal, its bits are not (the sign of a zero, or a NaN)'
+  if (many === 0) return 'its numbers are equal, its bits are not (the sign of a zero)'
   const side = {
     neither: '',
     a: '; only the first has NaN or infinities',

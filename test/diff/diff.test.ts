@@ -4,7 +4,7 @@ import { cpSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSyn
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { createTrial, type DifferenceAt, diff, type Trial } from '#dist/index.js'
-import { type StepTensor, TrialWriter } from '../../fixtures/event-writer.js'
+import { elementBytes, type StepTensor, TrialWriter } from '../../fixtures/event-writer.js'
 import { trialscan } from '../cli/run.js'
 import { isRequired, ROOT } from '../support/golden.js'
 import { rejectionOf } from '../support/scanning.js'
@@ -141,6 +141,26 @@ describe('two runs', () => {
     else expect(difference!.relativeNorm).toBeCloseTo(relativeNorm, 12)
     expect(difference!.largestPair).toEqual(largestPair)
   })
+
+  it.each(['float16', 'bfloat16', 'float32', 'float64', 'complex64', 'complex128'] as const)(
+    'do not differ by the bits of a NaN: %s',
+    async dtype => {
+      // Of another sign and another payload.
+      const nan = (sign: number) => {
+        const bytes = elementBytes(dtype, dtype.startsWith('complex') ? [Number.NaN, 1] : [Number.NaN])
+        const part = dtype.startsWith('complex') ? bytes.length / 2 : bytes.length
+        bytes[part - 1] = (bytes[part - 1]! & 0x7f) | sign
+        if (sign) bytes[0] = bytes[0]! | 1
+        return bytes
+      }
+      const run = (sign: number, zero: number) => {
+        const last = elementBytes(dtype, dtype.startsWith('complex') ? [zero, 0] : [zero])
+        return [[{ name: 'w', dtype, shape: [2], data: Buffer.concat([nan(sign), last]) }]]
+      }
+      expect(await compared(run(0, 0), run(0x80, 0))).toMatchObject({ divergence: null, equal: 1 })
+      expect(await compared(run(0, 0), run(0x80, -0))).toMatchObject({ divergence: { element: [1] } })
+    },
+  )
 
   it.each([
     ['the sign of a zero', [0, 0, 1], [0, -0, 1], [1]],

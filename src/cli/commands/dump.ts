@@ -4,10 +4,12 @@ import { join } from 'node:path'
 import {
   type CheckLevel,
   npyChunks,
+  problemLines,
   readValues,
   type SavedValue,
   type TensorValue,
   type Trial,
+  type TrialscanError,
   UsageError,
 } from '../../index.js'
 import { EXIT } from '../exit.js'
@@ -34,8 +36,10 @@ export interface DumpFlags extends SelectionFlags, S3Flags {
 /** A value that was saved, and is there. */
 type Found = SavedValue & { readonly tensor: string; readonly value: TensorValue }
 
-/** Values that could not be had are named one by one, up to that many. */
+/** Files of which values could not be had are named one by one, up to that many. */
 const MAX_NOTES = 100
+/** Errors that are looked at for that. */
+const MAX_FAILURES = 10_000
 
 /** @returns the exit code */
 export async function dump(path: string, flags: DumpFlags, signal: AbortSignal): Promise<number> {
@@ -77,7 +81,7 @@ export async function dump(path: string, flags: DumpFlags, signal: AbortSignal):
 /** What there was. */
 class Tally {
   readonly #progress: Progress
-  readonly #failures: string[] = []
+  readonly #failures: TrialscanError[] = []
   /** Tensors of which only reductions were saved. */
   #reduced = 0
   /** What is said of dtypes that numpy lacks. */
@@ -98,7 +102,7 @@ class Tally {
       const { tensor, value, error } = saved
       if (error !== undefined) {
         this.failed++
-        if (this.#failures.length < MAX_NOTES) this.#failures.push(error.message)
+        if (this.#failures.length < MAX_FAILURES) this.#failures.push(error)
       } else if (value === null) this.#reduced++
       else {
         this.count++
@@ -112,7 +116,8 @@ class Tally {
   }
 
   tell(): void {
-    for (const message of this.#failures) note(message)
+    const lines = problemLines(this.#failures)
+    for (const line of lines.slice(0, MAX_NOTES)) note(line)
     if (this.failed > 0) note(`${countText(this.failed)} of ${counted(this.seen, 'value')} could not be had`)
     for (const substitute of this.#substitutes) note(substitute)
     if (this.#reduced > 0) {

@@ -1,6 +1,6 @@
 /** `trialscan export`: a trial as runs of TensorBoard. */
 
-import { type CheckLevel, exportTensorBoard } from '../../index.js'
+import { type CheckLevel, exportTensorBoard, problemLines } from '../../index.js'
 import { EXIT } from '../exit.js'
 import { bytesText, counted, countText } from '../format/number.js'
 import { expectS3, isOnS3, type S3Flags, s3For } from '../options/s3.js'
@@ -49,7 +49,7 @@ export async function runExport(path: string, flags: ExportFlags, signal: AbortS
       onProgress: progress.update,
     })
     progress.stop()
-    for (const { message } of problems) note(message)
+    for (const line of problemLines(problems)) note(line)
     if (problemCount > problems.length) note(`and ${counted(problemCount - problems.length, 'problem')} more`)
     const isEmpty = runs.length + leftOutCount + problemCount === 0
     if (isEmpty) note(isSelective(flags) ? nothingSelected(trial, flags) : `${path} has no tensors to export`)

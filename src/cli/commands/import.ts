@@ -6,6 +6,7 @@ import {
   importTensorBoard,
   type LeftOutSummary,
   MissingCollectionFiles,
+  problemLines,
   type Trial,
   UsageError,
 } from '../../index.js'
@@ -52,7 +53,7 @@ export async function runImport(path: string, flags: ImportFlags, signal: AbortS
       ...(memory !== undefined && { memory: memory * 2 ** 20 }),
       signal,
     })
-    for (const { message } of problems) note(message)
+    for (const line of problemLines(problems)) note(line)
     if (problemCount > problems.length) note(`and ${counted(problemCount - problems.length, 'problem')} more`)
     const isEmpty = tensors + problemCount === 0
     for (const one of leftOut) note(leftOutText(one))

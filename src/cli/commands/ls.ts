@@ -1,6 +1,6 @@
 /** `trialscan ls`: what a trial holds. */
 
-import { type Mode, modes, type TensorSummary, type Trial, TrialscanError } from '../../index.js'
+import { type Mode, modes, problemLines, type TensorSummary, type Trial, TrialscanError } from '../../index.js'
 import type { FormatOf } from '../format/formats.js'
 import {
   type CollectionListing,
@@ -46,13 +46,7 @@ async function* listingsOf(paths: readonly string[], flags: LsFlags, losses: Los
   for await (const { path, trial } of opened(paths, flags, losses)) {
     try {
       const listed = await listedOf(path, trial, maxCollections)
-      losses.rows(
-        path,
-        0,
-        0,
-        null,
-        listed.problems.map(({ message }) => message),
-      )
+      losses.rows(path, 0, 0, null, problemLines(listed.problems))
       yield listed
     } catch (error) {
       losses.trial(path, error)

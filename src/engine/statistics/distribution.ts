@@ -91,8 +91,9 @@ export class Distribution {
       positive_infinity_count: moments.slot('positiveInfinityCount'),
       negative_infinity_count: moments.slot('negativeInfinityCount'),
       // Of infinite extremes the buckets tell at least where the finite elements end.
-      min: first === undefined ? null : Math.max(min, lowerEdge(first)),
-      max: last === undefined ? null : Math.min(max, upperEdge(last)),
+      // Finite ones are what they are: small numbers of float32 are counted with zeros.
+      min: first === undefined ? null : Number.isFinite(min) ? min : lowerEdge(first),
+      max: last === undefined ? null : Number.isFinite(max) ? max : upperEdge(last),
       integers: isInteger(dtype),
     }
     return new Distribution(head, pairs)

@@ -34,7 +34,7 @@ const TOLERANCES: Partial<Record<DType, readonly [rtol: number, atol: number]>> 
 /**
  * The numbers of a DifferenceRow, the shape behind them, and before them:
  * - whether the bits are equal, 1 or 0: tensors of equal bits are read no further, and their list ends after `count`
- * - the index of the first element whose bits are not (-1: none, or the dtypes differ)
+ * - the index of the first element whose bits are not, two NaN left aside (-1: none, or the dtypes differ)
  * - how many elements are not close
  * - the index of the largest |a − b| (-1: none)
  * - whether there are NaN or infinities, of either: 1 in the first, 2 in the second
@@ -84,7 +84,9 @@ export function differenceOf(
       mostAt = placeApart(engine, a, b, block, count, most)
     }
     const shares = hasUlps ? ulps.atMost(SHARES) : NO_SHARES
-    const numbers = [0, first, beyond, mostAt, notFinite, shares[0]!, shares[1]!, shares[2]!, scales.a, scales.b]
+    // Where all numbers are equal, what differs is the sign of a zero, or the bits of a NaN.
+    const firstApart = slots[UNEQUAL_COUNT] === 0 ? firstSign(engine, a, b, first) : first
+    const numbers = [0, firstApart, beyond, mostAt, notFinite, shares[0]!, shares[1]!, shares[2]!, scales.a, scales.b]
     numbers.push(...dtypes, numberAt(engine, a, mostAt), numberAt(engine, b, mostAt))
     for (let slot = 0; slot < slots.length; slot++) numbers.push(slots[slot]!)
     for (const size of a.shape) numbers.push(size)
@@ -100,6 +102,40 @@ function firstUnequalBits(engine: Engine, a: Elements, b: Elements): number {
   const [x = 0, y = 0] = [a, b].map(({ address }) => engine.view((address + byte) as Address, 1)[0])
   const first = 2 * byte + ((x ^ y) & 15 ? 0 : 1)
   return first < a.count ? first : -1
+}
+
+/** Bits of a NaN are more than these, without the sign. */
+const INFINITIES: Readonly<Partial<Record<DType, readonly [bytes: 2 | 4 | 8, bits: bigint, parts: 1 | 2]>>> = {
+  float16: [2, 0x7c00n, 1],
+  bfloat16: [2, 0x7f80n, 1],
+  float32: [4, 0x7f80_0000n, 1],
+  float64: [8, 0x7ff0_0000_0000_0000n, 1],
+  complex64: [4, 0x7f80_0000n, 2],
+  complex128: [8, 0x7ff0_0000_0000_0000n, 2],
+}
+const SIGNS_AT_ONCE = 1 << 16
+
+/** Of tensors whose numbers are equal, the first element from one on whose bits are not; two NaN are left aside. -1: there is none. */
+function firstSign(engine: Engine, a: Elements, b: Elements, from: number): number {
+  const infinity = INFINITIES[a.dtype]
+  if (from < 0 || infinity === undefined) return from
+  const [bytes, bits, parts] = infinity
+  const count = a.count * parts
+  const bitsOf = ({ address }: Elements, start: number, end: number) => {
+    const { buffer } = engine.view((address + start * bytes) as Address, (end - start) * bytes).slice()
+    return bytes === 2 ? new Uint16Array(buffer) : bytes === 4 ? new Uint32Array(buffer) : new BigUint64Array(buffer)
+  }
+  const magnitude = (1n << BigInt(8 * bytes - 1)) - 1n
+  for (let start = from * parts; start < count; start += SIGNS_AT_ONCE) {
+    const end = Math.min(count, start + SIGNS_AT_ONCE)
+    const [x, y] = [bitsOf(a, start, end), bitsOf(b, start, end)]
+    for (let i = 0; i < x.length; i++) {
+      if (x[i] === y[i]) continue
+      const areNaN = [x[i]!, y[i]!].every(word => (BigInt(word) & magnitude) > bits)
+      if (!areNaN) return Math.floor((start + i) / parts)
+    }
+  }
+  return -1
 }
 
 /** An element as float64; NaN: the place is -1, or the element is complex. */

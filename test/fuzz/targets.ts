@@ -23,6 +23,7 @@ import { encodeEvent, frameRecord } from '../../fixtures/event-writer.js'
 import { judge } from '../support/event-judge.js'
 import { type EventView, readFrames, type ValueView } from '../support/event-schema.js'
 import { type Chance, concat, littleEndian, mutateBytes, splice, utf8 } from './bytes.js'
+import { distributedMetadata, pickle, torchFile } from './checkpoint-targets.js'
 import { accepted, compareWithProtobufjs, hasOverlongVarint } from './differential.js'
 import { mutateJson } from './json.js'
 import { MemoryStore } from './memory-store.js'
@@ -761,4 +762,7 @@ export const TARGETS: Readonly<Record<string, Target>> = {
   'file-names': fileNames,
   pattern,
   'index-cache': indexCache,
+  pickle,
+  'torch-file': torchFile,
+  'distributed-metadata': distributedMetadata,
 }

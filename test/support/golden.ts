@@ -44,7 +44,9 @@ const SHARED = join(ROOT, '..', 'shared')
 const LATER: readonly string[] = []
 
 /** Whether a part that a machine may lack must be there: in CI nothing is skipped. */
-export function isRequired(part: 'shared' | 'numpy' | 's3' | 'chromium' | 'duckdb' | 'parallel' | 'redis'): boolean {
+export function isRequired(
+  part: 'shared' | 'numpy' | 's3' | 'chromium' | 'duckdb' | 'parallel' | 'redis' | 'torch',
+): boolean {
   return (process.env.TRIALSCAN_REQUIRE ?? '').split(',').includes(part)
 }
 

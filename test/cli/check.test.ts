@@ -718,8 +718,8 @@ describe('check', () => {
     ],
     [
       'a name that is nearly one',
-      5,
-      /did you mean "gradients"/,
+      2,
+      /the trial has no collection "gradient"; did you mean "gradients"/,
       [VANISHING, '--rule', 'AllZero,collection_names=gradient', '--out', '/dev/null'],
     ],
     [

@@ -92,8 +92,8 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     const html = readFileSync(fileURLToPath(url), 'utf8')
     const [, json] = /<script id="data" type="application\/json">(.*?)<\/script>/s.exec(html)!
     const data = JSON.parse(json!)
-    const verdict = async (judged: object, rules: readonly string[]) => {
-      Object.assign(data.trials[0], { findings: [], findingCount: 0, judged, rules })
+    const verdict = async (judged: object, rules: readonly string[], problems: readonly string[] = []) => {
+      Object.assign(data.trials[0], { findings: [], findingCount: 0, judged, rules, problems })
       const file = join(scratch, 'judged.html')
       writeFileSync(
         file,
@@ -114,6 +114,10 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     expect(await verdict({ state: 'done', steps: 15 }, rules)).toEqual([
       'verdict good',
       `Nothing was found: ${rules.length} rules judged 15 steps, and none fired.`,
+    ])
+    expect(await verdict({ state: 'done', steps: 15 }, rules, ['a file is gone'])).toEqual([
+      'verdict',
+      `Nothing was found in what could be read: ${rules.length} rules judged 15 steps, and none fired.`,
     ])
     expect(wrong).toEqual([])
     await close(trials)

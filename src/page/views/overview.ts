@@ -92,7 +92,9 @@ function verdictText({ view }: ShownTrial): HTMLElement {
   if (first === undefined) {
     const all = steps < view.steps.length ? judged : counted(steps, 'step')
     const so = view.isEnded ? '' : ' so far'
-    return h('p', { class: 'verdict good' }, `Nothing was found${so}: ${rules} judged ${all}, and none fired.`)
+    const isWhole = view.problems.length === 0
+    const found = `Nothing was found${so}${isWhole ? '' : ' in what could be read'}`
+    return h('p', { class: isWhole ? 'verdict good' : 'verdict' }, `${found}: ${rules} judged ${all}, and none fired.`)
   }
   const step = view.steps[first.step]
   const more = causes.length > 1 ? ` and ${counted(causes.length - 1, 'other cause')}` : ''

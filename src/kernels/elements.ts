@@ -115,16 +115,27 @@ function allocatedDType(view: ArrayBufferView, own: DType | undefined): DType | 
 
 /**
  * The bytes of a view or a buffer, wherever they lie.
- * @throws UsageError for anything else, and for what has been transferred to a thread
+ * @throws UsageError for anything else, for what has been transferred to a thread, and for a view of a buffer that has become too short for it
  */
 export function bytesOf(call: string, data: ArrayBufferView | ArrayBufferLike): Uint8Array {
   const isView = ArrayBuffer.isView(data)
   const isBuffer = data instanceof ArrayBuffer || data instanceof SharedArrayBuffer
   if (!isView && !isBuffer) throw wrong(call, 'a typed array, a DataView or a buffer', described(data))
   try {
+    // Such a view tells of no length and no offset, as an empty one does. But its methods fail.
+    if (isView && data.byteLength === 0 && !(data instanceof DataView)) (data as Uint8Array).keys()
     return isView ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength) : new Uint8Array(data)
   } catch (cause) {
-    throw new UsageError(`${call}: expected a buffer with its bytes, got a detached one`, { call }, cause)
+    const got = isView && !isDetached(data.buffer) ? 'a view beyond the end of its buffer' : 'a detached one'
+    throw new UsageError(`${call}: expected a buffer with its bytes, got ${got}`, { call }, cause)
+  }
+}
+
+function isDetached(buffer: ArrayBufferLike): boolean {
+  try {
+    return new Uint8Array(buffer).length < 0
+  } catch {
+    return true
   }
 }
 

@@ -286,6 +286,16 @@ describe('allocate', () => {
 })
 
 describe('bad input', () => {
+  const BEYOND = 'expected a buffer with its bytes, got a view beyond the end of its buffer'
+  // The library that is compiled against does not know them.
+  type Resizable = ArrayBuffer & { resize(byteLength: number): void }
+  const ResizableBuffer = ArrayBuffer as unknown as new (
+    length: number,
+    options: { maxByteLength: number },
+  ) => Resizable
+  const shrunk = new ResizableBuffer(64, { maxByteLength: 64 })
+  const beyond = [new Float32Array(shrunk, 32, 4), new Uint8Array(shrunk, 32, 4), new DataView(shrunk, 32, 4)]
+  shrunk.resize(16)
   const detached = new Float32Array(4)
   structuredClone(detached, { transfer: [detached.buffer] })
   const buffer = new ArrayBuffer(16)
@@ -296,6 +306,11 @@ describe('bad input', () => {
     ['no data', {}, 'got Object'],
     ['other data', { data: 'x' }, 'expected a typed array, a DataView or a buffer, got "x"'],
     ['a detached buffer', detached, 'expected a buffer with its bytes, got a detached one'],
+    ...beyond.map((view): [string, unknown, string] => [
+      `a ${view.constructor.name} of a buffer that has shrunk`,
+      view,
+      BEYOND,
+    ]),
     ['a detached buffer, described', { data: detached.buffer, dtype: 'int8' }, 'got a detached one'],
     ['a DataView', new DataView(buffer), 'expected a dtype beside a buffer or a DataView, got none'],
     ['a buffer', { data: buffer }, 'expected a dtype beside a buffer or a DataView, got none'],

@@ -37,3 +37,45 @@ export function licensesOf(files) {
 export function writeLicenses(directory, files) {
   writeFileSync(join(directory, 'LICENSES.txt'), licensesOf(files))
 }
+
+/**
+ * Writes sbom.cdx.json, the bill of materials as CycloneDX: packages that are installed with ours, by the lockfile, and those of which
+ * `files` are in a bundle. It says nothing of when and where it was made, so that the same sources give the same bytes.
+ */
+export function writeBom(directory, files) {
+  const { name, version, license } = JSON.parse(readFileSync('package.json', 'utf8'))
+  const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8'))
+  const folders = new Set(files.flatMap(file => /node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(file)?.[0] ?? []))
+  const components = Object.entries(packages)
+    .filter(([path, { dev, devOptional }]) => path !== '' && ((!dev && !devOptional) || folders.has(path)))
+    .map(([path, locked]) => {
+      const own = path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)
+      const hash = Buffer.from(locked.integrity.replace('sha512-', ''), 'base64').toString('hex')
+      return {
+        type: 'library',
+        'bom-ref': `${purlOf(own, locked.version)}#${path}`,
+        name: own,
+        version: locked.version,
+        scope: locked.optional ? 'optional' : 'required',
+        hashes: [{ alg: 'SHA-512', content: hash }],
+        licenses: [{ license: { id: locked.license } }],
+        purl: purlOf(own, locked.version),
+        properties: [{ name: 'trialscan:bundled', value: String(folders.has(path)) }],
+      }
+    })
+  const component = {
+    type: 'library',
+    'bom-ref': purlOf(name, version),
+    name,
+    version,
+    licenses: [{ license: { id: license } }],
+    purl: purlOf(name, version),
+  }
+  const bom = { bomFormat: 'CycloneDX', specVersion: '1.5', version: 1, metadata: { component }, components }
+  writeFileSync(join(directory, 'sbom.cdx.json'), `${JSON.stringify(bom, null, 1)}\n`)
+}
+
+/** The URL of a package of npm. */
+function purlOf(name, version) {
+  return `pkg:npm/${name.replace('@', '%40')}@${version}`
+}

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build, transform } from 'esbuild'
 import { rollup } from 'rollup'
-import { classNames, keepClassNames, writeLicenses } from './bundled.mjs'
+import { classNames, keepClassNames, writeBom, writeLicenses } from './bundled.mjs'
 
 const OUT = 'dist/bundle'
 /** The URL of a CommonJS file. */
@@ -199,7 +199,9 @@ for (const entry of ['index', 'tfjs']) {
   writeFileSync(`${OUT}/${entry}.js`, `export {\n${exports.map(name => `  ${name},\n`).join('')}} from './${entry}.cjs'\n`)
 }
 const inPage = JSON.parse(readFileSync('dist/page/inputs.json', 'utf8'))
-writeLicenses(OUT, [...output.flatMap(({ moduleIds }) => moduleIds), ...inlined, ...inPage])
+const bundled = [...output.flatMap(({ moduleIds }) => moduleIds), ...inlined, ...inPage]
+writeLicenses(OUT, bundled)
+writeBom(OUT, bundled)
 
 // The core's calls alone, in two files that share nothing with the others: from the sources, so that enums become numbers.
 await build({

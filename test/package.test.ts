@@ -135,6 +135,7 @@ describe.each(whenLong)('the package', () => {
       'types5.d.ts',
       'web.d.ts',
       'LICENSES.txt',
+      'sbom.cdx.json',
     ].map(name => `dist/bundle/${name}`)
     const browser = paths.filter(path => path.startsWith('dist/browser/'))
     // Files of the bundle, compiled for the version of Node.js that packs.
@@ -363,6 +364,28 @@ describe('dependencies', () => {
       if (existsSync(place)) expect([path, readJson<Manifest>(place).license]).toEqual([path, locked.license])
       else expect([path, locked.optional]).toEqual([path, true])
     }
+  })
+
+  it('are listed with what is bundled in the bill of materials', () => {
+    interface Component {
+      readonly name: string
+      readonly version: string
+      readonly purl: string
+      readonly licenses: readonly { readonly license: { readonly id: string } }[]
+      readonly properties: readonly { readonly name: string; readonly value: string }[]
+    }
+    const path = join(root, 'dist/bundle/sbom.cdx.json')
+    const { bomFormat, components } = readJson<{ bomFormat: string; components: readonly Component[] }>(path)
+    expect(bomFormat).toBe('CycloneDX')
+    const listed = new Set(components.map(({ name, version }) => `${name} ${version}`))
+    for (const { name, locked } of RUNTIME) expect(listed).toContain(`${name} ${locked.version}`)
+    const licences = readFileSync(join(root, 'dist/bundle/LICENSES.txt'), 'utf8')
+    for (const { name, version, purl, licenses, properties } of components) {
+      expect(purl).toBe(`pkg:npm/${name.replace('@', '%40')}@${version}`)
+      expect([name, LICENSES.includes(licenses[0]!.license.id)]).toEqual([name, true])
+      if (properties[0]!.value === 'true') expect(licences).toContain(`${name} ${version}, `)
+    }
+    expect(components.filter(({ name }) => name === 'commander')).toHaveLength(1)
   })
 
   it('are the exact versions that were tested', () => {

@@ -87,6 +87,7 @@ const CALLS: Readonly<Record<string, Call>> = {
   findTrials: options => trialscan.findTrials(directory, options),
   planFleet: options => trialscan.planFleet([trial], options),
   estimateFleet: options => trialscan.estimateFleet(plan.plan, options),
+  embed: options => trialscan.embed([[1], [2]], options),
   reportHtml: options => trialscan.reportHtml(trial, options),
   diff: options => trialscan.diff(trial, trial, options),
   diffWorkers: options => trialscan.diffWorkers(trial, options),

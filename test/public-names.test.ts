@@ -73,6 +73,7 @@ it('exports these names', () => {
       "diagnose",
       "diff",
       "diffWorkers",
+      "embed",
       "estimateFleet",
       "evaluate",
       "exportTensorBoard",

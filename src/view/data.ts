@@ -166,6 +166,8 @@ export interface EmbeddingView {
 export interface EmbeddingStep {
   /** Index into the steps. */
   readonly step: number
+  /** The samples of how many steps were placed together, this one's among them. */
+  readonly pool: { readonly samples: number; readonly steps: number }
   /** x and y of each sample. */
   readonly points: Readonly<Record<EmbeddingMethod, readonly (readonly [x: number, y: number])[]>>
   /** Of each sample; empty where there are none. */

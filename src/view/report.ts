@@ -27,6 +27,10 @@ export interface ReportOptions extends ScanSelection {
   readonly images?: string
   /** What it made of that. Default: its output, if that has the shape of the images. */
   readonly reconstructions?: string
+  /** Of t-SNE: about how many neighbours a sample has. Default: 30. */
+  readonly perplexity?: number
+  /** Of t-SNE and UMAP. Default: as `embed`. */
+  readonly iterations?: number
   readonly onProgress?: (progress: { readonly doneRows: number; readonly totalRows: number }) => void
 }
 
@@ -39,6 +43,8 @@ const REPORT_OPTIONS = optionsOf<ReportOptions>({
   labels: kinds.text,
   images: kinds.text,
   reconstructions: kinds.text,
+  perplexity: kinds.that<number>('a number from 1 on', value => typeof value === 'number' && value >= 1),
+  iterations: kinds.wholeNumber(1, 100_000),
   onProgress: kinds.callback(),
 })
 
@@ -70,10 +76,14 @@ export async function reportHtml(trials: Trial | readonly Trial[], options?: Rep
     labels,
     images,
     reconstructions,
+    perplexity,
+    iterations,
     onProgress,
     ...selection
   } = checkOptions('reportHtml', REPORT_OPTIONS, options)
-  const beside = Object.entries({ labels, images, reconstructions }).find(([, name]) => name !== undefined)
+  const beside = Object.entries({ labels, images, reconstructions, perplexity, iterations }).find(
+    ([, name]) => name !== undefined,
+  )
   if (beside && embed === undefined)
     throw new UsageError(`reportHtml: expected embed beside ${beside[0]}`, { option: beside[0] })
   if (map !== undefined && all.length === 1)
@@ -86,6 +96,8 @@ export async function reportHtml(trials: Trial | readonly Trial[], options?: Rep
           ...(labels !== undefined && { labels }),
           ...(images !== undefined && { images }),
           ...(reconstructions !== undefined && { reconstructions }),
+          ...(perplexity !== undefined && { perplexity }),
+          ...(iterations !== undefined && { iterations }),
         }
   const [a, b] = all
   const comparison = b === undefined ? null : await differencesOf(a!, b, map ?? {}, selection)

@@ -4,9 +4,8 @@ import { join } from 'node:path'
 import { inflateRawSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { namesInFirst } from '#dist/diff/tensor-map.js'
-import { createTrial, reportHtml, type Trial } from '#dist/index.js'
+import { createTrial, embed, reportHtml, type Trial } from '#dist/index.js'
 import { pca, seeded, tsne } from '#dist/view/samples/projections.js'
-import { umap } from '#dist/view/samples/umap.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
 import { ROOT } from '../support/golden.js'
 import { rejectionOf } from '../support/scanning.js'
@@ -51,14 +50,14 @@ describe('projections', () => {
   it.each([
     ['PCA', pca],
     ['t-SNE', tsne],
-    ['UMAP', (rows: number[][]) => umap(rows, seeded(1))],
-  ] as const)('%s keeps clusters apart, and comes to the same each time', (_, project) => {
+    ['UMAP', (rows: number[][]) => embed(rows, { method: 'umap' })],
+  ] as const)('%s keeps clusters apart, and comes to the same each time', async (_, project) => {
     const rows = clusters()
-    const points = project(rows)
+    const points = await project(rows)
     expect(points).toHaveLength(rows.length)
     expect(points.flat().every(Number.isFinite)).toBe(true)
     expect(purity(points)).toBe(1)
-    expect(project(rows)).toEqual(points)
+    expect(await project(rows)).toEqual(points)
   })
 
   it('PCA has the distances of the plane that points lie in', () => {
@@ -81,6 +80,25 @@ describe('projections', () => {
     for (const points of [pca(rows), tsne(rows)]) {
       expect(points).toHaveLength(count)
       expect(points.flat().every(Number.isFinite)).toBe(true)
+    }
+  })
+
+  it('are a call of the library, with a perplexity and iterations, for arrays and for values', async () => {
+    const rows = clusters(5)
+    expect(await embed(rows)).toEqual(tsne(rows))
+    expect(await embed(rows, { method: 'pca' })).toEqual(pca(rows))
+    expect(await embed(rows, { perplexity: 3, iterations: 100 })).toEqual(tsne(rows, 3, 100))
+    expect(await embed({ data: Float64Array.from(rows.flat()), shape: [15, 10] })).toEqual(tsne(rows))
+    for (const [values, options, message] of [
+      [rows, { method: 'mds' }, /tsne, umap, pca/],
+      [rows, { perplexity: 0 }, /a number from 1 on/],
+      [[[1], [Number.NaN]], {}, /finite numbers/],
+      [{ data: [1, 2], shape: [2] }, {}, /first axis is that of the samples/],
+    ] as const) {
+      expect(await rejectionOf(embed(values as never, options as never))).toHaveProperty(
+        'message',
+        expect.stringMatching(message),
+      )
     }
   })
 
@@ -221,6 +239,51 @@ describe('an embedding', () => {
       const grey = [...inflateRawSync(Buffer.from(pixels.base64, 'base64'))]
       expect(grey.slice(0, 15)).toEqual(Array.from({ length: 15 }, (_, i) => Math.floor((i * 255) / 14)))
     }
+  })
+
+  it('finds what the autoencoder notebook names, and places samples of several steps together', async () => {
+    const place = join(scratch, 'notebook')
+    const writer = new TrialWriter(place)
+    const float = (name: string, shape: readonly number[], value: (i: number) => number) => ({
+      name,
+      dtype: 'float32' as const,
+      shape,
+      values: Array.from({ length: shape.reduce((product, size) => product * size, 1) }, (_, i) => value(i)),
+    })
+    for (let step = 0; step < 3; step++) {
+      writer.step({
+        step,
+        mode: 'EVAL',
+        modeStep: step,
+        tensors: [
+          float('convolutionalautoencoder0_input_1', [6], i => i % 3),
+          float('convolutionalautoencoder0_hybridsequential0_dense0_output_0', [6, 2], i => (i < 2 ? 1 : i * (step + 1))),
+          float('convolutionalautoencoder0_hybridsequential0_input_0', [6, 1, 4, 4], i => i),
+          float('convolutionalautoencoder0_hybridsequential0_output_0', [6, 2], i => i),
+          float('l2loss0_input_1', [6, 1, 4, 4], i => i),
+          float('l2loss0_input_0', [6, 1, 4, 4], i => i + step),
+        ],
+      })
+    }
+    writer.end()
+    const asked = { embed: 'convolutionalautoencoder0_hybridsequential0_dense0_output_0' }
+    const of = async (options = {}) =>
+      dataOf((await reportHtml(await open(place), { ...asked, ...options })).html).trials[0].embedding
+    const { steps, ...names } = await of()
+    expect(names).toMatchObject({
+      labels: 'convolutionalautoencoder0_input_1',
+      images: 'l2loss0_input_1',
+      reconstructions: 'l2loss0_input_0',
+    })
+    expect(steps.map(({ pool, points }: Data) => [pool, points.tsne.length])).toEqual([
+      [{ samples: 18, steps: 3 }, 6],
+      [{ samples: 18, steps: 3 }, 6],
+      [{ samples: 18, steps: 3 }, 6],
+    ])
+    // Samples that are the same at every step lie at the same point.
+    for (const { points } of steps) expect(points.pca[0]).toEqual(steps[0].points.pca[0])
+    const other = await of({ perplexity: 2, iterations: 50 })
+    expect(other.steps[0].points.tsne).not.toEqual(steps[0].points.tsne)
   })
 
   it.each([

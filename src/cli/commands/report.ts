@@ -22,6 +22,8 @@ export interface ReportFlags extends SelectionFlags, S3Flags {
   readonly labels?: string
   readonly images?: string
   readonly reconstructions?: string
+  readonly perplexity?: number
+  readonly iterations?: number
   readonly checkLevel?: CheckLevel
   readonly threads?: number
   readonly memory?: number
@@ -29,7 +31,20 @@ export interface ReportFlags extends SelectionFlags, S3Flags {
 
 /** @returns the exit code */
 export async function report(paths: readonly string[], flags: ReportFlags, signal: AbortSignal): Promise<number> {
-  const { out, title, map, embed, labels, images, reconstructions, checkLevel, threads, memory } = flags
+  const {
+    out,
+    title,
+    map,
+    embed,
+    labels,
+    images,
+    reconstructions,
+    perplexity,
+    iterations,
+    checkLevel,
+    threads,
+    memory,
+  } = flags
   if (paths.length > 2) throw new UsageError(`expected one trial or two that are compared, got ${paths.length}`)
   expectS3(flags, paths)
   const names = map === undefined ? undefined : await tensorMapIn(map)
@@ -46,6 +61,8 @@ export async function report(paths: readonly string[], flags: ReportFlags, signa
       ...(labels !== undefined && { labels }),
       ...(images !== undefined && { images }),
       ...(reconstructions !== undefined && { reconstructions }),
+      ...(perplexity !== undefined && { perplexity }),
+      ...(iterations !== undefined && { iterations }),
       ...(checkLevel && { checkLevel }),
       ...(threads !== undefined && { threads }),
       ...(memory !== undefined && { memory: memory * 2 ** 20 }),

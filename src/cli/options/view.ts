@@ -73,6 +73,8 @@ ${STEPS_HELP}`,
       .option('--labels <NAME>', 'what colours these points (default: labels by their usual names)')
       .option('--images <NAME>', 'what the model was given, as images beside the points (default: its input)')
       .option('--reconstructions <NAME>', 'what it made of that (default: its output, if that has the same shape)')
+      .option('--perplexity <N>', 'of t-SNE: about how many neighbours a point has (default: 30)', wholeNumberArgument)
+      .option('--iterations <N>', 'of t-SNE (default: 350) and UMAP', wholeNumberArgument)
       .addOption(TENSOR)
       .addOption(COLLECTION)
       .addOption(STEPS)

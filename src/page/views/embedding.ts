@@ -181,7 +181,7 @@ async function pictureOf(trial: ShownTrial, embedding: EmbeddingView, method: Em
     h(
       'p',
       { class: 'muted' },
-      `${shown(tensor)}, ${steps[0]!.points.pca.length} samples a step`,
+      `${shown(tensor)}, ${steps[0]!.points.pca.length} samples a step${placedText(steps)}`,
       labels === null ? '.' : `; colours are ${shown(labels)}.`,
       thinnedText(embedding.thinned) === null ? null : ` ${thinnedText(embedding.thinned)}`,
     ),
@@ -207,6 +207,14 @@ async function pictureOf(trial: ShownTrial, embedding: EmbeddingView, method: Em
         : null,
     ),
   ]
+}
+
+/** Which points can be compared. */
+function placedText(steps: EmbeddingView['steps']): string {
+  const most = Math.max(...steps.map(({ pool }) => pool.steps))
+  if (most === 1) return ''
+  const isAll = steps.every(({ pool }) => pool.steps === steps.length)
+  return isAll ? ', those of all steps placed together' : `, those of up to ${most} steps of a mode placed together`
 }
 
 type Pixels = (Omit<ImagesView, 'pixels'> & { readonly pixels: Uint8Array }) | null

@@ -8,12 +8,13 @@ import { LABELS, MODEL_INPUTS } from '../../rule/base/names.js'
 import type { ScanSelection } from '../../trial/scan-selection.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
 import { type ReadValuesOptions, readValues } from '../../trial/values.js'
+import type { Mode } from '../../types.js'
 import type { EmbeddingStep, EmbeddingView, ImagesView } from '../data.js'
 import { packed } from '../packing.js'
 import type { Skeleton } from '../skeleton.js'
 import { thinned } from '../thinning.js'
 import { placeOf } from './classes.js'
-import { pca, seeded, tsne } from './projections.js'
+import { type EmbedOptions, embed } from './embed.js'
 
 export interface EmbeddingOptions {
   /** The tensor whose first axis is that of the samples. */
@@ -24,27 +25,33 @@ export interface EmbeddingOptions {
   readonly images?: string
   /** What the model made of it. Default: its output, where that has the shape of the images. */
   readonly reconstructions?: string
+  /** Of t-SNE. Default: 30. */
+  readonly perplexity?: number
+  /** Of t-SNE and UMAP. Default: as `embed`. */
+  readonly iterations?: number
 }
 
+/** Samples of several steps that are placed together. */
+const MAX_POOL = 1000
 const MAX_POINTS = 400
 const MAX_STEPS = 24
 const MAX_IMAGES = 64
 const MAX_SIDE = 64
 const MAX_CHANNELS = 4
-const SEED = 20_201
 
 /** @throws QueryError for tensors that the trial does not have, or that have no samples */
 export async function embeddingOf(
   trial: Trial,
-  { embed, ...named }: EmbeddingOptions,
+  { embed: asked, perplexity, iterations, ...named }: EmbeddingOptions,
   selection: ScanSelection,
   skeleton: Skeleton,
 ): Promise<EmbeddingView> {
-  const tensor = nameFor(trial, embed)
-  const images = named.images === undefined ? imagesOf(trial) : nameFor(trial, named.images)
-  const labels = named.labels === undefined ? placeOf(trial, 'labels', LABELS) : nameFor(trial, named.labels)
-  const reconstructions =
-    named.reconstructions === undefined ? outputOf(trial, images) : nameFor(trial, named.reconstructions)
+  const tensor = nameFor(trial, asked)
+  const usual = imagesOf(trial)
+  const images = named.images === undefined ? usual.images : nameFor(trial, named.images)
+  const labels = named.labels === undefined ? labelsFor(trial, tensor) : nameFor(trial, named.labels)
+  const ownOutput = named.images === undefined ? usual.reconstructions : outputOf(trial, images)
+  const reconstructions = named.reconstructions === undefined ? ownOutput : nameFor(trial, named.reconstructions)
   const all = trial
     .tensor(tensor)
     .steps({ showIncompleteSteps: true })
@@ -61,7 +68,8 @@ export async function embeddingOf(
   const those = labelled.length > 0 ? labelled : all
   const { steps: only, thinned: left } = thinned(those, step => skeleton.modeAt(step), MAX_STEPS)
   const names = [tensor, labels, images, reconstructions].filter(name => name !== undefined)
-  const steps: EmbeddingStep[] = []
+  const steps: Omit<EmbeddingStep, 'points' | 'pool'>[] = []
+  const samples: Samples[] = []
   const found = new Set<string>()
   for (const step of only) {
     const values = await valuesAt(trial, names, step, selection)
@@ -74,42 +82,73 @@ export async function embeddingOf(
     }
     const count = value.shape[0]!
     const of = (name: string | undefined) => (name === undefined ? undefined : values.get(name))
-    const [asked, given, made] = [of(labels), of(images), of(reconstructions)]
-    const classes = asked?.shape[0] === count && asked.dtype !== 'string' ? labelsOf(asked).slice(0, rows.length) : []
+    const [label, given, made] = [of(labels), of(images), of(reconstructions)]
+    const classes = label?.shape[0] === count && label.dtype !== 'string' ? labelsOf(label).slice(0, rows.length) : []
     const shownImages = given && grey(given, count)
     const shownMade = made && grey(made, count)
     if (classes.length > 0) found.add(labels!)
     if (shownImages) found.add(images!)
     if (shownMade) found.add(reconstructions!)
-    const { umap } = await import('./umap.js')
+    samples.push({ rows, mode: skeleton.modeAt(step) })
     steps.push({
       step: skeleton.stepAt(step)!,
-      points: {
-        tsne: rounded(tsne(rows)),
-        umap: rounded(
-          rows.length < 4
-            ? pca(rows)
-            : umap(
-                rows.map(row => Array.from(row)),
-                seeded(SEED),
-              ),
-        ),
-        pca: rounded(pca(rows)),
-      },
       labels: classes,
       images: shownImages ?? null,
       reconstructions: shownMade ?? null,
     })
   }
+  const placed = await inPools(samples, {
+    ...(perplexity !== undefined && { perplexity }),
+    ...(iterations !== undefined && { iterations }),
+  })
   const ifFound = (name: string | undefined) => (name !== undefined && found.has(name) ? name : null)
   return {
     tensor,
     labels: ifFound(labels),
     images: ifFound(images),
     reconstructions: ifFound(reconstructions),
-    steps,
+    steps: steps.map((step, i) => ({ ...step, ...placed[i]! })),
     thinned: left,
   }
+}
+
+/** Those of a step. */
+interface Samples {
+  readonly rows: readonly Float64Array[]
+  readonly mode: Mode
+}
+
+/** Places the samples of neighbouring steps of a mode together, so that their points can be compared. */
+async function inPools(
+  all: readonly Samples[],
+  options: Pick<EmbedOptions, 'perplexity' | 'iterations'>,
+): Promise<readonly Pick<EmbeddingStep, 'points' | 'pool'>[]> {
+  const pools: { mode: Mode; width: number; rows: Float64Array[]; members: number[] }[] = []
+  for (const [i, { rows, mode }] of all.entries()) {
+    const width = rows[0]!.length
+    const last = pools.findLast(pool => pool.mode === mode)
+    const fits = last !== undefined && last.width === width && last.rows.length + rows.length <= MAX_POOL
+    const pool = fits ? last : { mode, width, rows: [], members: [] }
+    if (!fits) pools.push(pool)
+    pool.rows.push(...rows)
+    pool.members.push(i)
+  }
+  const placed: Pick<EmbeddingStep, 'points' | 'pool'>[] = []
+  for (const { rows, members } of pools) {
+    const [tsne, umap, pca] = [
+      await embed(rows, { method: 'tsne', ...options }),
+      await embed(rows, { method: 'umap', ...options }),
+      await embed(rows, { method: 'pca' }),
+    ].map(rounded)
+    let first = 0
+    for (const i of members) {
+      const end = first + all[i]!.rows.length
+      const points = { tsne: tsne!.slice(first, end), umap: umap!.slice(first, end), pca: pca!.slice(first, end) }
+      placed[i] = { points, pool: { samples: rows.length, steps: members.length } }
+      first = end
+    }
+  }
+  return placed
 }
 
 /** The tensor of that name, or the only one whose name begins so. @throws QueryError */
@@ -129,9 +168,29 @@ function nameFor(trial: Trial, given: string): string {
   })
 }
 
-/** What the model is given, by the hooks' names. */
-function imagesOf(trial: Trial): string | undefined {
-  return stateOf(trial).catalog.names.find(compileOwnPattern(MODEL_INPUTS).matches)
+/** Labels by their usual names, or the second input of the model that the tensor is of, as in MXNet's autoencoders. */
+function labelsFor(trial: Trial, tensor: string): string | undefined {
+  const usual = placeOf(trial, 'labels', LABELS)
+  if (usual !== undefined) return usual
+  const second = `${tensor.split('_')[0]}_input_1`
+  return trial.hasTensor(second) ? second : undefined
+}
+
+/** Losses of autoencoders, whose inputs are what was made and what was given. */
+const RECONSTRUCTION_LOSS = /^(l1|l2|mse|huber|smoothl1|bce|bcewithlogits|sigmoidbce)loss\d*_input_1$/i
+
+/** What the model is given, by the hooks' names, and what it makes of that: its own output, or what its loss compares. */
+function imagesOf(trial: Trial): { readonly images: string | undefined; readonly reconstructions: string | undefined } {
+  const { names } = stateOf(trial).catalog
+  const images = names.find(compileOwnPattern(MODEL_INPUTS).matches)
+  const reconstructions = outputOf(trial, images)
+  // A part of the model has another output.
+  const isPart = images === undefined || reconstructions === undefined || /sequential\d+_input_0$/.test(images)
+  const target = isPart ? names.find(name => RECONSTRUCTION_LOSS.test(name)) : undefined
+  const made = target?.replace(/1$/, '0')
+  return made !== undefined && trial.hasTensor(made)
+    ? { images: target, reconstructions: made }
+    : { images, reconstructions }
 }
 
 /** The output beside an input: `AutoEncoder_input_0`, `AutoEncoder_output_0`. */

@@ -71,7 +71,20 @@ const EXAGGERATED = 100
  * t-SNE (van der Maaten and Hinton 2008), exact: for hundreds of points. It begins at the PCA, so that what it shows of neighbouring steps
  * is alike.
  */
-export function tsne(rows: readonly ArrayLike<number>[], perplexity = 30): readonly Point[] {
+export function tsne(rows: readonly ArrayLike<number>[], perplexity?: number, iterations?: number): readonly Point[] {
+  const work = tsneInTurns(rows, perplexity, iterations)
+  for (;;) {
+    const { done, value } = work.next()
+    if (done) return value
+  }
+}
+
+/** The same, which yields between its iterations. */
+export function* tsneInTurns(
+  rows: readonly ArrayLike<number>[],
+  perplexity = 30,
+  iterations = ITERATIONS,
+): Generator<void, readonly Point[]> {
   const n = rows.length
   if (n < 4) return pca(rows)
   const p = affinities(rows, Math.min(perplexity, (n - 1) / 3))
@@ -80,7 +93,8 @@ export function tsne(rows: readonly ArrayLike<number>[], perplexity = 30): reado
   const y = Float64Array.from({ length: 2 * n }, (_, i) => (begin[i >> 1]![i & 1]! / spread) * 1e-2)
   const [velocity, gain] = [new Float64Array(2 * n), new Float64Array(2 * n).fill(1)]
   const weights = new Float64Array(n * n)
-  for (let iteration = 0; iteration < ITERATIONS; iteration++) {
+  for (let iteration = 0; iteration < iterations; iteration++) {
+    yield
     let total = 0
     for (let a = 0; a < n; a++) {
       for (let b = 0; b < a; b++) {

@@ -2,11 +2,23 @@
 
 import { UMAP } from 'umap-js'
 
-export function umap(
+/** @returns points, after it has yielded between its iterations */
+export function* umapInTurns(
   rows: readonly (readonly number[])[],
   random: () => number,
-): readonly (readonly [number, number])[] {
+  iterations?: number,
+): Generator<void, readonly (readonly [number, number])[]> {
   const nNeighbors = Math.max(2, Math.min(15, rows.length - 1))
-  const found = new UMAP({ nComponents: 2, nNeighbors, random }).fit(rows.map(row => [...row]))
-  return found.map(([x = 0, y = 0]) => [x, y])
+  const umap = new UMAP({
+    nComponents: 2,
+    nNeighbors,
+    random,
+    ...(iterations !== undefined && { nEpochs: iterations }),
+  })
+  const epochs = umap.initializeFit(rows.map(row => [...row]))
+  for (let epoch = 0; epoch < epochs; epoch++) {
+    umap.step()
+    yield
+  }
+  return umap.getEmbedding().map(([x = 0, y = 0]) => [x, y])
 }

@@ -68,7 +68,7 @@ const LATE = {
   steps: /catalog\/step-text/,
   questions: /measure\/(?!measure\.).*|job\/(plan\/measure-plan|allclose)/,
   tables: /table\/(group|table|schema)/,
-  reports: /view\/(report|collect|skeleton|columns|ridges|differences|packing|data|samples\/(classes|embedding|projections|elements))/,
+  reports: /view\/(report|collect|skeleton|columns|ridges|thinning|differences|packing|data|samples\/(classes|embedding|embed|projections|elements))/,
   serve: /serve\/(serve|served-trial|kept-columns|access)/,
   write: /write\/(?!writer).*|format\/array\/.*|store\/destination/,
   commands: /cli\/options\/(rules|fleet|view|files|tensorboard|tables|record|bench)/,

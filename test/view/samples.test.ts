@@ -257,7 +257,9 @@ describe('an embedding', () => {
         modeStep: step,
         tensors: [
           float('convolutionalautoencoder0_input_1', [6], i => i % 3),
-          float('convolutionalautoencoder0_hybridsequential0_dense0_output_0', [6, 2], i => (i < 2 ? 1 : i * (step + 1))),
+          float('convolutionalautoencoder0_hybridsequential0_dense0_output_0', [6, 2], i =>
+            i < 2 ? 1 : i * (step + 1),
+          ),
           float('convolutionalautoencoder0_hybridsequential0_input_0', [6, 1, 4, 4], i => i),
           float('convolutionalautoencoder0_hybridsequential0_output_0', [6, 2], i => i),
           float('l2loss0_input_1', [6, 1, 4, 4], i => i),

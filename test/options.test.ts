@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import * as trialscan from '#dist/index.js'
-import { fixtureTrial } from './support/golden.js'
+import { fixtureTrial, ROOT } from './support/golden.js'
 import { scratchDirectory } from './support/scratch.js'
 
 const { createTrial, Rule, UsageError } = trialscan
@@ -92,6 +92,8 @@ const CALLS: Readonly<Record<string, Call>> = {
   diff: options => trialscan.diff(trial, trial, options),
   diffWorkers: options => trialscan.diffWorkers(trial, options),
   traceNonFinite: options => trialscan.traceNonFinite(trial, options),
+  pickleStructure: options =>
+    trialscan.pickleStructure(join(ROOT, 'fixtures/checkpoints/torch-2.13/protocol5.pt'), options),
   trialOverview: options => trialscan.trialOverview(trial, options),
   serveTrials: async options => {
     const isGiven = options === undefined || Object.getPrototypeOf(options ?? 0) === Object.prototype

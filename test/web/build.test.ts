@@ -78,6 +78,7 @@ describe('trialscan/web', () => {
     expect(missing.sort()).toEqual([
       'DIFFERENCE_COLUMNS',
       'DifferenceTable',
+      'LearningRates',
       'OutputFile',
       'PlanPlace',
       'TrialWriter',
@@ -98,7 +99,9 @@ describe('trialscan/web', () => {
       'parseColumns',
       'parseHookConfig',
       'parseWhere',
+      'pickleStructure',
       'planFleet',
+      'readPickle',
       'readValues',
       'recordStream',
       'reindexTrial',

@@ -386,7 +386,7 @@ const firstLines: readonly [trial: string, code: number, line: RegExp][] = [
   ['cnn-bad-init', 1, /^cnn-bad-init: PoorWeightInitialization at step 0 /],
   ['cnn-dead-relu', 1, /^cnn-dead-relu: DeadRelu at step 0 /],
   ['cnn-exploding', 1, /^cnn-exploding: ExplodingTensor at step 5 .*: CNN_conv1.weight has 72 NaN/],
-  ['cnn-overfit', 1, /^cnn-overfit: Overfit at step 423 /],
+  ['cnn-overfit', 1, /^cnn-overfit: Overfit at step 393 /],
   ['mlp-vanishing', 1, /^mlp-vanishing: VanishingGradient at step 0 /],
   ['mlp-saturated', 1, /^mlp-saturated: SaturatedActivation at step 0 /],
   ['mlp-all-zero', 1, /^mlp-all-zero: AllZero at step 0 /],

@@ -40,8 +40,7 @@ export const TRUTHS: readonly Truth[] = [
   {
     trial: 'cnn-overfit',
     rules: ['Overfit'],
-    because:
-      'The loss of validation falls to 0.65 (0.74 with its neighbour) and goes up to 0.88, while that of the training falls on to 0.007.',
+    because: 'The loss of validation falls to 0.65 and goes up to 0.88, while that of the training falls on to 0.007.',
   },
   {
     trial: 'mlp-vanishing',

@@ -1,27 +1,32 @@
 /** Overfit (rules.md §2.10). */
 
-import type { Mode } from '../../types.js'
 import { builtin, type Judgement } from '../base/builtin.js'
 import { Losses } from '../base/losses.js'
 import { Memory, type Moment } from '../base/moment.js'
 import { meanOf } from '../base/scalar.js'
-import { numberText } from '../base/wording.js'
+import { aboveText, numberText } from '../base/wording.js'
 import { flag, integer, list, number } from '../parameters.js'
 
 /** Losses of the latest run of training steps, and of the current run of validation steps. */
 interface LossHistory {
   training: number[]
   validation: number[]
-  lastMode: Mode | null
+  /** The last step that was judged, or of which the losses count. */
+  last: Moment | null
+  /** How many runs of validation were judged, and how many of those up to the last but one exceeded in a row. */
+  judged: number
   waited: number
+  /** Whether the current run exceeds, as far as it has come. */
+  exceeds: boolean
   /** The lowest mean validation loss, and the mean training loss at that time. */
   best: { readonly validation: number; readonly training: number }
 }
 
 /**
  * Fires where the mean validation loss exceeds the mean loss of the training before it by more than `ratio_threshold` of the
- * latter, at `patience` consecutive validation steps. If `rising`, it must also exceed its own lowest value by as much, while
- * the training loss is no higher than it was then. XGBoost's trials, which have no modes, are judged at every step.
+ * latter, in `patience` consecutive runs of validation. If `rising`, it must also exceed its own lowest value by as much, while
+ * the training loss is no higher than it was then; steps between which others lie that were not saved are runs of their own,
+ * and steps without a loss are not judged. XGBoost's trials, which have no modes, are judged at every step.
  */
 export class Overfit extends builtin({
   meaning: 'The model does better on its training data than on other data: it memorises them.',
@@ -43,8 +48,10 @@ export class Overfit extends builtin({
     (): LossHistory => ({
       training: [],
       validation: [],
-      lastMode: null,
+      last: null,
+      judged: 0,
       waited: 0,
+      exceeds: false,
       best: { validation: Number.POSITIVE_INFINITY, training: Number.POSITIVE_INFINITY },
     }),
   )
@@ -54,32 +61,43 @@ export class Overfit extends builtin({
     const losses = this.#losses.at(moment)
     const { hasModes } = this.#losses
     const { step, mode, worker } = moment
+    const isEachRun = rising
     const runs = this.#runs.of(moment)
     yield () => {
       const { training, validation } = losses()
-      const isNewRun = !hasModes || mode !== runs.lastMode
-      runs.lastMode = mode
+      const isNewRun = !hasModes || runs.last?.mode !== mode || (isEachRun && !isNext(runs.last, moment))
+      runs.last = moment
       if (!hasModes || mode === 'TRAIN') {
         if (isNewRun) runs.training = []
         runs.training.push(...training)
       }
       if (!hasModes || mode === 'EVAL') {
-        if (isNewRun) runs.validation = []
+        if (isNewRun) {
+          runs.waited = runs.exceeds ? runs.waited + 1 : 0
+          runs.exceeds = false
+          runs.validation = []
+        }
         runs.validation.push(...validation)
       }
-      if ((hasModes && mode !== 'EVAL') || step < start_step) return null
+      if ((hasModes && mode !== 'EVAL') || step < start_step) return undefined
+      if (isEachRun && validation.length === 0) return undefined
       const [T, V] = [meanOf(runs.training), meanOf(runs.validation)]
-      if (T === null || V === null || T === 0) return null
+      if (T === null || V === null || T === 0) return undefined
+      if (isNewRun) runs.judged++
       const value = (V - T) / Math.abs(T)
       if (V < runs.best.validation) runs.best = { validation: V, training: T }
       const rise = (V - runs.best.validation) / Math.abs(runs.best.validation)
       const hasRisen = !rising || (rise > ratio_threshold && T <= runs.best.training)
-      runs.waited = value > ratio_threshold && hasRisen ? runs.waited + 1 : 0
-      if (runs.waited < patience) return null
+      runs.exceeds = value > ratio_threshold && hasRisen
+      if (!runs.exceeds) return runs.judged < patience ? undefined : null
+      if (runs.waited + 1 < patience) return undefined
       const risen = rising
-        ? `, and ${numberText(100 * rise)} % above its lowest, ${numberText(runs.best.validation)}`
+        ? `, and ${aboveText(V, runs.best.validation)} its lowest, ${numberText(runs.best.validation)}`
         : ''
-      const message = `the validation loss ${numberText(V)} is ${numberText(100 * value)} % above the training loss ${numberText(T)}, more than ${numberText(100 * ratio_threshold)} %${risen}`
+      const above = aboveText(V, T)
+      const limit = above.endsWith('times') ? numberText(1 + ratio_threshold) : `${numberText(100 * ratio_threshold)} %`
+      const [validated, trained] = [lossText(V, runs.validation), lossText(T, runs.training)]
+      const message = `the validation loss ${validated} is ${above} the training loss ${trained}, more than ${limit}${risen}`
       return { worker, value, threshold: ratio_threshold, message }
     }
   }
@@ -88,4 +106,14 @@ export class Overfit extends builtin({
     const missing = (['training', 'validation'] as const).filter(which => !this.#losses.hasSeen(which))
     return missing.map(which => this.#losses.describe(which))
   }
+}
+
+/** Whether no steps lie between two of a mode: as many of its own as of all. */
+function isNext(last: Moment, { step, modeStep }: Moment): boolean {
+  return step - last.step === modeStep - last.modeStep
+}
+
+/** A mean, and of how many losses it is one. */
+function lossText(mean: number, losses: readonly number[]): string {
+  return losses.length > 1 ? `${numberText(mean)} (the mean of ${losses.length})` : numberText(mean)
 }

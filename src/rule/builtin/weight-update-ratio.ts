@@ -66,7 +66,7 @@ export class WeightUpdateRatio extends builtin({
         const isLarge = value > large_threshold
         if (!isLarge && !(value < small_threshold)) return null
         const threshold = isLarge ? large_threshold : small_threshold
-        const message = `${name} changed since step ${older.step} by ${numberText(value)} of its size, ${isLarge ? 'more' : 'less'} than ${numberText(threshold)}`
+        const message = `${name} changed since step ${older.step} by ${numberText(value)} ${value >= 10 ? 'times its size' : 'of its size'}, ${isLarge ? 'more' : 'less'} than ${numberText(threshold)}`
         return { tensor: name, worker, value, threshold, message }
       },
     )

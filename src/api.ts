@@ -39,6 +39,15 @@ export {
   UsageError,
   WaitTimeout,
 } from './errors.js'
+export {
+  type PickleCall,
+  type PickleDict,
+  type PickleGlobal,
+  type PicklePersistent,
+  type PickleSequence,
+  type PickleValue,
+  readPickle,
+} from './format/checkpoint/pickle/read-pickle.js'
 export type { CollectionConfig, ReductionConfig, SaveConfig } from './format/collections.js'
 export { allclose, type Tolerance } from './job/allclose.js'
 export type { FailedRow, RowFormat, RowFormatName, SavedRow, ScanRow, ValueRow } from './job/row.js'
@@ -102,6 +111,7 @@ export {
 } from './rule/evaluate.js'
 export type { CollectionConfigsOptions, Finding, HookCollection, Logger, Missing, Problem } from './rule/finding.js'
 export { type InvokeOptions, invokeRule } from './rule/invoke.js'
+export { LearningRates, type UnusualRate } from './rule/learning-rates.js'
 export { type AllRules, type AllRulesOptions, RuleRegistry } from './rule/registry.js'
 export type { RequiredTensors, RequireOptions } from './rule/required.js'
 export { type Found, Rule, type RuleClass, type RuleOptions, type RuleReport } from './rule/rule.js'

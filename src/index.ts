@@ -51,22 +51,12 @@ export {
   shardName,
 } from './fleet/plan.js'
 export { type FleetJudging, runShard, type ShardOptions } from './fleet/shard.js'
-export {
-  type PickleCall,
-  type PickleDict,
-  type PickleGlobal,
-  type PicklePersistent,
-  type PickleSequence,
-  type PickleValue,
-  readPickle,
-} from './format/checkpoint/pickle/read-pickle.js'
 export type { StructureValue } from './format/checkpoint/torch/structure.js'
 export { type ReindexedFile, type ReindexOptions, reindexTrial } from './repair/reindex.js'
 export { type RepairOptions, repairTrial } from './repair/repair.js'
 export type { LeftOut, RebuiltFile, RepairReport } from './repair/report.js'
 export { type CommandOptions, commandAction } from './rule/action/action.js'
 export { parseActions } from './rule/action/action-json.js'
-export { LearningRates, type UnusualRate } from './rule/learning-rates.js'
 export { maxThreads } from './runner/access.js'
 export { type ServeOptions, serveTrials, type TrialServer } from './serve/serve.js'
 export { OutputFile, type OutputFileOptions } from './store/local/output.js'

@@ -157,6 +157,7 @@ const WITHOUT: Readonly<Record<string, readonly string[]>> = {
     'parseReductions',
     'parseSteps',
     'parseWhere',
+    'pickleStructure',
     'problemLines',
     'readPickle',
     'refresh',

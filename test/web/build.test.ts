@@ -28,10 +28,11 @@ const compressed = (files: readonly string[]): number =>
   files.reduce((sum, file) => sum + gzipSync(readFileSync(join(ROOT, file)), { level: 9 }).length, 0)
 
 describe('trialscan/web', () => {
-  it('takes at most 167 kB before a trial is opened, and as much once its threads have started', () => {
+  // Records behind damage (the walk of verify) take 10 of them, readPickle 5, checkpoints' store and names 6.
+  it('takes at most 205 kB before a trial is opened, and as much once its threads have started', () => {
     const page = loadedWith(built.page, 'dist/browser/index.js')
-    expect(compressed([...page, 'dist/browser/trialscan.wasm'])).toBeLessThan(167_000)
-    expect(compressed(['dist/browser/worker.js'])).toBeLessThan(64_000)
+    expect(compressed([...page, 'dist/browser/trialscan.wasm'])).toBeLessThan(205_000)
+    expect(compressed(['dist/browser/worker.js'])).toBeLessThan(72_000)
   })
 
   it.each(['page', 'worker'] as const)(

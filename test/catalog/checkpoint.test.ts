@@ -1,6 +1,6 @@
 /** Checkpoints as trials: what is read of them, and how their steps are found. */
 
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createTrial } from '#dist/index.js'
@@ -14,6 +14,7 @@ import {
   hasCheckpoints,
   stepsOf,
 } from '../support/checkpoints.js'
+import { HAS_S3, makeBucket, OPTIONS, upload } from '../support/s3.js'
 import { scratchDirectory } from '../support/scratch.js'
 
 const scratch = scratchDirectory('checkpoint')
@@ -22,7 +23,7 @@ const LOGGED = ['loss', 'grad_norm', 'learning_rate']
 describe.runIf(hasCheckpoints)('golden answers', () => {
   const isExtra = (name: string): boolean => LOGGED.includes(name) || /^(?:optimizer|scheduler)\./.test(name)
 
-  for (const name of ['base', 'tuned', 'st-run', 'npz-run', 'hf-run']) {
+  for (const name of ['base', 'tuned', 'st-run', 'npz-run', 'hf-run', 'every-dtype', 'fp8-block']) {
     for (const threads of [0, 2]) {
       it(`${name}, on ${threads} threads`, async () => {
         const trial = await createTrial(join(CHECKPOINTS, 'trials', name), { refresh: 'manual', threads })
@@ -32,6 +33,13 @@ describe.runIf(hasCheckpoints)('golden answers', () => {
       })
     }
   }
+
+  it('what the reference library wrote', async () => {
+    const files = expectedOf('torch-2.13') as Readonly<Record<string, GoldenTensors>>
+    const trial = await createTrial(join(CHECKPOINTS, 'trials/torch-2.13/reference.safetensors'), { refresh: 'manual' })
+    expect(await differences(trial, { 0: files['reference.safetensors']! })).toEqual([])
+    await trial.close()
+  })
 
   it('public files', async () => {
     const files = expectedOf('public') as Readonly<Record<string, GoldenTensors>>
@@ -162,4 +170,90 @@ it('names both of two families that are equally large', async () => {
   await expect(createTrial(directory)).rejects.toThrow(
     /as many of (?:step-<n>\/ as of iter_<n>\.npz|iter_<n>\.npz as of step-<n>\/)/,
   )
+})
+
+describe('a run that goes on', () => {
+  it('a step that is not whole yet is left out with a note, and is there when it is whole', async () => {
+    const directory = join(scratch, 'going-on')
+    const shards = [[counting('a', [2])], [counting('b', [2])]]
+    writeShards(join(directory, 'checkpoint-1'), shards)
+    writeShards(join(directory, 'checkpoint-2'), shards)
+    const late = join(directory, 'checkpoint-2', 'model-00002-of-00002.safetensors')
+    const bytes = readFileSync(late)
+    rmSync(late)
+    const trial = await createTrial(directory, { refresh: 'manual' })
+    expect(trial.steps()).toEqual([1])
+    expect(trial.problems).toEqual([])
+    expect(trial.notes).toEqual([
+      expect.stringMatching(/checkpoint-2 is not whole, and was changed less than a minute ago/),
+    ])
+    expect(await trial.refresh()).toBe(false)
+    writeFileSync(late, bytes)
+    expect(await trial.refresh()).toBe(true)
+    expect(trial.steps()).toEqual([1, 2])
+    expect(trial.notes).toEqual([])
+    expect([...((await trial.tensor('b').value(2)).data as Float32Array)]).toEqual([0, 1])
+    // What was known before is read as before.
+    expect([...((await trial.tensor('b').value(1)).data as Float32Array)]).toEqual([0, 1])
+    await trial.close()
+  })
+
+  it('a step that was left alone for a minute is shown with what is wrong with it', async () => {
+    const directory = join(scratch, 'left-alone')
+    for (const step of [1, 2])
+      writeShards(join(directory, `step-${step}`), [[counting('a', [2])], [counting('b', [2])]])
+    rmSync(join(directory, 'step-2', 'model-00002-of-00002.safetensors'))
+    const old = new Date(Date.now() - 600_000)
+    for (const name of readdirSync(join(directory, 'step-2'))) utimesSync(join(directory, 'step-2', name), old, old)
+    const trial = await createTrial(directory, { refresh: 'manual' })
+    expect(trial.steps()).toEqual([1, 2])
+    expect(trial.problems.map(({ code }) => code)).toEqual(['MissingShard'])
+    await trial.close()
+  })
+
+  it('a checkpoint that is written again is read again', async () => {
+    const file = join(scratch, 'again', 'step_1.safetensors')
+    writeFile(file, safetensors([counting('w', [2])]))
+    const trial = await createTrial(join(scratch, 'again'), { refresh: 'manual' })
+    expect(await trial.tensor('w').reductionValue(1, 'sum')).toBe(1)
+    writeFile(file, safetensors([counting('w', [3])]))
+    await trial.refresh()
+    expect(await trial.tensor('w').reductionValue(1, 'sum')).toBe(3)
+    await trial.close()
+  })
+})
+
+describe.runIf(HAS_S3)('on S3', () => {
+  it('reads headers and elements by range', async () => {
+    const bucket = await makeBucket()
+    await upload(join(FIXTURES, 'run'), bucket, 'run/')
+    const trial = await createTrial(`s3://${bucket}/run`, { refresh: 'manual', s3: OPTIONS })
+    const local = await createTrial(join(FIXTURES, 'run'), { refresh: 'manual' })
+    expect(trial.steps()).toEqual(local.steps())
+    const rowsOf = async (one: typeof trial) => {
+      const rows: unknown[] = []
+      for await (const { tensor, step, reductions } of one.scan({ reductions: ['sum', 'l2'] }))
+        rows.push([tensor, step, reductions])
+      return rows
+    }
+    expect(await rowsOf(trial)).toEqual(await rowsOf(local))
+    await trial.close()
+    await local.close()
+    const one = await createTrial(`s3://${bucket}/run/checkpoint-10/model-00001-of-00002.safetensors`, { s3: OPTIONS })
+    expect(one.tensorNames().length).toBe(5)
+    await one.close()
+  })
+
+  it('opens a large file without reading its elements', async () => {
+    const bucket = await makeBucket()
+    const directory = join(scratch, 'large')
+    writeFile(join(directory, 'model.safetensors'), safetensors([counting('w', [1 << 20]), counting('v', [1 << 20])]))
+    await upload(directory, bucket, 'large/')
+    const trial = await createTrial(`s3://${bucket}/large/model.safetensors`, { s3: OPTIONS })
+    await trial.summary()
+    expect(trial.traffic.receivedBytes).toBeLessThan(200_000)
+    const value = await trial.tensor('v').value(0)
+    expect(value.data.at(-1)).toBe((1 << 20) - 1)
+    await trial.close()
+  })
 })

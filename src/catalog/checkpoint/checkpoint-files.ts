@@ -359,10 +359,12 @@ async function stampOf(
 /** The files that say something about a checkpoint. */
 function besideFiles({ place, files }: CheckpointPlace, paths: readonly string[]): string[] {
   const there = new Set(paths)
+  const isFile = files.some(({ path }) => path === place)
   const directories = new Set([`${place}/`, ...files.map(({ path }) => path.slice(0, path.lastIndexOf('/') + 1))])
   const wanted = [...directories].flatMap(directory => {
     const prefix = directory === '/' ? '' : directory
-    return [`${prefix}${TRAINER_STATE}`, `${prefix}${CONFIG}`]
+    // Who names a file means its tensors alone.
+    return isFile ? [`${prefix}${CONFIG}`] : [`${prefix}${TRAINER_STATE}`, `${prefix}${CONFIG}`]
   })
   return [...new Set(wanted)].filter(path => there.has(path))
 }

@@ -10,7 +10,7 @@ import {
   parseShardIndex,
   type ShardIndex,
   stemOf,
-} from '../../format/checkpoint/shards.js'
+} from '../../format/checkpoint/safetensors/shards.js'
 import {
   HEAD_BYTES,
   type RangedFile,

@@ -3,7 +3,7 @@
  * alone. docs/checkpoints.md has the table.
  */
 
-import { isShardIndex } from './shards.js'
+import { isShardIndex } from './safetensors/shards.js'
 
 /** A checkpoint: what was saved at a step. */
 export interface CheckpointPlace {

@@ -1,8 +1,7 @@
 /** Files of torch.save as a format of checkpoints. What reads them is loaded when there is one. */
 
-import { isZip } from '../../array/zip-directory.js'
 import type { TensorFormat } from '../stored-tensor.js'
-import { isLegacyTorch } from './legacy.js'
+import { isLegacyTorch } from './legacy-magic.js'
 
 export const TORCH: TensorFormat = {
   kind: 'torch',
@@ -12,7 +11,8 @@ export const TORCH: TensorFormat = {
     return /\.(?:bin|ckpt)$/.test(path) ? 'perhaps' : 'no'
   },
 
-  matches: head => isZip(head) || isLegacyTorch(head),
+  // The magic of a ZIP archive, or of torch's own.
+  matches: head => (head[0] === 0x50 && head[1] === 0x4b) || isLegacyTorch(head),
 
   read: async (file, around) => (await import('./torch.js')).readTorch(file, around),
 }

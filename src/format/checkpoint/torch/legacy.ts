@@ -8,17 +8,11 @@ import { torchFault } from './fault.js'
 import { type Storage, storageOf } from './storage.js'
 import type { WindowedFile } from './window.js'
 
-/** A pickle of the number 0x1950a86a20f9469cfc6c. */
-const MAGIC = [0x80, 2, 0x8a, 10, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19, 0x2e]
 const PROTOCOL = 1001
 const FIRST_BYTES = 1 << 20
 const MAX_PICKLE_BYTES = 2 ** 30
 /** How many elements a storage has stands before them. */
 const COUNT_BYTES = 8
-
-export function isLegacyTorch(head: Uint8Array): boolean {
-  return head.length >= MAGIC.length && MAGIC.every((byte, i) => head[i] === byte)
-}
 
 export interface LegacyFile {
   readonly pickle: Pickle

@@ -1,6 +1,6 @@
 /** Safetensors files as a format of checkpoints. What reads them is loaded when there is one. */
 
-import type { TensorFormat } from './stored-tensor.js'
+import type { TensorFormat } from '../stored-tensor.js'
 
 /** The length of a header comes first. */
 const LENGTH_BYTES = 8

@@ -3,8 +3,8 @@
  * costs that tensor; the others are read.
  */
 
-import { FormatError, quote } from '../../errors.js'
-import type { DType } from '../../types.js'
+import { FormatError, quote } from '../../../errors.js'
+import type { DType } from '../../../types.js'
 
 export const LENGTH_BYTES = 8
 /** As much as the reference implementation reads. */

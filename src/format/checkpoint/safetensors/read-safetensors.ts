@@ -1,8 +1,8 @@
 /** The tensors of a safetensors file. No more than its header is read. */
 
-import { FormatError } from '../../errors.js'
+import { FormatError } from '../../../errors.js'
+import type { RangedFile, StoredTensor, TensorFileContents } from '../stored-tensor.js'
 import { type Header, type HeaderTensor, headerLength, LENGTH_BYTES, parseHeader } from './safetensors-header.js'
-import type { RangedFile, StoredTensor, TensorFileContents } from './stored-tensor.js'
 
 /** PyTorch's writer says in this key of the metadata which part of a larger tensor each entry is. */
 const SHARDING_KEY = 'DCP_SHARDING_INFO'

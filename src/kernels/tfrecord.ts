@@ -28,21 +28,25 @@ export interface TFRecordOptions {
   readonly maxByteLength?: number
   /** What errors call the file. Default `bytes`, or a File's name. */
   readonly name?: string
+  /** Called with what is wrong; the next record that can be found is read then. Default: the first that is wrong is thrown. */
+  readonly onDamage?: (error: TrialscanError) => void
 }
 
 interface Reading {
   readonly level: number
   readonly maxByteLength: number
   readonly name: string
+  readonly onDamage: ((error: TrialscanError) => void) | undefined
 }
 
 const CALL = 'readTFRecords'
 
 /**
  * Reads the records of bytes in memory, or of a stream of pieces of any length. Of a stream, no more is held than a piece and the
- * record that it ends in.
+ * record that it ends in. A stream that is compressed with gzip or zlib is decompressed.
  * @throws UsageError
- * @throws FormatError for the first record that is not right, after those before it
+ * @throws FormatError for the first record that is not right, after those before it, unless `onDamage` is given; for bytes in memory that
+ *   are compressed
  */
 export function readTFRecords(bytes: BytesInput, options?: TFRecordOptions): Generator<TFRecord, void, undefined>
 export function readTFRecords(
@@ -56,42 +60,67 @@ export function readTFRecords(
   const reading = readingOf(bytes, options)
   if (bytes instanceof Blob) return recordsOfStream(bytes.stream(), reading)
   if (isObject(bytes) && Symbol.asyncIterator in bytes) return recordsOfStream(bytes, reading)
-  return recordsOfBytes(bytesOf(CALL, bytes), reading)
+  return recordsInMemory(bytesOf(CALL, bytes), reading)
 }
 
 function readingOf(bytes: unknown, options: TFRecordOptions): Reading {
-  expectOptions(CALL, options, ['checkLevel', 'maxByteLength', 'name'])
-  const { checkLevel = 'full', maxByteLength = 2 ** 31, name = bytes instanceof File ? bytes.name : 'bytes' } = options
+  expectOptions(CALL, options, ['checkLevel', 'maxByteLength', 'name', 'onDamage'])
+  const { checkLevel = 'full', maxByteLength = 2 ** 31, onDamage } = options
+  const { name = bytes instanceof File ? bytes.name : 'bytes' } = options
   const level = CHECK_LEVELS.indexOf(checkLevel)
   if (level < 0) throw wrong(CALL, `one of ${CHECK_LEVELS.join(', ')} as checkLevel`, described(checkLevel))
   if (!Number.isSafeInteger(maxByteLength) || maxByteLength < FRAMING_LENGTH) {
     throw wrong(CALL, `maxByteLength to be a number of bytes from ${FRAMING_LENGTH}`, described(maxByteLength))
   }
   if (typeof name !== 'string') throw wrong(CALL, 'a name in text', described(name))
-  return { level, maxByteLength, name }
+  if (onDamage !== undefined && typeof onDamage !== 'function')
+    throw wrong(CALL, 'a function as onDamage', described(onDamage))
+  return { level, maxByteLength, name, onDamage }
 }
 
-function* recordsOfBytes(bytes: Uint8Array, reading: Reading): Generator<TFRecord, void, undefined> {
+function* recordsInMemory(bytes: Uint8Array, reading: Reading): Generator<TFRecord, void, undefined> {
+  const format = compressionOf(bytes)
+  if (format !== null) throw compressed(format, reading)
+  yield* recordsOfBytes(bytes, 0, new Damage(reading), reading)
+}
+
+/** @param from where the bytes begin in the file, which ends with them */
+function* recordsOfBytes(
+  bytes: Uint8Array,
+  from: number,
+  damage: Damage,
+  reading: Reading,
+): Generator<TFRecord, void, undefined> {
   for (let at = 0; at < bytes.length; ) {
-    const { records, end, needed, error } = checkRecords(bytes.subarray(at), at, reading)
+    const { records, end, needed, error, badByteLength } = checkRecords(bytes.subarray(at), from + at, reading)
+    if (records.length > 0) damage.end()
     yield* records
-    if (error) throw error
     at += end
-    if (needed > 0) throw truncated(at, needed, bytes.length - at, reading)
+    const rest = bytes.subarray(at)
+    if (error) {
+      damage.tell(error)
+      at += skippedBehind(rest, badByteLength, rest.length)
+    } else if (needed > 0) {
+      damage.tell(truncated(from + at, needed, rest.length, reading))
+      // Others may have been appended to what was cut off.
+      at += searched(rest, rest.length)
+      if (bytes.length - at < HEADER_LENGTH) return
+    }
   }
 }
 
 async function* recordsOfStream(
-  stream: AsyncIterable<Uint8Array>,
+  given: AsyncIterable<Uint8Array>,
   reading: Reading,
 ): AsyncGenerator<TFRecord, void, undefined> {
+  const stream = plainStream(given, reading)
+  const damage = new Damage(reading)
   let startByte = 0
   // The beginning of a record whose rest is yet to come, and how many bytes of it tell more.
   let held: Uint8Array[] = []
   let heldByteLength = 0
   let needed = 0
   for await (const piece of stream) {
-    if (!(piece instanceof Uint8Array)) throw wrong(CALL, 'a stream of Uint8Array', `one of ${described(piece)}`)
     for (let rest = piece; rest.length > 0; ) {
       let bytes = rest
       if (heldByteLength > 0) {
@@ -104,8 +133,27 @@ async function* recordsOfStream(
       }
       const checked = checkRecords(bytes, startByte, reading)
       yield* checked.records
-      if (checked.error) throw checked.error
       startByte += checked.end
+      if (checked.records.length > 0) damage.end()
+      if (checked.error) {
+        let behind = bytes.subarray(checked.end)
+        if (heldByteLength > 0) behind = joined([behind, rest])
+        const wanted = (checked.badByteLength ?? 0) + HEADER_LENGTH
+        if (reading.onDamage && checked.badByteLength !== undefined && behind.length < wanted) {
+          // What follows tells whether the length is right.
+          held = [behind.slice()]
+          heldByteLength = behind.length
+          needed = wanted
+          break
+        }
+        damage.tell(checked.error)
+        const skipped = skippedBehind(behind, checked.badByteLength, UNKNOWN)
+        startByte += skipped
+        rest = behind.subarray(skipped)
+        held = []
+        heldByteLength = 0
+        continue
+      }
       needed = checked.needed
       if (heldByteLength === 0) {
         bytes = rest = rest.subarray(checked.end)
@@ -116,10 +164,173 @@ async function* recordsOfStream(
       heldByteLength = needed === 0 ? 0 : bytes.length
     }
   }
-  if (heldByteLength > 0) throw truncated(startByte, needed, heldByteLength, reading)
+  if (heldByteLength > 0) yield* recordsOfBytes(joined(held), startByte, damage, reading)
 }
 
-function joined(pieces: readonly Uint8Array[], byteLength: number): Uint8Array {
+/** What is wrong, told once until there is a record again. */
+class Damage {
+  readonly #reading: Reading
+  #isTold = false
+
+  constructor(reading: Reading) {
+    this.#reading = reading
+  }
+
+  /** @throws the error, unless somebody wants to hear of it and go on */
+  tell(error: TrialscanError): void {
+    const { onDamage } = this.#reading
+    if (onDamage === undefined || error.code === 'RecordTooLarge') throw error
+    if (!this.#isTold) onDamage(error)
+    this.#isTold = true
+  }
+
+  end(): void {
+    this.#isTold = false
+  }
+}
+
+/** More than any record has: how much of a stream is to come. */
+const UNKNOWN = Number.POSITIVE_INFINITY
+
+/**
+ * How many bytes to skip where a record is wrong.
+ * @param bytes from that record on
+ * @param byteLength of the record, if its frame is right
+ * @param left bytes up to the end of the file
+ */
+function skippedBehind(bytes: Uint8Array, byteLength: number | undefined, left: number): number {
+  if (byteLength !== undefined) {
+    const next = bytes.subarray(byteLength, byteLength + HEADER_LENGTH)
+    // Where none begins behind it, its length is wrong, or bytes have gone.
+    if (next.length < HEADER_LENGTH || searched(next, UNKNOWN, 0) === 0) return byteLength
+  }
+  return searched(bytes, left)
+}
+
+/**
+ * Looks for the next header that is right.
+ * @returns where it begins; without one, the first place at which a header would not be completely there
+ */
+function searched(bytes: Uint8Array, left: number, from = 1): number {
+  return withEngineSync(engine => {
+    const windowLength = Math.min(WINDOW_BYTES, bytes.length)
+    for (let at = from; ; ) {
+      engine.reset()
+      const held = Math.min(windowLength, bytes.length - at)
+      if (held < HEADER_LENGTH) return Math.min(bytes.length, at)
+      const window = engine.reserveBytes(held)
+      engine.view(window, held).set(bytes.subarray(at, at + held))
+      const found = engine.survey.findFrame(window, held, left - at)
+      at += found
+      if (found + HEADER_LENGTH <= held || from === 0) return at
+    }
+  })
+}
+
+/** How a file is compressed; null: it is not. Lengths of records can look alike, but not with their checksums. */
+function compressionOf(head: Uint8Array): 'gzip' | 'deflate' | null {
+  const [first = 0, second = 0] = head
+  const isGzip = first === 0x1f && second === 0x8b
+  const isZlib = (first & 0x8f) === 8 && ((first << 8) | second) % 31 === 0
+  if (
+    (!isGzip && !isZlib) ||
+    (head.length >= HEADER_LENGTH && searched(head.subarray(0, HEADER_LENGTH), UNKNOWN, 0) === 0)
+  )
+    return null
+  return isGzip ? 'gzip' : 'deflate'
+}
+
+const COMPRESSIONS = { gzip: 'gzip', deflate: 'zlib' } as const
+
+function compressed(format: keyof typeof COMPRESSIONS, { name: url }: Reading): FormatError {
+  const [expected, got] = [
+    'TFRecords',
+    `what is compressed with ${COMPRESSIONS[format]}: give it as a stream or a Blob`,
+  ]
+  return new FormatError('Compressed', `${url}, offset 0: expected ${expected}, got ${got}`, {
+    url,
+    offset: 0,
+    expected,
+    got,
+  })
+}
+
+/** The stream as it is, or decompressed. */
+async function* plainStream(stream: AsyncIterable<Uint8Array>, reading: Reading): AsyncGenerator<Uint8Array> {
+  const pieces = checkedPieces(stream)
+  const first: Uint8Array[] = []
+  let byteLength = 0
+  while (byteLength < HEADER_LENGTH) {
+    const { done, value } = await pieces.next()
+    if (done) break
+    first.push(value)
+    byteLength += value.length
+  }
+  const head = first.length === 1 ? first[0]! : joined(first)
+  async function* all(): AsyncGenerator<Uint8Array> {
+    try {
+      if (head.length > 0) yield head
+      yield* pieces
+    } finally {
+      await pieces.return(undefined)
+    }
+  }
+  const format = compressionOf(head)
+  yield* format === null ? all() : decompressed(all(), format, reading)
+}
+
+async function* checkedPieces(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, undefined, undefined> {
+  for await (const piece of stream) {
+    if (!(piece instanceof Uint8Array)) throw wrong(CALL, 'a stream of Uint8Array', `one of ${described(piece)}`)
+    yield piece
+  }
+  return undefined
+}
+
+async function* decompressed(
+  stream: AsyncIterable<Uint8Array>,
+  format: keyof typeof COMPRESSIONS,
+  { name: url }: Reading,
+): AsyncGenerator<Uint8Array> {
+  const { readable, writable } = new DecompressionStream(format)
+  const writer = writable.getWriter()
+  let failure: { readonly error: unknown } | undefined
+  const feed = async (): Promise<void> => {
+    const pieces = stream[Symbol.asyncIterator]()
+    for (;;) {
+      const next = await pieces.next().catch((error: unknown) => {
+        failure = { error }
+        throw error
+      })
+      if (next.done) break
+      await writer.write(next.value as Uint8Array<ArrayBuffer>)
+    }
+    await writer.close()
+  }
+  // What goes wrong with either is told by the reader.
+  const fed = feed().catch((error: unknown) => writer.abort(error).catch(() => {}))
+  const reader = readable.getReader()
+  try {
+    for (;;) {
+      const { done, value } = await reader.read().catch((error: unknown) => {
+        if (failure !== undefined) throw failure.error
+        const [expected, got] = [`bytes that are compressed with ${COMPRESSIONS[format]}`, 'others, or not all of them']
+        const fields = { url, expected, got }
+        throw new FormatError('BadCompression', `${url}: expected ${expected}, got ${got}`, fields, error)
+      })
+      if (done) return
+      yield value
+    }
+  } finally {
+    await reader.cancel().catch(() => {})
+    await fed
+  }
+}
+
+function joined(
+  pieces: readonly Uint8Array[],
+  byteLength = pieces.reduce((sum, { length }) => sum + length, 0),
+): Uint8Array {
   const bytes = new Uint8Array(byteLength)
   let at = 0
   for (const piece of pieces) {
@@ -135,8 +346,9 @@ interface CheckedRecords {
   readonly end: number
   /** How many bytes the next one needs, at least, if there are not as many; else 0. */
   readonly needed: number
-  /** What is wrong with the next one. */
+  /** What is wrong with the next one; and its length, if its frame is right. */
   readonly error?: TrialscanError
+  readonly badByteLength?: number
 }
 
 /** Checks as many records as fit into a window, at least one. */
@@ -179,7 +391,8 @@ function checkRecords(bytes: Uint8Array, startByte: number, { level, maxByteLeng
         const [computed, stored] = [engine.maskedCrc(crc), view.getUint32(at + HEADER_LENGTH + payloadLength, true)]
         if (computed !== stored && stored !== UNCHECKED_CRC) {
           const offset = HEADER_LENGTH + payloadLength
-          return { records, end: at, needed: 0, error: refusal(Status.badPayloadCrc, at, offset, computed, stored) }
+          const error = refusal(Status.badPayloadCrc, at, offset, computed, stored)
+          return { records, end: at, needed: 0, error, badByteLength: byteLength }
         }
       }
       records.push({ startByte: startByte + at, byteLength, payload })

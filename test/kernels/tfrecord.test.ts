@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
+import { deflateSync, gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { FormatError, readTFRecords, type TFRecord, type TFRecordOptions, UsageError } from '#dist/kernels.js'
@@ -167,5 +168,82 @@ describe('what is wrong', () => {
     expect(() => readTFRecords(file, { name: 5 as unknown as string })).toThrow('a name in text, got 5')
     const texts = Readable.from(['a', 'b']) as AsyncIterable<Uint8Array>
     await expect(all(readTFRecords(texts))).rejects.toThrow('expected a stream of Uint8Array, got one of "a"')
+  })
+})
+
+describe('what is compressed', () => {
+  it.each([
+    ['gzip', gzipSync(file)],
+    ['zlib', deflateSync(file)],
+    ['zlib, at its fastest', deflateSync(file, { level: 1 })],
+  ])('is read as a stream and as a Blob: %s', async (_, bytes) => {
+    for (const sizes of [[1 << 20], [5, 1, 4096], [1]]) {
+      expect(plain(await all(readTFRecords(pieces(new Uint8Array(bytes), sizes))))).toEqual(expected)
+    }
+    expect(plain(await all(readTFRecords(new Blob([new Uint8Array(bytes)]))))).toEqual(expected)
+  })
+
+  it('is named in memory, and where it is cut', async () => {
+    expect(() => [...readTFRecords(gzipSync(file), { name: 'x' })]).toThrow(
+      /^x, offset 0: expected TFRecords, got what is compressed with gzip: give it as a stream or a Blob$/,
+    )
+    const cut = new Uint8Array(gzipSync(file)).subarray(0, 1000)
+    expect(await untilError(readTFRecords(pieces(cut, [100])))).toEqual([
+      expect.any(Number),
+      expect.objectContaining({ code: 'BadCompression' }),
+    ])
+    const failing = (async function* () {
+      yield new Uint8Array(gzipSync(file)).subarray(0, 500)
+      throw new RangeError('the network')
+    })()
+    expect((await untilError(readTFRecords(failing)))[1]).toEqual(new RangeError('the network'))
+  })
+
+  it('is not what only looks like it: a length of 0x9c78', async () => {
+    const record = new Uint8Array(frameRecord(new Uint8Array(0x9c78), { checksum: 'true' }))
+    expect([...readTFRecords(record)]).toHaveLength(1)
+    expect(await all(readTFRecords(pieces(record, [7])))).toHaveLength(1)
+  })
+})
+
+describe('damage, where somebody wants to go on', () => {
+  const small = Array.from({ length: 20 }, (_, i) =>
+    Buffer.from(frameRecord(Uint8Array.of(i, 1, 2, 3), { checksum: 'true' })),
+  )
+  const read = async (bytes: Uint8Array, sizes?: readonly number[]) => {
+    const errors: string[] = []
+    const options: TFRecordOptions = { onDamage: ({ code }) => void errors.push(code) }
+    const records = sizes ? readTFRecords(pieces(bytes, sizes), options) : readTFRecords(bytes, options)
+    const found = await all(records)
+    for (const { startByte, byteLength, payload } of found) {
+      expect(Buffer.from(bytes.subarray(startByte + 12, startByte + byteLength - 4))).toEqual(Buffer.from(payload))
+    }
+    return [found.map(({ payload }) => payload[0]), errors]
+  }
+  const without = (...gone: readonly number[]) => small.map((_, i) => i).filter(i => !gone.includes(i))
+
+  it.each([undefined, [1 << 20], [1], [13, 7, 100]])('finds the records behind it, in pieces of %s', async sizes => {
+    const payload = Buffer.concat(small)
+    payload[10 * 20 + 13]! ^= 1
+    expect(await read(payload, sizes)).toEqual([without(10), ['BadPayloadChecksum']])
+    const length = Buffer.concat(small)
+    length[10 * 20 + 1]! ^= 1
+    expect(await read(length, sizes)).toEqual([without(10), ['BadLengthChecksum']])
+    const zeros = Buffer.concat([...small.slice(0, 10), Buffer.alloc(3000), ...small.slice(10)])
+    expect(await read(zeros, sizes)).toEqual([without(), ['BadLengthChecksum']])
+    const cut = Buffer.concat([...small.slice(0, 10), small[10]!.subarray(0, 14), ...small.slice(11)])
+    expect(await read(cut, sizes)).toEqual([without(10), ['BadPayloadChecksum']])
+    const end = Buffer.concat([...small.slice(0, 19), small[19]!.subarray(0, 14)])
+    expect(await read(end, sizes)).toEqual([without(19), ['TruncatedRecord']])
+    const long = Buffer.from(frameRecord(new Uint8Array(5000), { checksum: 'true' })).subarray(0, 100)
+    const appended = Buffer.concat([...small.slice(0, 10), long, ...small.slice(10)])
+    expect(await read(appended, sizes)).toEqual([without(), ['TruncatedRecord']])
+  })
+
+  it('is thrown as ever without, and a function is wanted', () => {
+    const bytes = Buffer.concat(small)
+    bytes[1]! ^= 1
+    expect(() => [...readTFRecords(bytes)]).toThrow(FormatError)
+    expect(() => readTFRecords(bytes, { onDamage: true as never })).toThrow(UsageError)
   })
 })

@@ -241,6 +241,62 @@ describe('a line', () => {
   })
 })
 
+describe('with little memory', () => {
+  const memory = 4 << 20
+  const half = memory / 2
+
+  it('what is longer than its part of it is told, and all others are saved', async () => {
+    const floats = (byteLength: number) => npy(of('<f4', `(${byteLength / 4},)`), new Uint8Array(byteLength))
+    const whole = { dtype: 'float32', shape: [half / 4] }
+    const file = join(scratch, 'too-long.npy')
+    writeFileSync(file, floats(half + 4))
+    const packed = zip([{ name: 'member.npy', content: floats(half + 4) }])
+    const texts = npy(of('|S1', '(40000,)'), new Uint8Array(40_000).fill(65))
+    const { report, trial } = await recorded(
+      stream(
+        { step: 0, name: 'first', bytes: half, ...whole },
+        new Uint8Array(half),
+        { name: 'long', bytes: half + 4, dtype: 'float32', shape: [half / 4 + 1] },
+        new Uint8Array(half + 4),
+        { name: 'file', file },
+        { name: 'texts', bytes: texts.length },
+        texts,
+        { bytes: packed.length },
+        packed,
+        { name: 'last', value: 1 },
+      ),
+      { memory },
+    )
+    expect(trial.tensorNames()).toEqual(['first', 'last'])
+    expect(report.problems.map(({ message }) => message)).toEqual([
+      expect.stringContaining(`line 2: expected at most ${half} bytes after a line`),
+      expect.stringContaining(`expected at most ${half} bytes of elements`),
+      expect.stringContaining('expected at most 32768 texts, got 40000'),
+      expect.stringContaining(`line 5: expected at most ${half} bytes after a line`),
+    ])
+  })
+
+  it('a line has at most a 32nd of it', async () => {
+    const text = 'x'.repeat(memory / 32)
+    const long = recordStream([stream({ step: 0, name: 'a', value: text })], place(), { memory })
+    await expect(long).rejects.toThrow(`expected a line of at most ${memory / 32} bytes, got a longer one`)
+    await expect(recordStream([], place(), { memory: 5 })).rejects.toThrow('expected memory to be bytes from 4 MiB')
+  })
+
+  it('a line that comes byte by byte takes no more than one that comes at once', async () => {
+    const line = stream({ step: 0, name: 'a', value: 'y'.repeat(100_000) })
+    const path = place()
+    await recordStream(
+      (function* () {
+        for (const byte of line) yield Uint8Array.of(byte)
+      })(),
+      path,
+      { memory },
+    )
+    expect((await (await createTrial(path)).tensor('a').value(0)).data).toEqual(['y'.repeat(100_000)])
+  })
+})
+
 describe('a stream', () => {
   it('saves what a configuration says, or everything', async () => {
     const input = stream(

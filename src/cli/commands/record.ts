@@ -21,6 +21,8 @@ export interface RecordFlags extends S3Flags {
   readonly worker?: string
   readonly numWorkers?: number
   readonly files?: string
+  /** MiB. */
+  readonly memory?: number
   readonly checksums?: boolean
   readonly fsync?: 'step' | 'end'
   readonly failFast?: boolean
@@ -31,7 +33,7 @@ const MAX_NOTES = 100
 
 /** @returns the exit code */
 export async function record(flags: RecordFlags, signal: AbortSignal): Promise<number> {
-  const { out, config, framework, worker, numWorkers, files, checksums, fsync, failFast } = flags
+  const { out, config, framework, worker, numWorkers, files, memory, checksums, fsync, failFast } = flags
   if (process.stdin.isTTY) {
     throw new UsageError('expected tensors on standard input, got a terminal: write PROGRAM | trialscan record --out …')
   }
@@ -49,6 +51,7 @@ export async function record(flags: RecordFlags, signal: AbortSignal): Promise<n
     ...(worker !== undefined && { worker }),
     ...(numWorkers !== undefined && { numWorkers }),
     ...(files !== undefined && { directory: files }),
+    ...(memory !== undefined && { memory: memory * 2 ** 20 }),
     ...(checksums !== undefined && { checksums }),
     ...(fsync !== undefined && { fsync }),
     onProblem,

@@ -1,7 +1,7 @@
 /** The command that writes trials: record. */
 
 import { type Command, Option } from 'commander'
-import { pathText, wholeNumberArgument } from './arguments.js'
+import { pathText, queryMemory, wholeNumberArgument } from './arguments.js'
 import { completed, type RunCommand } from './options.js'
 
 /** After a signal, what came before is still written. */
@@ -27,6 +27,7 @@ export function addRecordCommand(program: Command, run: RunCommand): void {
       .option('--worker <NAME>', 'whose tensors these are (default: worker_0)')
       .option('--num-workers <N>', 'how many workers write to this trial (default: 1)', wholeNumberArgument)
       .option('--files <DIR>', 'where files with relative paths lie (default: the working directory)', pathText)
+      .option('--memory <MIB>', 'how many MiB a line, an array and what waits may take (default: 2048)', queryMemory)
       .option('--checksums', "give every record the true checksum of its payload; smdebug's own reader can't read them")
       .addOption(
         new Option('--fsync <WHEN>', 'bring files to the disk, after each step or at the end').choices(['step', 'end']),

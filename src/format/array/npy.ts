@@ -54,6 +54,9 @@ export function isNpy(head: Uint8Array): boolean {
   return head.length >= 6 && [...MAGIC].every((char, i) => head[i] === char.charCodeAt(0))
 }
 
+/** What a short text takes in memory, about. */
+const TEXT_BYTES = 64
+
 /**
  * @param as what its elements are where numpy has no name for them: bfloat16, whose bits it has as `V2` or `u2`, and narrower floats,
  * whose bits it has as `V1` or `u1`; of float4 two elements are in each
@@ -61,7 +64,7 @@ export function isNpy(head: Uint8Array): boolean {
  */
 export function readNpy(source: ArraySource, as?: DType): FileArray {
   const { kind, isBigEndian, isFortran, shape, start } = npyHeader(source)
-  const { url, byteLength } = source
+  const { url, byteLength, maxArrayBytes = MAX_ARRAY_BYTES } = source
   const textLength = /^[US](\d{1,9})$/.exec(kind)
   const dtype = isBitsOf(as, kind) ? as : textLength ? 'string' : KINDS[kind]
   if (dtype === undefined) {
@@ -76,16 +79,15 @@ export function readNpy(source: ArraySource, as?: DType): FileArray {
     const wanted = `${Number.isNaN(length) ? 'elements that can be counted' : `${length} bytes of elements`}, as shape [${shape}] and ${kind} say`
     throw arrayFault(url, start, wanted, `${byteLength - start}`)
   }
-  if (length > MAX_ARRAY_BYTES) {
-    throw arrayFault(url, start, `at most ${MAX_ARRAY_BYTES} bytes of elements`, `${length}`)
+  if (length > maxArrayBytes) {
+    throw arrayFault(url, start, `at most ${maxArrayBytes} bytes of elements`, `${length}`)
   }
   const stride = isFortran && shape.length > 1 ? { stride: fortranStride(shape) } : {}
+  // A text takes much more memory than its bytes, of which it may have none.
+  const mostTexts = Math.floor(maxArrayBytes / TEXT_BYTES)
+  if (textLength && count! > mostTexts) throw arrayFault(url, start, `at most ${mostTexts} texts`, `${count}`)
   const bytes = source.read(start, length)
   if (textLength) {
-    // As many texts as that would be made of no bytes.
-    if (size === 0 && count! > MAX_ARRAY_BYTES / 64) {
-      throw arrayFault(url, start, `at most ${MAX_ARRAY_BYTES / 64} empty texts`, `${count}`)
-    }
     const texts = textsOf(url, start, bytes, size, count!, kind[0] === 'U', isBigEndian)
     return { dtype, shape, data: isFortran ? inCOrder(texts, shape) : texts }
   }

@@ -62,7 +62,7 @@ interface Place {
  * @throws FormatError `BadArrayFile` unless the header is one, and the tensors fill the file without a gap; StoreError
  */
 export function* readSafetensors(source: ArraySource): Generator<NamedArray> {
-  const { url, byteLength } = source
+  const { url, byteLength, maxArrayBytes = MAX_ARRAY_BYTES } = source
   const prefix = source.read(0, Math.min(LENGTH_BYTES, byteLength))
   if (prefix.length < LENGTH_BYTES) {
     throw arrayFault(url, 0, 'an array file: .npy, .npz or .safetensors', bytesShown(prefix))
@@ -76,8 +76,8 @@ export function* readSafetensors(source: ArraySource): Generator<NamedArray> {
   const places = placesOf(url, headerText(url, source.read(LENGTH_BYTES, length)), byteLength - start)
   for (const { name, dtype, shape, begin, end } of places) {
     if (typeof dtype !== 'string') yield [name, dtype]
-    else if (end - begin > MAX_ARRAY_BYTES) {
-      const wanted = `at most ${MAX_ARRAY_BYTES} bytes of ${JSON.stringify(name)}`
+    else if (end - begin > maxArrayBytes) {
+      const wanted = `at most ${maxArrayBytes} bytes of ${JSON.stringify(name)}`
       yield [name, arrayFault(url, start + begin, wanted, `${end - begin}`)]
     } else yield [name, { dtype, shape, data: source.read(start + begin, end - begin) }]
   }

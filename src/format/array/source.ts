@@ -8,6 +8,8 @@ export interface ArraySource {
   /** What errors call it. */
   readonly url: string
   readonly byteLength: number
+  /** No array of it may be longer. Default: MAX_ARRAY_BYTES. */
+  readonly maxArrayBytes?: number
   /** Exactly these bytes, which the caller may change. @throws StoreError */
   read(startByte: number, byteLength: number): Uint8Array
 }
@@ -34,10 +36,11 @@ export function arrayFault(url: string, offset: number, expected: string, got: s
 }
 
 /** Bytes in memory as a file. They are not copied. */
-export function sourceOf(url: string, bytes: Uint8Array): ArraySource {
+export function sourceOf(url: string, bytes: Uint8Array, maxArrayBytes = MAX_ARRAY_BYTES): ArraySource {
   return {
     url,
     byteLength: bytes.length,
+    maxArrayBytes,
     read: (startByte, byteLength) => bytes.subarray(startByte, startByte + byteLength),
   }
 }

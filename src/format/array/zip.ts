@@ -30,7 +30,7 @@ async function arrayOf(source: ArraySource, member: ZipMember, names: Set<string
   if (!name.endsWith('.npy')) throw arrayFault(source.url, offset, 'a member named ….npy', JSON.stringify(name))
   if (names.has(name)) throw arrayFault(source.url, offset, 'each name once', `${JSON.stringify(name)} again`)
   names.add(name)
-  return readNpy(sourceOf(`${source.url}: ${name}`, await contentOf(source, member)))
+  return readNpy(sourceOf(`${source.url}: ${name}`, await contentOf(source, member), source.maxArrayBytes))
 }
 
 function errorOfFormat(error: unknown): FormatError {
@@ -39,11 +39,11 @@ function errorOfFormat(error: unknown): FormatError {
 }
 
 async function contentOf(source: ArraySource, member: ZipMember): Promise<Uint8Array> {
-  const { url } = source
+  const { url, maxArrayBytes = MAX_ARRAY_BYTES } = source
   const { name, method, crc, compressedLength, byteLength, offset } = member
   const fault = (expected: string, got: string) => arrayFault(url, offset, `${expected} for ${name}`, got)
   if (method !== STORED && method !== DEFLATED) throw fault('method 0 (stored) or 8 (deflated)', `${method}`)
-  const limit = MAX_ARRAY_BYTES + (1 << 17)
+  const limit = maxArrayBytes + (1 << 17)
   if (byteLength > limit || compressedLength > limit) throw fault(`at most ${limit} bytes`, `${byteLength}`)
   const isPlausible = method === STORED ? byteLength === compressedLength : byteLength <= compressedLength * MAX_RATIO
   if (!isPlausible) throw fault(`a length that ${compressedLength} bytes can have`, `${byteLength}`)

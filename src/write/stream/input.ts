@@ -38,14 +38,19 @@ export class InputReader {
    * @returns null: there is no more; undefined: it is longer than that
    */
   async line(maxByteLength: number): Promise<Uint8Array | null | undefined> {
-    const parts: Uint8Array[] = []
+    // Pieces can be single bytes, each of which takes a hundred as an object: they are gathered.
+    let gathered = new Uint8Array(0)
     let byteLength = 0
     for (;;) {
       const end = this.#rest.indexOf(NEWLINE)
       const part = end < 0 ? this.#rest : this.#rest.subarray(0, end)
+      if (byteLength + part.length > maxByteLength) return undefined
+      if (byteLength === 0) gathered = part as Uint8Array<ArrayBuffer>
+      else {
+        gathered = longer(gathered, byteLength, byteLength + part.length)
+        gathered.set(part, byteLength)
+      }
       byteLength += part.length
-      if (byteLength > maxByteLength) return undefined
-      parts.push(part)
       if (end >= 0) {
         this.#rest = this.#rest.subarray(end + 1)
         break
@@ -55,7 +60,7 @@ export class InputReader {
       this.#rest = new Uint8Array(0)
       break
     }
-    return parts.length === 1 ? parts[0]! : Buffer.concat(parts)
+    return gathered.subarray(0, byteLength)
   }
 
   /** That many bytes, fewer only at the end of the input. They are the caller's. */
@@ -102,4 +107,12 @@ export class InputReader {
     this.#rest = typeof piece.value === 'string' ? Buffer.from(piece.value) : piece.value
     return true
   }
+}
+
+/** Bytes with room for so many, the first `byteLength` of which are those of `bytes`: in another place, if they were full. */
+function longer(bytes: Uint8Array<ArrayBuffer>, byteLength: number, needed: number): Uint8Array<ArrayBuffer> {
+  if (needed <= bytes.length) return bytes
+  const longer = new Uint8Array(Math.max(needed, 2 * bytes.length, 1 << 10))
+  longer.set(bytes.subarray(0, byteLength))
+  return longer
 }

@@ -18,12 +18,21 @@ import { followingByteLength, type Line, lineFault, parseLine, readLine, type Te
 
 /** A longer line is no line. */
 const MAX_LINE_BYTES = 64 << 20
+/** What the objects of a line take, about, for each byte of it. */
+const LINE_FACTOR = 32
+const MAX_QUEUE_BYTES = 64 << 20
+const DEFAULT_MEMORY = 2 ** 31
 /** A file of so many is read at once: for each of its parts would take as long as for all. */
 const SHORT_FILE_BYTES = 64 << 10
 /** Problems that a report holds; all are counted. */
 const MAX_PROBLEMS = 100
 
 export interface RecordStreamOptions extends WriterOptions {
+  /**
+   * Bytes that a line, an array and what waits for the store may take together, about: a line has at most a 32nd of them (and 64 MiB), an array
+   * or a file that follows a line at most half (and 1 GiB). At least 4 MiB. Default: 2 GiB.
+   */
+  readonly memory?: number
   /** Where files with relative paths lie. Default: the working directory. */
   readonly directory?: string
   /** Ends the trial: the step under way is given up. */
@@ -50,6 +59,7 @@ export interface RecordedStream {
 const STREAM_OPTIONS = optionsOf<RecordStreamOptions>({
   ...WRITER_KINDS,
   directory: kinds.text,
+  memory: kinds.wholeNumber(4 << 20, 2 ** 40, 'bytes from 4 MiB (4194304) to 1 TiB'),
   signal: kinds.that('an AbortSignal', given => given instanceof AbortSignal),
   onProblem: kinds.that('a function', given => typeof given === 'function'),
 })
@@ -72,11 +82,18 @@ export async function recordStream(
 ): Promise<RecordedStream> {
   if (!isByteInput(input))
     throw new UsageError(`recordStream: expected ${STREAM}, got ${shown(input)}`, { call: 'recordStream' })
-  const { directory = '.', signal, onProblem, ...given } = checkOptions('recordStream', STREAM_OPTIONS, options)
+  const {
+    directory = '.',
+    memory = DEFAULT_MEMORY,
+    signal,
+    onProblem,
+    ...given
+  } = checkOptions('recordStream', STREAM_OPTIONS, options)
   const isConfigured = CONFIGURATION.some(name => given[name] !== undefined)
-  const writer = await createWriter(path, isConfigured ? given : { ...given, saveAll: true })
+  const queueByteLength = Math.min(MAX_QUEUE_BYTES, Math.floor(memory / 16))
+  const writer = await createWriter(path, { queueByteLength, ...given, ...(!isConfigured && { saveAll: true }) })
   const reader = new InputReader(input, signal)
-  const recorder = new Recorder(writer, reader, directory, !isConfigured)
+  const recorder = new Recorder(writer, reader, { directory, savesAll: !isConfigured, memory })
   const problems: FormatError[] = []
   let problemCount = 0
   try {
@@ -107,6 +124,8 @@ class Recorder {
   readonly #reader: InputReader
   readonly #directory: string
   readonly #savesAll: boolean
+  readonly #maxLineBytes: number
+  readonly #maxArrayBytes: number
   #lineNumber = 0
   #steps = 0
   #tensors = 0
@@ -120,11 +139,21 @@ class Recorder {
   /** The directory of the last file. */
   #files: { readonly root: string; readonly store: LocalStore } | undefined
 
-  constructor(writer: TrialWriter, reader: InputReader, directory: string, savesAll: boolean) {
+  constructor(
+    writer: TrialWriter,
+    reader: InputReader,
+    {
+      directory,
+      savesAll,
+      memory,
+    }: { readonly directory: string; readonly savesAll: boolean; readonly memory: number },
+  ) {
     this.#writer = writer
     this.#reader = reader
     this.#directory = directory
     this.#savesAll = savesAll
+    this.#maxLineBytes = Math.min(MAX_LINE_BYTES, Math.floor(memory / LINE_FACTOR))
+    this.#maxArrayBytes = Math.min(MAX_ARRAY_BYTES, memory / 2)
   }
 
   /** @param isAborted whether the step under way was given up */
@@ -144,10 +173,11 @@ class Recorder {
 
   /** Takes a line, and the bytes that follow it. @returns what is wrong with it; null: there is none */
   async line(): Promise<readonly FormatError[] | null> {
-    const bytes = await this.#reader.line(MAX_LINE_BYTES)
+    const bytes = await this.#reader.line(this.#maxLineBytes)
     if (bytes === null) return null
     this.#lineNumber++
-    if (bytes === undefined) throw this.#problem(lineFault(`a line of at most ${MAX_LINE_BYTES} bytes`, 'a longer one'))
+    if (bytes === undefined)
+      throw this.#problem(lineFault(`a line of at most ${this.#maxLineBytes} bytes`, 'a longer one'))
     const problems: FormatError[] = []
     let json: ReturnType<typeof parseLine> = null
     let following = 0
@@ -159,7 +189,7 @@ class Recorder {
       await this.#beginStep(line)
       for (const entry of line.tensors) {
         try {
-          if (entry.source.kind === 'bytes' && following <= MAX_ARRAY_BYTES) {
+          if (entry.source.kind === 'bytes' && following <= this.#maxArrayBytes) {
             const content = await this.#reader.bytes(following)
             const isWhole = content.length === following
             const got = `${content.length} up to the end of the input`
@@ -217,14 +247,15 @@ class Recorder {
         const path = resolve(this.#directory, source.path)
         const store = this.#storeOf(dirname(path))
         try {
-          return await this.#saveFile(await fileSource(store, basename(path)), entry, source.prefix)
+          const file = await fileSource(store, basename(path), this.#maxArrayBytes)
+          return await this.#saveFile(file, entry, source.prefix)
         } finally {
           // The next file of that name is another.
           store.release()
         }
       }
       case 'bytes':
-        throw lineFault(`at most ${MAX_ARRAY_BYTES} bytes after a line`, `${source.byteLength}`)
+        throw lineFault(`at most ${this.#maxArrayBytes} bytes after a line`, `${source.byteLength}`)
     }
   }
 
@@ -243,7 +274,11 @@ class Recorder {
       await this.#save(name, { data: content, dtype, ...(shape && { shape }) }, entry)
       return []
     }
-    return this.#saveFile(sourceOf(`the bytes after line ${this.#lineNumber}`, content), entry, prefix)
+    return this.#saveFile(
+      sourceOf(`the bytes after line ${this.#lineNumber}`, content, this.#maxArrayBytes),
+      entry,
+      prefix,
+    )
   }
 
   async #saveFile(file: ArraySource, entry: TensorEntry, prefix: string): Promise<readonly FormatError[]> {
@@ -313,7 +348,7 @@ class Recorder {
   }
 }
 
-async function fileSource(store: LocalStore, path: string): Promise<ArraySource> {
+async function fileSource(store: LocalStore, path: string, maxArrayBytes: number): Promise<ArraySource> {
   const byteLength = await store.byteLength(path)
   const url = store.url(path)
   const read = (startByte: number, length: number): Uint8Array => {
@@ -322,5 +357,7 @@ async function fileSource(store: LocalStore, path: string): Promise<ArraySource>
     if (filled < length) throw arrayFault(url, startByte, `${length} bytes`, `${filled}`)
     return bytes
   }
-  return byteLength > SHORT_FILE_BYTES ? { url, byteLength, read } : sourceOf(url, read(0, byteLength))
+  return byteLength > SHORT_FILE_BYTES
+    ? { url, byteLength, maxArrayBytes, read }
+    : sourceOf(url, read(0, byteLength), maxArrayBytes)
 }

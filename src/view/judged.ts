@@ -90,6 +90,11 @@ export class Judging {
     return this.#rates.besides(this.findings.filter(({ cause }) => cause === null))
   }
 
+  /** Weights that were zero at a step and not at the next. */
+  get fromZero(): readonly string[] {
+    return this.#updates.fromZero
+  }
+
   /** In the order of steps. */
   get updates(): readonly Update[] {
     return this.#updates.updates
@@ -133,6 +138,13 @@ export async function judged(trial: Trial, options: ScanSelection): Promise<Judg
 /** Fires never: it only looks. Asked beside the rules, so that each weight is read once. */
 class UpdateRatios extends Rule {
   readonly updates: Update[] = []
+  readonly #fromZero = new Set<string>()
+
+  /** Weights that were zero at a step and not at the next. */
+  get fromZero(): readonly string[] {
+    return [...this.#fromZero]
+  }
+
   readonly #weights: readonly string[]
   readonly #asked = new Map<number, Asked[]>()
 
@@ -167,7 +179,10 @@ class UpdateRatios extends Rule {
   override invokeAtStep(step: number): boolean {
     for (const { change, size, ...place } of this.#asked.get(step) ?? []) {
       const [by, of] = [change.answer, size.answer]
-      if (typeof by === 'number' && typeof of === 'number') this.updates.push({ ...place, ratio: by / of })
+      if (typeof by !== 'number' || typeof of !== 'number') continue
+      // Zeros that stay zeros stand still; what leaves zero has no size to be held against.
+      if (of !== 0 || by === 0) this.updates.push({ ...place, ratio: by === 0 ? 0 : by / of })
+      else this.#fromZero.add(place.tensor)
     }
     this.#asked.delete(step)
     return false

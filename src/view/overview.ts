@@ -51,6 +51,8 @@ export interface TrialOverview {
   readonly weights: readonly OverviewLine[]
   /** Mean |W − W₀| / mean |W₀| of each weight, where W₀ is the weight at the step before, in training. */
   readonly updates: readonly OverviewLine[]
+  /** Weights that were zero at a step and not at the next: such an update has no size to be held against. */
+  readonly fromZero: readonly string[]
   /** In the order of steps: where each tensor first had NaN or infinities. */
   readonly notFinite: readonly NotFinite[]
   /** What the rules found, each with its cause, in the order of steps. */
@@ -84,7 +86,10 @@ const ASKED = ['mean', 'abs_mean', 'nan_count', 'inf_count'] as const satisfies 
 export async function trialOverview(trial: Trial, options?: ScanSelection): Promise<TrialOverview> {
   const startedAt = performance.now()
   const selection = checkOptions('trialOverview', OVERVIEW_OPTIONS, options)
-  const { findings, rules, notJudged, judgedSteps, learningRates, updates, problems } = await judged(trial, selection)
+  const { findings, rules, notJudged, judgedSteps, learningRates, updates, fromZero, problems } = await judged(
+    trial,
+    selection,
+  )
   const kindOf = kindsOf(trial)
   const lines = new Lines()
   const notFinite = new Map<string, NotFinite>()
@@ -139,6 +144,7 @@ export async function trialOverview(trial: Trial, options?: ScanSelection): Prom
     gradients: training('gradients'),
     weights: training('weights'),
     updates: training('updates'),
+    fromZero,
     notFinite: [...notFinite.values()],
     findings,
     rules,

@@ -13,7 +13,7 @@ import { Inquiry, MEASURE_OPTIONS, type MeasureOptions, type MeasureStats } from
 import { checkOptions, kinds, optionsOf } from '../options.js'
 import { stateOf, type Trial } from '../trial/trial.js'
 import type { Finding, Missing, Problem } from './finding.js'
-import { meantSteps } from './meant-steps.js'
+import { firstOf, meantSteps, type Queue, type RulesOfTrial } from './meant-steps.js'
 import { Outcome } from './outcome.js'
 import type { RequiredTensors } from './required.js'
 import { expectRule, type Rule } from './rule.js'
@@ -126,34 +126,6 @@ export async function evaluate(rules: Rule | readonly Rule[], options?: Evaluate
     })
   }
   return new Evaluator(all, asked).run()
-}
-
-/** The rules over one trial. */
-interface RulesOfTrial {
-  readonly trial: Trial
-  readonly rules: readonly Rule[]
-  /** Whether a step was asked for. */
-  readonly isMeant: (step: number) => boolean
-  readonly done: Set<number>
-}
-
-/** Steps that can be judged, in order, of which those up to `at` have been. */
-interface Queue {
-  readonly group: RulesOfTrial
-  /** What was known when they were told. */
-  readonly known: readonly unknown[]
-  readonly steps: readonly number[]
-  at: number
-}
-
-/** The queue whose step comes next; of those with the same step the first. */
-function firstOf(queues: readonly Queue[]): Queue | undefined {
-  let first: Queue | undefined
-  for (const queue of queues) {
-    const step = queue.steps[queue.at]
-    if (step !== undefined && (first === undefined || step < first.steps[first.at]!)) first = queue
-  }
-  return first
 }
 
 /** A rule, a step, and what the rule needs at it, or why it could not even say so. */

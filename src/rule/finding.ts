@@ -115,3 +115,14 @@ const nothing = (): void => {}
 
 /** Logs nothing. */
 export const silent: Logger = { debug: nothing, info: nothing, warn: nothing, error: nothing }
+
+/** Where rules log unless they are told otherwise: on Node.js the console, as with smdebug, but for what is only for debugging. */
+export const defaultLogger: Logger =
+  'getBuiltinModule' in (globalThis.process ?? {})
+    ? {
+        debug: nothing,
+        info: message => console.info(message),
+        warn: message => console.warn(message),
+        error: message => console.error(message),
+      }
+    : silent

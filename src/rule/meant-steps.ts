@@ -1,9 +1,10 @@
-/** Which steps of a trial an evaluation judges. */
+/** Which steps of trials an evaluation judges, and which comes next. */
 
 import { countsFromEnd, type StepSelection, stepFilter } from '../catalog/step-selection.js'
 import { UsageError } from '../errors.js'
 import { stateOf, type Trial } from '../trial/trial.js'
 import type { Mode } from '../types.js'
+import type { Rule } from './rule.js'
 
 /** As in EvaluateOptions. */
 interface MeantSteps {
@@ -44,4 +45,32 @@ export function meantSteps(trial: Trial, options: MeantSteps): (step: number) =>
       .catalog.atStep(step)
       .some(({ mode, modeStep }) => isModeStep(mode, modeStep, modeSteps))
   }
+}
+
+/** The rules over one trial. */
+export interface RulesOfTrial {
+  readonly trial: Trial
+  readonly rules: readonly Rule[]
+  /** Whether a step was asked for. */
+  readonly isMeant: (step: number) => boolean
+  readonly done: Set<number>
+}
+
+/** Steps that can be judged, in order, of which those up to `at` have been. */
+export interface Queue {
+  readonly group: RulesOfTrial
+  /** What was known when they were told. */
+  readonly known: readonly unknown[]
+  readonly steps: readonly number[]
+  at: number
+}
+
+/** The queue whose step comes next; of those with the same step the first. */
+export function firstOf(queues: readonly Queue[]): Queue | undefined {
+  let first: Queue | undefined
+  for (const queue of queues) {
+    const step = queue.steps[queue.at]
+    if (step !== undefined && (first === undefined || step < first.steps[first.at]!)) first = queue
+  }
+  return first
 }

@@ -8,10 +8,10 @@ import { checkOptions, type Kind, kinds, optionsOf, shown } from '../options.js'
 import { stateOf, Trial } from '../trial/trial.js'
 import { type Action, type Actions, runActions } from './action/action.js'
 import { actionsOf } from './action/action-json.js'
-import { defaultLogger } from './console-logger.js'
 import {
   COLLECTION_CONFIGS_OPTIONS,
   type CollectionConfigsOptions,
+  defaultLogger,
   type Finding,
   type Hold,
   type HookCollection,

@@ -52,6 +52,15 @@ export {
 } from './fleet/plan.js'
 export { type FleetJudging, runShard, type ShardOptions } from './fleet/shard.js'
 export type { StructureValue } from './format/checkpoint/torch/structure.js'
+export { debugOutput, tensorboardOutput } from './format/job-places.js'
+export {
+  type CopyOptions,
+  copyTrial,
+  type TrialCopy,
+  type TrialFile,
+  type TrialFilesOptions,
+  trialFiles,
+} from './repair/copy.js'
 export { type ReindexedFile, type ReindexOptions, reindexTrial } from './repair/reindex.js'
 export { type RepairOptions, repairTrial } from './repair/repair.js'
 export type { LeftOut, RebuiltFile, RepairReport } from './repair/report.js'

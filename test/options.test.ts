@@ -83,6 +83,8 @@ const CALLS: Readonly<Record<string, Call>> = {
   verifyTrial: options => trialscan.verifyTrial(directory, options),
   repairTrial: options => trialscan.repairTrial(directory, join(scratch, 'copy'), options),
   reindexTrial: options => trialscan.reindexTrial(directory, options),
+  trialFiles: options => trialscan.trialFiles(directory, options),
+  copyTrial: options => trialscan.copyTrial(directory, join(scratch, 'copied'), options),
   readValues: options => trialscan.readValues(trial, options).next(),
   findTrials: options => trialscan.findTrials(directory, options),
   planFleet: options => trialscan.planFleet([trial], options),
@@ -143,6 +145,7 @@ const WITHOUT: Readonly<Record<string, readonly string[]>> = {
   trialscan: [
     'callbackAction',
     'closePools',
+    'debugOutput',
     'diagnose',
     'fleetStatus',
     'maxThreads',
@@ -165,6 +168,7 @@ const WITHOUT: Readonly<Record<string, readonly string[]>> = {
     'shardName',
     'trialFingerprint',
     'parseRuleConfigurations',
+    'tensorboardOutput',
   ],
   trial: [
     'availableSteps',

@@ -168,7 +168,7 @@ const ADDING: readonly (readonly [names: string, add: () => void])[] = [
   ['diff nan check rule-invoker', () => addRuleCommands(program, runCommand)],
   ['sql dump', () => addTableCommands(program, runCommand)],
   ['summary report serve', () => addViewCommands(program, runCommand)],
-  ['verify reindex repair', () => addFileCommands(program, runCommand)],
+  ['verify reindex copy repair', () => addFileCommands(program, runCommand)],
   ['record', () => addRecordCommand(program, runCommand)],
   ['export import', () => addTensorBoardCommands(program, runCommand)],
   ['fleet', () => addFleetCommands(program, runCommand)],

@@ -16,9 +16,11 @@ import { writeTo } from '../output.js'
 import { expectReplaceableIn } from '../real-path.js'
 import { Losses, opened, trialsAt } from '../scan/trials.js'
 import { modeStepOf } from '../step-texts.js'
+import { listFiles } from './ls-files.js'
 
 export interface LsFlags extends S3Flags {
   readonly json?: boolean
+  readonly files?: boolean
   readonly format?: FormatOf<'ls'>
   readonly failFast?: boolean
   readonly out?: string
@@ -29,6 +31,7 @@ export async function ls(places: readonly string[], given: LsFlags): Promise<num
   const flags = settle('ls', places[0]!, given)
   const { format, onTerminal, out } = flags
   expectS3(flags, places)
+  if (flags.files) return listFiles(places, flags)
   const paths = await trialsAt(places, flags)
   if (out !== undefined) await expectReplaceableIn(paths, out)
   const losses = new Losses(paths, flags.failFast)

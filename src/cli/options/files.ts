@@ -1,4 +1,4 @@
-/** The commands about the files of a trial: verify, reindex and repair. */
+/** The commands about the files of a trial: verify, reindex, copy and repair. */
 
 import type { Command } from 'commander'
 import { paths, pathText } from './arguments.js'
@@ -60,6 +60,23 @@ shapes that were saved. At the first file that can't be read it ends, before any
 jsonl, csv: one line for each file, with file, step, worker, bytes. json: one object with trial, out, files.`,
   ).action((trial: string, options) =>
     run('reindex', async signal => (await import('../commands/reindex.js')).reindex(trial, options, signal)),
+  )
+
+  completed(
+    program
+      .command('copy')
+      .description("A trial's files on disk, as they are: those that are new, or have changed.")
+      .argument('<TRIAL>', TRIAL, pathText)
+      .argument('<DIR>', 'the directory to copy to, outside of the trial', pathText),
+    `Examples:
+  $ trialscan copy s3://my-bucket/my-training/debug-output ./my-training
+  $ trialscan copy s3://my-bucket/my-training/debug-output ./my-training && trialscan check ./my-training
+
+A file is copied if it is not there, has another length there, or was written after its copy; nothing is removed. While the job
+still runs, call it again for what has come since. Index files come after what they name, and the end of the job comes last: a copy
+that was interrupted is a trial that still runs.`,
+  ).action((trial: string, directory: string, options) =>
+    run('copy', async signal => (await import('../commands/copy.js')).copy(trial, directory, options, signal)),
   )
 
   completed(

@@ -34,6 +34,7 @@ export function addTensorCommands(program: Command, run: RunCommand): void {
       .description('What a trial holds: its steps by mode, workers, collections and tensors.')
       .argument('<TRIALS...>', TRIALS, paths)
       .option('--json', 'the same as --format json')
+      .option('--files', 'the files below the place, with their lengths and when they were written')
       .addOption(FAIL_FAST)
       .addOption(formatOption('ls'))
       .addOption(OUT),
@@ -42,6 +43,7 @@ export function addTensorCommands(program: Command, run: RunCommand): void {
   $ trialscan ls ./my-training --format json | jq '.tensors[] | select(.dtype == "float16").name'
   $ trialscan ls ./my-training --out tensors.csv
   $ trialscan ls 'runs/*'
+  $ trialscan ls --files s3://my-bucket/my-training/debug-output
 
 Global steps count on over all modes; mode steps are counted within each mode.
 

@@ -1,0 +1,23 @@
+/** `trialscan copy`: a trial's files on disk, those that are new. */
+
+import { copyTrial } from '../../index.js'
+import { EXIT } from '../exit.js'
+import { bytesText, counted, countText } from '../format/number.js'
+import { placeOptions, type S3Flags, s3OptionsFor } from '../options/s3.js'
+import { writeTo } from '../output.js'
+import { expectOutside } from '../real-path.js'
+import { safe } from '../terminal.js'
+
+/** @returns the exit code */
+export async function copy(trial: string, directory: string, flags: S3Flags, signal: AbortSignal): Promise<number> {
+  await expectOutside(trial, directory, 'a directory', '<DIR>')
+  const { copied, copiedBytes, kept } = await copyTrial(trial, directory, {
+    ...s3OptionsFor(trial, flags),
+    ...placeOptions(trial, flags),
+    signal,
+  })
+  const before = kept > 0 ? `; ${countText(kept)} were there already` : ''
+  const text = `copied ${counted(copied, 'file')}, ${bytesText(copiedBytes)}, to ${safe(directory)}${before}\n`
+  await writeTo(undefined, output => output.write(text))
+  return EXIT.ok
+}

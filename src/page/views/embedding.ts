@@ -126,6 +126,8 @@ async function pictureOf(trial: ShownTrial, embedding: EmbeddingView, method: Em
   const plot = (i: number, title?: string) =>
     scatter(
       steps[i]!.points[method],
+      // Of all steps, so that those that were placed together can be compared.
+      steps.flatMap(({ points }) => points[method]),
       steps[i]!.labels,
       all,
       `${NAMES[method]} of ${shown(tensor)} at ${text(i)}`,
@@ -229,8 +231,15 @@ function greyImage(images: Pixels, sample: number): HTMLElement | null {
   })
 }
 
+function domainOf(numbers: readonly number[]): readonly [number, number] {
+  const [low, high] = [Math.min(...numbers), Math.max(...numbers)]
+  return low < high ? [low, high] : [low - 1, high + 1]
+}
+
+/** @param beside points that the axes have room for, too */
 function scatter(
   points: readonly (readonly [number, number])[],
+  beside: readonly (readonly [number, number])[],
   labels: readonly number[],
   all: readonly number[],
   label: string,
@@ -242,8 +251,8 @@ function scatter(
     width: fitting(620),
     height: 480,
     style: { background: 'transparent', fontFamily: 'inherit', fontSize: '12px' },
-    x: { axis: null, inset: 16 },
-    y: { axis: null, inset: 16 },
+    x: { axis: null, inset: 16, domain: domainOf(beside.map(([x]) => x)) },
+    y: { axis: null, inset: 16, domain: domainOf(beside.map(([, y]) => y)) },
     color: isClasses ? { type: 'ordinal', domain: [...all], scheme: 'turbo', legend: false } : { scheme: 'viridis' },
     marks: [
       Plot.frame({ strokeOpacity: 0.2 }),

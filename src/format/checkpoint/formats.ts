@@ -1,9 +1,9 @@
 /** The formats of checkpoints, in the order in which they are tried. Adding one is its file, its tests and a line here. */
 
 import { DISTRIBUTED } from './dcp/format.js'
-import { MSPROBE } from './msprobe.js'
+import { MSPROBE } from './dump/msprobe.js'
+import { NVDLFW } from './dump/nvdlfw.js'
 import { NPY, NPZ } from './npy.js'
-import { NVDLFW } from './nvdlfw.js'
 import { SAFETENSORS } from './safetensors/safetensors.js'
 import { isShardIndex } from './safetensors/shards.js'
 import type { TensorFormat } from './stored-tensor.js'

@@ -28,14 +28,20 @@ const MAX_OBJECTS = 20
 const ZIP = [0x50, 0x4b, 3, 4]
 
 export async function readDistributed(file: RangedFile, around: Surroundings): Promise<TensorFileContents> {
+  const { described, facts } = await describedBy(file)
+  return { ...(await new Checkpoint(file, around, described).read()), metadata: facts }
+}
+
+/** What `.metadata` says. The pickle itself, which may take hundreds of megabytes, is not needed behind it. */
+async function describedBy(
+  file: RangedFile,
+): Promise<{ readonly described: DistributedMetadata; readonly facts: ReadonlyMap<string, string> }> {
   if (file.byteLength > MAX_METADATA_BYTES) {
     throw torchFault(file.url, 0, `at most ${MAX_METADATA_BYTES} bytes`, `${file.byteLength}`)
   }
   const pickle = runPickle(await file.read(0, file.byteLength), file.url)
-  // Cycles, and what is nested too deep, are refused before anything is looked at.
-  const dangerous = dangerousOf(pickle)
-  const metadata = parseMetadata(pickle)
-  return { ...(await new Checkpoint(file, around, metadata).read()), metadata: factsOf(metadata, dangerous) }
+  const described = parseMetadata(pickle)
+  return { described, facts: factsOf(described, dangerousOf(pickle)) }
 }
 
 function factsOf({ objects, files }: DistributedMetadata, dangerous: readonly string[]): ReadonlyMap<string, string> {
@@ -57,7 +63,7 @@ class Checkpoint {
   readonly #metadata: DistributedMetadata
   readonly #directory: string
   /** Where elements begin in a chunk, by what chunks with the same layout have in common. */
-  readonly #layouts = new Map<string, Promise<number>>()
+  readonly #layouts = new Map<string, number | Promise<number>>()
   readonly #opensAll: boolean
 
   constructor(file: RangedFile, around: Surroundings, metadata: DistributedMetadata) {
@@ -125,8 +131,9 @@ class Checkpoint {
     try {
       const blocks: Block[] = []
       for (const chunk of chunks) {
-        const block = await this.#block(tensor, chunk, files, type.byteLength)
-        if (block !== null) blocks.push(block)
+        const block = this.#block(tensor, chunk, files, type.byteLength)
+        const own = block instanceof Promise ? await block : block
+        if (own !== null) blocks.push(own)
       }
       return { name, dtype: type.dtype, shape, blocks }
     } catch (error) {
@@ -167,37 +174,39 @@ class Checkpoint {
     return [`chunks of all of [${tensor.shape}]`, `${missing} elements that none has${whose}`]
   }
 
-  async #block(
+  /** A chunk as a block; null: it has no elements. Most of many take no turn of their own. */
+  #block(
     tensor: DistributedTensor,
     chunk: number,
     files: readonly (RangedFile | null)[],
     elementByteLength: number,
-  ): Promise<Block | null> {
+  ): Block | null | Promise<Block> {
     const file = files[tensor.files[chunk]!]!
     const rank = tensor.shape.length
     const shape = Array.from(tensor.sizes.subarray(chunk * rank, (chunk + 1) * rank))
     const byteLength = shape.reduce((product, size) => product * size, 1) * elementByteLength
     if (byteLength === 0) return null
-    const start = tensor.starts[chunk]! + (await this.#elementsIn(tensor, chunk, file, byteLength))
-    return {
-      file: file.path,
-      start,
-      offsets: Array.from(tensor.offsets.subarray(chunk * rank, (chunk + 1) * rank)),
-      shape,
+    const offsets = Array.from(tensor.offsets.subarray(chunk * rank, (chunk + 1) * rank))
+    const blockAt = (begin: number): Block => {
+      return { file: file.path, start: tensor.starts[chunk]! + begin, offsets, shape }
     }
+    if (this.#opensAll) return elementsOf(tensor, chunk, file, byteLength).then(blockAt)
+    const layout = this.#layoutOf(tensor, chunk, byteLength)
+    const known = this.#layouts.get(layout)
+    if (typeof known === 'number') return blockAt(known)
+    // Others that have it wait for the first.
+    const asked = known ?? elementsOf(tensor, chunk, file, byteLength)
+    this.#layouts.set(layout, asked)
+    return asked.then(begin => {
+      this.#layouts.set(layout, begin)
+      return blockAt(begin)
+    })
   }
 
-  /** Where the elements begin in a chunk. */
-  #elementsIn(tensor: DistributedTensor, chunk: number, file: RangedFile, byteLength: number): Promise<number> {
-    if (this.#opensAll) return elementsOf(tensor, chunk, file, byteLength)
+  /** What chunks with the same layout have in common. */
+  #layoutOf(tensor: DistributedTensor, chunk: number, byteLength: number): string {
     const type = tensor.type as { readonly name: string }
-    const key = `${tensor.files[chunk]} ${type.name} ${tensor.shape.length} ${tensor.lengths[chunk]! - byteLength}`
-    let known = this.#layouts.get(key)
-    if (known === undefined) {
-      known = elementsOf(tensor, chunk, file, byteLength)
-      this.#layouts.set(key, known)
-    }
-    return known
+    return `${tensor.files[chunk]} ${type.name} ${tensor.shape.length} ${tensor.lengths[chunk]! - byteLength}`
   }
 }
 

@@ -33,11 +33,11 @@ export const SINGLES = { true: 1, false: 2, emptyTuple: 3 } as const
 /** The parts of a note, in the order of its links. A plain call has the first two alone. */
 const PARTS = ['callable', 'arguments', 'state', 'list', 'dict', 'keywords'] as const
 type Part = (typeof PARTS)[number]
+const PLAIN_PARTS = 2
 
 const MAX_DEPTH = 1000
 /** A link to nothing. */
 const NO_LINK = 0x7fff_ffff
-const NO_LINKS: readonly number[] = PARTS.map(() => NO_LINK)
 
 /** The handle of an integer from 0 to 2^31 - 1. */
 export function integer(value: number): Handle {
@@ -136,7 +136,7 @@ export class Pickle {
 
   global(module: Handle, name: Handle): Handle {
     const node = this.node(KIND.global)
-    this.append(node, [module, name], 0, 2)
+    this.#pair(node, module, name)
     // Read at once, so that a fault in it is told where it stands.
     this.globalName(node)
     return node
@@ -144,15 +144,34 @@ export class Pickle {
 
   note(callable: Handle, values: Handle): Handle {
     const node = this.node(KIND.note)
-    this.append(node, [callable, values], 0, 2)
+    this.#pair(node, callable, values)
     return node
+  }
+
+  /** The first two links of a node. */
+  #pair(node: Handle, one: Handle, other: Handle): void {
+    this.#reserve(2)
+    this.#at[node] = this.#linkCount
+    this.#length[node] = 2
+    this.#links[this.#linkCount++] = one
+    this.#links[this.#linkCount++] = other
   }
 
   /** Hangs a part on a note. */
   setPart(note: Handle, part: Part, value: Handle): void {
-    const missing = PARTS.length - this.#length[note]!
-    if (missing > 0) this.append(note, NO_LINKS, 0, missing)
+    if (this.#length[note]! < PARTS.length) this.#addParts(note)
     this.#links[this.#at[note]! + PARTS.indexOf(part)] = value
+  }
+
+  /** A plain note gets room for all parts, and no more: there may be millions. */
+  #addParts(note: Handle): void {
+    const at = this.#at[note]!
+    this.#reserve(PARTS.length)
+    this.#links.copyWithin(this.#linkCount, at, at + PLAIN_PARTS)
+    this.#links.fill(NO_LINK, this.#linkCount + PLAIN_PARTS, this.#linkCount + PARTS.length)
+    this.#at[note] = this.#linkCount
+    this.#length[note] = PARTS.length
+    this.#linkCount += PARTS.length
   }
 
   /** Where items that are added to a value go; null: it takes none. */

@@ -23,7 +23,8 @@ const MAX_FACT_LENGTH = 120
 /** All classes and functions that a pickle names, sorted. */
 export function globalsOf(pickle: Pickle): readonly string[] {
   const names = new Set<string>()
-  for (const handle of pickle.bottomUp()) {
+  // Those that nothing holds in the end were named all the same.
+  for (let handle = 0; handle < pickle.nodeCount; handle++) {
     const name = pickle.globalName(handle)
     if (name !== undefined) names.add(name)
   }
@@ -42,7 +43,7 @@ export function dangerousOf(pickle: Pickle): readonly string[] {
 
 /** Whether each getattr takes a member of a class of its own by name, as for enums. */
 function isGetattrOfEnums(pickle: Pickle): boolean {
-  for (const handle of pickle.bottomUp()) {
+  for (let handle = 0; handle < pickle.nodeCount; handle++) {
     if (pickle.calleeName(handle) !== ENUM_GETATTR) continue
     const [owner, key] = [pickle.argument(handle, 0), pickle.argument(handle, 1)]
     const name = owner === undefined ? undefined : pickle.globalName(owner)

@@ -1,8 +1,8 @@
 /** Logs of nvdlfw-inspect, in which Transformer Engine writes statistics: `decoder.1.mlp_activation_max iteration=000100 value=1.5`. */
 
-import type { ReductionName } from '../../types.js'
+import type { ReductionName } from '../../../types.js'
+import type { RangedFile, StoredTensor, TensorFileContents, TensorFormat } from '../stored-tensor.js'
 import { savedReduction, savedScalar } from './saved-statistics.js'
-import type { RangedFile, StoredTensor, TensorFileContents, TensorFormat } from './stored-tensor.js'
 
 const PATH = /(?:^|\/)nvdlfw_inspect_globalrank-(\d+)\.log$/
 const LINE = /^(?:.*\bINFO\b[\s-]*)?(\S+)\s+iteration=(\d+)\s+value=(\S+)\s*$/

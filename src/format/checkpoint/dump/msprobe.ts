@@ -1,10 +1,9 @@
 /** Dumps of msprobe: `dump.json` has what was computed, in its order, with statistics, and `dump_tensor_data/` the tensors, if they were saved. */
 
-import { FormatError, StoreError } from '../../errors.js'
-import type { ReductionName } from '../../types.js'
-import { withoutBareNumbers } from './beside.js'
-import { NPY } from './npy.js'
-import { savedReduction } from './saved-statistics.js'
+import { FormatError, StoreError } from '../../../errors.js'
+import type { ReductionName } from '../../../types.js'
+import { withoutBareNumbers } from '../beside.js'
+import { NPY } from '../npy.js'
 import type {
   RangedFile,
   StoredTensor,
@@ -12,8 +11,9 @@ import type {
   TensorFileContents,
   TensorFormat,
   UnreadTensor,
-} from './stored-tensor.js'
-import { TORCH } from './torch/format.js'
+} from '../stored-tensor.js'
+import { TORCH } from '../torch/format.js'
+import { savedReduction } from './saved-statistics.js'
 
 const DATA_DIRECTORY = 'dump_tensor_data'
 const MAX_JSON_BYTES = 256 << 20

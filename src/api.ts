@@ -70,6 +70,7 @@ export {
   type SageMakerHandler,
 } from './rule/action/action.js'
 export type { BuiltinClass } from './rule/base/builtin.js'
+export { LearningRates, type UnusualRate } from './rule/base/learning-rates.js'
 export {
   AllZero,
   BUILTIN_RULES,
@@ -111,7 +112,6 @@ export {
 } from './rule/evaluate.js'
 export type { CollectionConfigsOptions, Finding, HookCollection, Logger, Missing, Problem } from './rule/finding.js'
 export { type InvokeOptions, invokeRule } from './rule/invoke.js'
-export { LearningRates, type UnusualRate } from './rule/learning-rates.js'
 export { type AllRules, type AllRulesOptions, RuleRegistry } from './rule/registry.js'
 export type { RequiredTensors, RequireOptions } from './rule/required.js'
 export { type Found, Rule, type RuleClass, type RuleOptions, type RuleReport } from './rule/rule.js'

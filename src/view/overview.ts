@@ -2,8 +2,8 @@
 
 import { faultOf } from '../job/row.js'
 import { checkOptions, optionsOf } from '../options.js'
+import type { UnusualRate } from '../rule/base/learning-rates.js'
 import type { DiagnosedFinding } from '../rule/diagnosis.js'
-import type { UnusualRate } from '../rule/learning-rates.js'
 import type { Kind } from '../trial/kinds/kinds.js'
 import { kindsOf } from '../trial/kinds/kinds.js'
 import { type ScanSelection, SELECTION_KINDS } from '../trial/scan-selection.js'

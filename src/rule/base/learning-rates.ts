@@ -1,11 +1,11 @@
 /** Learning rates that were saved, and where they are out of the ordinary. */
 
-import { stateOf, type Trial } from '../trial/trial.js'
-import type { GlobalStep } from '../types.js'
-import { scalar } from './base/scalar.js'
-import { numberText } from './base/wording.js'
-import { silent } from './finding.js'
-import { Rule } from './rule.js'
+import { stateOf, type Trial } from '../../trial/trial.js'
+import type { GlobalStep } from '../../types.js'
+import { silent } from '../finding.js'
+import { Rule } from '../rule.js'
+import { scalar } from './scalar.js'
+import { numberText } from './wording.js'
 
 /** A learning rate that is far from what is usual, and from which step on. */
 export interface UnusualRate {

@@ -160,7 +160,6 @@ const WITHOUT: Readonly<Record<string, readonly string[]>> = {
     'parseReductions',
     'parseSteps',
     'parseWhere',
-    'pickleStructure',
     'problemLines',
     'readPickle',
     'refresh',

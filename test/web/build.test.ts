@@ -79,7 +79,6 @@ describe('trialscan/web', () => {
     expect(missing.sort()).toEqual([
       'DIFFERENCE_COLUMNS',
       'DifferenceTable',
-      'LearningRates',
       'OutputFile',
       'PlanPlace',
       'TrialWriter',
@@ -90,6 +89,7 @@ describe('trialscan/web', () => {
       'debugOutput',
       'diff',
       'diffWorkers',
+      'embed',
       'estimateFleet',
       'exportTensorBoard',
       'findTrials',
@@ -104,7 +104,6 @@ describe('trialscan/web', () => {
       'parseWhere',
       'pickleStructure',
       'planFleet',
-      'readPickle',
       'readValues',
       'recordStream',
       'reindexTrial',

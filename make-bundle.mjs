@@ -10,9 +10,6 @@ import { classNames, keepClassNames, writeBom, writeLicenses } from './bundled.m
 const OUT = 'dist/bundle'
 /** The URL of a CommonJS file. */
 const FILE_URL = "require('node:url').pathToFileURL(__filename).href"
-/** The files that Node.js loads itself, by Rollup's names; they have the others loaded by main.cjs, which see. */
-const REQUIRED = ['index', 'tfjs']
-const LOAD = "require = require('./main.cjs');"
 const packages = Object.keys(JSON.parse(readFileSync('package.json', 'utf8')).dependencies)
 
 /** What is made one file with the packages that it imports, whose many files take long to open: a module, or the package alone. */
@@ -160,7 +157,6 @@ const shared = await rollup({
       async renderChunk(text, { name }, __, { chunks }) {
         const isLate = name => chunks[name.replace('./', '')]?.name.startsWith('late-')
         text = loadedLate(text.replace(/^#!.*\n/, ''), isLate).replace(/\bimport\(/g, "require('./import.cjs')(")
-        if (REQUIRED.includes(name)) text = text.replace("'use strict';\n", `$&${LOAD}\n`)
         return (await transform(text, { minify: true, format: 'cjs', target: 'node20' })).code
       },
     },
@@ -180,19 +176,17 @@ const { output } = await shared.write({
   experimentalMinChunkSize: 8_000,
 })
 const minified = async text => (await transform(text, { minify: true, format: 'cjs', target: 'node20' })).code
-writeFileSync(`${OUT}/main.cjs`, await minified(readFileSync('bundle-main.cjs', 'utf8')), { mode: 0o755 })
+writeFileSync(`${OUT}/main.cjs`, "#!/usr/bin/env node\nrequire('./cli.cjs')\n", { mode: 0o755 })
 writeFileSync(`${OUT}/import.cjs`, 'module.exports = specifier => import(specifier)\n')
 // What Piscina loads in a thread.
 const entry = readFileSync('dist/runner/thread-entry.cjs', 'utf8')
 const ofBundle = entry.replace(
   "import('./thread.js')",
-  `Promise.resolve().then(() => {\n${LOAD}\nreturn require('./thread.cjs')\n})`,
+  "Promise.resolve().then(() => require('./thread.cjs'))",
 )
 writeFileSync(`${OUT}/thread-entry.cjs`, await minified(ofBundle))
 // What runs DuckDB, in a process of its own.
 writeFileSync(`${OUT}/database-process.cjs`, await minified(readFileSync('dist/cli/sql/database-process.cjs', 'utf8')))
-// Scripts that name the file by its former name still find it.
-writeFileSync(`${OUT}/main.js`, "#!/usr/bin/env node\nimport require from './main.cjs'\nrequire('./cli.cjs')\n", { mode: 0o755 })
 // The same for those who import it: one of each class, whoever loads them.
 for (const entry of ['index', 'tfjs']) {
   const { exports } = output.find(({ name, isEntry }) => isEntry && name === entry)

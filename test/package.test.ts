@@ -138,13 +138,9 @@ describe.each(whenLong)('the package', () => {
       'sbom.cdx.json',
     ].map(name => `dist/bundle/${name}`)
     const browser = paths.filter(path => path.startsWith('dist/browser/'))
-    // Files of the bundle, compiled for the version of Node.js that packs.
-    const code = paths.filter(path => path.startsWith('dist/bundle/code/'))
-    const place = `dist/bundle/code/${process.arch}-${process.versions.v8}/`
-    expect(code.filter(path => !built.includes(path.replace(place, 'dist/bundle/')))).toEqual([])
-    expect(paths).toEqual([...written, ...built, ...code, ...others, ...browser, 'build/release.wasm'].sort())
+    expect(paths).toEqual([...written, ...built, ...others, ...browser, 'build/release.wasm'].sort())
     expect(built.sort()).toEqual(
-      reachable(['index.js', 'tfjs.js', 'kernels.js', 'main.js'].map(name => `dist/bundle/${name}`)),
+      reachable(['index.js', 'tfjs.js', 'kernels.js', 'main.cjs'].map(name => `dist/bundle/${name}`)),
     )
     const pages = ['index.js', 'inline.js', 'worker.js', 'trialscan.wasm', 'LICENSES.txt'].map(
       name => `dist/browser/${name}`,
@@ -156,14 +152,12 @@ describe.each(whenLong)('the package', () => {
       return [packed, contents.reduce((sum, { length }) => sum + length, 0)] as const
     }
     const [browserSize, browserUnpackedSize] = sizesOf(browser)
-    const [codeSize, codeUnpackedSize] = sizesOf(code)
     // 23 kB of them are hyparquet's and its writer's, 30 umap-js's, 18 hono's, 13 commander's, 122 the page of reports and
     // trialscan serve. Trials written, record and trialscan/tfjs take 30, logs for TensorBoard and examples that train 15,
     // the picture of the README 65.
-    expect(packed.size - browserSize - codeSize).toBeLessThan(1_000_000)
-    expect(packed.unpackedSize - browserUnpackedSize - codeUnpackedSize).toBeLessThan(3_000_000)
+    expect(packed.size - browserSize).toBeLessThan(1_000_000)
+    expect(packed.unpackedSize - browserUnpackedSize).toBeLessThan(3_000_000)
     expect(browserSize).toBeLessThan(425_000)
-    expect(codeSize).toBeLessThan(400_000)
   })
 
   /** The files of the package that these import, and what those import. */

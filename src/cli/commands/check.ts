@@ -25,7 +25,6 @@ import type { RuleText, StepsText } from '../options/arguments.js'
 import { settle } from '../options/given.js'
 import type { S3Flags } from '../options/s3.js'
 import { type Output, writeTo } from '../output.js'
-import { waitWithCompiling } from '../patience.js'
 import { Progress } from '../progress.js'
 import { expectReplaceableIn } from '../real-path.js'
 import { Losses, opened, trialsAt } from '../scan/trials.js'
@@ -59,7 +58,6 @@ export async function check(places: readonly string[], given: CheckFlags, signal
   if (timeout !== undefined && !follow) throw new UsageError('expected --follow beside --timeout: nothing else waits')
   if (flags.poll !== undefined && !follow)
     throw new UsageError('expected --follow beside --poll: nothing else looks again')
-  waitWithCompiling()
   const registry = new RuleRegistry()
   for (const module of flags.module ?? []) await loadModule(registry, module)
   const paths = await trialsAt(places, flags)

@@ -20,7 +20,6 @@ import { aliasesText, differenceTable, dtypesText, halvingText, mapText, tiedTex
 import { settle } from '../options/given.js'
 import { expectS3, type S3Flags } from '../options/s3.js'
 import { Lines, type Output, writeTo } from '../output.js'
-import { waitWithCompiling } from '../patience.js'
 import { Progress } from '../progress.js'
 import { expectReplaceableIn } from '../real-path.js'
 import { openTrial } from '../scan/open-trial.js'
@@ -59,7 +58,6 @@ const DEFAULT_TOP = 16
 /** @returns the exit code */
 export async function runDiff(paths: readonly string[], given: DiffFlags, signal: AbortSignal): Promise<number> {
   expectUse(paths, given)
-  waitWithCompiling()
   const flags = settle('diff', paths[0]!, given)
   const { out, onTerminal, format, first, all, noise = [] } = flags
   const places = [...paths, ...noise]

@@ -154,9 +154,9 @@ describe.each(whenLong)('the package', () => {
     const [browserSize, browserUnpackedSize] = sizesOf(browser)
     // 23 kB of them are hyparquet's and its writer's, 30 umap-js's, 18 hono's, 13 commander's, 122 the page of reports and
     // trialscan serve. Trials written, record and trialscan/tfjs take 30, logs for TensorBoard and examples that train 15,
-    // the picture of the README 65.
-    expect(packed.size - browserSize).toBeLessThan(1_000_000)
-    expect(packed.unpackedSize - browserUnpackedSize).toBeLessThan(3_000_000)
+    // the picture of the README 65, checkpoints and files of torch 60.
+    expect(packed.size - browserSize).toBeLessThan(1_050_000)
+    expect(packed.unpackedSize - browserUnpackedSize).toBeLessThan(3_300_000)
     expect(browserSize).toBeLessThan(425_000)
   })
 

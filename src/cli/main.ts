@@ -134,7 +134,9 @@ class NamedCommand extends Command {
 }
 
 const program = new NamedCommand('trialscan')
-  .description('Reads the tensors that a training job saved with SageMaker Debugger (smdebug).')
+  .description(
+    'Reads the tensors that a training saved: checkpoints, trials of SageMaker Debugger, runs of TensorBoard.',
+  )
   .version(VERSION)
   // Names alone, so that what commands do is told beside them on a terminal of 80 columns, too.
   .configureHelp({ subcommandTerm: command => command.name() })

@@ -6,20 +6,20 @@ const LONG = 'test/**/*.long.test.ts'
 /** Files without which `npm test` still tells whether all works: what they add takes as long as all others together. */
 const THOROUGH = [
   'test/{faults,fuzz,hostile}/**/*.test.ts',
-  'test/{background,deploy,examples,examples-training,fixtures,large,modes-apart,same-answers,walk}.test.ts',
-  'test/cli/{bench,dump,formats,inputs,picture,report,sql,steps,summary,top,trials}.test.ts',
-  'test/diff/noise.test.ts',
+  'test/{background,behind-damage,deploy,examples,examples-training,fixtures,large,lines,modes-apart,one-by-one,read-ahead,same-answers,small-floats,walk}.test.ts',
+  'test/cli/{bench,dump,formats,inputs,picture,report,sql,steps,summary,top,trials,unread}.test.ts',
+  'test/diff/{noise,ways}.test.ts',
   'test/fleet/**/*.test.ts',
   'test/kernels/{array-engine,compare}.test.ts',
-  'test/repair/{fuzz,repair}.test.ts',
+  'test/repair/{entangled,fuzz,repair}.test.ts',
   'test/rule/choice.test.ts',
   'test/store/{s3-faults,s3-upload}.test.ts',
   'test/verify/behind-damage.test.ts',
-  'test/{serve,view}/page.test.ts',
+  'test/serve/{page,places}.test.ts',
   'test/table/table.test.ts',
-  'test/view/report.test.ts',
+  'test/view/{page,report}.test.ts',
   'test/web/{bundlers,chromium}.test.ts',
-  'test/write/crash.test.ts',
+  'test/write/{crash,tensorboard,tensorboard-import}.test.ts',
 ]
 
 /** `npm test` runs the first, `npm run test:all` all three. */

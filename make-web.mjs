@@ -26,6 +26,7 @@ const REPLACED = new Map([
   ['store/local/aside.js', 'web/no-disk.js'],
   ['store/local/output.js', 'web/no-disk.js'],
   ['catalog/load/index-cache.js', 'web/no-disk.js'],
+  ['verify/archives.js', 'web/no-disk.js'],
   ['worker/copy.js', 'web/no-disk.js'],
 ])
 

@@ -48,6 +48,7 @@ const ADVICE: Readonly<Record<VerifyCode, string>> = {
   MissingParts: 'Fetch the files of all ranks: a tensor is cut into parts, and one is missing or there twice.',
   UnreadableDType:
     'Nothing is wrong if the type is one that trialscan does not know yet; the other tensors can be read.',
+  BadMemberChecksum: 'Fetch the file again: its bytes are not those that were written. Other members can be read.',
   BadCheckpointFile: 'Write or fetch the file again. What is not named can be read.',
   // Notes.
   EmptyEventFile: 'Nothing needs to be done: there is nothing in it.',
@@ -62,6 +63,7 @@ const ADVICE: Readonly<Record<VerifyCode, string>> = {
   OtherWorker:
     'Nothing needs to be done if one process writes the files of several workers or devices; otherwise find out whose records they are.',
   OddEncoding: 'Nothing needs to be done: it can be read.',
+  NoChecksums: 'Nothing needs to be done if the file was written without checksums, as torch can be told to.',
   NotRead: 'Nothing needs to be done unless it should have been read: then name it.',
 }
 

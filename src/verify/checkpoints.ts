@@ -8,6 +8,7 @@ import { LENGTH_BYTES, MAX_HEADER_BYTES } from '../format/checkpoint/safetensors
 import type { Access, WorkOptions } from '../runner/access.js'
 import { type Store, storeName } from '../store/store.js'
 import { Trial } from '../trial/trial.js'
+import { checkArchive } from './archives.js'
 import type { Findings } from './findings.js'
 import { VERIFY_CODES, type VerifyCode } from './problem.js'
 
@@ -56,7 +57,11 @@ export async function verifyCheckpoints(
   for (const note of contents.notes) {
     findings.note({ code: 'NotRead', file: '', expected: 'a file of one of the checkpoints', found: note })
   }
-  for (const path of contents.checkpointFiles) await findDuplicates(store, path, findings)
+  for (const path of contents.checkpointFiles) {
+    signal?.throwIfAborted()
+    await findDuplicates(store, path, findings)
+    await checkArchive(store, path, findings)
+  }
   const trial = new Trial('', storeName(access.spec), new TrialState(access, null, loader, contents))
   const scan = trial.scan({
     reductions: ['count'],

@@ -42,6 +42,7 @@ export const VERIFY_CODES = [
   'DuplicateTensor',
   'MissingParts',
   'UnreadableDType',
+  'BadMemberChecksum',
   'BadCheckpointFile',
   // Notes.
   'EmptyEventFile',
@@ -55,6 +56,7 @@ export const VERIFY_CODES = [
   'OtherWorker',
   'OddEncoding',
   'NotRead',
+  'NoChecksums',
 ] as const
 
 export type VerifyCode = (typeof VERIFY_CODES)[number]

@@ -43,6 +43,47 @@ it('finds nothing wrong with whole checkpoints', async () => {
   }
 })
 
+describe('members of archives', () => {
+  const whole = readFileSync(join(FIXTURES, 'torch/zip.pt'))
+
+  /** The file of torch with one byte of a storage changed, or all CRC-32 of its directory. */
+  function changed(change: (bytes: Buffer) => void): string {
+    const path = join(scratch, `${count++}.pt`)
+    const bytes = Buffer.from(whole)
+    change(bytes)
+    writeFileSync(path, bytes)
+    return path
+  }
+
+  it('are held against their checksums', async () => {
+    expect((await verifyTrial(join(FIXTURES, 'torch/zip.pt'))).ok).toBe(true)
+    // Of the first storage: after the name in its own header, and the padding to 64 bytes.
+    const name = whole.indexOf('/data/0')
+    const header = whole.lastIndexOf('PK\x03\x04', name, 'latin1')
+    const start = header + 30 + whole.readUInt16LE(header + 26) + whole.readUInt16LE(header + 28)
+    const { problems, problemCounts } = await verifyTrial(changed(bytes => bytes.writeUInt8(bytes[start]! ^ 1, start)))
+    expect(problemCounts).toEqual({ BadMemberChecksum: 1 })
+    expect(problems[0]).toMatchObject({
+      offset: start,
+      expected: expect.stringMatching(/CRC-32 0x[0-9a-f]{8} of ".*data\/0"/),
+    })
+  })
+
+  it('are noted where a file was written without', async () => {
+    const path = changed(bytes => {
+      for (
+        let at = bytes.indexOf('PK\x01\x02', 0, 'latin1');
+        at >= 0;
+        at = bytes.indexOf('PK\x01\x02', at + 4, 'latin1')
+      ) {
+        bytes.writeUInt32LE(0, at + 16)
+      }
+    })
+    const { ok, noteCounts } = await verifyTrial(path)
+    expect([ok, noteCounts]).toEqual([true, { NoChecksums: 1 }])
+  })
+})
+
 describe('a damaged checkpoint: what is wrong is told, and everything else is read', () => {
   it('a shard that is missing', async () => {
     const { directory, first } = shards()

@@ -73,10 +73,15 @@ export function verifyTable(isOnly: boolean, columns: number | undefined, colors
       const notes = sum(noteCounts)
       const result = ok ? colors.green('nothing is wrong') : colors.red(wrong)
       const speed = stats.seconds > 0 ? stats.readBytes / stats.seconds / 1e9 : 0
+      const isCheckpoint = stats.eventFiles + stats.indexFiles === 0 && stats.records > 0
       const checked = [
-        counted(stats.eventFiles, 'event file'),
-        counted(stats.indexFiles, 'index file'),
-        counted(stats.records, 'record'),
+        ...(isCheckpoint
+          ? []
+          : [
+              counted(stats.eventFiles, 'event file'),
+              counted(stats.indexFiles, 'index file'),
+              counted(stats.records, 'record'),
+            ]),
         counted(stats.tensors, 'tensor'),
         bytesText(stats.readBytes),
       ].join(', ')
@@ -88,12 +93,14 @@ export function verifyTable(isOnly: boolean, columns: number | undefined, colors
         ...byFile(problems),
         ...unlistedText(verification),
         ...notesText(verification),
-        `${[`Checked ${checked} in ${cost}`, ...uncheckedText(stats)].map(text => `${wrapped(text, width, '', '  ')}\n`).join('')}`,
+        `${[`Checked ${checked} in ${cost}`, ...(isCheckpoint ? [OF_CHECKPOINTS] : uncheckedText(stats))].map(text => `${wrapped(text, width, '', '  ')}\n`).join('')}`,
         ...(isOnly ? [] : ['']),
       ].join('\n')
     },
   }
 }
+
+const OF_CHECKPOINTS = 'a checkpoint has no checksums: that its values are those that were saved cannot be verified'
 
 /** How many records have values that no checksum covers. */
 function uncheckedText({ records, recordsWithoutChecksum: without }: Verification['stats']): string[] {

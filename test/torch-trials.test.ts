@@ -4,6 +4,7 @@ import { cpSync, mkdirSync, readdirSync, rmSync, utimesSync, writeFileSync } fro
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { closePools, createTrial, diffWorkers, type Trial } from '#dist/index.js'
+import { trialscan } from './cli/run.js'
 import { FIXTURES, type GoldenTensor, golden } from './support/checkpoint-files.js'
 import { bytesOf, dict, pickled, tensor, torchZip } from './support/pickles.js'
 import { scratchDirectory } from './support/scratch.js'
@@ -247,4 +248,13 @@ describe('dumps', () => {
       expect(share).toBe(12.5)
     })
   })
+})
+
+it('tells tensors that share all elements, which are counted once', async () => {
+  const path = join(FIXTURES, 'torch/zip.pt')
+  const trial = await createTrial(path)
+  expect([...trial.checkpoint!.aliases]).toEqual([['model.v.tied', 'model.v.base']])
+  await trial.close()
+  const { stdout } = await trialscan('ls', path, '--format', 'table')
+  expect(stdout).toContain('\n  share their elements: model.v.tied with model.v.base\n')
 })

@@ -45,6 +45,8 @@ export interface CheckpointFacts {
   readonly byteLength: number
   /** What the files say about themselves: text, never trusted. */
   readonly metadata: ReadonlyMap<string, string>
+  /** Tensors that share all elements with another, as tied weights do: their names, and that of the other. */
+  readonly aliases: ReadonlyMap<string, string>
   /** Tensors that are there and can't be read. */
   readonly unread: readonly UnreadTensor[]
 }
@@ -289,10 +291,14 @@ export class CheckpointFiles {
     if (last === undefined || this.#layout === null) return null
     const { read, model, place } = last
     const counts = new Map<DType, number>()
+    const aliases = new Map<string, string>()
     let [parameters, tensors, byteLength] = [0, 0, 0]
     for (const { name, dtype, shape, aliasOf } of read.tensors) {
       const count = shape.reduce((product, size) => product * size, 1)
-      if (aliasOf !== undefined) continue
+      if (aliasOf !== undefined) {
+        aliases.set(name, aliasOf)
+        continue
+      }
       byteLength += count * elementByteLength(dtype)
       if (!isParameter(name)) continue
       tensors++
@@ -307,7 +313,7 @@ export class CheckpointFiles {
     const { formats, metadata, unread, fileCount: files } = read
     const { architecture } = model
     const name = place.place === '' ? storeName(this.#access.spec) : place.place.slice(place.place.lastIndexOf('/') + 1)
-    const facts = { formats, metadata, unread, files, parameters, tensors, byteLength, dtypes, architecture }
+    const facts = { formats, metadata, aliases, unread, files, parameters, tensors, byteLength, dtypes, architecture }
     return { ...facts, family: this.#layout.family, model: architecture ?? name }
   }
 }

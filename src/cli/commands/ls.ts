@@ -80,9 +80,10 @@ async function listedOf(path: string, trial: Trial, maxCollections: number): Pro
 /** What is known of checkpoints. */
 function checkpointListing({ checkpoint }: Trial): Pick<TrialListing, 'checkpoint'> {
   if (checkpoint === null) return {}
-  const { model, formats, family, parameters, tensors, dtypes, files, byteLength, metadata } = checkpoint
+  const { model, formats, family, parameters, tensors, dtypes, files, byteLength, metadata, aliases } = checkpoint
   const counts = { parameters, tensors, dtypes, files, bytes: byteLength }
-  return { checkpoint: { model, formats, steps: family, ...counts, metadata: Object.fromEntries(metadata) } }
+  const texts = { metadata: Object.fromEntries(metadata), aliases: Object.fromEntries(aliases) }
+  return { checkpoint: { model, formats, steps: family, ...counts, ...texts } }
 }
 
 /** Tensors of the last checkpoint that are there and can't be read. */

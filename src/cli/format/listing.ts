@@ -51,6 +51,8 @@ export interface CheckpointListing {
   readonly files: number
   readonly bytes: number
   readonly metadata: Readonly<Record<string, string>>
+  /** Tensors that share all elements with another, by their names. */
+  readonly aliases: Readonly<Record<string, string>>
 }
 
 /** What could not be read is beside it. */
@@ -212,10 +214,11 @@ function* listingTable(listing: TrialListing, colors: Colors): Generator<string>
 /** Entries of metadata that are shown, and how much of each. */
 const MAX_METADATA = 8
 const MAX_VALUE_LENGTH = 60
+const MAX_ALIASES = 4
 
 /** `TinyLM: 73,909 parameters in 24 tensors, bfloat16, 2 shards, 148 kB`, and what the files say about themselves. */
 function checkpointLines(checkpoint: CheckpointListing, colors: Colors): string {
-  const { model, formats, steps, parameters, tensors, dtypes, files, bytes, metadata } = checkpoint
+  const { model, formats, steps, parameters, tensors, dtypes, files, bytes, metadata, aliases } = checkpoint
   const kinds = dtypes.length > 3 ? `${dtypes.slice(0, 3).join(', ')} and ${dtypes.length - 3} more` : dtypes.join(', ')
   const facts = [
     `${counted(parameters, 'parameter')} in ${counted(tensors, 'tensor')}`,
@@ -229,10 +232,14 @@ function checkpointLines(checkpoint: CheckpointListing, colors: Colors): string 
     return `${safeName(key)} ${safe(JSON.stringify(shown))}`
   })
   const more = entries.length > MAX_METADATA ? [`${entries.length - MAX_METADATA} more`] : []
+  const tied = Object.entries(aliases)
+  const shared = tied.slice(0, MAX_ALIASES).map(([name, other]) => `${safeName(name)} with ${safeName(other)}`)
+  const rest = tied.length > MAX_ALIASES ? [`${countText(tied.length - MAX_ALIASES)} more`] : []
   const kind = `  ${steps === null ? 'a checkpoint' : `checkpoints ${safe(steps)}`} of ${formats.join(' and ') || 'no format'}`
   return [
     `${colors.bold(safeName(model))}: ${facts.join(', ')}\n`,
     `${kind}${said.length > 0 ? `; its files say: ${[...said, ...more].join(', ')}` : ''}\n`,
+    ...(tied.length > 0 ? [`  share their elements: ${[...shared, ...rest].join(', ')}\n`] : []),
   ].join('')
 }
 

@@ -179,25 +179,6 @@ describe('goes on', () => {
   })
 })
 
-it('requests after the first are made like it without the SDK, which makes the next one after an error', async () => {
-  const bySdk: boolean[] = []
-  const seen: Fault = (_, serve, { headers }) => {
-    bySdk.push(headers['amz-sdk-request'] !== undefined)
-    expect(headers).toMatchObject({ host: new URL(server.endpoint).host, range: 'bytes=1000-150999' })
-    expect(headers.authorization).toMatch(/^AWS4-HMAC-SHA256 Credential=key\/\d{8}\/us-east-1\/s3\/aws4_request, /)
-    expect(headers['x-amz-date']).toMatch(/^\d{8}T\d{6}Z$/)
-    serve()
-  }
-  const failed: Fault = (answer, _, { headers }) => {
-    bySdk.push(headers['amz-sdk-request'] !== undefined)
-    failWith(500, 'InternalError')(answer)
-  }
-  server.faults.push(seen, seen, seen, failed, seen, seen)
-  const store = open({ maxSockets: 1 })
-  for (let i = 0; i < 5; i++) await readRange(store)
-  expect(bySdk).toEqual([true, false, false, false, true, false])
-})
-
 const KMS_DENIED =
   'User: arn:aws:iam::1:user/u is not authorized to perform: kms:Decrypt on the resource associated with this ciphertext'
 const SSE_C =

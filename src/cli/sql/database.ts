@@ -103,6 +103,8 @@ export class Database {
   #settle: { resolve(result: unknown): void; reject(error: unknown): void } | null = null
   /** Why there are no more answers. */
   #failure: unknown = null
+  /** Ends a query that takes too long. */
+  #timer: NodeJS.Timeout | undefined
 
   private constructor(directory: string, options: DatabaseOptions) {
     this.directory = directory
@@ -161,7 +163,8 @@ export class Database {
     const { allowFiles = false, seconds = DEFAULT_SECONDS } = this.#options
     const directories = [this.directory, ...(allowFiles ? [parse(process.cwd()).root] : [])]
     const late = `the query took more than ${seconds} s: ask for less, or give it more with --timeout`
-    const timer = setTimeout(() => this.#fail(new UsageError(late)), seconds * 1000)
+    this.#timer = setTimeout(() => this.#fail(new UsageError(late)), seconds * 1000)
+    const stopTimer = () => clearTimeout(this.#timer)
     try {
       await this.#request({
         kind: 'lock',
@@ -177,17 +180,19 @@ export class Database {
             yield* rows
           }
         } finally {
-          clearTimeout(timer)
+          stopTimer()
         }
       }
       return { names, rows }
     } catch (error) {
-      clearTimeout(timer)
+      stopTimer()
       throw error
     }
   }
 
   async close(): Promise<void> {
+    // Nobody may have asked for the rows.
+    clearTimeout(this.#timer)
     this.#fail(new UsageError('the database was closed'))
     process.removeListener('exit', this.#remove)
     await rm(this.directory, { recursive: true, force: true, maxRetries: 5 })

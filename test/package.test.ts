@@ -157,7 +157,8 @@ describe.each(whenLong)('the package', () => {
     // the picture of the README 65, checkpoints and files of torch 60.
     expect(packed.size - browserSize).toBeLessThan(1_050_000)
     expect(packed.unpackedSize - browserUnpackedSize).toBeLessThan(3_300_000)
-    expect(browserSize).toBeLessThan(425_000)
+    // Readers of checkpoints and of torch, loaded when there is one, take 30, the way behind damage 10, each of them in two files.
+    expect(browserSize).toBeLessThan(505_000)
   })
 
   /** The files of the package that these import, and what those import. */

@@ -3,8 +3,8 @@
 import { type TrialContents, TrialLoader } from '../catalog/load/load.js'
 import { TrialState } from '../catalog/state.js'
 import { type FormatError, pathOfUrl, type TrialscanError } from '../errors.js'
+import { LENGTH_BYTES, MAX_HEADER_BYTES } from '../format/checkpoint/safetensors/dtypes.js'
 import { duplicateKeys } from '../format/checkpoint/safetensors/duplicate-keys.js'
-import { LENGTH_BYTES, MAX_HEADER_BYTES } from '../format/checkpoint/safetensors/safetensors-header.js'
 import type { Access, WorkOptions } from '../runner/access.js'
 import { type Store, storeName } from '../store/store.js'
 import { Trial } from '../trial/trial.js'
@@ -55,7 +55,7 @@ export async function verifyCheckpoints(
   const { store } = access
   for (const problem of contents.problems) tell(store, problem, findings)
   for (const note of contents.notes) {
-    findings.note({ code: 'NotRead', file: '', expected: 'a file of one of the checkpoints', found: note })
+    findings.note({ code: 'NotRead', file: '', expected: 'a checkpoint to read', found: note })
   }
   for (const path of contents.checkpointFiles) {
     signal?.throwIfAborted()

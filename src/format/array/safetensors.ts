@@ -2,6 +2,7 @@
 
 import type { FormatError } from '../../errors.js'
 import type { DType } from '../../types.js'
+import { DTYPE_NAMES, dtypeNamed, LENGTH_BYTES, MAX_HEADER_BYTES } from '../checkpoint/safetensors/dtypes.js'
 import {
   expectInteger,
   expectList,
@@ -15,38 +16,7 @@ import {
 } from '../json.js'
 import { type ArraySource, arrayFault, bytesShown, countOf, MAX_ARRAY_BYTES, type NamedArray } from './source.js'
 
-const LENGTH_BYTES = 8
-/** As much as the reference implementation reads. */
-const MAX_HEADER_BYTES = 100_000_000
 const CODE = 'BadArrayFile'
-
-/** By their names in a file, with the bits of an element. */
-const DTYPES: Readonly<Record<string, readonly [dtype: DType, bits: number]>> = {
-  BOOL: ['bool', 8],
-  I8: ['int8', 8],
-  U8: ['uint8', 8],
-  I16: ['int16', 16],
-  U16: ['uint16', 16],
-  I32: ['int32', 32],
-  U32: ['uint32', 32],
-  I64: ['int64', 64],
-  U64: ['uint64', 64],
-  F16: ['float16', 16],
-  BF16: ['bfloat16', 16],
-  F8_E4M3: ['float8_e4m3fn', 8],
-  F8_E5M2: ['float8_e5m2', 8],
-  F8_E4M3FNUZ: ['float8_e4m3fnuz', 8],
-  F8_E5M2FNUZ: ['float8_e5m2fnuz', 8],
-  F8_E8M0: ['float8_e8m0fnu', 8],
-  // Other names of it in files.
-  E8M0: ['float8_e8m0fnu', 8],
-  UE8: ['float8_e8m0fnu', 8],
-  F4: ['float4_e2m1fn', 4],
-  FP4: ['float4_e2m1fn', 4],
-  F32: ['float32', 32],
-  F64: ['float64', 64],
-  C64: ['complex64', 64],
-}
 
 interface Place {
   readonly name: string
@@ -105,8 +75,8 @@ function placesOf(url: string, text: string, byteLength: number): readonly Place
       continue
     }
     const dtypeName = expectString(given.dtype, inside(at, 'dtype'))
-    const [dtype, bits] = (Object.hasOwn(DTYPES, dtypeName) && DTYPES[dtypeName]) || [
-      jsonFault(inside(at, 'dtype'), `one of ${Object.keys(DTYPES).join(', ')}`, jsonExcerpt(dtypeName)),
+    const [dtype, bits] = dtypeNamed(dtypeName) ?? [
+      jsonFault(inside(at, 'dtype'), `one of ${DTYPE_NAMES}`, jsonExcerpt(dtypeName)),
       null,
     ]
     const shape = expectNumbers(given.shape, inside(at, 'shape'))

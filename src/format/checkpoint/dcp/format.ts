@@ -10,7 +10,7 @@ export const DISTRIBUTED: TensorFormat = {
     return path.endsWith('.distcp') ? 'part' : 'no'
   },
 
-  // Its name is enough: a pickle begins as any other does.
+  // Only the name tells: `.metadata` begins like every pickle.
   matches: () => false,
 
   read: async (file, around) => (await import('./dcp.js')).readDistributed(file, around),

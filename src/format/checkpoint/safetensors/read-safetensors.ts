@@ -2,7 +2,8 @@
 
 import { FormatError } from '../../../errors.js'
 import type { RangedFile, StoredTensor, TensorFileContents } from '../stored-tensor.js'
-import { type Header, type HeaderTensor, headerLength, LENGTH_BYTES, parseHeader } from './safetensors-header.js'
+import { LENGTH_BYTES } from './dtypes.js'
+import { type Header, type HeaderTensor, headerLength, parseHeader } from './safetensors-header.js'
 
 /** PyTorch's writer says in this key of the metadata which part of a larger tensor each entry is. */
 const SHARDING_KEY = 'DCP_SHARDING_INFO'

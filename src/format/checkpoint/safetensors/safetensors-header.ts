@@ -5,39 +5,10 @@
 
 import { FormatError, quote } from '../../../errors.js'
 import type { DType } from '../../../types.js'
+import { DTYPE_NAMES, dtypeNamed, LENGTH_BYTES, MAX_HEADER_BYTES } from './dtypes.js'
 
-export const LENGTH_BYTES = 8
-/** As much as the reference implementation reads. */
-export const MAX_HEADER_BYTES = 100_000_000
 /** Faults of a file that are told one by one. */
 export const MAX_FAULTS = 100
-
-/** Dtypes that can be read, with the bits of an element. */
-const DTYPES: Readonly<Record<string, readonly [dtype: DType, bits: number]>> = {
-  BOOL: ['bool', 8],
-  I8: ['int8', 8],
-  U8: ['uint8', 8],
-  I16: ['int16', 16],
-  U16: ['uint16', 16],
-  I32: ['int32', 32],
-  U32: ['uint32', 32],
-  I64: ['int64', 64],
-  U64: ['uint64', 64],
-  F16: ['float16', 16],
-  BF16: ['bfloat16', 16],
-  F8_E4M3: ['float8_e4m3fn', 8],
-  F8_E5M2: ['float8_e5m2', 8],
-  F8_E4M3FNUZ: ['float8_e4m3fnuz', 8],
-  F8_E5M2FNUZ: ['float8_e5m2fnuz', 8],
-  F8_E8M0: ['float8_e8m0fnu', 8],
-  F4: ['float4_e2m1fn', 4],
-  F32: ['float32', 32],
-  F64: ['float64', 64],
-  C64: ['complex64', 64],
-}
-
-/** Names that writers other than the reference use. */
-const ALIASES: Readonly<Record<string, string>> = { E8M0: 'F8_E8M0', UE8: 'F8_E8M0', FP4: 'F4', F8_E4M3FN: 'F8_E4M3' }
 
 /** Dtypes of the format that are not read, with the bits of an element. */
 const UNREAD_BITS: Readonly<Record<string, number>> = { F6_E2M3: 6, F6_E3M2: 6 }
@@ -212,8 +183,7 @@ function tensorOf(name: string, entry: unknown, start: number, faults: Faults): 
   if (typeof entry !== 'object' || entry === null) return wrong('dtype, shape and data_offsets', shown(entry))
   const { dtype: given, shape, data_offsets: offsets } = entry as Readonly<Record<string, unknown>>
   if (typeof given !== 'string') return wrong('a text as dtype', shown(given))
-  const name8 = Object.hasOwn(ALIASES, given) ? ALIASES[given]! : given
-  const known = Object.hasOwn(DTYPES, name8) ? DTYPES[name8] : undefined
+  const known = dtypeNamed(given)
   if (!isCounts(shape)) return wrong('a shape of whole numbers below 2^53', shown(shape), { dtype: given })
   if (!isCounts(offsets) || offsets.length !== 2) {
     return wrong('data_offsets: two whole numbers below 2^53', shown(offsets), { dtype: given, shape })
@@ -224,7 +194,7 @@ function tensorOf(name: string, entry: unknown, start: number, faults: Faults): 
     return wrong('a count of elements below 2^53', `shape [${shape}]`, { dtype: given, shape })
   }
   const byteLength = last - first
-  const bits = known?.[1] ?? (Object.hasOwn(UNREAD_BITS, name8) ? UNREAD_BITS[name8] : undefined)
+  const bits = known?.[1] ?? (Object.hasOwn(UNREAD_BITS, given) ? UNREAD_BITS[given] : undefined)
   if (bits !== undefined && byteLength * 8 !== count * bits) {
     const size = Number.isInteger((count * bits) / 8) ? `${(count * bits) / 8} bytes` : 'elements that fill whole bytes'
     return wrong(`${size}, as shape [${shape}] and ${given} say`, `data_offsets [${offsets}]`, { dtype: given, shape })
@@ -232,7 +202,7 @@ function tensorOf(name: string, entry: unknown, start: number, faults: Faults): 
   if (byteLength < 0) return wrong('an end behind the begin', `data_offsets [${offsets}]`, { dtype: given, shape })
   if (known === undefined) {
     faults.places.push([start + first, start + last])
-    const expected = `one of ${Object.keys(DTYPES).join(', ')}`
+    const expected = `one of ${DTYPE_NAMES}`
     faults.tensor({ name, dtype: given, shape, byteLength }, LENGTH_BYTES, expected, given, '', 'UnreadableDType')
     return null
   }

@@ -1,10 +1,7 @@
 /** Safetensors files as a format of checkpoints. What reads them is loaded when there is one. */
 
 import type { TensorFormat } from '../stored-tensor.js'
-
-/** The length of a header comes first. */
-const LENGTH_BYTES = 8
-const MAX_HEADER_BYTES = 100_000_000
+import { LENGTH_BYTES, MAX_HEADER_BYTES } from './dtypes.js'
 
 export const SAFETENSORS: TensorFormat = {
   kind: 'safetensors',

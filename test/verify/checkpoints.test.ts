@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createTrial, reindexTrial, repairTrial, verifyTrial } from '#dist/index.js'
 import { counting, safetensors, withHeader, writeFile, writeShards } from '../../fixtures/checkpoint-writer.js'
+import { trialscan } from '../cli/run.js'
 import { CHECKPOINTS, FIXTURES, hasCheckpoints } from '../support/checkpoints.js'
 import { scratchDirectory } from '../support/scratch.js'
 
@@ -41,6 +42,16 @@ it('finds nothing wrong with whole checkpoints', async () => {
     expect(ok).toBe(true)
     expect(stats.records).toBeGreaterThan(0)
   }
+})
+
+it('a step that is left out as it is being written is not called right', async () => {
+  const directory = join(scratch, `${count++}`)
+  for (const step of [1, 2]) writeShards(join(directory, `step-${step}`), [[counting('a', [4])], [counting('b', [4])]])
+  const last = join(directory, 'step-2/model-00002-of-00002.safetensors')
+  truncateSync(last, 20)
+  const { stdout } = await trialscan('verify', directory, '--format', 'table')
+  expect(stdout).toContain(': nothing is wrong in what was read; 1 note')
+  expect(stdout.replaceAll(/\s+/g, ' ')).toContain('step-2 is not whole, and was changed less than a minute ago')
 })
 
 describe('members of archives', () => {

@@ -71,7 +71,10 @@ export function verifyTable(isOnly: boolean, columns: number | undefined, colors
       const files = new Set(problems.map(({ file }) => file)).size
       const wrong = `${counted(sum(problemCounts), 'problem')} in ${counted(files, 'file')}`
       const notes = sum(noteCounts)
-      const result = ok ? colors.green('nothing is wrong') : colors.red(wrong)
+      // What was left out was not judged.
+      const isPartial = (noteCounts.NotRead ?? 0) > 0
+      const fine = isPartial ? colors.yellow('nothing is wrong in what was read') : colors.green('nothing is wrong')
+      const result = ok ? fine : colors.red(wrong)
       const speed = stats.seconds > 0 ? stats.readBytes / stats.seconds / 1e9 : 0
       const isCheckpoint = stats.eventFiles + stats.indexFiles === 0 && stats.records > 0
       const checked = [

@@ -8,12 +8,12 @@ const THOROUGH = [
   'test/{faults,fuzz,hostile}/**/*.test.ts',
   'test/{background,behind-damage,deploy,examples,examples-training,fixtures,large,lines,modes-apart,one-by-one,read-ahead,same-answers,small-floats,walk}.test.ts',
   'test/cli/{bench,dump,formats,inputs,picture,report,sql,steps,summary,top,trials,unread}.test.ts',
-  'test/diff/{noise,ways}.test.ts',
+  'test/compare/{noise,ways}.test.ts',
   'test/fleet/**/*.test.ts',
   'test/kernels/{array-engine,compare}.test.ts',
   'test/repair/{entangled,fuzz,repair}.test.ts',
-  'test/rule/choice.test.ts',
-  'test/store/{s3-faults,s3-upload}.test.ts',
+  'test/rules/choice.test.ts',
+  'test/storage/{s3-faults,s3-upload}.test.ts',
   'test/verify/behind-damage.test.ts',
   'test/serve/{page,places}.test.ts',
   'test/table/table.test.ts',
@@ -48,8 +48,8 @@ function project(name: string, include: string[], exclude: string[]): TestProjec
       testTimeout: 180_000,
       hookTimeout: 180_000,
       pool: 'forks',
-      // What was built is loaded as it is, but for the module of which a test replaces an import (test/rule/registry.test.ts).
-      server: { deps: { external: [/\/dist\/(?!rule\/registry\.js)/] } },
+      // What was built is loaded as it is, but for the module of which a test replaces an import (test/rules/registry.test.ts).
+      server: { deps: { external: [/\/dist\/(?!rules\/registry\.js)/] } },
     },
   }
 }

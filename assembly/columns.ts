@@ -1,6 +1,6 @@
 // Rows of moments as columns, for tables.
 
-import { MomentsRow, TextColumn } from '../src/engine/border/abi'
+import { MomentsRow, TextColumn } from '../src/core/border/abi'
 import { numberOf } from './lines'
 import { recordAt } from './records'
 import { compress } from './snappy'

@@ -5,7 +5,7 @@
 // a power of ten so that its rounding interval is at most a few units wide, which leaves one or two integers to choose
 // from. This takes 25 ns per number; JavaScript's String takes about 250.
 
-import { FIRST_POWER, POWER_COUNT } from '../src/engine/border/abi'
+import { FIRST_POWER, POWER_COUNT } from '../src/core/border/abi'
 
 /**
  * The first 128 bits of each power of ten, rounded up: ⌈10^e · 2^(127 − ⌊log2 10^e⌋)⌉, as two u64, the high one first.

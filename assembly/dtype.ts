@@ -1,7 +1,7 @@
 // What TensorProto's data types mean for its fields: element size, and which repeated field holds
 // the values when tensor_content does not.
 
-import { DTYPE_NUMBERS, DTypeNumber, ElementBits } from '../src/engine/border/abi'
+import { DTYPE_NUMBERS, DTypeNumber, ElementBits } from '../src/core/border/abi'
 
 /** Bits of an element by type number. */
 const BITS: usize = memory.data(64)
@@ -39,7 +39,7 @@ export function bytesOf(count: usize, bits: u32): usize {
   return bits == 4 ? (count + 1) >> 1 : count * (bits >> 3)
 }
 
-/** Whether all reductions of a known dtype are there, and float64 holds them (as in src/engine/dtype.ts). */
+/** Whether all reductions of a known dtype are there, and float64 holds them (as in src/core/dtype.ts). */
 export function isOrdinary(dtype: i32): bool {
   switch (dtype) {
     case DTypeNumber.string:

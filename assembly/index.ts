@@ -1,4 +1,4 @@
-// The ABI: the full list of what TypeScript may call, and nothing else. What the numbers mean: src/engine/border/abi.ts.
+// The ABI: the full list of what TypeScript may call, and nothing else. What the numbers mean: src/core/border/abi.ts.
 
 export { arenaMark, arenaRelease, arenaReserve, arenaReset } from './arena'
 export { numberColumns, packDoubles, packIntegers } from './columns'

@@ -9,7 +9,7 @@ import {
   TextColumn,
   TextFormat,
   TextPiece,
-} from '../src/engine/border/abi'
+} from '../src/core/border/abi'
 import { copy, writeNumber } from './decimal'
 import { recordAt } from './records'
 
@@ -115,7 +115,7 @@ export function numberOf(row: usize, column: usize): f64 {
   }
 }
 
-/** x · 2^exponent, in the same steps as src/engine/moments.ts. */
+/** x · 2^exponent, in the same steps as src/core/moments.ts. */
 function scale(x: f64, exponent: f64): f64 {
   if (exponent > 3000) return x * Infinity
   // Of rows that are not finite it may be NaN, which can't be made a whole number.

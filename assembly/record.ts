@@ -1,6 +1,6 @@
 // A run of records per call: frame, walk, and the moments while the bytes are in the cache.
 
-import { BLOCK_ELEMENTS, CheckLevelNumber, MomentsRow, Placement, RecordSlot, Status } from '../src/engine/border/abi'
+import { BLOCK_ELEMENTS, CheckLevelNumber, MomentsRow, Placement, RecordSlot, Status } from '../src/core/border/abi'
 import { crc32c } from './crc32c/crc32c'
 import { bytesOf, elementBits } from './dtype'
 import { walk } from './event/event'

@@ -1,6 +1,6 @@
 // Records of a batch all at once: what is asked of them, and what was found.
 
-import { MomentsRow, RecordColumn, RecordSlot, Status, TextPiece } from '../src/engine/border/abi'
+import { MomentsRow, RecordColumn, RecordSlot, Status, TextPiece } from '../src/core/border/abi'
 import { isOrdinary } from './dtype'
 import { FRAMING_LENGTH } from './tfrecord'
 

@@ -1,6 +1,6 @@
 // Compression by snappy, whose format is https://github.com/google/snappy/blob/main/format_description.txt.
 
-import { SNAPPY_TABLE_BYTES } from '../src/engine/border/abi'
+import { SNAPPY_TABLE_BYTES } from '../src/core/border/abi'
 import { copy } from './decimal'
 
 /** Offsets take 16 bits, so what is compressed is cut into blocks of so many bytes. */

@@ -1,8 +1,8 @@
 // TFRecord framing (spec/format.md, "TFRecord"):
 //   uint64 length | uint32 masked CRC of the length | payload | uint32 masked CRC of the payload
 
-import { CheckLevelNumber, RecordSlot, Status } from '../src/engine/border/abi'
-import * as framing from '../src/engine/border/framing'
+import { CheckLevelNumber, RecordSlot, Status } from '../src/core/border/abi'
+import * as framing from '../src/core/border/framing'
 import { crc32c, crc32cOfLength, mask } from './crc32c/crc32c'
 
 /** Unsigned, as lengths are. */

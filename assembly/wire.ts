@@ -5,7 +5,7 @@
 //
 // A fault is sticky: the first one is kept, the cursor then reads zeros, and every loop over fields ends.
 
-import { Status } from '../src/engine/border/abi'
+import { Status } from '../src/core/border/abi'
 
 
 export const VARINT: u32 = 0

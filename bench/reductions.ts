@@ -1,5 +1,5 @@
 /** Whether reductions are what they should be, as far as that can be asked of them. */
-import type { ReductionName } from '#dist/types.js'
+import type { ReductionName } from '#dist/base/types.js'
 import { expectClose, type Judge } from './definition.js'
 
 /** The fault of reductions that were made in doubles, as ours are. */

@@ -1,8 +1,8 @@
 /** Trials that several definitions go through: made once a run, and what is expected of them. */
 import { linkSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { REDUCTIONS } from '#dist/base/types.js'
 import { expectedReductions } from '#dist/cli/bench/reference.js'
-import { REDUCTIONS } from '#dist/types.js'
 import { DTYPES, eventFilePath, indexFilePath } from '../fixtures/event-writer.js'
 import { type Made, makeHuge, makeLarge, makeMany, makeSteps } from '../fixtures/make.js'
 import { decodeEvent } from '../test/support/event-schema.js'

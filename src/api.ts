@@ -1,22 +1,5 @@
 /** What the public API is wherever it runs: re-exports only. */
 
-export type { CheckpointFacts } from './catalog/checkpoint/checkpoint-files.js'
-export type { StepState } from './catalog/state.js'
-export { type StepRange, type StepSelection, type StepSlice, selectSteps } from './catalog/step-selection.js'
-export { parseSteps } from './catalog/step-text.js'
-export type { Waiting, WaitOptions } from './catalog/wait.js'
-export type { KnownMoments } from './engine/border/abi.js'
-export {
-  type Complex,
-  type ExactExtremes,
-  Moments,
-  mergeMoments,
-  momentsOf,
-  type ReductionValue,
-} from './engine/moments.js'
-export type { ElementHistogram } from './engine/statistics/distribution.js'
-export { Distribution, type DistributionData } from './engine/statistics/distribution.js'
-export type { Statistics, StatisticValue } from './engine/statistics/statistic.js'
 export {
   EngineError,
   type ErrorData,
@@ -38,7 +21,40 @@ export {
   TrialscanError,
   UsageError,
   WaitTimeout,
-} from './errors.js'
+} from './base/errors.js'
+export { problemLines } from './base/problem-lines.js'
+export {
+  type AxisReductionName,
+  type CheckLevel,
+  type CountName,
+  type DType,
+  type Framework,
+  type GlobalStep,
+  type HistogramName,
+  type Mode,
+  type ModeStep,
+  type MomentName,
+  modes,
+  type PercentileName,
+  REDUCTIONS,
+  type ReductionBase,
+  type ReductionName,
+  type SketchName,
+  type StatisticName,
+  type Worker,
+} from './base/types.js'
+export type { KnownMoments } from './core/border/abi.js'
+export {
+  type Complex,
+  type ExactExtremes,
+  Moments,
+  mergeMoments,
+  momentsOf,
+  type ReductionValue,
+} from './core/moments.js'
+export type { ElementHistogram } from './core/statistics/distribution.js'
+export { Distribution, type DistributionData } from './core/statistics/distribution.js'
+export type { Statistics, StatisticValue } from './core/statistics/statistic.js'
 export {
   type PickleCall,
   type PickleDict,
@@ -49,15 +65,8 @@ export {
   readPickle,
 } from './format/checkpoint/pickle/read-pickle.js'
 export type { CollectionConfig, ReductionConfig, SaveConfig } from './format/collections.js'
-export { allclose, type Tolerance } from './job/allclose.js'
-export type { FailedRow, RowFormat, RowFormatName, SavedRow, ScanRow, ValueRow } from './job/row.js'
-export * as rowText from './job/row.js'
-export type { DataOf, ElementsOf, NumericArray, TensorData } from './job/tensor/data.js'
-export type { AxisIndex, AxisSlice } from './job/tensor/indices.js'
-export type { ElementOf, Nested, TensorValue, ValueOf } from './job/tensor-value.js'
-export type { Activity, ChannelSums, Question, TensorDifference } from './measure/question.js'
-export type { TensorAtStep } from './measure/tensor-at-step.js'
-export { problemLines } from './problem-lines.js'
+export { VERIFY_CODES, type VerifyCode, type VerifyProblem } from './integrity/verify/problem.js'
+export type { Verification, VerifyStats } from './integrity/verify/verify.js'
 export {
   type Action,
   type Actions,
@@ -68,9 +77,9 @@ export {
   postAction,
   type SageMakerAction,
   type SageMakerHandler,
-} from './rule/action/action.js'
-export type { BuiltinClass } from './rule/base/builtin.js'
-export { LearningRates, type UnusualRate } from './rule/base/learning-rates.js'
+} from './rules/action/action.js'
+export type { BuiltinClass } from './rules/base/builtin.js'
+export { LearningRates, type UnusualRate } from './rules/base/learning-rates.js'
 export {
   AllZero,
   BUILTIN_RULES,
@@ -94,33 +103,46 @@ export {
   UnchangedTensor,
   VanishingGradient,
   WeightUpdateRatio,
-} from './rule/builtin/index.js'
+} from './rules/builtin/index.js'
 export {
   type CollectionConfiguration,
   type MakeRulesOptions,
   makeRules,
   parseRuleConfigurations,
   type RuleConfiguration,
-} from './rule/config.js'
-export { type DiagnosedFinding, Diagnosis, diagnose } from './rule/diagnosis.js'
+} from './rules/config.js'
+export { type DiagnosedFinding, Diagnosis, diagnose } from './rules/diagnosis.js'
 export {
   type EvaluateOptions,
   type EvaluateProgress,
   type EvaluateStats,
   type Evaluation,
   evaluate,
-} from './rule/evaluate.js'
-export type { CollectionConfigsOptions, Finding, HookCollection, Logger, Missing, Problem } from './rule/finding.js'
-export { type InvokeOptions, invokeRule } from './rule/invoke.js'
-export { type AllRules, type AllRulesOptions, RuleRegistry } from './rule/registry.js'
-export type { RequiredTensors, RequireOptions } from './rule/required.js'
-export { type Found, Rule, type RuleClass, type RuleOptions, type RuleReport } from './rule/rule.js'
-export { closePools, type ReadOptions, type WorkOptions } from './runner/access.js'
-export type { ColumnsRow, DictionaryColumn, ScanColumns } from './scan/columns.js'
-export type { ScanStats } from './scan/costs.js'
-export type { Scan, ScanProgress } from './scan/scan.js'
-export type { Traffic } from './store/store.js'
+} from './rules/evaluate.js'
+export type { CollectionConfigsOptions, Finding, HookCollection, Logger, Missing, Problem } from './rules/finding.js'
+export { type InvokeOptions, invokeRule } from './rules/invoke.js'
+export { type AllRules, type AllRulesOptions, RuleRegistry } from './rules/registry.js'
+export type { RequiredTensors, RequireOptions } from './rules/required.js'
+export { type Found, Rule, type RuleClass, type RuleOptions, type RuleReport } from './rules/rule.js'
+export type { CheckpointFacts } from './scan/catalog/checkpoint/checkpoint-files.js'
+export type { StepState } from './scan/catalog/state.js'
+export { type StepRange, type StepSelection, type StepSlice, selectSteps } from './scan/catalog/step-selection.js'
+export { parseSteps } from './scan/catalog/step-text.js'
+export type { Waiting, WaitOptions } from './scan/catalog/wait.js'
+export { allclose, type Tolerance } from './scan/job/allclose.js'
+export type { FailedRow, RowFormat, RowFormatName, SavedRow, ScanRow, ValueRow } from './scan/job/row.js'
+export * as rowText from './scan/job/row.js'
+export type { DataOf, ElementsOf, NumericArray, TensorData } from './scan/job/tensor/data.js'
+export type { AxisIndex, AxisSlice } from './scan/job/tensor/indices.js'
+export type { ElementOf, Nested, TensorValue, ValueOf } from './scan/job/tensor-value.js'
+export type { ColumnsRow, DictionaryColumn, ScanColumns } from './scan/rows/columns.js'
+export type { ScanStats } from './scan/rows/costs.js'
+export type { Scan, ScanProgress } from './scan/rows/scan.js'
+export { closePools, type ReadOptions, type WorkOptions } from './scan/runner/access.js'
+export type { Traffic } from './storage/store.js'
 export type { FollowOptions } from './trial/follow.js'
+export type { Activity, ChannelSums, Question, TensorDifference } from './trial/measure/question.js'
+export type { TensorAtStep } from './trial/measure/tensor-at-step.js'
 export type { Collection, OwnCollectionOptions, TensorNamesOptions } from './trial/names.js'
 export { noRefresh, type RefreshMode, refresh } from './trial/open.js'
 export { parseReductions } from './trial/reduction.js'
@@ -128,25 +150,3 @@ export type { DistributionOptions, ScanOptions } from './trial/scan-selection.js
 export type { TensorSummary, TrialSummary } from './trial/summary.js'
 export type { ReductionOptions, SavedOptions, Tensor, ValueOptions } from './trial/tensor.js'
 export type { Trial, WorkerOptions } from './trial/trial.js'
-export {
-  type AxisReductionName,
-  type CheckLevel,
-  type CountName,
-  type DType,
-  type Framework,
-  type GlobalStep,
-  type HistogramName,
-  type Mode,
-  type ModeStep,
-  type MomentName,
-  modes,
-  type PercentileName,
-  REDUCTIONS,
-  type ReductionBase,
-  type ReductionName,
-  type SketchName,
-  type StatisticName,
-  type Worker,
-} from './types.js'
-export { VERIFY_CODES, type VerifyCode, type VerifyProblem } from './verify/problem.js'
-export type { Verification, VerifyStats } from './verify/verify.js'

@@ -1,25 +1,24 @@
 /** The public API on Node.js: re-exports only. */
 
 export * from './api.js'
-export { type PickleStructure, pickleStructure, type StructureOptions } from './catalog/checkpoint/structure.js'
-export type { NameAliases, TiedTensor } from './diff/aliases.js'
-export type { Bisection } from './diff/bisect.js'
+export type { NameAliases, TiedTensor } from './compare/aliases.js'
+export type { Bisection } from './compare/bisect.js'
 export {
   type DiffOptions,
   type DiffWorkersOptions,
   diff,
   diffWorkers,
   type TrialDiff,
-} from './diff/diff.js'
+} from './compare/diff.js'
 export {
   type NearOverflow,
   type NonFiniteOrigin,
   type NonFiniteTrace,
   type TraceOptions,
   traceNonFinite,
-} from './diff/non-finite/trace.js'
-export type { Partition } from './diff/pairing.js'
-export type { QuantisationError } from './diff/quantised/error.js'
+} from './compare/non-finite/trace.js'
+export type { Partition } from './compare/pairing.js'
+export type { QuantisationError } from './compare/quantised/error.js'
 export type {
   AffectedSlices,
   DifferenceAt,
@@ -29,11 +28,11 @@ export type {
   NonFiniteRecord,
   PassedOverflow,
   RecordPlaceInTime,
-} from './diff/records.js'
-export type { NameSuggestion } from './diff/suggest.js'
-export { DIFFERENCE_COLUMNS, DifferenceTable } from './diff/table.js'
-export type { TensorMap } from './diff/tensor-map.js'
-export type { TrendDeparture } from './diff/trend.js'
+} from './compare/records.js'
+export type { NameSuggestion } from './compare/suggest.js'
+export { DIFFERENCE_COLUMNS, DifferenceTable } from './compare/table.js'
+export type { TensorMap } from './compare/tensor-map.js'
+export type { TrendDeparture } from './compare/trend.js'
 export { type EstimateOptions, estimateFleet, type FleetEstimate } from './fleet/estimate.js'
 export { type FleetStatus, fleetStatus, mergedTable, type ShardStatus } from './fleet/merge.js'
 export { type PlaceOptions, PlanPlace, type ShardFailure, type ShardReport } from './fleet/place.js'
@@ -60,16 +59,17 @@ export {
   type TrialFile,
   type TrialFilesOptions,
   trialFiles,
-} from './repair/copy.js'
-export { type ReindexedFile, type ReindexOptions, reindexTrial } from './repair/reindex.js'
-export { type RepairOptions, repairTrial } from './repair/repair.js'
-export type { LeftOut, RebuiltFile, RepairReport } from './repair/report.js'
-export { type CommandOptions, commandAction } from './rule/action/action.js'
-export { parseActions } from './rule/action/action-json.js'
-export { maxThreads } from './runner/access.js'
-export { type ServeOptions, serveTrials, type TrialServer } from './serve/serve.js'
-export { OutputFile, type OutputFileOptions } from './store/local/output.js'
-export type { S3Credentials, S3Options } from './store/s3/spec.js'
+} from './integrity/repair/copy.js'
+export { type ReindexedFile, type ReindexOptions, reindexTrial } from './integrity/repair/reindex.js'
+export { type RepairOptions, repairTrial } from './integrity/repair/repair.js'
+export type { LeftOut, RebuiltFile, RepairReport } from './integrity/repair/report.js'
+export { type VerifyOptions, verifyTrial } from './integrity/verify/verify.js'
+export { type CommandOptions, commandAction } from './rules/action/action.js'
+export { parseActions } from './rules/action/action-json.js'
+export { type PickleStructure, pickleStructure, type StructureOptions } from './scan/catalog/checkpoint/structure.js'
+export { maxThreads } from './scan/runner/access.js'
+export { OutputFile, type OutputFileOptions } from './storage/local/output.js'
+export type { S3Credentials, S3Options } from './storage/s3/spec.js'
 export { type ColumnKind, type ColumnValue, parseColumns, type RowColumn } from './table/columns.js'
 export { npyChunks } from './table/npy.js'
 export { type TableFormatName, type TableOptions, type TableSource, tableBytes } from './table/table.js'
@@ -78,12 +78,12 @@ export { type FindOptions, findTrials } from './trial/find.js'
 export { trialFingerprint } from './trial/fingerprint.js'
 export { createTrial, openTrial, type TrialOptions } from './trial/open.js'
 export { type ReadValuesOptions, readValues, type SavedValue } from './trial/values.js'
-export { type VerifyOptions, verifyTrial } from './verify/verify.js'
 export type { EmbeddingMethod } from './view/data.js'
 export type { NotJudged } from './view/judged.js'
 export { type NotFinite, type OverviewLine, type TrialOverview, trialOverview } from './view/overview.js'
 export { type Report, type ReportOptions, reportHtml } from './view/report.js'
 export { type EmbedOptions, embed } from './view/samples/embed.js'
+export { type ServeOptions, serveTrials, type TrialServer } from './view/serve/serve.js'
 export type { CollectionOptions } from './write/collections.js'
 export { createWriterFromJson, type HookConfig, parseHookConfig } from './write/hook-config.js'
 export type {

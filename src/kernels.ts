@@ -1,16 +1,6 @@
 /** The core for one's own numbers, alone: re-exports only. `trialscan/kernels`; it loads neither trials nor stores nor threads. */
 
 export {
-  type Complex,
-  type ExactExtremes,
-  Moments,
-  mergeMoments,
-  momentsOf,
-  type ReductionValue,
-} from './engine/moments.js'
-export type { ElementHistogram } from './engine/statistics/distribution.js'
-export { Distribution, type DistributionData } from './engine/statistics/distribution.js'
-export {
   EngineError,
   type ErrorData,
   FormatError,
@@ -19,9 +9,28 @@ export {
   ThreadError,
   TrialscanError,
   UsageError,
-} from './errors.js'
-export type { Tolerance } from './job/allclose.js'
-export type { NumericArray, TensorData } from './job/tensor/data.js'
+} from './base/errors.js'
+export {
+  type AxisReductionName,
+  type CheckLevel,
+  type CountName,
+  type DType,
+  type Mode,
+  type MomentName,
+  REDUCTIONS,
+  type ReductionBase,
+  type ReductionName,
+} from './base/types.js'
+export {
+  type Complex,
+  type ExactExtremes,
+  Moments,
+  mergeMoments,
+  momentsOf,
+  type ReductionValue,
+} from './core/moments.js'
+export type { ElementHistogram } from './core/statistics/distribution.js'
+export { Distribution, type DistributionData } from './core/statistics/distribution.js'
 export { type ArrayOf, allocate } from './kernels/allocate.js'
 export { along } from './kernels/along.js'
 export { type ArrayEngine, createEngine, type EngineOptions, type MomentsOfOptions } from './kernels/array-engine.js'
@@ -34,14 +43,5 @@ export { moments, reduce } from './kernels/moments.js'
 export type { ReducedArray } from './kernels/pool.js'
 export { histogram, percentiles } from './kernels/statistics.js'
 export { readTFRecords, type TFRecord, type TFRecordOptions } from './kernels/tfrecord.js'
-export {
-  type AxisReductionName,
-  type CheckLevel,
-  type CountName,
-  type DType,
-  type Mode,
-  type MomentName,
-  REDUCTIONS,
-  type ReductionBase,
-  type ReductionName,
-} from './types.js'
+export type { Tolerance } from './scan/job/allclose.js'
+export type { NumericArray, TensorData } from './scan/job/tensor/data.js'

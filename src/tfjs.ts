@@ -1,5 +1,5 @@
 /** The public API for trainings with TensorFlow.js: re-exports only. */
 
-export { type CallbackOf, createHook, type HookOptions, type TrialHook } from './tfjs/hook.js'
-export type { HookAction, HookReport, HookRule, HookRules } from './tfjs/rules.js'
-export type { TensorFlow, TfModel, TfOptimizer, TfTensor, TfVariable } from './tfjs/tensorflow.js'
+export { type CallbackOf, createHook, type HookOptions, type TrialHook } from './write/tfjs/hook.js'
+export type { HookAction, HookReport, HookRule, HookRules } from './write/tfjs/rules.js'
+export type { TensorFlow, TfModel, TfOptimizer, TfTensor, TfVariable } from './write/tfjs/tensorflow.js'

@@ -8,35 +8,25 @@ import { ROOT } from './support/golden.js'
 
 /** Stages in import order: a file imports from its own stage or an earlier one. */
 const STAGES = [
-  'file-url.ts',
-  'sorted.ts',
-  'errors.ts',
-  'problem-lines.ts',
-  'types.ts',
-  'options.ts',
-  'store',
+  'base',
+  'storage',
   'format',
-  'engine',
-  'job',
-  'worker',
-  'runner',
+  'core',
+  'scan/job',
+  'scan/worker',
+  'scan/runner',
   'kernels',
   'kernels.ts',
-  'catalog',
-  'scan',
-  'measure',
+  'scan/catalog',
+  'scan/rows',
   'trial',
-  'verify',
-  'repair',
-  'rule',
   'table',
-  'fleet',
+  'rules',
+  'compare',
+  'integrity',
   'write',
-  'tfjs',
-  'diff',
   'view',
-  'page',
-  'serve',
+  'fleet',
   'api.ts',
   'index.ts',
   'tfjs.ts',
@@ -46,25 +36,25 @@ const STAGES = [
 
 /** Who alone may import a module. */
 const SOLE_IMPORTERS: readonly (readonly [RegExp, RegExp])[] = [
-  [/^@aws-sdk\//, /^store\/s3\/(sdk|client)\.ts$/],
-  [/^valibot$/, /^options\.ts$/],
-  [/^piscina$/, /^runner\//],
-  [/^@assemblyscript\/loader$/, /^engine\/border\/module\.ts$/],
-  [/^node:fs/, /^(store\/local\/[\w-]+|engine\/host)\.ts$|^cli\//],
+  [/^@aws-sdk\//, /^storage\/s3\/(sdk|client)\.ts$/],
+  [/^valibot$/, /^base\/options\.ts$/],
+  [/^piscina$/, /^scan\/runner\//],
+  [/^@assemblyscript\/loader$/, /^core\/border\/module\.ts$/],
+  [/^node:fs/, /^(storage\/local\/[\w-]+|core\/host)\.ts$|^cli\//],
   [/^re2js$/, /^(format\/regex\/re2|web\/packages)\.ts$/],
-  [/^ndarray$/, /^(job\/tensor\/ndarray|web\/packages)\.ts$/],
+  [/^ndarray$/, /^(scan\/job\/tensor\/ndarray|web\/packages)\.ts$/],
   [/^(commander|picocolors|cli-progress)$/, /^cli\//],
   [/^hyparquet/, /^table\/parquet\//],
-  [/^@observablehq\/plot$/, /^page\//],
+  [/^@observablehq\/plot$/, /^view\/page\//],
   [/^umap-js$/, /^view\/samples\/umap\.ts$/],
-  [/^gifenc$/, /^page\//],
-  [/^@?hono(\/|$)/, /^serve\/http\.ts$/],
+  [/^gifenc$/, /^view\/page\//],
+  [/^@?hono(\/|$)/, /^view\/serve\/http\.ts$/],
   [/^apache-arrow$/, /^table\/arrow\.ts$/],
   [/^@duckdb\//, /^cli\/sql\/database\.ts$/],
   [/^(bullmq|ioredis)$/, /^cli\/fleet\/queue\.ts$/],
   [/^tinybench$/, /^cli\/bench\//],
   // The environment names proxies, to libraries as to commands, and where SageMaker reads metrics.
-  [/^node:process$/, /^cli\/|^store\/s3\/proxy\.ts$|^write\/sagemaker\.ts$/],
+  [/^node:process$/, /^cli\/|^storage\/s3\/proxy\.ts$|^write\/sagemaker\.ts$/],
   [/^node:(tty|readline)/, /^cli\//],
 ]
 
@@ -73,8 +63,8 @@ const SOLE_IMPORTERS: readonly (readonly [RegExp, RegExp])[] = [
  * two belong to both sides of the border.
  */
 const CORE = [
-  '../src/engine/border/abi.ts',
-  '../src/engine/border/framing.ts',
+  '../src/core/border/abi.ts',
+  '../src/core/border/framing.ts',
   'dtype.ts',
   'arena.ts',
   'wire.ts',
@@ -155,10 +145,10 @@ describe.each(files)('src/%s', file => {
   it('leaves WebAssembly to the engine, and console and process to the command line', () => {
     const code = text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
     // A type crosses the pool as the thread's data; the values are made in the engine alone.
-    const isEngine = file.startsWith('engine/') || file === 'web/core.ts'
+    const isEngine = file.startsWith('core/') || file === 'web/core.ts'
     if (!isEngine) expect(code).not.toMatch(/\bnew WebAssembly\b|WebAssembly\.(?!Module\b)/)
     // Rules log to the console unless they are told otherwise, as smdebug's do.
-    if (file !== 'rule/finding.ts' && !file.startsWith('cli/'))
+    if (file !== 'rules/finding.ts' && !file.startsWith('cli/'))
       expect(code).not.toMatch(/\bconsole\.|\bprocess\.(?!getBuiltinModule\b)/)
   })
 })
@@ -241,5 +231,6 @@ function sourcesIn(folder: string): string[] {
 }
 
 function stageOf(file: string): string {
-  return file.split('/')[0]!
+  const [room, wing] = file.split('/')
+  return room === 'scan' ? `${room}/${wing}` : room!
 }

@@ -20,8 +20,8 @@ import {
   StoreError,
   type Trial,
 } from '#dist/index.js'
-import { LocalStore } from '#dist/store/local/local-store.js'
-import { DirectoryWatcher } from '#dist/store/local/watcher.js'
+import { LocalStore } from '#dist/storage/local/local-store.js'
+import { DirectoryWatcher } from '#dist/storage/local/watcher.js'
 import { type Plot, watchAutoencoder } from '../examples/autoencoder-notebook.js'
 import { type StepTensor, TrialWriter } from '../fixtures/event-writer.js'
 import { LiveWriter } from './support/live-writer.js'
@@ -222,7 +222,7 @@ describe('the process', () => {
     const { directory } = await start('manual')
     const script = `
       const { createTrial } = await import('#dist/index.js')
-      const { LocalStore } = await import('#dist/store/local/local-store.js')
+      const { LocalStore } = await import('#dist/storage/local/local-store.js')
       let looks = 0
       const { list } = LocalStore.prototype
       LocalStore.prototype.list = function (...all) { looks++; return list.apply(this, all) }

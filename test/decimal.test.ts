@@ -1,14 +1,14 @@
 /** Numbers as the core writes them: every one as JavaScript does, but for the sign of zero, which is kept. */
 
 import { describe, expect, it } from 'vitest'
-import { LineTable } from '#dist/engine/batch/lines.js'
-import { CoreRecords } from '#dist/engine/batch/records.js'
-import { NumberForm, RecordSlot } from '#dist/engine/border/abi.js'
-import { NO_TEXTS } from '#dist/engine/border/memory.js'
-import { decimalPowers } from '#dist/engine/decimal.js'
-import { Engine } from '#dist/engine/engine.js'
-import { MOMENT_INDEX, MOMENT_SLOTS, ROW_LENGTH } from '#dist/engine/moments-row.js'
-import { jsonNumber, plainNumber } from '#dist/job/row.js'
+import { LineTable } from '#dist/core/batch/lines.js'
+import { CoreRecords } from '#dist/core/batch/records.js'
+import { NumberForm, RecordSlot } from '#dist/core/border/abi.js'
+import { NO_TEXTS } from '#dist/core/border/memory.js'
+import { decimalPowers } from '#dist/core/decimal.js'
+import { Engine } from '#dist/core/engine.js'
+import { MOMENT_INDEX, MOMENT_SLOTS, ROW_LENGTH } from '#dist/core/moments-row.js'
+import { jsonNumber, plainNumber } from '#dist/scan/job/row.js'
 import { uniform } from '../fixtures/random.js'
 
 const engine = new Engine()

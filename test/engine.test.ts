@@ -3,14 +3,14 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { CheckLevelNumber, DTypeNumber, MomentsRow, Status } from '#dist/engine/border/abi.js'
-import { coreModule } from '#dist/engine/border/module.js'
-import { faultError } from '#dist/engine/border/status.js'
-import { dtypeNumber, dtypeOf, elementByteLength } from '#dist/engine/dtype.js'
-import { Engine } from '#dist/engine/engine.js'
-import { MOMENT_INDEX, ROW_LENGTH } from '#dist/engine/moments-row.js'
-import { EngineError, FormatError, QueryError } from '#dist/errors.js'
-import { CHECK_LEVELS, type DType } from '#dist/types.js'
+import { EngineError, FormatError, QueryError } from '#dist/base/errors.js'
+import { CHECK_LEVELS, type DType } from '#dist/base/types.js'
+import { CheckLevelNumber, DTypeNumber, MomentsRow, Status } from '#dist/core/border/abi.js'
+import { coreModule } from '#dist/core/border/module.js'
+import { faultError } from '#dist/core/border/status.js'
+import { dtypeNumber, dtypeOf, elementByteLength } from '#dist/core/dtype.js'
+import { Engine } from '#dist/core/engine.js'
+import { MOMENT_INDEX, ROW_LENGTH } from '#dist/core/moments-row.js'
 import { type DTypeName, elementBytes, encodeEvent, frameRecord, type TensorSpec } from '../fixtures/event-writer.js'
 import { float16Value } from '../fixtures/golden.js'
 import { normals, uniform } from '../fixtures/random.js'
@@ -34,7 +34,7 @@ describe('the core', () => {
   it.each(['abi', 'framing'])(
     'and TypeScript read %s.ts, enums and integers that mean the same to both compilers',
     name => {
-      const source = readFileSync(join(ROOT, `src/engine/border/${name}.ts`), 'utf8')
+      const source = readFileSync(join(ROOT, `src/core/border/${name}.ts`), 'utf8')
       const code = source
         .replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
         .split('\n')
@@ -47,7 +47,7 @@ describe('the core', () => {
 
   it('has structs whose fields neither overlap nor leave holes', () => {
     // A field is as long as it is said to be in its comment: 8 bytes if f64, 4 otherwise.
-    const source = readFileSync(join(ROOT, 'src/engine/border/abi.ts'), 'utf8')
+    const source = readFileSync(join(ROOT, 'src/core/border/abi.ts'), 'utf8')
     const struct = /export enum RecordSlot \{([\s\S]*?)\n\}/.exec(source)![1]!
     let end = 0
     for (const [, comment, name, offset] of struct.matchAll(/(\/\*\* f64\b[^\n]*\*\/\n)? {2}(\w+) = (\d+)/g)) {

@@ -12,7 +12,7 @@ import {
   type Trial,
   WaitTimeout,
 } from '#dist/index.js'
-import { LocalStore } from '#dist/store/local/local-store.js'
+import { LocalStore } from '#dist/storage/local/local-store.js'
 import { eventFilePath, indexFilePath, TrialWriter } from '../fixtures/event-writer.js'
 import { trialscan } from './cli/run.js'
 import { rejectionOf, thrownBy } from './support/scanning.js'

@@ -11,7 +11,7 @@ import {
   type Waiting,
   WaitTimeout,
 } from '#dist/index.js'
-import { LocalStore } from '#dist/store/local/local-store.js'
+import { LocalStore } from '#dist/storage/local/local-store.js'
 import { LiveWriter } from './support/live-writer.js'
 import { rejectionOf, thrownBy } from './support/scanning.js'
 import { scratchDirectory } from './support/scratch.js'

@@ -2,8 +2,8 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { SavedTensor } from '#dist/catalog/columns/tensor-lists.js'
-import type { WorkerStep } from '#dist/catalog/worker-steps.js'
+import type { SavedTensor } from '#dist/scan/catalog/columns/tensor-lists.js'
+import type { WorkerStep } from '#dist/scan/catalog/worker-steps.js'
 import {
   columnsOf,
   inFileOrder,
@@ -11,10 +11,10 @@ import {
   placesOfRun,
   type RecordPlace,
   type RecordRun,
-} from '#dist/job/plan/coalesce.js'
-import { DEFAULT_MEMORY, MIN_MEMORY, PART_BYTES, RECORD_LIMIT, windowByteLength } from '#dist/job/plan/memory.js'
-import { type PlannedJob, placesOf, planJobs, type ScanJob } from '#dist/job/scan.js'
-import { Rows } from '#dist/scan/row-groups.js'
+} from '#dist/scan/job/plan/coalesce.js'
+import { DEFAULT_MEMORY, MIN_MEMORY, PART_BYTES, RECORD_LIMIT, windowByteLength } from '#dist/scan/job/plan/memory.js'
+import { type PlannedJob, placesOf, planJobs, type ScanJob } from '#dist/scan/job/scan.js'
+import { Rows } from '#dist/scan/rows/row-groups.js'
 
 const KIB = 1 << 10
 const MIB = 1 << 20

@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { WorkerStep } from '#dist/catalog/worker-steps.js'
 import {
   closePools,
   createTrial,
@@ -18,13 +17,14 @@ import {
   type Trial,
   UsageError,
 } from '#dist/index.js'
-import type { Job, ReplyTo } from '#dist/job/job.js'
-import { planJobs } from '#dist/job/scan.js'
-import { InlineRunner } from '#dist/runner/inline.js'
-import type { Runner } from '#dist/runner/runner.js'
-import { ThreadRunner, threadRunner } from '#dist/runner/threads.js'
-import { groupsOf } from '#dist/scan/row-groups.js'
-import { Scan } from '#dist/scan/scan.js'
+import type { WorkerStep } from '#dist/scan/catalog/worker-steps.js'
+import type { Job, ReplyTo } from '#dist/scan/job/job.js'
+import { planJobs } from '#dist/scan/job/scan.js'
+import { groupsOf } from '#dist/scan/rows/row-groups.js'
+import { Scan } from '#dist/scan/rows/scan.js'
+import { InlineRunner } from '#dist/scan/runner/inline.js'
+import type { Runner } from '#dist/scan/runner/runner.js'
+import { ThreadRunner, threadRunner } from '#dist/scan/runner/threads.js'
 import { readIndex } from '../fixtures/corrupt.js'
 import { eventFilePath, TrialWriter } from '../fixtures/event-writer.js'
 import { normals } from '../fixtures/random.js'

@@ -2,8 +2,8 @@
 
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { EngineError, StoreError, ThreadError } from '#dist/errors.js'
-import { pump, pumpAll } from '#dist/runner/pump.js'
+import { EngineError, StoreError, ThreadError } from '#dist/base/errors.js'
+import { pump, pumpAll } from '#dist/scan/runner/pump.js'
 
 /** Work that ends when it is told to. */
 class Works {

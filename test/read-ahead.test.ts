@@ -2,10 +2,10 @@
 
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { Engine } from '#dist/engine/engine.js'
-import { openStore } from '#dist/store/open.js'
-import type { Store } from '#dist/store/store.js'
-import { ReadAhead } from '#dist/worker/records/read-ahead.js'
+import { Engine } from '#dist/core/engine.js'
+import { ReadAhead } from '#dist/scan/worker/records/read-ahead.js'
+import { openStore } from '#dist/storage/open.js'
+import type { Store } from '#dist/storage/store.js'
 
 /** Byte i of a file is i modulo 251. */
 function fill(bytes: Uint8Array, startByte: number): number {

@@ -1,13 +1,13 @@
 /** Records of a batch all at once, beside the same record by record. */
 
 import { describe, expect, it } from 'vitest'
-import { CoreRecords, OrdinaryRecords } from '#dist/engine/batch/records.js'
-import { RecordSlot, Status } from '#dist/engine/border/abi.js'
-import type { Address } from '#dist/engine/border/memory.js'
-import { DTYPES, dtypeNumber, isOrdinary } from '#dist/engine/dtype.js'
-import { Engine } from '#dist/engine/engine.js'
-import { isFiniteRow } from '#dist/engine/moments.js'
-import { MOMENT_INDEX, ROW_LENGTH } from '#dist/engine/moments-row.js'
+import { CoreRecords, OrdinaryRecords } from '#dist/core/batch/records.js'
+import { RecordSlot, Status } from '#dist/core/border/abi.js'
+import type { Address } from '#dist/core/border/memory.js'
+import { DTYPES, dtypeNumber, isOrdinary } from '#dist/core/dtype.js'
+import { Engine } from '#dist/core/engine.js'
+import { isFiniteRow } from '#dist/core/moments.js'
+import { MOMENT_INDEX, ROW_LENGTH } from '#dist/core/moments-row.js'
 
 const engine = new Engine()
 

@@ -15,8 +15,8 @@ import {
   UsageError,
   type ValueOf,
 } from '#dist/index.js'
-import { tensorValue } from '#dist/job/tensor-value.js'
 import { type Moments, moments } from '#dist/kernels.js'
+import { tensorValue } from '#dist/scan/job/tensor-value.js'
 import { type DTypeName, DTYPES as FACTS, TrialWriter } from '../fixtures/event-writer.js'
 import { DTYPES, sizeOf } from './support/elements.js'
 import { isRequired, ROOT } from './support/golden.js'

@@ -3,7 +3,7 @@
 import { join } from 'node:path'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { createTrial, type ReductionBase, type Tensor, TensorUnavailableForStep, type Trial } from '#dist/index.js'
-import { InlineRunner } from '#dist/runner/inline.js'
+import { InlineRunner } from '#dist/scan/runner/inline.js'
 import { type StepTensor, TrialWriter } from '../fixtures/event-writer.js'
 import { writeSample } from './support/sample.js'
 import { rejectionOf } from './support/scanning.js'

@@ -1,6 +1,7 @@
 /** Types, held by the compiler: a line that must not compile says so. Nothing of it has to run. */
 
 import { expect, expectTypeOf, it } from 'vitest'
+import { type Kinds, kinds, optionsOf } from '#dist/base/options.js'
 import {
   allclose,
   createTrial,
@@ -13,7 +14,6 @@ import {
   type Trial,
   type TrialscanError,
 } from '#dist/index.js'
-import { type Kinds, kinds, optionsOf } from '#dist/options.js'
 
 const never = (_: () => unknown): void => {}
 

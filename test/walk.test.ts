@@ -4,10 +4,10 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { RecordSlot } from '#dist/engine/border/abi.js'
-import { Engine } from '#dist/engine/engine.js'
-import { MOMENT_INDEX } from '#dist/engine/moments-row.js'
-import type { Batch } from '#dist/engine/slots.js'
+import { RecordSlot } from '#dist/core/border/abi.js'
+import { Engine } from '#dist/core/engine.js'
+import { MOMENT_INDEX } from '#dist/core/moments-row.js'
+import type { Batch } from '#dist/core/slots.js'
 import {
   DTYPES,
   type DTypeName,

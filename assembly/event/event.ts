@@ -2,7 +2,7 @@
 // elements are. Copies nothing that it can point to. Fields may come in any order; unknown fields, and fields of another wire
 // type than the schema's, are skipped; a message that comes in pieces is merged, as protobuf requires.
 
-import { DTypeNumber, MAX_DIMENSIONS, Placement, RecordSlot, Status, ValueKind } from '../../src/engine/border/abi'
+import { DTypeNumber, MAX_DIMENSIONS, Placement, RecordSlot, Status, ValueKind } from '../../src/core/border/abi'
 import { arenaMark, arenaPush, arenaRelease } from '../arena'
 import { HEADER_LENGTH } from '../tfrecord'
 import * as wire from '../wire'

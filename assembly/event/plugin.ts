@@ -1,6 +1,6 @@
 // smdebug stores mode and mode step as decimal text in two plugins of these names. TensorFlow 2 names the plugin that shows a tensor.
 
-import { RecordSlot } from '../../src/engine/border/abi'
+import { RecordSlot } from '../../src/core/border/abi'
 
 /** Takes what a plugin says, if it is one of them. */
 export function setPlugin(slot: usize, name: usize, nameLength: u32, content: usize, contentLength: u32): void {

@@ -1,6 +1,6 @@
 // Checks what a walk found against what was asked for, and the bytes against the shape.
 
-import { DTypeNumber, MAX_DIMENSIONS, Placement, RecordSlot, Status } from '../../src/engine/border/abi'
+import { DTypeNumber, MAX_DIMENSIONS, Placement, RecordSlot, Status } from '../../src/core/border/abi'
 import { elementBits } from '../dtype'
 import { HEADER_LENGTH, refuse } from '../tfrecord'
 import * as wire from '../wire'

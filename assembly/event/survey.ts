@@ -1,6 +1,6 @@
 // Surveys: what a record without an index entry holds, one slot per Value of its Event.
 
-import { RecordSlot, Status, ValueKind } from '../../src/engine/border/abi'
+import { RecordSlot, Status, ValueKind } from '../../src/core/border/abi'
 import { HEADER_LENGTH } from '../tfrecord'
 import * as wire from '../wire'
 import { walkValue } from './event'

@@ -2,7 +2,7 @@
 // the cursor in a local variable, where that of event.ts lies in memory, since it may lead over a hole: so it takes a third of the
 // time. Whatever else an Event may be is left to event.ts, which alone refuses.
 
-import { DTypeNumber, MAX_DIMENSIONS, Placement, RecordSlot, ValueKind } from '../../src/engine/border/abi'
+import { DTypeNumber, MAX_DIMENSIONS, Placement, RecordSlot, ValueKind } from '../../src/core/border/abi'
 import { arenaMark, arenaPush, arenaRelease } from '../arena'
 import { HEADER_LENGTH } from '../tfrecord'
 import * as key from './keys'

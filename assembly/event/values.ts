@@ -1,6 +1,6 @@
 // Values that a TensorProto stores one by one, and strings: read in portions, from a cursor in the slot.
 
-import { DTypeNumber, RecordSlot, Status } from '../../src/engine/border/abi'
+import { DTypeNumber, RecordSlot, Status } from '../../src/core/border/abi'
 import { elementBits, isComplex, valuesField } from '../dtype'
 import * as wire from '../wire'
 import { TENSOR_STRING, VALUE_TENSOR } from './keys'

@@ -6,7 +6,7 @@
 //
 // float32 is promoted as it is read, and float64 is read in place; everything else is widened to float64 first.
 
-import { AxisFold, DTypeNumber } from '../../src/engine/border/abi'
+import { AxisFold, DTypeNumber } from '../../src/core/border/abi'
 import { isComplex } from '../dtype'
 import { roundOff, twoProduct, twoSum } from './double-double'
 import { absMask, isDouble, loadPair } from './lanes'

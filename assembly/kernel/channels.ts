@@ -1,6 +1,6 @@
 // Sums of the elements of each channel, in float64.
 
-import { DTypeNumber, WIDENED_ELEMENTS } from '../../src/engine/border/abi'
+import { DTypeNumber, WIDENED_ELEMENTS } from '../../src/core/border/abi'
 import { bytesOf, elementBits, isComplex } from '../dtype'
 import { loadPair, sum4, sumAcross } from './lanes'
 import { widened, widenToFloat64 } from './widen'

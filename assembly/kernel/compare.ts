@@ -4,7 +4,7 @@
 //
 // Two NaN are equal, as are two infinities of one sign: what a copy of a tensor holds does not differ from it.
 
-import { DifferenceRow, DTypeNumber, WIDENED_ELEMENTS } from '../../src/engine/border/abi'
+import { DifferenceRow, DTypeNumber, WIDENED_ELEMENTS } from '../../src/core/border/abi'
 import { bytesOf, elementBits, isComplex } from '../dtype'
 import { allclose } from './allclose'
 import { makeComplex } from './difference'

@@ -1,6 +1,6 @@
 // Counts of elements that meet a condition, compared as float64.
 
-import { DTypeNumber, WIDENED_ELEMENTS } from '../../src/engine/border/abi'
+import { DTypeNumber, WIDENED_ELEMENTS } from '../../src/core/border/abi'
 import { bytesOf, elementBits, isComplex } from '../dtype'
 import { loadPair } from './lanes'
 import { widened, widenToFloat64 } from './widen'

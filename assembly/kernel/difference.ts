@@ -1,6 +1,6 @@
 // The distance between two tensors: Σ|a − b|, in float64 for all types.
 
-import { DTypeNumber, WIDENED_ELEMENTS } from '../../src/engine/border/abi'
+import { DTypeNumber, WIDENED_ELEMENTS } from '../../src/core/border/abi'
 import { bytesOf, elementBits, isComplex } from '../dtype'
 import { loadPair, sum4, sumAcross } from './lanes'
 import { widened, widenToFloat64 } from './widen'

@@ -1,6 +1,6 @@
 // Elements counted in bins, as numpy.histogram counts them.
 
-import { WIDENED_ELEMENTS } from '../../src/engine/border/abi'
+import { WIDENED_ELEMENTS } from '../../src/core/border/abi'
 import { bytesOf, elementBits, isComplex } from '../dtype'
 import { widened, widenToFloat64 } from './widen'
 

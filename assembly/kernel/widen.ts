@@ -1,7 +1,7 @@
 // Widening: narrow types become one of the few types that the kernels compute with. The small kernels read float32 and float64
 // in place, and everything else widened to float64.
 
-import { DTypeNumber } from '../../src/engine/border/abi'
+import { DTypeNumber } from '../../src/core/border/abi'
 
 /** The float32 of each byte of the five float8 types: 256 numbers each. */
 const FLOAT8: usize = memory.data(5 * 1024, 16)

@@ -5,7 +5,7 @@ const { openSync, readdirSync, readFileSync, readSync, writeFileSync } = require
 const { Worker, isMainThread, parentPort, workerData } = require('node:worker_threads')
 
 const PIECE_BYTES = 4 << 20
-// Of the core's ABI (src/engine/border/abi.ts): bytes of a slot and of a row, and numbers of a row.
+// Of the core's ABI (src/core/border/abi.ts): bytes of a slot and of a row, and numbers of a row.
 const SLOT = 160
 const ROW = 272
 const [ALL, MINIMAL] = [31, 1]

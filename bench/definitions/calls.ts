@@ -1,6 +1,7 @@
 /** Tensors asked for one by one, as a loop over steps does, and a rule: what a call takes. */
+
+import { REDUCTIONS } from '#dist/base/types.js'
 import { createTrial, evaluate, invokeRule, Rule, type Tensor, type TensorValue, type Trial } from '#dist/index.js'
-import { REDUCTIONS } from '#dist/types.js'
 import {
   type Case,
   type Contender,

@@ -2,7 +2,7 @@
 
 import { readFileSync, rmSync, statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { REDUCTIONS } from '#dist/types.js'
+import { REDUCTIONS } from '#dist/base/types.js'
 import {
   type Case,
   type Contender,

@@ -2,9 +2,9 @@
 
 import { openSync, readSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import type { Address } from '#dist/engine/border/memory.js'
-import { ElementKernels } from '#dist/engine/elements.js'
-import { Engine } from '#dist/engine/engine.js'
+import type { Address } from '#dist/core/border/memory.js'
+import { ElementKernels } from '#dist/core/elements.js'
+import { Engine } from '#dist/core/engine.js'
 import { createTrial, evaluate, makeRules, RuleRegistry } from '#dist/index.js'
 import { normals } from '../../fixtures/random.js'
 import {

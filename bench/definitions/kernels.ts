@@ -1,7 +1,7 @@
 /** Reductions beside numpy's, those of a C compiler and tfjs': all 18, and the sets that are asked for most. */
 
+import { REDUCTIONS, type ReductionName } from '#dist/base/types.js'
 import { expectedReductions } from '#dist/cli/bench/reference.js'
-import { REDUCTIONS, type ReductionName } from '#dist/types.js'
 import { uniform } from '../../fixtures/random.js'
 import { type Case, contender, type Definition, type Options, sizeName } from '../definition.js'
 import * as native from '../engines/native.js'

@@ -1,9 +1,9 @@
 /** All 18 reductions of a tensor, and some of them alone. */
 
+import { REDUCTIONS, type ReductionName } from '#dist/base/types.js'
 import { expectedReductions } from '#dist/cli/bench/reference.js'
-import { Engine } from '#dist/engine/engine.js'
-import { Moments, setFor } from '#dist/engine/moments.js'
-import { REDUCTIONS, type ReductionName } from '#dist/types.js'
+import { Engine } from '#dist/core/engine.js'
+import { Moments, setFor } from '#dist/core/moments.js'
 import { bfloat16Bits, float16Bits } from '../../fixtures/event-writer.js'
 import { uniform } from '../../fixtures/random.js'
 import { type Case, contender, type Definition, expectClose, type Options, sizeName } from '../definition.js'

@@ -1,6 +1,7 @@
 /** What the rows of a scan cost: CPU time, of all threads together. */
+
+import { REDUCTIONS } from '#dist/base/types.js'
 import { createTrial, type Scan } from '#dist/index.js'
-import { REDUCTIONS } from '#dist/types.js'
 import { type Case, type Contender, type Definition, expectClose, type Options, selfTimed } from '../definition.js'
 import { NAME } from '../engines/ours.js'
 import { expectedOf, type Trial, trial } from '../trials.js'

@@ -1,5 +1,5 @@
 /** The whole way through the library: open a trial on disk and reduce all of it. */
-import { REDUCTIONS } from '#dist/types.js'
+import { REDUCTIONS } from '#dist/base/types.js'
 import {
   type Case,
   contender,

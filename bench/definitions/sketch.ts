@@ -1,8 +1,8 @@
 /** The sketch of a distribution, beside the moments that it is filled with, and what an exact median takes. */
-import { KnownMoments } from '#dist/engine/border/abi.js'
-import { Engine } from '#dist/engine/engine.js'
-import { Moments } from '#dist/engine/moments.js'
-import { Distribution } from '#dist/engine/statistics/distribution.js'
+import { KnownMoments } from '#dist/core/border/abi.js'
+import { Engine } from '#dist/core/engine.js'
+import { Moments } from '#dist/core/moments.js'
+import { Distribution } from '#dist/core/statistics/distribution.js'
 import { normals } from '../../fixtures/random.js'
 import { type Case, contender, type Definition, type Options, sizeName } from '../definition.js'
 import * as ours from '../engines/ours.js'

@@ -1,5 +1,5 @@
 /** Every byte of a trial checked, beside a scan of it: verifying should cost what reading and checksums do. */
-import { REDUCTIONS } from '#dist/types.js'
+import { REDUCTIONS } from '#dist/base/types.js'
 import {
   type Case,
   contender,

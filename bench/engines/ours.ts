@@ -1,12 +1,13 @@
 /** trialscan, as it was built. */
-import { KnownMoments } from '#dist/engine/border/abi.js'
-import type { Address } from '#dist/engine/border/memory.js'
-import { instantiateCore } from '#dist/engine/border/module.js'
-import { dtypeNumber, elementByteLength } from '#dist/engine/dtype.js'
-import { Engine } from '#dist/engine/engine.js'
-import { Moments, setFor } from '#dist/engine/moments.js'
+
+import { CHECK_LEVELS, type CheckLevel, type DType, REDUCTIONS, type ReductionName } from '#dist/base/types.js'
+import { KnownMoments } from '#dist/core/border/abi.js'
+import type { Address } from '#dist/core/border/memory.js'
+import { instantiateCore } from '#dist/core/border/module.js'
+import { dtypeNumber, elementByteLength } from '#dist/core/dtype.js'
+import { Engine } from '#dist/core/engine.js'
+import { Moments, setFor } from '#dist/core/moments.js'
 import { createTrial, verifyTrial } from '#dist/index.js'
-import { CHECK_LEVELS, type CheckLevel, type DType, REDUCTIONS, type ReductionName } from '#dist/types.js'
 import { type Decoded, float32View, type Records } from './record.js'
 
 export const NAME = 'ours'

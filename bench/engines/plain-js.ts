@@ -47,7 +47,7 @@ const READS: Readonly<Record<string, { view: View & { BYTES_PER_ELEMENT: number 
 }
 
 export type ReducibleDType = Exclude<
-  import('#dist/types.js').DType,
+  import('#dist/base/types.js').DType,
   'string' | 'complex64' | 'complex128' | `float8_${string}` | `float4_${string}`
 >
 

@@ -1,6 +1,6 @@
 /** How long a plan takes, before it is run. */
 
-import { checkOptions, kinds, optionsOf } from '../options.js'
+import { checkOptions, kinds, optionsOf } from '../base/options.js'
 import { COSTS, costOf, type FleetPlan, type PlannedShard, total } from './plan.js'
 
 export interface EstimateOptions {

@@ -1,7 +1,7 @@
 /** The tables of all shards as one. */
 
 import { createHash } from 'node:crypto'
-import { FormatError, QueryError } from '../errors.js'
+import { FormatError, QueryError } from '../base/errors.js'
 import type { PlanPlace, ShardFailure, ShardReport } from './place.js'
 import { type PlannedSize, total } from './plan.js'
 

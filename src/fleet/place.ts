@@ -1,10 +1,10 @@
 /** The files of a plan: itself, what its shards gave, and what failed. */
 
-import { FormatError, StoreError } from '../errors.js'
-import { checkOptions, isObject, optionsOf } from '../options.js'
-import { Destination } from '../store/destination.js'
-import { S3_OPTIONS } from '../store/s3/options.js'
-import type { S3Options } from '../store/s3/spec.js'
+import { FormatError, StoreError } from '../base/errors.js'
+import { checkOptions, isObject, optionsOf } from '../base/options.js'
+import { Destination } from '../storage/destination.js'
+import { S3_OPTIONS } from '../storage/s3/options.js'
+import type { S3Options } from '../storage/s3/spec.js'
 import { type FleetPlan, parsePlan, planText, shardName } from './plan.js'
 
 const PLAN = 'plan.json'

@@ -1,10 +1,10 @@
 /** A scan of many trials, cut into shards that machines can take apart from each other. */
 
 import { createHash } from 'node:crypto'
-import { isStepSelection, type StepSelection } from '../catalog/step-selection.js'
-import { FormatError, QueryError, type TrialscanError, UsageError } from '../errors.js'
-import { checkOptions, isObject, kinds, optionsOf } from '../options.js'
-import type { RuleConfiguration } from '../rule/config.js'
+import { FormatError, QueryError, type TrialscanError, UsageError } from '../base/errors.js'
+import { checkOptions, isObject, kinds, optionsOf } from '../base/options.js'
+import type { RuleConfiguration } from '../rules/config.js'
+import { isStepSelection, type StepSelection } from '../scan/catalog/step-selection.js'
 import { trialFingerprint } from '../trial/fingerprint.js'
 import { SCAN_OPTIONS, type ScanOptions } from '../trial/scan-selection.js'
 import { type StepSize, stepSizes } from '../trial/step-sizes.js'

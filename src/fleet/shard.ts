@@ -1,12 +1,12 @@
 /** A shard of a plan: its rows, written once. */
 
 import { createHash } from 'node:crypto'
-import { QueryError, UsageError } from '../errors.js'
-import { checkOptions, kinds, optionsOf } from '../options.js'
-import { WORK_OPTIONS } from '../runner/access.js'
-import type { Scan } from '../scan/scan.js'
-import { S3_OPTIONS } from '../store/s3/options.js'
-import type { S3Options } from '../store/s3/spec.js'
+import { QueryError, UsageError } from '../base/errors.js'
+import { checkOptions, kinds, optionsOf } from '../base/options.js'
+import type { Scan } from '../scan/rows/scan.js'
+import { WORK_OPTIONS } from '../scan/runner/access.js'
+import { S3_OPTIONS } from '../storage/s3/options.js'
+import type { S3Options } from '../storage/s3/spec.js'
 import { type TableSource, tableBytes } from '../table/table.js'
 import { trialFingerprint } from '../trial/fingerprint.js'
 import { createTrial } from '../trial/open.js'

@@ -1,7 +1,7 @@
 /** Collections: named groups of tensors, and how the hook was to save them. Source: format.md "Collections file". */
 
-import { UsageError } from '../errors.js'
-import { MODES, type Mode } from '../types.js'
+import { UsageError } from '../base/errors.js'
+import { MODES, type Mode } from '../base/types.js'
 import {
   expectBoolean,
   expectInteger,

@@ -6,7 +6,7 @@
  */
 
 import type { Reader } from 'protobufjs/minimal.js'
-import type { ReductionName } from '../types.js'
+import type { ReductionName } from '../base/types.js'
 import { LENGTH_DELIMITED } from './event-head.js'
 
 export interface Histogram {

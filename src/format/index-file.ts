@@ -1,7 +1,7 @@
 /** The index file: where one worker's tensors of one step lie in its event file. Source: format.md "Index file". */
 
-import { FormatError } from '../errors.js'
-import { MODES, type Mode } from '../types.js'
+import { FormatError } from '../base/errors.js'
+import { MODES, type Mode } from '../base/types.js'
 import { IndexHead } from './index-head.js'
 import {
   expectInteger,

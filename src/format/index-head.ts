@@ -1,6 +1,6 @@
 /** The head of an index file as the hook writes it, read from bytes: most of what differs from one file to the next. */
 
-import { MODES } from '../types.js'
+import { MODES } from '../base/types.js'
 
 const encoder = new TextEncoder()
 const START = encoder.encode('{"meta": {"mode": "')

@@ -1,8 +1,8 @@
 /** Which worker an index file belongs to: its name says one, and the event file it names may say another. Pure. */
 
 import { normalize } from 'node:path/posix'
-import { FormatError, quote, shortPath } from '../errors.js'
-import type { GlobalStep, Worker } from '../types.js'
+import { FormatError, quote, shortPath } from '../base/errors.js'
+import type { GlobalStep, Worker } from '../base/types.js'
 import type { IndexFile } from './index-file.js'
 import { parseEventFileName } from './paths.js'
 

@@ -1,6 +1,6 @@
 /** Where a training job of SageMaker puts what it saves, on S3. */
 
-import { UsageError } from '../errors.js'
+import { UsageError } from '../base/errors.js'
 
 /**
  * Where the tensors of a job are, as `estimator.latest_job_debugger_artifacts_path()` tells it.

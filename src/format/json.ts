@@ -1,6 +1,6 @@
 /** JSON that others wrote, checked before it is trusted: every fault is a FormatError that names the file and the place. */
 
-import { FormatError } from '../errors.js'
+import { FormatError } from '../base/errors.js'
 
 export type JsonObject = Readonly<Record<string, unknown>>
 

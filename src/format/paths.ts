@@ -1,8 +1,8 @@
 /** The names of files in a trial: what they say, and which of them can be trusted. Source: format.md "Tree". */
 
 import { createHash } from 'node:crypto'
-import { FormatError, quote } from '../errors.js'
-import type { GlobalStep, Worker } from '../types.js'
+import { FormatError, quote } from '../base/errors.js'
+import type { GlobalStep, Worker } from '../base/types.js'
 
 /** The limits of file systems: for a name, and for a path. */
 const MAX_NAME_BYTES = 255

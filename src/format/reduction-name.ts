@@ -1,6 +1,6 @@
 /** The names of saved reductions, each of which is a tensor of its own. Source: format.md "Index file". */
 
-import { REDUCTIONS, type ReductionName } from '../types.js'
+import { REDUCTIONS, type ReductionName } from '../base/types.js'
 
 /** A saved reduction, and the tensor that it was made from. */
 export interface SavedReduction {

@@ -1,6 +1,6 @@
 /** What Tornasole (2019, before smdebug) wrote in formats of its own: CSV index files, and one collections file of lines. */
 
-import { FormatError, quote } from '../errors.js'
+import { FormatError, quote } from '../base/errors.js'
 import type { CollectionConfig } from './collections.js'
 import type { TensorLocation } from './index-file.js'
 import { checkEventFileName, EVENTS_DIRECTORY } from './paths.js'

@@ -1,6 +1,6 @@
 /** What a listing says about a trial: whose layout it has, what each file is, and which files count. Pure. */
 
-import { FormatError, quote, shortPath } from '../errors.js'
+import { FormatError, quote, shortPath } from '../base/errors.js'
 import {
   COLLECTIONS_DIRECTORY,
   END_MARKERS,

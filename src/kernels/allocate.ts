@@ -1,11 +1,11 @@
 /** Arrays in the core's memory, which are reduced where they lie. */
 
-import type { Address } from '../engine/border/memory.js'
-import { byteLengthOf, dtypeOfArray, isNumeric, type NarrowFloat } from '../engine/dtype.js'
-import { Engine } from '../engine/engine.js'
-import { quote } from '../errors.js'
-import type { ElementsOf } from '../job/tensor/data.js'
-import type { DType } from '../types.js'
+import { quote } from '../base/errors.js'
+import type { DType } from '../base/types.js'
+import type { Address } from '../core/border/memory.js'
+import { byteLengthOf, dtypeOfArray, isNumeric, type NarrowFloat } from '../core/dtype.js'
+import { Engine } from '../core/engine.js'
+import type { ElementsOf } from '../scan/job/tensor/data.js'
 import { described, wrong } from './wrong.js'
 
 /**

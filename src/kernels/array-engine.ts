@@ -1,7 +1,7 @@
 /** Reductions of many arrays, on threads. */
 
-import { ThreadError } from '../errors.js'
-import type { MomentName } from '../types.js'
+import { ThreadError } from '../base/errors.js'
+import type { MomentName } from '../base/types.js'
 import { type ArrayInput, elementsOf } from './elements.js'
 import { knownFor } from './moments.js'
 import type { Pool, ReducedArray } from './pool.js'

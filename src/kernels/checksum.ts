@@ -1,8 +1,8 @@
 /** CRC-32C, as TFRecords have it. */
 
-import type { Engine } from '../engine/engine.js'
-import { withEngineSync } from '../engine/engines.js'
-import { WINDOW_BYTES } from '../worker/arrays.js'
+import type { Engine } from '../core/engine.js'
+import { withEngineSync } from '../core/engines.js'
+import { WINDOW_BYTES } from '../scan/worker/arrays.js'
 import { addressOf, allocationOf } from './allocate.js'
 import { bytesOf } from './elements.js'
 import { described, wrong } from './wrong.js'

@@ -1,10 +1,10 @@
 /** Distributions of arrays. */
 
-import { KnownMoments } from '../engine/border/abi.js'
-import { withEngineSync } from '../engine/engines.js'
-import { Moments } from '../engine/moments.js'
-import { Distribution } from '../engine/statistics/distribution.js'
-import { eachWindow } from '../worker/arrays.js'
+import { KnownMoments } from '../core/border/abi.js'
+import { withEngineSync } from '../core/engines.js'
+import { Moments } from '../core/moments.js'
+import { Distribution } from '../core/statistics/distribution.js'
+import { eachWindow } from '../scan/worker/arrays.js'
 import type { ArrayInput } from './elements.js'
 import { orderedElements } from './statistics.js'
 

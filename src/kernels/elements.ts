@@ -1,10 +1,10 @@
 /** What the kernels take: arrays of numbers of any kind, checked. */
 
-import { byteLengthOf, dtypeOfArray, elementByteLength, isNumeric } from '../engine/dtype.js'
-import { quote, UsageError } from '../errors.js'
-import type { ArrayElements } from '../job/arrays.js'
-import { isDense, type NumericArray, stridesOf, type TensorData } from '../job/tensor/data.js'
-import type { DType } from '../types.js'
+import { quote, UsageError } from '../base/errors.js'
+import type { DType } from '../base/types.js'
+import { byteLengthOf, dtypeOfArray, elementByteLength, isNumeric } from '../core/dtype.js'
+import type { ArrayElements } from '../scan/job/arrays.js'
+import { isDense, type NumericArray, stridesOf, type TensorData } from '../scan/job/tensor/data.js'
 import { allocationOf } from './allocate.js'
 import { described, isObject, list, wrong } from './wrong.js'
 

@@ -1,14 +1,14 @@
 /** Percentiles and histograms of arrays. */
 
-import { byteLengthOf } from '../engine/dtype.js'
-import type { Engine } from '../engine/engine.js'
-import { withEngineSync } from '../engine/engines.js'
-import { isDefined, undefinedReduction } from '../engine/moments.js'
-import type { ElementHistogram } from '../engine/statistics/distribution.js'
-import { areBins, DEFAULT_BINS, histogramFrom } from '../engine/statistics/statistic.js'
-import type { ArrayElements } from '../job/arrays.js'
-import { copyElements } from '../job/tensor/copy.js'
-import { eachWindow } from '../worker/arrays.js'
+import { byteLengthOf } from '../core/dtype.js'
+import type { Engine } from '../core/engine.js'
+import { withEngineSync } from '../core/engines.js'
+import { isDefined, undefinedReduction } from '../core/moments.js'
+import type { ElementHistogram } from '../core/statistics/distribution.js'
+import { areBins, DEFAULT_BINS, histogramFrom } from '../core/statistics/statistic.js'
+import type { ArrayElements } from '../scan/job/arrays.js'
+import { copyElements } from '../scan/job/tensor/copy.js'
+import { eachWindow } from '../scan/worker/arrays.js'
 import { type ArrayInput, elementsOf } from './elements.js'
 import { described, wrong } from './wrong.js'
 

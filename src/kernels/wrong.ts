@@ -1,6 +1,6 @@
 /** What is wrong with what a call was given. */
 
-import { nearestNames, quote, UsageError } from '../errors.js'
+import { nearestNames, quote, UsageError } from '../base/errors.js'
 
 export function isObject(given: unknown): given is object {
   return typeof given === 'object' && given !== null

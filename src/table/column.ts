@@ -1,7 +1,7 @@
 /** Columns that grow row by row: typed arrays, made once for as many rows as a group can have. */
 
-import { Interner } from '../job/plan/interner.js'
-import type { DictionaryColumn } from '../scan/columns.js'
+import { Interner } from '../scan/job/plan/interner.js'
+import type { DictionaryColumn } from '../scan/rows/columns.js'
 
 /** A column of texts, each of which is there once. */
 export interface TextColumn {

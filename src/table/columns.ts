@@ -1,11 +1,11 @@
 /** The columns of a row: all that a scan tells of a tensor at a step, by name. */
 
-import type { ReductionValue } from '../engine/moments.js'
-import type { Distribution, ElementHistogram } from '../engine/statistics/distribution.js'
-import { isHistogramName, isStatisticName, STATISTIC_NAMES } from '../engine/statistics/statistic.js'
-import { nearestNames, quote, UsageError } from '../errors.js'
-import { reductionOf, type ScanRow } from '../job/row.js'
-import type { StatisticName } from '../types.js'
+import { nearestNames, quote, UsageError } from '../base/errors.js'
+import type { StatisticName } from '../base/types.js'
+import type { ReductionValue } from '../core/moments.js'
+import type { Distribution, ElementHistogram } from '../core/statistics/distribution.js'
+import { isHistogramName, isStatisticName, STATISTIC_NAMES } from '../core/statistics/statistic.js'
+import { reductionOf, type ScanRow } from '../scan/job/row.js'
 
 /**
  * What the values of a column are, where a row has one. Numbers can be bigints, for all digits of 64-bit integers, and

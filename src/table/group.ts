@@ -1,12 +1,12 @@
 /** A group of a table's rows, in columns. What threads reply goes from typed arrays to typed arrays, without an object for each row. */
 
-import type { Complex } from '../engine/moments.js'
-import type { DistributionData } from '../engine/statistics/distribution.js'
-import { isMomentName } from '../engine/statistics/statistic.js'
-import { isComplex, isHistogram, isSketch, placeOfError } from '../job/row.js'
-import type { MomentColumn } from '../job/scan.js'
-import { type ColumnsRow, ReplyColumns, type ScanColumns } from '../scan/columns.js'
-import type { MomentName, StatisticName } from '../types.js'
+import type { MomentName, StatisticName } from '../base/types.js'
+import type { Complex } from '../core/moments.js'
+import type { DistributionData } from '../core/statistics/distribution.js'
+import { isMomentName } from '../core/statistics/statistic.js'
+import { isComplex, isHistogram, isSketch, placeOfError } from '../scan/job/row.js'
+import type { MomentColumn } from '../scan/job/scan.js'
+import { type ColumnsRow, ReplyColumns, type ScanColumns } from '../scan/rows/columns.js'
 import { type ColumnData, Lists, Numbers, Texts, Values } from './column.js'
 import { isNumeric } from './schema.js'
 

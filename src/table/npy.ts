@@ -1,8 +1,8 @@
 /** A tensor as numpy's .npy file: magic, version, a header in Python's syntax padded to 64 bytes, the elements. */
 
-import { UsageError } from '../errors.js'
-import type { TensorData } from '../job/tensor/data.js'
-import type { DType } from '../types.js'
+import { UsageError } from '../base/errors.js'
+import type { DType } from '../base/types.js'
+import type { TensorData } from '../scan/job/tensor/data.js'
 
 const DESCR: Readonly<Record<Exclude<DType, 'string'>, string>> = {
   float16: '<f2',

@@ -1,7 +1,7 @@
 /** The columns of a table of rows: their names and types, which depend on nothing but the statistics that were asked for. */
 
-import { isCountName, isHistogramName, isMomentName, isReductionName } from '../engine/statistics/statistic.js'
-import type { StatisticName } from '../types.js'
+import type { StatisticName } from '../base/types.js'
+import { isCountName, isHistogramName, isMomentName, isReductionName } from '../core/statistics/statistic.js'
 
 export type LeafType = 'text' | 'int64' | 'uint64' | 'float64' | 'boolean'
 

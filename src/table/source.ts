@@ -1,6 +1,6 @@
 /** An expression while it is read, token by token. */
 
-import { quote, type UsageError } from '../errors.js'
+import { quote, type UsageError } from '../base/errors.js'
 import { type Token, tokensOf, wrong } from './tokens.js'
 
 /** Parentheses, `not` and signs within each other. Each takes a dozen calls. */

@@ -1,11 +1,11 @@
 /** The rows of scans as tables for other programs. */
 
-import { pathOfUrl, quote, UsageError } from '../errors.js'
-import { JOB_RECORDS } from '../job/plan/memory.js'
-import { checkOptions, kinds, optionsOf } from '../options.js'
-import type { ScanColumns } from '../scan/columns.js'
-import { Scan, tableRowsOf } from '../scan/scan.js'
-import type { StatisticName } from '../types.js'
+import { pathOfUrl, quote, UsageError } from '../base/errors.js'
+import { checkOptions, kinds, optionsOf } from '../base/options.js'
+import type { StatisticName } from '../base/types.js'
+import { JOB_RECORDS } from '../scan/job/plan/memory.js'
+import type { ScanColumns } from '../scan/rows/columns.js'
+import { Scan, tableRowsOf } from '../scan/rows/scan.js'
 import { type Group, GroupBuilder } from './group.js'
 import { fieldsOf } from './schema.js'
 

@@ -1,6 +1,6 @@
 /** The words of an expression. */
 
-import { quote, UsageError } from '../errors.js'
+import { quote, UsageError } from '../base/errors.js'
 
 /** `word`: a name or one of SQL's words; `sign`: an operator, a parenthesis or a comma. */
 export interface Token {

@@ -1,8 +1,8 @@
 /** An expression over a row, as SQL's WHERE has it: `nan_count > 0 and tensor like 'gradient/%'`. */
 
-import { quote, UsageError } from '../errors.js'
-import { type ScanRow, shapeText } from '../job/row.js'
-import type { StatisticName } from '../types.js'
+import { quote, UsageError } from '../base/errors.js'
+import type { StatisticName } from '../base/types.js'
+import { type ScanRow, shapeText } from '../scan/job/row.js'
 import { columnOf, nearestColumns, type RowColumn } from './columns.js'
 import {
   type ArithmeticSign,

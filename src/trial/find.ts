@@ -1,15 +1,15 @@
 /** Trials that lie below a place: in a directory, or where a pattern leads. */
 
-import { placeOf } from '../catalog/load/place.js'
-import { pathOfUrl, QueryError, StoreError } from '../errors.js'
+import { pathOfUrl, QueryError, StoreError } from '../base/errors.js'
+import { checkOptions, kinds, optionsOf } from '../base/options.js'
 import { isCheckpointFile } from '../format/checkpoint/formats.js'
 import { stepOf } from '../format/checkpoint/layout.js'
 import { COLLECTIONS_DIRECTORY, EVENTS_DIRECTORY, INDEX_DIRECTORY, isTensorBoardFile } from '../format/paths.js'
-import { checkOptions, kinds, optionsOf } from '../options.js'
-import { openStore, storeSpec } from '../store/open.js'
-import { S3_OPTIONS } from '../store/s3/options.js'
-import type { S3Options } from '../store/s3/spec.js'
-import type { Store } from '../store/store.js'
+import { placeOf } from '../scan/catalog/load/place.js'
+import { openStore, storeSpec } from '../storage/open.js'
+import { S3_OPTIONS } from '../storage/s3/options.js'
+import type { S3Options } from '../storage/s3/spec.js'
+import type { Store } from '../storage/store.js'
 
 export interface FindOptions {
   /** Whether to look where symbolic links lead, too. Default: false. Each trial is found once, by its own name if it has one there. */

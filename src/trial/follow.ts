@@ -1,10 +1,10 @@
 /** Following a running trial: its steps, as they come. Source of the rules: rules.md §3. */
 
-import type { StepState, TrialState } from '../catalog/state.js'
-import { isOfMode } from '../catalog/steps.js'
-import { WAIT_OPTIONS, type WaitOptions, waitFor } from '../catalog/wait.js'
-import { kinds, optionsOf } from '../options.js'
-import type { GlobalStep, Mode } from '../types.js'
+import { kinds, optionsOf } from '../base/options.js'
+import type { GlobalStep, Mode } from '../base/types.js'
+import type { StepState, TrialState } from '../scan/catalog/state.js'
+import { isOfMode } from '../scan/catalog/steps.js'
+import { WAIT_OPTIONS, type WaitOptions, waitFor } from '../scan/catalog/wait.js'
 
 export interface FollowOptions extends WaitOptions {
   /** Only steps of this mode. */

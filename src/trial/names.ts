@@ -1,14 +1,14 @@
 /** Selecting tensors by name: patterns, collections, and the options of `tensorNames`. */
 
-import type { TrialContents } from '../catalog/load/load.js'
-import type { TrialState } from '../catalog/state.js'
-import type { WorkerStep } from '../catalog/worker-steps.js'
-import { nearestNames, QueryError, TensorUnavailable, UsageError } from '../errors.js'
+import { nearestNames, QueryError, TensorUnavailable, UsageError } from '../base/errors.js'
+import { checkOptions, type Kinds, kinds, optionsOf } from '../base/options.js'
+import type { Mode } from '../base/types.js'
 import { type CollectionConfig, Membership } from '../format/collections.js'
 import type { NameSet } from '../format/regex/name-set.js'
 import { compilePattern } from '../format/regex/pattern.js'
-import { checkOptions, type Kinds, kinds, optionsOf } from '../options.js'
-import type { Mode } from '../types.js'
+import type { TrialContents } from '../scan/catalog/load/load.js'
+import type { TrialState } from '../scan/catalog/state.js'
+import type { WorkerStep } from '../scan/catalog/worker-steps.js'
 
 /** A named group of tensors. */
 export interface Collection extends CollectionConfig {

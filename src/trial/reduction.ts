@@ -1,9 +1,9 @@
 /** The names of requested reductions. */
 
-import { elementStatistics, isStatisticName, STATISTIC_NAMES } from '../engine/statistics/statistic.js'
-import { nearestNames, UsageError } from '../errors.js'
-import { answersLength } from '../job/scan.js'
-import { REDUCTIONS, type StatisticName } from '../types.js'
+import { nearestNames, UsageError } from '../base/errors.js'
+import { REDUCTIONS, type StatisticName } from '../base/types.js'
+import { elementStatistics, isStatisticName, STATISTIC_NAMES } from '../core/statistics/statistic.js'
+import { answersLength } from '../scan/job/scan.js'
 
 /** What can be asked of each tensor at once: more than anybody reads, and little enough to be made in a moment. */
 const MAX_STATISTICS = 1000

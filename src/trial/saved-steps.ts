@@ -1,17 +1,17 @@
 /** At which steps a tensor was saved, by which workers, and why not at others. */
 
-import type { SavedTensor } from '../catalog/columns/tensor-lists.js'
-import type { TrialState } from '../catalog/state.js'
-import { checkMode } from '../catalog/steps.js'
+import { InvalidWorker, TensorUnavailableForStep, type TrialscanError } from '../base/errors.js'
+import type { Mode, Worker } from '../base/types.js'
+import type { SavedTensor } from '../scan/catalog/columns/tensor-lists.js'
+import type { TrialState } from '../scan/catalog/state.js'
+import { checkMode } from '../scan/catalog/steps.js'
 import {
   inOrderOfWorkers,
   NO_WORKER_STEPS,
   type WorkerStep,
   type WorkerSteps,
   workersOf,
-} from '../catalog/worker-steps.js'
-import { InvalidWorker, TensorUnavailableForStep, type TrialscanError } from '../errors.js'
-import type { Mode, Worker } from '../types.js'
+} from '../scan/catalog/worker-steps.js'
 
 /** What a worker saved of the tensor at a step. */
 export interface SavedAtStep {

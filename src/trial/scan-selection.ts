@@ -1,14 +1,14 @@
 /** What a scan covers: the options of `trial.scan`, and what they select from a trial. */
 
-import type { TrialState } from '../catalog/state.js'
-import { isStepSelection, STEP_SELECTION, type StepSelection, stepFilter } from '../catalog/step-selection.js'
-import type { WorkerStep, WorkerSteps } from '../catalog/worker-steps.js'
-import { InvalidWorker, UsageError } from '../errors.js'
-import { type Kinds, kinds, optionsOf } from '../options.js'
-import { READ_KINDS, type ReadOptions } from '../runner/access.js'
-import { itemsOf, type RowGroup, SavedLists, type ScanItem } from '../scan/row-groups.js'
-import type { ScanProgress } from '../scan/scan.js'
-import type { Mode, StatisticName, Worker } from '../types.js'
+import { InvalidWorker, UsageError } from '../base/errors.js'
+import { type Kinds, kinds, optionsOf } from '../base/options.js'
+import type { Mode, StatisticName, Worker } from '../base/types.js'
+import type { TrialState } from '../scan/catalog/state.js'
+import { isStepSelection, STEP_SELECTION, type StepSelection, stepFilter } from '../scan/catalog/step-selection.js'
+import type { WorkerStep, WorkerSteps } from '../scan/catalog/worker-steps.js'
+import { itemsOf, type RowGroup, SavedLists, type ScanItem } from '../scan/rows/row-groups.js'
+import type { ScanProgress } from '../scan/rows/scan.js'
+import { READ_KINDS, type ReadOptions } from '../scan/runner/access.js'
 import { asList, collectionOf, expectTensor, matcher } from './names.js'
 
 export interface ScanOptions extends ReadOptions {

@@ -1,7 +1,7 @@
 /** What a scan would read, step by step, as the index tells it. */
 
-import { checkOptions } from '../options.js'
-import type { GlobalStep } from '../types.js'
+import { checkOptions } from '../base/options.js'
+import type { GlobalStep } from '../base/types.js'
 import { SCAN_OPTIONS, type ScanOptions, selectItems } from './scan-selection.js'
 import { stateOf, type Trial } from './trial.js'
 

@@ -1,19 +1,19 @@
 /** A summary of what a trial holds, tensor by tensor. */
 
-import type { Catalog } from '../catalog/catalog.js'
-import type { TrialState } from '../catalog/state.js'
-import type { SavedAlike } from '../catalog/tensor-steps.js'
-import { recordPlace, type WorkerSteps } from '../catalog/worker-steps.js'
-import { dtypeOf, elementByteLength } from '../engine/dtype.js'
-import { errorFromData, type TrialscanError } from '../errors.js'
+import { errorFromData, type TrialscanError } from '../base/errors.js'
+import type { DType } from '../base/types.js'
+import { dtypeOf, elementByteLength } from '../core/dtype.js'
 import { isSameShape } from '../format/index-file.js'
-import { checkLevelNumber, columnsOf, type RecordPlace } from '../job/plan/coalesce.js'
-import { DEFAULT_MEMORY, windowByteLength } from '../job/plan/memory.js'
-import { shapesOf } from '../job/reply.js'
-import type { Access, WorkOptions } from '../runner/access.js'
-import { runWhole } from '../runner/failed-job.js'
-import type { Runner } from '../runner/runner.js'
-import type { DType } from '../types.js'
+import type { Catalog } from '../scan/catalog/catalog.js'
+import type { TrialState } from '../scan/catalog/state.js'
+import type { SavedAlike } from '../scan/catalog/tensor-steps.js'
+import { recordPlace, type WorkerSteps } from '../scan/catalog/worker-steps.js'
+import { checkLevelNumber, columnsOf, type RecordPlace } from '../scan/job/plan/coalesce.js'
+import { DEFAULT_MEMORY, windowByteLength } from '../scan/job/plan/memory.js'
+import { shapesOf } from '../scan/job/reply.js'
+import type { Access, WorkOptions } from '../scan/runner/access.js'
+import { runWhole } from '../scan/runner/failed-job.js'
+import type { Runner } from '../scan/runner/runner.js'
 
 /** What a trial holds of one tensor. */
 export interface TensorSummary {

@@ -1,14 +1,5 @@
 /** One tensor of a trial, over all its steps. */
 
-import type { SavedTensor } from '../catalog/columns/tensor-lists.js'
-import { currentHold } from '../catalog/hold.js'
-import type { TrialState } from '../catalog/state.js'
-import { STEP_OPTIONS, type StepOptions } from '../catalog/steps.js'
-import { recordPlace, workersOf } from '../catalog/worker-steps.js'
-import { type ReductionValue, undefinedReduction } from '../engine/moments.js'
-import type { Distribution, ElementHistogram } from '../engine/statistics/distribution.js'
-import { isReductionName, type StatisticValue } from '../engine/statistics/statistic.js'
-import { UNFOLD_LIMIT } from '../engine/values.js'
 import {
   errorFromData,
   FormatError,
@@ -20,18 +11,8 @@ import {
   TensorUnavailableForStep,
   TrialscanError,
   UsageError,
-} from '../errors.js'
-import { checkLevelNumber, columnsOf, type RecordPlace } from '../job/plan/coalesce.js'
-import { DEFAULT_MEMORY, windowByteLength } from '../job/plan/memory.js'
-import { shapesOf } from '../job/reply.js'
-import { type TensorValue, tensorValue } from '../job/tensor-value.js'
-import { reduceAlong } from '../kernels/along.js'
-import { elementsOf } from '../kernels/elements.js'
-import { checkOptions, type Kinds, kinds, optionsOf } from '../options.js'
-import { READ_KINDS, type ReadOptions } from '../runner/access.js'
-import { runWhole } from '../runner/failed-job.js'
-import { readOneReduction } from '../scan/one-by-one.js'
-import { readOneValue, readRecordValues } from '../scan/record-values.js'
+} from '../base/errors.js'
+import { checkOptions, type Kinds, kinds, optionsOf } from '../base/options.js'
 import type {
   AxisReductionName,
   CountName,
@@ -42,7 +23,26 @@ import type {
   ReductionName,
   SketchName,
   Worker,
-} from '../types.js'
+} from '../base/types.js'
+import { type ReductionValue, undefinedReduction } from '../core/moments.js'
+import type { Distribution, ElementHistogram } from '../core/statistics/distribution.js'
+import { isReductionName, type StatisticValue } from '../core/statistics/statistic.js'
+import { UNFOLD_LIMIT } from '../core/values.js'
+import { reduceAlong } from '../kernels/along.js'
+import { elementsOf } from '../kernels/elements.js'
+import type { SavedTensor } from '../scan/catalog/columns/tensor-lists.js'
+import { currentHold } from '../scan/catalog/hold.js'
+import type { TrialState } from '../scan/catalog/state.js'
+import { STEP_OPTIONS, type StepOptions } from '../scan/catalog/steps.js'
+import { recordPlace, workersOf } from '../scan/catalog/worker-steps.js'
+import { checkLevelNumber, columnsOf, type RecordPlace } from '../scan/job/plan/coalesce.js'
+import { DEFAULT_MEMORY, windowByteLength } from '../scan/job/plan/memory.js'
+import { shapesOf } from '../scan/job/reply.js'
+import { type TensorValue, tensorValue } from '../scan/job/tensor-value.js'
+import { readOneReduction } from '../scan/rows/one-by-one.js'
+import { readOneValue, readRecordValues } from '../scan/rows/record-values.js'
+import { READ_KINDS, type ReadOptions } from '../scan/runner/access.js'
+import { runWhole } from '../scan/runner/failed-job.js'
 import { parseReductions } from './reduction.js'
 import { type SavedAtStep, SavedSteps } from './saved-steps.js'
 

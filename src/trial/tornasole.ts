@@ -1,7 +1,7 @@
 /** Names that Tornasole gave to calls which smdebug renamed: for those who come with old scripts. */
 
-import { expectNoOptions } from '../options.js'
-import type { Mode } from '../types.js'
+import { expectNoOptions } from '../base/options.js'
+import type { Mode } from '../base/types.js'
 import type { TensorNamesOptions } from './names.js'
 
 /** What a trial answers under its Tornasole names; each is one call of the new ones. */

@@ -1,14 +1,14 @@
 /** The values of many tensors, one after the other, several on their way at once. */
 
-import { recordPlace } from '../catalog/worker-steps.js'
-import { UNFOLD_LIMIT } from '../engine/values.js'
-import { TrialscanError } from '../errors.js'
-import type { RecordPlace } from '../job/plan/coalesce.js'
-import type { TensorValue } from '../job/tensor-value.js'
-import { checkOptions } from '../options.js'
-import { readRecordValues } from '../scan/record-values.js'
-import type { ScanItem } from '../scan/row-groups.js'
-import type { GlobalStep, Mode, ModeStep, Worker } from '../types.js'
+import { TrialscanError } from '../base/errors.js'
+import { checkOptions } from '../base/options.js'
+import type { GlobalStep, Mode, ModeStep, Worker } from '../base/types.js'
+import { UNFOLD_LIMIT } from '../core/values.js'
+import { recordPlace } from '../scan/catalog/worker-steps.js'
+import type { RecordPlace } from '../scan/job/plan/coalesce.js'
+import type { TensorValue } from '../scan/job/tensor-value.js'
+import { readRecordValues } from '../scan/rows/record-values.js'
+import type { ScanItem } from '../scan/rows/row-groups.js'
 import { SCAN_OPTIONS, type ScanOptions, selectItems } from './scan-selection.js'
 import { stateOf, type Trial } from './trial.js'
 

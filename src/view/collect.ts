@@ -1,13 +1,13 @@
 /** A trial as a page shows it: its findings, and one scan of all that it holds. */
 
-import { Distribution } from '../engine/statistics/distribution.js'
-import { ReductionUndefined } from '../errors.js'
-import type { ScanRow } from '../job/row.js'
-import type { ProblemLines } from '../problem-lines.js'
+import { ReductionUndefined } from '../base/errors.js'
+import type { ProblemLines } from '../base/problem-lines.js'
+import { MODES, type StatisticName } from '../base/types.js'
+import { Distribution } from '../core/statistics/distribution.js'
+import type { ScanRow } from '../scan/job/row.js'
 import { kindsOf } from '../trial/kinds/kinds.js'
 import type { ScanSelection } from '../trial/scan-selection.js'
 import type { Trial } from '../trial/trial.js'
-import { MODES, type StatisticName } from '../types.js'
 import { StatisticTable } from './columns.js'
 import { type FindingView, SCANNED_STATISTICS, type SeriesView, type TensorView, type TrialView } from './data.js'
 import type { RunDifferences } from './differences.js'

@@ -1,6 +1,6 @@
 /** The statistics of a trial's tensors over its steps, as many of them and as exact as a page can hold. */
 
-import type { ScanRow } from '../job/row.js'
+import type { ScanRow } from '../scan/job/row.js'
 import { type PackedColumn, SHOWN_STATISTICS, type ShownStatistic } from './data.js'
 import { markNaN, packed, rounded } from './packing.js'
 

@@ -1,7 +1,7 @@
 /** What a report's page is given: plain JSON. The page knows nothing else (src/page). */
 
+import type { Mode, StatisticName } from '../base/types.js'
 import type { Kind } from '../trial/kinds/kinds.js'
-import type { Mode, StatisticName } from '../types.js'
 
 /** What a report shows of a tensor at a step, as a scan tells it. */
 export const SCANNED_STATISTICS = [

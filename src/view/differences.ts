@@ -1,8 +1,8 @@
 /** How far the tensors of two runs are apart, as a page shows it. */
 
-import { Comparison } from '../diff/comparison.js'
-import { RunPairing, wantedOf } from '../diff/pairing.js'
-import type { TensorMap } from '../diff/tensor-map.js'
+import { Comparison } from '../compare/comparison.js'
+import { RunPairing, wantedOf } from '../compare/pairing.js'
+import type { TensorMap } from '../compare/tensor-map.js'
 import type { ScanSelection } from '../trial/scan-selection.js'
 import type { Trial } from '../trial/trial.js'
 

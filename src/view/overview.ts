@@ -1,14 +1,14 @@
 /** A training at a glance: its losses, its layers, its updates, and what is wrong with it. */
 
-import { faultOf } from '../job/row.js'
-import { checkOptions, optionsOf } from '../options.js'
-import type { UnusualRate } from '../rule/base/learning-rates.js'
-import type { DiagnosedFinding } from '../rule/diagnosis.js'
+import { checkOptions, optionsOf } from '../base/options.js'
+import type { GlobalStep, Mode, StatisticName, Worker } from '../base/types.js'
+import type { UnusualRate } from '../rules/base/learning-rates.js'
+import type { DiagnosedFinding } from '../rules/diagnosis.js'
+import { faultOf } from '../scan/job/row.js'
 import type { Kind } from '../trial/kinds/kinds.js'
 import { kindsOf } from '../trial/kinds/kinds.js'
 import { type ScanSelection, SELECTION_KINDS } from '../trial/scan-selection.js'
 import type { Trial } from '../trial/trial.js'
-import type { GlobalStep, Mode, StatisticName, Worker } from '../types.js'
 import { judged, type NotJudged } from './judged.js'
 
 /** One number of a tensor over the steps of a mode; of several workers their mean. */

@@ -1,9 +1,9 @@
 /** One or two trials as a page: a single file that needs nothing else, no network either. */
 
 import { createHash } from 'node:crypto'
-import { isTensorMap, namesInFirst, type TensorMap } from '../diff/tensor-map.js'
-import { quote, UsageError } from '../errors.js'
-import { checkOptions, kinds, optionsOf } from '../options.js'
+import { quote, UsageError } from '../base/errors.js'
+import { checkOptions, kinds, optionsOf } from '../base/options.js'
+import { isTensorMap, namesInFirst, type TensorMap } from '../compare/tensor-map.js'
 import { type ScanSelection, SELECTION_KINDS } from '../trial/scan-selection.js'
 import { Trial } from '../trial/trial.js'
 import { collect } from './collect.js'

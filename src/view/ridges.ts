@@ -1,6 +1,6 @@
 /** The distributions of some series at some of their steps, in equal bins. */
 
-import { Distribution } from '../engine/statistics/distribution.js'
+import { Distribution } from '../core/statistics/distribution.js'
 import type { ScanSelection } from '../trial/scan-selection.js'
 import type { Trial } from '../trial/trial.js'
 import { MAX_RIDGES, type RidgeView } from './data.js'

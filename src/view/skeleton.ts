@@ -1,8 +1,8 @@
 /** What was saved when and by whom, without a look at any value: the index files tell. */
 
+import { MODES, type Mode } from '../base/types.js'
 import { type ScanSelection, selectItems } from '../trial/scan-selection.js'
 import { stateOf, type Trial } from '../trial/trial.js'
-import { MODES, type Mode } from '../types.js'
 import { type SeriesView, STATES } from './data.js'
 
 export class Skeleton {

@@ -1,6 +1,6 @@
 /** Which steps are shown where there are too many: of each mode some, and of evaluation first, since it has few. */
 
-import { MODES, type Mode } from '../types.js'
+import { MODES, type Mode } from '../base/types.js'
 import type { ThinnedView } from './data.js'
 import type { Skeleton } from './skeleton.js'
 

@@ -1,7 +1,7 @@
 /** The core's file: fetched and compiled once for a page. */
 
-import { adoptModule } from '../engine/border/module.js'
-import { EngineError } from '../errors.js'
+import { EngineError } from '../base/errors.js'
+import { adoptModule } from '../core/border/module.js'
 import { theFiles } from './files.js'
 import { preparePackages } from './packages.js'
 

@@ -1,6 +1,6 @@
-/** What the core needs of where it runs, in a browser: stands in the place of engine/host. */
+/** What the core needs of where it runs, in a browser: stands in the place of core/host. */
 
-import { EngineError } from '../errors.js'
+import { EngineError } from '../base/errors.js'
 
 /** A `WebAssembly.Module`. */
 export type CompiledCore = object

@@ -1,7 +1,7 @@
 /** The public API in a browser: re-exports only. */
 
 export * from '../api.js'
-export type { WebFile } from '../store/web/place.js'
+export type { WebFile } from '../storage/web/place.js'
 export { loadCore } from './core.js'
 export {
   createTrial,

@@ -1,4 +1,4 @@
-/** What the build puts in: see make-web.mjs. */
+/** What the build puts in: see scripts/make-web.mjs. */
 
 /** The core, in base64. */
 export declare const CORE: string

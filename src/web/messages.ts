@@ -1,9 +1,9 @@
 /** What a page and its threads say to each other. */
 
-import type { CompiledCore } from '../engine/host.js'
-import type { ErrorData } from '../errors.js'
-import type { Job } from '../job/job.js'
-import type { Place } from '../store/web/place.js'
+import type { ErrorData } from '../base/errors.js'
+import type { CompiledCore } from '../core/host.js'
+import type { Job } from '../scan/job/job.js'
+import type { Place } from '../storage/web/place.js'
 
 /** To a thread. */
 export type ToThread =

@@ -1,6 +1,6 @@
 /** A page has no files of its own: stands in the place of what keeps the index cache. `createTrial` takes no `indexCache` here. */
 
-import { UsageError } from '../errors.js'
+import { UsageError } from '../base/errors.js'
 
 function noDisk(): never {
   throw new UsageError('expected no file to be written or read, since a page has none')

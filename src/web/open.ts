@@ -1,14 +1,14 @@
 /** Trials in a browser: where they may lie, and how they are opened. */
 
-import { quote, UsageError } from '../errors.js'
-import { checkOptions, type Kinds, kinds, optionsOf, shown } from '../options.js'
-import { Access } from '../runner/access.js'
-import { isInside } from '../store/web/listing.js'
-import { openStore } from '../store/web/open.js'
-import { specOf, type WebFile, type WebStoreSpec } from '../store/web/place.js'
+import { quote, UsageError } from '../base/errors.js'
+import { checkOptions, type Kinds, kinds, optionsOf, shown } from '../base/options.js'
+import type { AnyVerifyOptions, Verification } from '../integrity/verify/verify.js'
+import { Access } from '../scan/runner/access.js'
+import { isInside } from '../storage/web/listing.js'
+import { openStore } from '../storage/web/open.js'
+import { specOf, type WebFile, type WebStoreSpec } from '../storage/web/place.js'
 import { ANY_TRIAL_KINDS, type AnyTrialOptions, openTrialAt } from '../trial/open.js'
 import type { Trial } from '../trial/trial.js'
-import type { AnyVerifyOptions, Verification } from '../verify/verify.js'
 import { loadCore } from './core.js'
 
 /**
@@ -62,7 +62,7 @@ export const openTrial = createTrial
  */
 export async function verifyTrial(place: TrialPlace, options?: VerifyOptions): Promise<Verification> {
   // Most pages verify nothing.
-  const { ANY_VERIFY_KINDS, verifyTrialAt } = await import('../verify/verify.js')
+  const { ANY_VERIFY_KINDS, verifyTrialAt } = await import('../integrity/verify/verify.js')
   const kinds = optionsOf<VerifyOptions>({ ...ANY_VERIFY_KINDS, ...HTTP_KINDS })
   const { listing, headers, ...asked } = checkOptions('verifyTrial', kinds, options)
   const spec = specOfPlace(place, { ...(listing && { listing }), ...(headers && { headers }) })

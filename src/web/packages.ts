@@ -1,8 +1,8 @@
-/** What loads packages for calls that can't wait, in a browser: stands in the place of format/regex/re2 and job/tensor/ndarray. */
+/** What loads packages for calls that can't wait, in a browser: stands in the place of format/regex/re2 and scan/job/tensor/ndarray. */
 
 import type ndarray from 'ndarray'
 import type { RE2JS } from 're2js'
-import { EngineError } from '../errors.js'
+import { EngineError } from '../base/errors.js'
 
 let loadedRe2: typeof RE2JS | undefined
 let loadedNdarray: typeof ndarray | undefined

@@ -1,9 +1,9 @@
 /**
  * What the reader uses of Node.js, by the same names, as a browser has it. The build puts it in the place of Node.js's
- * modules and globals (make-web.mjs); what of it nobody calls is left out.
+ * modules and globals (scripts/make-web.mjs); what of it nobody calls is left out.
  */
 
-import { quote, UsageError } from '../errors.js'
+import { quote, UsageError } from '../base/errors.js'
 
 const encoder = new TextEncoder()
 

@@ -1,12 +1,12 @@
 /** The body of a page's thread: adopts the compiled core and runs jobs, one at a time. */
 
-import { adoptModule } from '../engine/border/module.js'
-import { errorToData } from '../errors.js'
-import type { Job } from '../job/job.js'
-import { buffersOf } from '../runner/buffers.js'
-import { runJobHere } from '../runner/inline.js'
-import type { Store } from '../store/store.js'
-import { forgetPlace, receivePlace } from '../store/web/place.js'
+import { errorToData } from '../base/errors.js'
+import { adoptModule } from '../core/border/module.js'
+import type { Job } from '../scan/job/job.js'
+import { buffersOf } from '../scan/runner/buffers.js'
+import { runJobHere } from '../scan/runner/inline.js'
+import type { Store } from '../storage/store.js'
+import { forgetPlace, receivePlace } from '../storage/web/place.js'
 import type { FromThread, ToThread } from './messages.js'
 
 /** A worker's global scope, of which the DOM library knows nothing. */

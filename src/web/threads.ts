@@ -1,12 +1,12 @@
-/** Jobs on Web Workers: one engine a thread, with nothing shared but the compiled core. Stands in the place of runner/threads. */
+/** Jobs on Web Workers: one engine a thread, with nothing shared but the compiled core. Stands in the place of scan/runner/threads. */
 
-import { coreModule } from '../engine/border/module.js'
-import type { CompiledCore } from '../engine/host.js'
-import { errorFromData, ThreadError, TrialscanError } from '../errors.js'
-import type { Job, ReplyTo } from '../job/job.js'
-import type { Runner } from '../runner/runner.js'
-import type { StoreSpec } from '../store/store.js'
-import { placeOf } from '../store/web/place.js'
+import { errorFromData, ThreadError, TrialscanError } from '../base/errors.js'
+import { coreModule } from '../core/border/module.js'
+import type { CompiledCore } from '../core/host.js'
+import type { Job, ReplyTo } from '../scan/job/job.js'
+import type { Runner } from '../scan/runner/runner.js'
+import type { StoreSpec } from '../storage/store.js'
+import { placeOf } from '../storage/web/place.js'
 import { theFiles } from './files.js'
 import type { FromThread, ToThread } from './messages.js'
 

@@ -1,8 +1,8 @@
 /** What is written beside a trial: metrics of a SageMaker job, and runs of TensorBoard. */
 
-import { UsageError } from '../errors.js'
-import { checkOptions } from '../options.js'
-import { storeSpec } from '../store/open.js'
+import { UsageError } from '../base/errors.js'
+import { checkOptions } from '../base/options.js'
+import { storeSpec } from '../storage/open.js'
 import { partOf, TENSORBOARD_OUTPUT, type TensorBoardOutput, type WriterOptions } from './options.js'
 import { SageMakerMetrics } from './sagemaker.js'
 import type { Saved } from './save-config.js'

@@ -1,10 +1,10 @@
 /** Which tensors belong to which collection of a trial that is written, and which of these are saved. */
 
-import { UsageError } from '../errors.js'
+import { UsageError } from '../base/errors.js'
+import { type Kinds, kinds, optionsOf } from '../base/options.js'
+import type { Framework, Mode } from '../base/types.js'
 import { pythonJson } from '../format/json.js'
 import { compilePattern, type Pattern } from '../format/regex/pattern.js'
-import { type Kinds, kinds, optionsOf } from '../options.js'
-import type { Framework, Mode } from '../types.js'
 import {
   REDUCTION_CONFIG,
   type ReductionConfigOptions,

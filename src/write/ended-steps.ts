@@ -1,8 +1,8 @@
 /** Steps that have ended: written in their order while the training goes on, and what came of it. */
 
-import { StoreError, TrialscanError } from '../errors.js'
+import { StoreError, TrialscanError } from '../base/errors.js'
 import { collectionsFilePath, END_MARKERS } from '../format/paths.js'
-import type { Destination } from '../store/destination.js'
+import type { Destination } from '../storage/destination.js'
 import type { SavedCollections } from './collections.js'
 import { partOf, type WriterOptions } from './options.js'
 import type { StepFiles } from './step-files.js'

@@ -3,9 +3,9 @@
  * (format.md "TFRecord", "Event").
  */
 
-import { FOOTER_LENGTH } from '../engine/border/framing.js'
-import { dtypeNumber } from '../engine/dtype.js'
-import { type DType, MODES, type Mode } from '../types.js'
+import { type DType, MODES, type Mode } from '../base/types.js'
+import { FOOTER_LENGTH } from '../core/border/framing.js'
+import { dtypeNumber } from '../core/dtype.js'
 import { Backwards } from './backwards.js'
 import { type FramedRecord, inFrame } from './frame.js'
 

@@ -1,9 +1,9 @@
 /** TFRecord frames around messages that were written from their end (format.md "TFRecord"). */
 
-import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH, UNCHECKED_CRC } from '../engine/border/framing.js'
-import { UsageError } from '../errors.js'
-import { RECORD_LIMIT } from '../job/plan/memory.js'
+import { UsageError } from '../base/errors.js'
+import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH, UNCHECKED_CRC } from '../core/border/framing.js'
 import { crc32c } from '../kernels/checksum.js'
+import { RECORD_LIMIT } from '../scan/job/plan/memory.js'
 import type { Backwards } from './backwards.js'
 
 /** A record in three pieces, of which only the middle one is always long. */

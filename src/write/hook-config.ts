@@ -4,7 +4,9 @@
  */
 
 import { basename, dirname, join, resolve } from 'node:path'
-import { type FormatError, nearestNames, StoreError, UsageError } from '../errors.js'
+import { type FormatError, nearestNames, StoreError, UsageError } from '../base/errors.js'
+import { checkOptions, shown } from '../base/options.js'
+import { MODES, type Mode } from '../base/types.js'
 import {
   expectObject,
   inside,
@@ -15,9 +17,7 @@ import {
   parseJsonObject,
 } from '../format/json.js'
 import { compilePattern } from '../format/regex/pattern.js'
-import { checkOptions, shown } from '../options.js'
-import { openStore } from '../store/open.js'
-import { MODES, type Mode } from '../types.js'
+import { openStore } from '../storage/open.js'
 import type { CollectionOptions } from './collections.js'
 import { WRITER_OPTIONS, type WriterOptions } from './options.js'
 import { HOOK_CONFIG_PATH, hookConfigPath, isSageMakerJob, tensorBoardConfigPath } from './sagemaker.js'

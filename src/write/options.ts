@@ -1,10 +1,10 @@
 /** What a writer is told: at its beginning, and with each tensor. */
 
+import { type Kinds, kinds, optionsOf, shown } from '../base/options.js'
+import { FRAMEWORKS, type Mode, type Worker } from '../base/types.js'
 import { fitsFileName, workerReadBack } from '../format/paths.js'
-import { type Kinds, kinds, optionsOf, shown } from '../options.js'
-import { S3_OPTIONS } from '../store/s3/options.js'
-import type { S3Options } from '../store/s3/spec.js'
-import { FRAMEWORKS, type Mode, type Worker } from '../types.js'
+import { S3_OPTIONS } from '../storage/s3/options.js'
+import type { S3Options } from '../storage/s3/spec.js'
 import type { CollectionOptions, CollectionsOptions } from './collections.js'
 import { REDUCTION_CONFIG, SAVE_CONFIG } from './save-config.js'
 import type { ElementOptions } from './values.js'

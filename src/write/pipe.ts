@@ -1,6 +1,6 @@
 /** Bytes on their way to a store, which takes them when it can. */
 
-import { EngineError } from '../errors.js'
+import { EngineError } from '../base/errors.js'
 import { allocate } from '../kernels/allocate.js'
 
 /** Pieces of this length are handed on as they are, and shorter ones are gathered. */

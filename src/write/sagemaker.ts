@@ -5,8 +5,8 @@
 
 import { join } from 'node:path'
 import { env, pid } from 'node:process'
-import { UsageError } from '../errors.js'
-import { appendToFile } from '../store/local/output.js'
+import { UsageError } from '../base/errors.js'
+import { appendToFile } from '../storage/local/output.js'
 import type { Moment } from './collections.js'
 import { reductionsOf } from './step-files.js'
 import type { TakenValue } from './values.js'

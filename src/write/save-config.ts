@@ -1,8 +1,8 @@
 /** At which steps tensors are saved, and what of them: smdebug's SaveConfig and ReductionConfig. */
 
+import { type Kinds, kinds, optionsOf, shown } from '../base/options.js'
+import { MODES, type Mode, REDUCTIONS, type ReductionName } from '../base/types.js'
 import type { ReductionConfig, SaveConfig } from '../format/collections.js'
-import { type Kinds, kinds, optionsOf, shown } from '../options.js'
-import { MODES, type Mode, REDUCTIONS, type ReductionName } from '../types.js'
 
 /** At which steps of a mode tensors are saved. */
 export interface SaveSteps {

@@ -1,12 +1,12 @@
 /** What can be saved: arrays and tensors of any kind, numbers and texts, as little-endian elements in C order. */
 
-import { MAX_DIMENSIONS } from '../engine/border/abi.js'
-import { byteLengthOf } from '../engine/dtype.js'
-import { UsageError } from '../errors.js'
-import { copyElements } from '../job/tensor/copy.js'
+import { UsageError } from '../base/errors.js'
+import { isObject, shown } from '../base/options.js'
+import type { DType } from '../base/types.js'
+import { MAX_DIMENSIONS } from '../core/border/abi.js'
+import { byteLengthOf } from '../core/dtype.js'
 import { type ArrayInput, elementsOf } from '../kernels/elements.js'
-import { isObject, shown } from '../options.js'
-import type { DType } from '../types.js'
+import { copyElements } from '../scan/job/tensor/copy.js'
 
 /** A tensor of TensorFlow.js, or what is like one: its elements come when they are asked for. */
 export interface RemoteTensor {

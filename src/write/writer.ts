@@ -1,10 +1,10 @@
 /** A trial, written while a model is trained: what smdebug's hook writes, in its words. */
 
-import { type TrialscanError, UsageError } from '../errors.js'
+import { type TrialscanError, UsageError } from '../base/errors.js'
+import { checkOptions, isObject, shown } from '../base/options.js'
+import type { Mode, ReductionName, Worker } from '../base/types.js'
 import { collectionsFilePath } from '../format/paths.js'
-import { checkOptions, isObject, shown } from '../options.js'
-import { Destination } from '../store/destination.js'
-import type { Mode, ReductionName, Worker } from '../types.js'
+import { Destination } from '../storage/destination.js'
 import { BesideTrial } from './beside.js'
 import { COLLECTION, type Moment, type SavedCollection, SavedCollections, SCALAR_PREFIX } from './collections.js'
 import { EndedSteps } from './ended-steps.js'

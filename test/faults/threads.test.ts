@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, test } from 'vitest'
 import { closePools, createTrial, evaluate, reindexTrial, type Trial } from '#dist/index.js'
-import { UnchangedTensor } from '#dist/rule/builtin/unchanged-tensor.js'
+import { UnchangedTensor } from '#dist/rules/builtin/unchanged-tensor.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
 import { normals } from '../../fixtures/random.js'
 import { ROOT } from '../support/golden.js'
@@ -282,7 +282,7 @@ describe.each(whenLong)('a job that costs every thread its life', () => {
 
   it('which is one of a rule’s: what it lacks is told, the rest is judged', async () => {
     const body = `
-      const { UnchangedTensor } = await import(${JSON.stringify(pathToFileURL(join(scratch, 'rule', 'dist/rule/builtin/unchanged-tensor.js')).href)})
+      const { UnchangedTensor } = await import(${JSON.stringify(pathToFileURL(join(scratch, 'rule', 'dist/rules/builtin/unchanged-tensor.js')).href)})
       const { findings, missing, problems = [] } = await evaluate(
         [new UnchangedTensor(trial, { tensor_regex: '^t[135]$', num_steps: 2 })], { threads: 2 })
       console.log(JSON.stringify({

@@ -3,7 +3,7 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { closePools, createTrial, evaluate, type ScanOptions, type Trial } from '#dist/index.js'
-import { AllZero } from '#dist/rule/builtin/all-zero.js'
+import { AllZero } from '#dist/rules/builtin/all-zero.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
 import { normals, uniform } from '../../fixtures/random.js'
 import { bitsOf, ruleBits, scanBits, textBits, valueBits } from '../support/bits.js'

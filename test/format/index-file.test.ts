@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { MODES } from '#dist/base/types.js'
 import { type IndexFile, IndexFileReader, indexFileText, parseIndexFile } from '#dist/format/index-file.js'
 import { eventFilePath } from '#dist/format/paths.js'
-import { MODES } from '#dist/types.js'
 
 const URL = 'file:///trial/index/000000000/000000000000_worker_0.json'
 const META = { mode: 'TRAIN', mode_step: 0, event_file_name: 'events/0/0_worker_0.tfevents' }

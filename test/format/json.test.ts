@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { FormatError } from '#dist/errors.js'
+import type { FormatError } from '#dist/base/errors.js'
 import {
   expectBoolean,
   expectInteger,

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { compileOwnPattern, compilePattern } from '#dist/format/regex/pattern.js'
-import { IN_WORDS, NOT_OF_TREES } from '#dist/rule/base/names.js'
+import { IN_WORDS, NOT_OF_TREES } from '#dist/rules/base/names.js'
 
 const NAMES = [
   ...[

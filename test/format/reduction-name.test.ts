@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
+import { REDUCTIONS } from '#dist/base/types.js'
 import { parseReductionName, reductionTensorName } from '#dist/format/reduction-name.js'
-import { REDUCTIONS } from '#dist/types.js'
 
 it('every reduction goes into a name and comes back', () => {
   for (const reduction of REDUCTIONS) {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { FormatError } from '#dist/errors.js'
+import { FormatError } from '#dist/base/errors.js'
 import { parseTornasoleCollections, parseTornasoleIndex } from '#dist/format/tornasole.js'
 import { thrownBy } from '../support/scanning.js'
 

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { TrialscanError } from '#dist/errors.js'
+import { TrialscanError } from '#dist/base/errors.js'
 import { DISTRIBUTED } from '#dist/format/checkpoint/dcp/format.js'
 import { runPickle } from '#dist/format/checkpoint/pickle/machine.js'
 import { readPickle } from '#dist/format/checkpoint/pickle/read-pickle.js'

@@ -1,7 +1,7 @@
 /** The core's walk held against protobufjs: what protobufjs accepts, the core has to read as protobufjs does. */
 
 import { isDeepStrictEqual } from 'node:util'
-import { Engine } from '#dist/engine/engine.js'
+import { Engine } from '#dist/core/engine.js'
 import { comparable, comparableJudgement, judge } from '../support/event-judge.js'
 import { decodeEvent, type EventView } from '../support/event-schema.js'
 import { decodeFrame } from '../support/records.js'

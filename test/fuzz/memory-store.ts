@@ -1,7 +1,7 @@
 /** A store of one file that is in memory. */
 
-import { StoreError } from '#dist/errors.js'
-import type { Store, StoreSpec, Watcher } from '#dist/store/store.js'
+import { StoreError } from '#dist/base/errors.js'
+import type { Store, StoreSpec, Watcher } from '#dist/storage/store.js'
 
 export class MemoryStore implements Store {
   readonly spec: StoreSpec = { kind: 'local', root: '/nowhere' }

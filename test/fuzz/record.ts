@@ -3,8 +3,8 @@
  * and at the very end of the memory behind bytes of another kind, which must make no difference. There one byte more is a trap.
  */
 
-import { KnownMoments, MomentsRow, RecordSlot } from '#dist/engine/border/abi.js'
-import { type Core, instantiateCore } from '#dist/engine/border/module.js'
+import { KnownMoments, MomentsRow, RecordSlot } from '#dist/core/border/abi.js'
+import { type Core, instantiateCore } from '#dist/core/border/module.js'
 import { frameRecord } from '../../fixtures/event-writer.js'
 import { type Chance, concat, mutateBytes, utf8 } from './bytes.js'
 import { mutateEvent } from './message.js'

@@ -22,7 +22,7 @@ import { join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, describe, expect, it } from 'vitest'
 import { closePools, createTrial } from '#dist/index.js'
-import { RangeCache } from '#dist/store/local/cache.js'
+import { RangeCache } from '#dist/storage/local/cache.js'
 import { PLAIN, trialscan } from '../cli/run.js'
 import { rejectionOf } from '../support/scanning.js'
 

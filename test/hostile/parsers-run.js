@@ -1,6 +1,5 @@
 /** Feeds each parser a megabyte of what it can like least, and prints what that took. Run by amplification.long.test.ts. */
 
-import { decodeIndexCache } from '#dist/catalog/load/index-cache.js'
 import { Membership, parseCollections } from '#dist/format/collections.js'
 import { IndexFileReader, parseIndexFile } from '#dist/format/index-file.js'
 import { parseJsonObject } from '#dist/format/json.js'
@@ -9,7 +8,8 @@ import { parseReductionName } from '#dist/format/reduction-name.js'
 import { compilePattern } from '#dist/format/regex/pattern.js'
 import { markBoundaries } from '#dist/format/regex/python-regex.js'
 import { parseTornasoleCollections, parseTornasoleIndex } from '#dist/format/tornasole.js'
-import { parseListing } from '#dist/store/s3/listing.js'
+import { decodeIndexCache } from '#dist/scan/catalog/load/index-cache.js'
+import { parseListing } from '#dist/storage/s3/listing.js'
 
 const MIB = 2 ** 20
 const PIECES = [

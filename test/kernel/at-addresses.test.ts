@@ -1,8 +1,8 @@
 /** The engine's measures of elements in the core's memory: wherever these lie, and whatever was reserved meanwhile. */
 
 import { describe, expect, it } from 'vitest'
-import type { Address } from '#dist/engine/border/memory.js'
-import { Engine } from '#dist/engine/engine.js'
+import type { Address } from '#dist/core/border/memory.js'
+import { Engine } from '#dist/core/engine.js'
 import { elementBytes } from '../../fixtures/event-writer.js'
 
 const A = [1, 2, 3, 4, 5, 6, 7, 8, 9]

@@ -1,12 +1,12 @@
 /** What a row of moments knows, and what it must not answer. */
 
 import { describe, expect, it } from 'vitest'
-import { KnownMoments } from '#dist/engine/border/abi.js'
-import { Engine } from '#dist/engine/engine.js'
-import { Moments, setFor } from '#dist/engine/moments.js'
-import { MOMENT_INDEX } from '#dist/engine/moments-row.js'
-import { QueryError } from '#dist/errors.js'
-import { type DType, REDUCTIONS, type ReductionName } from '#dist/types.js'
+import { QueryError } from '#dist/base/errors.js'
+import { type DType, REDUCTIONS, type ReductionName } from '#dist/base/types.js'
+import { KnownMoments } from '#dist/core/border/abi.js'
+import { Engine } from '#dist/core/engine.js'
+import { Moments, setFor } from '#dist/core/moments.js'
+import { MOMENT_INDEX } from '#dist/core/moments-row.js'
 import { elementBytes, encodeEvent, frameRecord } from '../../fixtures/event-writer.js'
 
 const { extremes, sum, sumAbs, squares, product, all } = KnownMoments

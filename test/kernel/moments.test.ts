@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { BLOCK_ELEMENTS as BLOCK, KnownMoments, MomentsRow } from '#dist/engine/border/abi.js'
+import { BLOCK_ELEMENTS as BLOCK, KnownMoments, MomentsRow } from '#dist/core/border/abi.js'
 import {
   COMPLEX,
   decodeBfloat16,

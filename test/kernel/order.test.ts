@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { Engine } from '#dist/engine/engine.js'
+import { Engine } from '#dist/core/engine.js'
 import { normals } from '../../fixtures/random.js'
 import { percentile } from '../oracle/measures.js'
 import { loadCore } from '../support/core.js'

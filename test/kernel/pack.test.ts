@@ -4,8 +4,8 @@ import { snappyUncompress } from 'hyparquet'
 import { ByteWriter } from 'hyparquet-writer'
 import { writeRleBitPackedHybrid } from 'hyparquet-writer/src/encoding.js'
 import { describe, expect, it } from 'vitest'
-import { compressed, pack, packIntegers } from '#dist/engine/batch/columns.js'
-import { Engine } from '#dist/engine/engine.js'
+import { compressed, pack, packIntegers } from '#dist/core/batch/columns.js'
+import { Engine } from '#dist/core/engine.js'
 import { uniform } from '../../fixtures/random.js'
 
 const engine = new Engine()

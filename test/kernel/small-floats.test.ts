@@ -1,7 +1,7 @@
 /** Floats of eight and four bits in the core: what it makes of them is what it makes of the numbers that they stand for. */
 
 import { describe, expect, it, test } from 'vitest'
-import { DifferenceRow, DTypeNumber, KnownMoments, MomentsRow } from '#dist/engine/border/abi.js'
+import { DifferenceRow, DTypeNumber, KnownMoments, MomentsRow } from '#dist/core/border/abi.js'
 import { bitsOf, decodeAll, decodeSmall, SMALL_FLOATS, type SmallFloat } from '../oracle/small-floats.js'
 import { loadCore } from '../support/core.js'
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { ROW_LENGTH } from '#dist/engine/moments-row.js'
-import { KeptRows } from '#dist/measure/kept-rows.js'
+import { ROW_LENGTH } from '#dist/core/moments-row.js'
+import { KeptRows } from '#dist/trial/measure/kept-rows.js'
 
 /** Rows of random bits, of which some slots are the same in all; the others are in one row alone, or in several. */
 function rowsOf(count: number): Float64Array<ArrayBuffer> {

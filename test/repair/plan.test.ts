@@ -1,8 +1,8 @@
 /** What is decided about an event file that a hundred thousand index files name: in time, whatever they say. */
 
 import { describe, expect, it } from 'vitest'
-import type { WholeRecord } from '#dist/repair/plan/known.js'
-import { planFile } from '#dist/repair/plan/plan.js'
+import type { WholeRecord } from '#dist/integrity/repair/plan/known.js'
+import { planFile } from '#dist/integrity/repair/plan/plan.js'
 import { part } from '../support/part.js'
 
 const COUNT = 100_000

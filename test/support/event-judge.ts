@@ -1,6 +1,6 @@
 /** What protobufjs's reading of an Event means by format.md, in a form that the core's reading can be held against. */
 
-import type { DType } from '#dist/types.js'
+import type { DType } from '#dist/base/types.js'
 import { DTYPES, type DTypeName, elementBytes } from '../../fixtures/event-writer.js'
 import { type EventView, type TensorView, TYPED_FIELDS, type ValueView } from './event-schema.js'
 import type { Decoded } from './records.js'

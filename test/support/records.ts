@@ -1,8 +1,8 @@
 /** Single records through the engine, as walk.test.ts and its neighbours need them. */
 
-import type { Engine } from '#dist/engine/engine.js'
-import type { RecordContents } from '#dist/engine/slots.js'
-import type { TrialscanError } from '#dist/errors.js'
+import type { TrialscanError } from '#dist/base/errors.js'
+import type { Engine } from '#dist/core/engine.js'
+import type { RecordContents } from '#dist/core/slots.js'
 
 /** What is asked of a record, and where it is put. */
 export interface DecodeOptions {

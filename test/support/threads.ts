@@ -44,7 +44,7 @@ export function packageWithThread(copy: string, change: (source: string) => stri
     cpSync(join(ROOT, part), join(copy, part), { recursive: true, filter })
   }
   symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'))
-  const thread = join(copy, 'dist/runner/thread.js')
+  const thread = join(copy, 'dist/scan/runner/thread.js')
   writeFileSync(thread, change(readFileSync(thread, 'utf8')))
   return pathToFileURL(join(copy, 'dist/index.js')).href
 }

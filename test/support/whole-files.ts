@@ -1,7 +1,7 @@
 /** Which whole files of trials on the local disk are read. */
 
 import { vi } from 'vitest'
-import { LocalStore } from '#dist/store/local/local-store.js'
+import { LocalStore } from '#dist/storage/local/local-store.js'
 
 /** Watches, until it is told to stop. */
 export class WholeFiles {

@@ -2,7 +2,7 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { FormatError } from '#dist/errors.js'
+import { FormatError } from '#dist/base/errors.js'
 import { readNpy } from '#dist/format/array/npy.js'
 import { readSafetensors } from '#dist/format/array/safetensors.js'
 import { type FileArray, type NamedArray, sourceOf } from '#dist/format/array/source.js'

@@ -14,8 +14,8 @@ import {
   UsageError,
   verifyTrial,
 } from '#dist/index.js'
-import { Destination } from '#dist/store/destination.js'
-import { PART_BYTES } from '#dist/store/s3/upload.js'
+import { Destination } from '#dist/storage/destination.js'
+import { PART_BYTES } from '#dist/storage/s3/upload.js'
 import { CLI } from '../cli/run.js'
 import { fixtureTrial } from '../support/golden.js'
 import { client, ENDPOINT, ENVIRONMENT, HAS_S3, makeBucket, OPTIONS } from '../support/s3.js'

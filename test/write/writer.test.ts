@@ -18,7 +18,7 @@ import {
   verifyTrial,
   type WriterOptions,
 } from '#dist/index.js'
-import { Destination } from '#dist/store/destination.js'
+import { Destination } from '#dist/storage/destination.js'
 import { framedRecord } from '#dist/write/event.js'
 import { seal } from '#dist/write/frame.js'
 import { DTYPES, type DTypeName, elementBytes, encodeEvent, frameRecord } from '../../fixtures/event-writer.js'

@@ -2,7 +2,7 @@
 // own: with the accumulators of the sums there would not be enough registers, and V8 would spill some to memory
 // (performance.md §5), while a block that was just read is cheap to read again.
 
-import { MomentsRow } from '../../../src/engine/border/abi'
+import { MomentsRow } from '../../../src/core/border/abi'
 import { absMask, at, loadVector, maxAcross, minAcross, sum4, sumAcross } from '../lanes'
 import { part, set } from './row'
 

@@ -1,6 +1,6 @@
 // Blocks of numbers that can be squared and summed as they are. NaN and infinities are filtered out first.
 
-import { KnownMoments, MomentsRow } from '../../../src/engine/border/abi'
+import { KnownMoments, MomentsRow } from '../../../src/core/border/abi'
 import { roundOff, twoSum } from '../double-double'
 import { countAbsBelow, passExtremes } from './extremes'
 import { at } from '../lanes'

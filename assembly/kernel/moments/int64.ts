@@ -1,6 +1,6 @@
 // int64 and uint64. Numbers of at most 52 bits are treated as float64; with more bits, what has to be exact uses integers.
 
-import { KnownMoments, MomentsRow } from '../../../src/engine/border/abi'
+import { KnownMoments, MomentsRow } from '../../../src/core/border/abi'
 import { roundOff, twoSum } from '../double-double'
 import { TWO_32 } from '../exponent'
 import { addFinite } from './finite'

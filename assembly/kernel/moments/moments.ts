@@ -18,7 +18,7 @@
 // in the cache (one core, Node.js 20): the extremes 48; Σx 29; Σx and Σx² 19; these and the extremes 14; Σ|x|, which
 // takes the extremes, 14, and with Σx² 11.5; all 9.8.
 
-import { BLOCK_ELEMENTS, DTypeNumber, KnownMoments, MomentsRow } from '../../../src/engine/border/abi'
+import { BLOCK_ELEMENTS, DTypeNumber, KnownMoments, MomentsRow } from '../../../src/core/border/abi'
 import { bytesOf, elementBits } from '../../dtype'
 import { roundOff, twoProduct, twoSum } from '../double-double'
 import { addFinite, block } from './finite'

@@ -1,6 +1,6 @@
-// A row of moments (see MomentsRow in src/engine/border/abi.ts): made, filled and merged.
+// A row of moments (see MomentsRow in src/core/border/abi.ts): made, filled and merged.
 
-import { KnownMoments, MomentsRow } from '../../../src/engine/border/abi'
+import { KnownMoments, MomentsRow } from '../../../src/core/border/abi'
 import { roundOff, twoProduct, twoSum } from '../double-double'
 import { exponentOf, ldexp, powerOfTwo } from '../exponent'
 

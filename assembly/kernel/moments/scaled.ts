@@ -1,6 +1,6 @@
 // Extreme float64 and complex numbers: one by one, in units of a power of two.
 
-import { MomentsRow } from '../../../src/engine/border/abi'
+import { MomentsRow } from '../../../src/core/border/abi'
 import { exponentOf, ldexp, TWO_32 } from '../exponent'
 import { at } from '../lanes'
 import { part, set, setProduct, setSumAround } from './row'

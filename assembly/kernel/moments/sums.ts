@@ -1,6 +1,6 @@
 // The sums of a block, by vectors: eight elements at once, the remaining ones one by one.
 
-import { MomentsRow } from '../../../src/engine/border/abi'
+import { MomentsRow } from '../../../src/core/border/abi'
 import { EXPONENT_BITS, ONE_BITS } from '../exponent'
 import { absMask, at, exponentField, isDouble, loadPair, mantissa, sum4, sumAcross } from '../lanes'
 import { part, set, setProduct } from './row'

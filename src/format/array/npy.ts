@@ -1,6 +1,6 @@
 /** numpy's .npy files (numpy.lib.format): magic, version, a header in Python's syntax, the elements. */
 
-import type { DType } from '../../types.js'
+import type { DType } from '../../base/types.js'
 import { type ArraySource, arrayFault, bytesShown, countOf, type FileArray, MAX_ARRAY_BYTES } from './source.js'
 
 const MAGIC = '\x93NUMPY'

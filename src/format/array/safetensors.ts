@@ -1,7 +1,7 @@
 /** Safetensors files: the length of a header, the header in JSON, the elements of all tensors one after the other. */
 
-import type { FormatError } from '../../errors.js'
-import type { DType } from '../../types.js'
+import type { FormatError } from '../../base/errors.js'
+import type { DType } from '../../base/types.js'
 import { DTYPE_NAMES, dtypeNamed, LENGTH_BYTES, MAX_HEADER_BYTES } from '../checkpoint/safetensors/dtypes.js'
 import {
   expectInteger,

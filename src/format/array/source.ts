@@ -1,7 +1,7 @@
 /** Files of arrays, as numpy and others write them: where their bytes are had, and how a fault in them is told. */
 
-import { FormatError } from '../../errors.js'
-import type { DType } from '../../types.js'
+import { FormatError } from '../../base/errors.js'
+import type { DType } from '../../base/types.js'
 
 /** A file, or what is like one in memory. */
 export interface ArraySource {

@@ -1,6 +1,6 @@
 /** The directory of a ZIP archive (PKWARE's APPNOTE 6.3.10): its members as places, without their content. */
 
-import type { FormatError } from '../../errors.js'
+import type { FormatError } from '../../base/errors.js'
 import { arrayFault } from './source.js'
 
 const END_BYTES = 22

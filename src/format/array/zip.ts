@@ -2,7 +2,7 @@
 
 import { promisify } from 'node:util'
 import { crc32, inflateRaw } from 'node:zlib'
-import { FormatError } from '../../errors.js'
+import { FormatError } from '../../base/errors.js'
 import { readNpy } from './npy.js'
 import { type ArraySource, arrayFault, type FileArray, MAX_ARRAY_BYTES, type NamedArray, sourceOf } from './source.js'
 import { contentStart, DEFLATED, readZipDirectory, STORED, type ZipMember } from './zip-directory.js'

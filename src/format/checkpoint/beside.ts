@@ -1,6 +1,6 @@
 /** What lies beside the tensors of a checkpoint: the losses of its training, and what its model is. Text, never trusted. */
 
-import { FormatError, quote } from '../../errors.js'
+import { FormatError, quote } from '../../base/errors.js'
 
 /** A longer file is not read. */
 export const MAX_BESIDE_BYTES = 64 << 20

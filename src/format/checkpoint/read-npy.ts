@@ -1,6 +1,6 @@
 /** The arrays of numpy's files. No more than their headers are read: members of an archive are read where they lie. */
 
-import { FormatError, quote } from '../../errors.js'
+import { FormatError, quote } from '../../base/errors.js'
 import { fortranStride, KINDS, npyHeader } from '../array/npy.js'
 import { type ArraySource, countOf } from '../array/source.js'
 import { contentStart, readZipDirectory, STORED, type ZipMember } from '../array/zip-directory.js'

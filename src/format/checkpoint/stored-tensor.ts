@@ -1,7 +1,7 @@
 /** What every format of checkpoints answers: which tensors a file holds, and where their elements lie. */
 
-import type { FormatError } from '../../errors.js'
-import type { DType } from '../../types.js'
+import type { FormatError } from '../../base/errors.js'
+import type { DType } from '../../base/types.js'
 
 /** A box of a tensor's elements in one file, as they lie there: little-endian. */
 export interface Block {

@@ -1,6 +1,6 @@
 /** A set of names out of a sorted list, with a bit for each name of the list. There may be a million of them. */
 
-import { countBelow } from '../../sorted.js'
+import { countBelow } from '../../base/sorted.js'
 
 export class NameSet {
   readonly #names: readonly string[]

@@ -11,7 +11,7 @@
  * what precedes, in either direction, and every character of the pattern takes the mark after it.
  */
 
-import { UsageError } from '../../errors.js'
+import { UsageError } from '../../base/errors.js'
 
 /** A pattern for re2js, to be compiled with its LOOKBEHINDS flag. */
 export interface Translation {

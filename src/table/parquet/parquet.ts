@@ -10,7 +10,7 @@ import type { Group } from '../group.js'
 import type { Field, LeafType } from '../schema.js'
 import { type Leaf, snappy, writeCodes, writeLists, writeNothing, writeNumbers, writeTruths } from './column-chunk.js'
 
-// All that needs the packages of Parquet is one file once it is bundled (make-bundle.mjs).
+// All that needs the packages of Parquet is one file once it is bundled (scripts/make-bundle.mjs).
 export { mergedFile } from './merge.js'
 
 type Element = Omit<SchemaElement, 'name' | 'repetition_type'>

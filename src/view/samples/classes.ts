@@ -1,9 +1,9 @@
 /** Labels and predictions of a classifier, or of a regression, step by step. */
 
 import { compileOwnPattern } from '../../format/regex/pattern.js'
-import type { TensorValue } from '../../job/tensor-value.js'
-import { areIntegers, argmax, elements, predictedClasses } from '../../rule/base/labels.js'
-import { LABELS, PREDICTIONS } from '../../rule/base/names.js'
+import { areIntegers, argmax, elements, predictedClasses } from '../../rules/base/labels.js'
+import { LABELS, PREDICTIONS } from '../../rules/base/names.js'
+import type { TensorValue } from '../../scan/job/tensor-value.js'
 import type { ScanSelection } from '../../trial/scan-selection.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
 import { readValues } from '../../trial/values.js'

@@ -1,7 +1,7 @@
 /** Elements of small tensors, as many as a page can hold. */
 
-import { isNarrowFloat } from '../../engine/dtype.js'
-import { elements } from '../../rule/base/labels.js'
+import { isNarrowFloat } from '../../core/dtype.js'
+import { elements } from '../../rules/base/labels.js'
 import type { ScanSelection } from '../../trial/scan-selection.js'
 import type { Trial } from '../../trial/trial.js'
 import { readValues } from '../../trial/values.js'

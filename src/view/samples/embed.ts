@@ -1,8 +1,8 @@
 /** Samples as points of a plane: one call for all methods. */
 
 import { setImmediate } from 'node:timers/promises'
-import { UsageError } from '../../errors.js'
-import { checkOptions, kinds, optionsOf } from '../../options.js'
+import { UsageError } from '../../base/errors.js'
+import { checkOptions, kinds, optionsOf } from '../../base/options.js'
 import { EMBEDDING_METHODS, type EmbeddingMethod } from '../data.js'
 import { pca, seeded, tsneInTurns } from './projections.js'
 

@@ -1,7 +1,7 @@
 /** A stream of bytes, taken line by line or by number. */
 
-import { UsageError } from '../../errors.js'
-import { shown } from '../../options.js'
+import { UsageError } from '../../base/errors.js'
+import { shown } from '../../base/options.js'
 
 /** What waits to be read: a file, a pipe, a socket, an array of pieces. */
 export type ByteInput = AsyncIterable<Uint8Array | string> | Iterable<Uint8Array | string>

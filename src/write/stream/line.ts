@@ -1,9 +1,9 @@
 /** A line of a stream of tensors: what it says, checked. docs/record.md describes it. */
 
-import { MAX_DIMENSIONS } from '../../engine/border/abi.js'
-import { FormatError, nearestNames } from '../../errors.js'
+import { FormatError, nearestNames } from '../../base/errors.js'
+import { type DType, MODES, type Mode } from '../../base/types.js'
+import { MAX_DIMENSIONS } from '../../core/border/abi.js'
 import { jsonExcerpt } from '../../format/json.js'
-import { type DType, MODES, type Mode } from '../../types.js'
 import type { NestedElements } from '../values.js'
 
 /** What a line, or an entry of its `tensors`, says of one tensor, or of a file of them. */

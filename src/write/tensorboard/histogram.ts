@@ -1,7 +1,7 @@
 /** TensorBoard's histograms of tensors, from what moments and sketches tell: about as fine as TensorFlow's own. */
 
-import { type Moments, scale } from '../../engine/moments.js'
-import { type Distribution, lowerEdge, partsOf, upperEdge } from '../../engine/statistics/distribution.js'
+import { type Moments, scale } from '../../core/moments.js'
+import { type Distribution, lowerEdge, partsOf, upperEdge } from '../../core/statistics/distribution.js'
 import type { HistogramSummary } from './summary.js'
 
 /** Buckets of a sketch that become one, which makes 8 of them for each power of two; TensorFlow has 7.3. */

@@ -1,7 +1,7 @@
 /** Pictures of tensors, as PNG: images of a batch, kernels of a convolution, or the matrix itself. */
 
 import { crc32, deflateSync } from 'node:zlib'
-import type { TensorData } from '../../job/tensor/data.js'
+import type { TensorData } from '../../scan/job/tensor/data.js'
 import type { ImageSummary } from './summary.js'
 
 /** Of a tensor that holds more, as TensorBoard's own calls have it. */

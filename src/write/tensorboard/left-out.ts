@@ -1,10 +1,10 @@
 /** What event files of TensorBoard hold that a trial can't: images, audio and graphs, counted. */
 
 import { type FileBytes, MalformedEvent, type UnreadKind, walkUnread } from '../../format/event-head.js'
-import { DEFAULT_MEMORY } from '../../job/plan/memory.js'
-import type { Access } from '../../runner/access.js'
-import { runTwice } from '../../runner/runner.js'
-import type { Store } from '../../store/store.js'
+import { DEFAULT_MEMORY } from '../../scan/job/plan/memory.js'
+import type { Access } from '../../scan/runner/access.js'
+import { runTwice } from '../../scan/runner/runner.js'
+import type { Store } from '../../storage/store.js'
 
 const WINDOW_BYTES = 1 << 20
 /** Length, and its checksum; behind the payload is one more. */

@@ -1,6 +1,6 @@
 /** What could not be read or saved on the way: all are counted, the first hundred kept. */
 
-import { StoreError, type TrialscanError } from '../../errors.js'
+import { StoreError, type TrialscanError } from '../../base/errors.js'
 
 const MAX_PROBLEMS = 100
 

@@ -1,10 +1,10 @@
 /** The runs of a log directory of TensorBoard's: how they are named, and the event file of one, written as a whole. */
 
-import { UsageError } from '../../errors.js'
+import { UsageError } from '../../base/errors.js'
+import type { Mode, Worker } from '../../base/types.js'
 import { escapeWorker, isTensorBoardFile } from '../../format/paths.js'
-import type { Destination } from '../../store/destination.js'
-import type { Store } from '../../store/store.js'
-import type { Mode, Worker } from '../../types.js'
+import type { Destination } from '../../storage/destination.js'
+import type { Store } from '../../storage/store.js'
 import { Pipe } from '../pipe.js'
 import { type Summary, type SummaryPlace, summaryRecord, versionRecord } from './summary.js'
 

@@ -3,7 +3,7 @@
  * version of TensorBoard reads: `simple_value`, `histo` and `image`, which newer ones turn into tensors when they load them.
  */
 
-import { FOOTER_LENGTH } from '../../engine/border/framing.js'
+import { FOOTER_LENGTH } from '../../core/border/framing.js'
 import { Backwards } from '../backwards.js'
 import { inFrame, seal } from '../frame.js'
 

@@ -1,8 +1,8 @@
 /** Whose part of a trial a run of TensorBoard's becomes: the other way around from `runDirectory`. */
 
 import { createHash } from 'node:crypto'
+import { MODES, type Mode, type Worker } from '../../base/types.js'
 import { unescapeWorker, workerReadBack } from '../../format/paths.js'
-import { MODES, type Mode, type Worker } from '../../types.js'
 
 export interface PartOfTrial {
   readonly worker: Worker

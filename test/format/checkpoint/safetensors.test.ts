@@ -1,7 +1,7 @@
 /** Headers of safetensors files: what is refused, with its offset, and that everything else is still read. */
 
 import { describe, expect, it } from 'vitest'
-import { FormatError } from '#dist/errors.js'
+import { FormatError } from '#dist/base/errors.js'
 import { duplicateKeys } from '#dist/format/checkpoint/safetensors/duplicate-keys.js'
 import { headerLength, parseHeader } from '#dist/format/checkpoint/safetensors/safetensors-header.js'
 import { parseShardIndex } from '#dist/format/checkpoint/safetensors/shards.js'

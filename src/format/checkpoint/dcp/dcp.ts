@@ -1,6 +1,6 @@
 /** A checkpoint of torch.distributed.checkpoint: `.metadata`, and a `__<rank>_<n>.distcp` a rank, in which each chunk is an archive of its own. */
 
-import { FormatError, StoreError } from '../../../errors.js'
+import { FormatError, StoreError } from '../../../base/errors.js'
 import { runPickle } from '../pickle/machine.js'
 import type {
   Block,

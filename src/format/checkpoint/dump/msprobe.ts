@@ -1,7 +1,7 @@
 /** Dumps of msprobe: `dump.json` has what was computed, in its order, with statistics, and `dump_tensor_data/` the tensors, if they were saved. */
 
-import { FormatError, StoreError } from '../../../errors.js'
-import type { ReductionName } from '../../../types.js'
+import { FormatError, StoreError } from '../../../base/errors.js'
+import type { ReductionName } from '../../../base/types.js'
 import { withoutBareNumbers } from '../beside.js'
 import { NPY } from '../npy.js'
 import type {

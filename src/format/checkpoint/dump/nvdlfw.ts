@@ -1,6 +1,6 @@
 /** Logs of nvdlfw-inspect, in which Transformer Engine writes statistics: `decoder.1.mlp_activation_max iteration=000100 value=1.5`. */
 
-import type { ReductionName } from '../../../types.js'
+import type { ReductionName } from '../../../base/types.js'
 import type { RangedFile, StoredTensor, TensorFileContents, TensorFormat } from '../stored-tensor.js'
 import { savedReduction, savedScalar } from './saved-statistics.js'
 

@@ -1,6 +1,6 @@
 /** Statistics that a tool saved in place of a tensor, as the reductions of smdebug: each is a tensor of its own. */
 
-import type { ReductionName } from '../../../types.js'
+import type { ReductionName } from '../../../base/types.js'
 import { reductionTensorName } from '../../reduction-name.js'
 import type { StoredTensor } from '../stored-tensor.js'
 

@@ -6,7 +6,7 @@
  * distributed checkpoint has millions of values. A *handle* stands for a value: from 0 on a node, below 0 a small integer.
  */
 
-import { FormatError } from '../../../errors.js'
+import { FormatError } from '../../../base/errors.js'
 import { OP, REFUSED } from './opcodes.js'
 import { type Handle, integer, KIND, NONE, Pickle, SINGLES } from './tape.js'
 

@@ -1,6 +1,6 @@
 /** What a pickle holds, in columns of numbers. */
 
-import { FormatError } from '../../../errors.js'
+import { FormatError } from '../../../base/errors.js'
 
 /** A value of a pickle: from 0 on the number of a node, below 0 an integer. */
 export type Handle = number

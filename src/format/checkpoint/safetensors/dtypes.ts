@@ -1,6 +1,6 @@
 /** What safetensors calls dtypes, and the two lengths that every reader of such files checks. */
 
-import type { DType } from '../../../types.js'
+import type { DType } from '../../../base/types.js'
 
 /** Bytes of a file before its header. */
 export const LENGTH_BYTES = 8

@@ -1,6 +1,6 @@
 /** The tensors of a safetensors file. No more than its header is read. */
 
-import { FormatError } from '../../../errors.js'
+import { FormatError } from '../../../base/errors.js'
 import type { RangedFile, StoredTensor, TensorFileContents } from '../stored-tensor.js'
 import { LENGTH_BYTES } from './dtypes.js'
 import { type Header, type HeaderTensor, headerLength, parseHeader } from './safetensors-header.js'

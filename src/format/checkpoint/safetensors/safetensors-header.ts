@@ -3,8 +3,8 @@
  * costs that tensor; the others are read.
  */
 
-import { FormatError, quote } from '../../../errors.js'
-import type { DType } from '../../../types.js'
+import { FormatError, quote } from '../../../base/errors.js'
+import type { DType } from '../../../base/types.js'
 import { DTYPE_NAMES, dtypeNamed, LENGTH_BYTES, MAX_HEADER_BYTES } from './dtypes.js'
 
 /** Faults of a file that are told one by one. */

@@ -1,6 +1,6 @@
 /** The index of a checkpoint in shards: `model.safetensors.index.json` says which file has which tensor. */
 
-import { FormatError, quote } from '../../../errors.js'
+import { FormatError, quote } from '../../../base/errors.js'
 
 /** A longer one is not read: it holds some hundred bytes a tensor. */
 export const MAX_INDEX_BYTES = 256 << 20

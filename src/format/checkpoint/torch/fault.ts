@@ -1,6 +1,6 @@
 /** How a fault in a file of torch is told. */
 
-import { FormatError } from '../../../errors.js'
+import { FormatError } from '../../../base/errors.js'
 
 /** @param offset of the fault in the file; undefined: it has no place */
 export function torchFault(url: string, offset: number | undefined, expected: string, got: string): FormatError {

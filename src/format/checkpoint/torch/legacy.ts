@@ -1,6 +1,6 @@
 /** What torch.save wrote before 1.6: pickles one after the other, and then the storages. */
 
-import { FormatError } from '../../../errors.js'
+import { FormatError } from '../../../base/errors.js'
 import { runPickle } from '../pickle/machine.js'
 import { KIND, type Pickle } from '../pickle/tape.js'
 import type { StoragePlace } from './archive.js'

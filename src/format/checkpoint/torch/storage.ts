@@ -1,6 +1,6 @@
 /** The storages that tensors of a pickle are views of: their element types, and what the pickle says of each. */
 
-import type { DType } from '../../../types.js'
+import type { DType } from '../../../base/types.js'
 import { type Handle, KIND, type Pickle } from '../pickle/tape.js'
 
 export interface ElementType {

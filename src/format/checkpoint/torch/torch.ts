@@ -1,6 +1,6 @@
 /** Files of torch.save: `.pt`, `.pth`, `.bin`, `.ckpt`. */
 
-import type { FormatError } from '../../../errors.js'
+import type { FormatError } from '../../../base/errors.js'
 import { isZip } from '../../array/zip-directory.js'
 import { runPickle } from '../pickle/machine.js'
 import type { Pickle } from '../pickle/tape.js'

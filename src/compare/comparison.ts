@@ -1,0 +1,423 @@
+/** Steps of two runs compared, in the order of execution. */
+
+import { QueryError, TrialscanError } from '../base/errors.js'
+import { type DType, REDUCTIONS, type ReductionName } from '../base/types.js'
+import type { DifferenceTolerance } from '../trial/measure/difference.js'
+import { Inquiry, type MeasureOptions } from '../trial/measure/measure.js'
+import type { Question, TensorDifference } from '../trial/measure/question.js'
+import type { ScanSelection } from '../trial/scan-selection.js'
+import { stateOf } from '../trial/trial.js'
+import { type TiedTensor, tiedHead } from './aliases.js'
+import { differenceOfWhole, joined } from './joined.js'
+import type { NoiseFloor } from './noise.js'
+import type { Paired, Pairing, WantedTensors } from './pairing.js'
+import { judgeQuantised, type QuantisedPair, quantisedAmong } from './quantised/pairs.js'
+import type { DifferenceAt, DifferenceKind, RecordPlaceInTime } from './records.js'
+import { Trend } from './trend.js'
+import { messageOf, shown } from './wording.js'
+
+/** What of a comparison is handed on. */
+export interface ComparisonOptions extends ScanSelection, DifferenceTolerance, Pick<MeasureOptions, 'callerWorks'> {
+  readonly noise?: NoiseFloor
+  readonly onDifference?: (difference: DifferenceAt) => void
+  /** Called with what could not be compared: of the kinds `missing` and `unreadable`. */
+  readonly onNotCompared?: (notCompared: DifferenceAt) => void
+  readonly keepDifferences?: boolean
+  /** Called with how far each pair of tensors of numbers is apart, equal ones included. */
+  readonly onApart?: (place: RecordPlaceInTime, meanAbsolute: number) => void
+  /** Whether the first difference is all that is wanted. */
+  readonly isFirstAll?: boolean
+  /** Whether what only the second run has counts as missing. */
+  readonly countsAll?: boolean
+}
+
+/** Questions that are asked at once. */
+const WINDOW_QUESTIONS = 1 << 14
+/** Bytes of records that are asked about at once: fewer where the first difference is all that is wanted, so that it is known soon. */
+const WINDOW_BYTES = 2 ** 32
+const FIRST_BYTES = 256 << 20
+
+/** What inexact arithmetic may change, in units of the last place. */
+const LAST_ULPS = 4
+
+const MOST_PROBLEMS = 10_000
+/** Names of equal tensors that are kept. */
+const MOST_EQUAL = 100
+
+/** What is close of a saved reduction and a computed one: rtol and atol. */
+const COMPUTED = [1e-5, 1e-7] as const
+
+/** Two dtypes that the runs have of one tensor. */
+export interface DtypePair {
+  readonly dtype: DType
+  readonly otherDtype: DType
+  /** How many such pairs were compared, as float64. */
+  readonly count: number
+}
+
+/** A pair, and what was asked about it. */
+interface Asked extends Paired {
+  readonly values: Question<TensorDifference | null> | null
+  readonly wholes: readonly (readonly Question<Parameters<typeof joined>[0][number]>[])[]
+  readonly reductions: readonly (readonly [ReductionName, Question<unknown>, Question<unknown>])[]
+}
+
+export class Comparison {
+  readonly #pairing: Pairing
+  readonly #options: ComparisonOptions
+  readonly #trend = new Trend()
+  readonly stats = { records: 0, unread: 0, readBytes: 0, reads: 0, jobs: 0, threads: 0 }
+  readonly differences: DifferenceAt[] = []
+  divergence: DifferenceAt | null = null
+  /** How many pairs had two dtypes, by these. */
+  readonly dtypes = new Map<string, DtypePair>()
+  compared = 0
+  equal = 0
+  close = 0
+  missing = 0
+  /** Names in the first run of tensors that are equal bit for bit, at most 100. */
+  readonly equalTensors = new Set<string>()
+  readonly tied: TiedTensor[] = []
+  /** What could not be read, in a sentence each. */
+  readonly problems = new Map<string, Error>()
+  /** Those that differ by no more than runs of the same configuration. */
+  noisy = 0
+
+  constructor(pairing: Pairing, options: ComparisonOptions) {
+    this.#pairing = pairing
+    this.#options = options
+  }
+
+  /** Adds what another has counted. */
+  count({ compared, equal, close, noisy, missing, problems, equalTensors, tied, dtypes, stats }: Comparison): void {
+    this.compared += compared
+    this.equal += equal
+    this.close += close
+    this.noisy += noisy
+    this.missing += missing
+    for (const problem of problems.values()) this.#hasProblem(problem)
+    for (const name of equalTensors) this.equalTensors.add(name)
+    this.tied.push(...tied)
+    for (const pair of dtypes.values()) countDtypes(this.dtypes, pair)
+    this.stats.readBytes += stats.readBytes
+  }
+
+  /** Where differences leave the trend of the steps before. */
+  get departure() {
+    return this.#trend.departure
+  }
+
+  /**
+   * Compares steps, ascending.
+   * @param isEnough asked after some steps, whether those that are left can be left out
+   */
+  async steps(
+    steps: readonly number[],
+    wanted: ReadonlyMap<number, WantedTensors>,
+    isEnough: (done: number) => boolean,
+  ): Promise<void> {
+    const windowBytes = this.#options.isFirstAll ? FIRST_BYTES : WINDOW_BYTES
+    for (let at = 0; at < steps.length; ) {
+      this.#options.signal?.throwIfAborted()
+      const inquiry = new Inquiry()
+      const pairs: Asked[] = []
+      const weights: QuantisedPair[] = []
+      let bytes = 0
+      while (at < steps.length && inquiry.questionCount < WINDOW_QUESTIONS && bytes < windowBytes) {
+        const step = steps[at++]!
+        const all = this.#pairing.pairsAt(inquiry, step, wanted.get(step)!)
+        const onlyInB = this.#options.countsAll ? this.#pairing.onlyInB(step, all) : []
+        const { quantised, others, isPart } = quantisedAmong(this.#pairing, all)
+        weights.push(...quantised)
+        for (const place of onlyInB) if (!isPart(place.tensor)) this.#missing(place, 'second')
+        for (const pair of others) {
+          bytes += byteLengthOf(pair)
+          pairs.push({ ...pair, ...this.#ask(pair) })
+        }
+      }
+      // While threads work on what is next.
+      let judged = 0
+      for await (const _ of inquiry.answers(this.#options, this.stats)) {
+        while (judged < pairs.length && isAnswered(pairs[judged]!)) await this.#judge(pairs[judged++]!)
+      }
+      while (judged < pairs.length) await this.#judge(pairs[judged++]!)
+      for (const pair of weights) await this.#judgeQuantised(pair)
+      if (isEnough(at)) return
+    }
+  }
+
+  #ask({ a, b }: Paired): Pick<Asked, 'values' | 'wholes' | 'reductions'> {
+    if (a === undefined || b === undefined) return { values: null, wholes: [], reductions: [] }
+    const all = [...a.shards, ...b.shards]
+    const { rtol, atol, tolerance } = this.#options
+    const [one, other] = [a.shards[0]!, b.shards[0]!]
+    if (all.every(({ hasValue }) => hasValue)) {
+      if (all.length > 2)
+        return { values: null, wholes: [a, b].map(({ shards }) => shards.map(shard => shard.value())), reductions: [] }
+      const close = {
+        ...(rtol !== undefined && { rtol }),
+        ...(atol !== undefined && { atol }),
+        ...(tolerance && { tolerance }),
+      }
+      return { values: one.difference(other, close), wholes: [], reductions: [] }
+    }
+    if (all.length > 2) return { values: null, wholes: [], reductions: [] }
+    // What one has as a value, the other as reductions: these are computed.
+    const saved = one.hasValue ? other.savedReductions : one.savedReductions
+    const isComputed = one.hasValue || other.hasValue
+    // Frameworks divide spreads by n or by n - 1.
+    const common = REDUCTIONS.filter(
+      name => saved.includes(name) && (isComputed ? !/std|variance/.test(name) : other.savedReductions.includes(name)),
+    )
+    const reductions = common.map(name => [name, one.reduction(name), other.reduction(name)] as const)
+    return { values: null, wholes: [], reductions }
+  }
+
+  async #judge(pair: Asked): Promise<void> {
+    if (this.#options.isFirstAll && pair.place.step > (this.divergence?.step ?? Number.POSITIVE_INFINITY)) return
+    const { values, wholes, reductions } = pair
+    if (pair.a === undefined || pair.b === undefined) return this.#missing(pair.place, pair.b ? 'second' : 'first')
+    if (values === null && wholes.length + reductions.length === 0) return this.#missing(pair.place, null)
+    this.compared++
+    try {
+      await this.#compare(pair)
+    } catch (error) {
+      if (!(error instanceof TrialscanError)) throw error
+      const { code, message } = error
+      if (code === 'NotComparable') return this.#found(pair, 'shape', message)
+      this.compared--
+      if (error instanceof QueryError) {
+        this.missing++
+        return this.#notCompared(pair.place, 'missing', message)
+      }
+      this.#hasProblem(error)
+      this.#notCompared(pair.place, 'unreadable', message)
+    }
+  }
+
+  async #judgeQuantised(pair: QuantisedPair): Promise<void> {
+    const { is, message, quantised } = await judgeQuantised(this.#pairing, pair)
+    if (is === 'missing') this.missing++
+    else if (is === 'unreadable') this.#hasProblem(new Error(message))
+    else this.compared++
+    if (is === 'equal') this.equal++
+    else if (is === 'missing' || is === 'unreadable') this.#notCompared(pair.place, is, message)
+    else this.#found(pair, is, message, { quantised })
+  }
+
+  async #compare(pair: Asked): Promise<void> {
+    const { values, wholes, reductions } = pair
+    if (values === null && reductions.length > 0) return this.#reductions(pair)
+    if (values === null) {
+      const [a, b] = [pair.a!, pair.b!].map(({ axis }, i) =>
+        joined(
+          wholes[i]!.map(({ value }) => value),
+          axis,
+        ),
+      )
+      return this.#values(pair, differenceOfWhole(a!, b!, this.#options), [a!.shape, b!.shape])
+    }
+    let difference: TensorDifference | null
+    try {
+      difference = values.value
+    } catch (error) {
+      // Texts are no numbers: they are the same or they are not.
+      if (error instanceof QueryError && error.code === 'NotNumeric') return this.#texts(pair)
+      throw error
+    }
+    await this.#values(pair, difference)
+  }
+
+  /** @param known their shapes, if these are known */
+  async #values(
+    pair: Asked,
+    difference: TensorDifference | null,
+    known?: readonly (readonly number[])[],
+  ): Promise<void> {
+    const { rtol = 0, atol = 0, tolerance = 'exact', noise, onApart } = this.#options
+    if (difference === null) {
+      const [of, other] = known ?? [await shapeOf(this.#pairing, pair, 'a'), await shapeOf(this.#pairing, pair, 'b')]
+      this.#found(pair, 'shape', `its shape is [${of}] in ${this.#runs[0]} and [${other}] in ${this.#runs[1]}`)
+      return
+    }
+    const { hasEqualBits, unequalCount, beyondCount, count, first, largest, meanAbsolute, maxUlps } = difference
+    if (difference.dtype !== difference.otherDtype) countDtypes(this.dtypes, { ...difference, count: 1 })
+    const isEqual = hasEqualBits || (unequalCount === 0 && first === null)
+    onApart?.(pair.place, isEqual ? 0 : (meanAbsolute ?? Number.POSITIVE_INFINITY))
+    if (isEqual) {
+      this.equal++
+      if (this.equalTensors.size < MOST_EQUAL) this.equalTensors.add(pair.place.tensor)
+      return
+    }
+    const isExact = rtol === 0 && atol === 0 && tolerance === 'exact'
+    if (!isExact && beyondCount === 0) {
+      this.close++
+      return
+    }
+    const limit = noise?.limit(pair.place, count)
+    const isLastBits = noise?.isNoisy === true && (maxUlps ?? Number.POSITIVE_INFINITY) <= LAST_ULPS
+    if (isLastBits || (limit !== undefined && meanAbsolute !== null && meanAbsolute <= limit)) {
+      this.noisy++
+      return
+    }
+    if (meanAbsolute !== null) this.#trend.add(pair.place, pair.rank, meanAbsolute)
+    const shape = difference.shape ?? []
+    const at = (place: number | null) => (place === null || shape.length === 0 ? null : unravelled(place, shape))
+    this.#found(pair, 'values', messageOf(difference, isExact, limit), {
+      difference,
+      element: at(first),
+      largest: at(largest),
+      noise: limit ?? null,
+    })
+  }
+
+  #reductions(pair: Asked): void {
+    // A value on either side: what is computed of it is held against what was saved.
+    const isComputed = pair.a!.shards[0]!.hasValue || pair.b!.shards[0]!.hasValue
+    const apart = reductionsApart(pair.reductions, isComputed, this.#options)
+    const { noise, onApart } = this.#options
+    const mean = apart.reduce((sum, [, x, y]) => sum + relative(x.value, y.value), 0) / pair.reductions.length
+    onApart?.(pair.place, mean)
+    if (apart.length === 0) this.equal++
+    else if (noise !== undefined && mean <= noise.limit(pair.place, 1)) this.noisy++
+    else {
+      const told = apart.map(([name, x, y]) => `${name} is ${shown(x.value)} and ${shown(y.value)}`)
+      const saved = isComputed ? 'of one only reductions were saved' : 'only reductions were saved'
+      this.#found(pair, 'reductions', `${saved}: ${told.join(', ')}`)
+    }
+  }
+
+  async #texts(pair: Asked): Promise<void> {
+    const { place, otherTensor, otherWorker } = pair
+    const [x, y] = await Promise.all([
+      this.#pairing.a.tensor(place.tensor).value(place.step, { worker: place.worker }),
+      this.#pairing.b.tensor(otherTensor).value(this.#pairing.stepInB(place.step), { worker: otherWorker }),
+    ])
+    const [p, q] = [x.data as ArrayLike<unknown>, y.data as ArrayLike<unknown>]
+    const first = Array.from(p).findIndex((one, i) => one !== q[i])
+    if (first < 0 && p.length === q.length) this.equal++
+    else {
+      const element = first < 0 || x.shape.length === 0 ? null : unravelled(first, x.shape)
+      this.#found(pair, 'values', 'its texts differ', { element })
+    }
+  }
+
+  #found(
+    { place, otherTensor, otherWorker }: Paired,
+    kind: DifferenceKind,
+    message: string,
+    found: Partial<Pick<DifferenceAt, 'difference' | 'quantised' | 'element' | 'largest' | 'noise'>> = {},
+  ): void {
+    const { difference = null, quantised = null, element = null, largest = null, noise = null } = found
+    const otherStep = this.#pairing.stepInB(place.step)
+    const at = {
+      ...place,
+      kind,
+      otherTensor,
+      otherWorker,
+      otherStep,
+      difference,
+      quantised,
+      element,
+      largest,
+      noise,
+      message,
+    }
+    this.divergence ??= at
+    this.#options.onDifference?.(at)
+    if (this.#options.keepDifferences !== false) this.differences.push(at)
+  }
+
+  /** @param only which run has it; null: both, but neither has what the other has of it */
+  #missing(place: RecordPlaceInTime, only: 'first' | 'second' | null): void {
+    const { a, b } = this.#pairing
+    const tied = only === null ? null : tiedHead(place.tensor, only, stateOf(only === 'first' ? b : a).catalog.names)
+    if (tied !== null) {
+      this.tied.push(tied)
+      return
+    }
+    this.missing++
+    const none = 'values and reductions of the two have nothing in common'
+    this.#notCompared(place, 'missing', only === null ? none : `only in the ${only} run`)
+  }
+
+  #notCompared(place: RecordPlaceInTime, kind: 'missing' | 'unreadable', message: string): void {
+    const { tensor: otherTensor, worker: otherWorker } = place
+    const nothing = { difference: null, quantised: null, element: null, largest: null, noise: null }
+    const otherStep = this.#pairing.stepInB(place.step)
+    this.#options.onNotCompared?.({ ...place, kind, otherTensor, otherWorker, otherStep, ...nothing, message })
+  }
+
+  #hasProblem(error: Error): void {
+    if (this.problems.size < MOST_PROBLEMS) this.problems.set(error.message, error)
+  }
+
+  /** What the two sides are, for messages. */
+  get #runs(): readonly [string, string] {
+    return this.#pairing.a === this.#pairing.b ? ['this worker', 'the other'] : ['the first run', 'the second']
+  }
+}
+
+/** The shape of one of a pair; [] if it is not known. */
+function shapeOf(
+  pairing: Pairing,
+  { place, otherTensor, otherWorker }: Asked,
+  side: 'a' | 'b',
+): Promise<readonly number[]> {
+  const [tensor, worker] = side === 'a' ? [place.tensor, place.worker] : [otherTensor, otherWorker]
+  const step = side === 'a' ? place.step : pairing.stepInB(place.step)
+  return pairing[side]
+    .tensor(tensor)
+    .shape(step, { worker })
+    .catch(() => [])
+}
+
+/** The reductions of a pair that are not close. @param isComputed true if those of one side are computed of its values */
+function reductionsApart(
+  reductions: Asked['reductions'],
+  isComputed: boolean,
+  { rtol = 0, atol = 0, tolerance = 'exact' }: DifferenceTolerance,
+): Asked['reductions'] {
+  // What the hook saved is rounded to float32, and so were its sums: what is computed of values is not the same to the last digit.
+  const exact = isComputed ? COMPUTED : [rtol, atol]
+  const [near, least] = tolerance === 'exact' ? exact.map((one, i) => Math.max(one, [rtol, atol][i]!)) : [1e-5, 1e-8]
+  return reductions.filter(([, x, y]) => {
+    const [p, q] = [x.value, y.value]
+    if (typeof p !== 'number' || typeof q !== 'number') return JSON.stringify(p) !== JSON.stringify(q)
+    return !(Object.is(p, q) || Math.abs(p - q) <= least! + near! * Math.abs(q))
+  })
+}
+
+function countDtypes(known: Map<string, DtypePair>, { dtype, otherDtype, count }: DtypePair): void {
+  const key = `${dtype} ${otherDtype}`
+  known.set(key, { dtype, otherDtype, count: count + (known.get(key)?.count ?? 0) })
+}
+
+function isAnswered({ values, wholes, reductions }: Asked): boolean {
+  if (values !== null) return values.isAnswered
+  return (
+    wholes.every(shards => shards.every(question => question.isAnswered)) &&
+    reductions.every(([, a, b]) => a.isAnswered && b.isAnswered)
+  )
+}
+
+function byteLengthOf({ a, b }: Paired): number {
+  const tensors = [...(a?.shards ?? []), ...(b?.shards ?? [])]
+  return tensors.reduce((sum, tensor) => sum + (tensor.hasValue ? tensor.valueRecord.byteLength : 0), 0)
+}
+
+function relative(p: unknown, q: unknown): number {
+  if (typeof p !== 'number' || typeof q !== 'number') return Number.POSITIVE_INFINITY
+  const apart = Math.abs(p - q) / Math.max(Math.abs(p), Math.abs(q))
+  return Number.isFinite(apart) ? apart : Number.POSITIVE_INFINITY
+}
+
+function unravelled(at: number, shape: readonly number[]): readonly number[] {
+  const index: number[] = []
+  let rest = at
+  for (const length of [...shape].reverse()) {
+    index.unshift(rest % length)
+    rest = Math.floor(rest / length)
+  }
+  return index
+}

@@ -1,0 +1,309 @@
+/** Two runs compared, in the order of execution: where they first differ, and how. */
+
+import { UsageError } from '../base/errors.js'
+import { checkOptions, type Kinds, kinds, optionsOf } from '../base/options.js'
+import { problemLines } from '../base/problem-lines.js'
+import { type WaitOptions, waitingOf } from '../scan/catalog/wait.js'
+import { kindsOf } from '../trial/kinds/kinds.js'
+import { DIFFERENCE_TOLERANCE_KINDS, type DifferenceTolerance } from '../trial/measure/difference.js'
+import type { MeasureOptions } from '../trial/measure/measure.js'
+import { type ScanSelection, SELECTION_KINDS } from '../trial/scan-selection.js'
+import { stateOf, Trial } from '../trial/trial.js'
+import type { NameAliases, TiedTensor } from './aliases.js'
+import { type Bisection, bisectSteps } from './bisect.js'
+import { Comparison, type ComparisonOptions, type DtypePair } from './comparison.js'
+import { NoiseFloor } from './noise.js'
+import {
+  NamePairs,
+  type Pairing,
+  type Partition,
+  RunPairing,
+  UnifiedPairing,
+  WorkerPairing,
+  wantedOf,
+} from './pairing.js'
+import type { DifferenceAt } from './records.js'
+import { type NameSuggestion, suggestNames } from './suggest.js'
+import { isTensorMap, type TensorMap } from './tensor-map.js'
+import type { TrendDeparture } from './trend.js'
+
+interface CommonOptions extends ScanSelection, DifferenceTolerance, Pick<MeasureOptions, 'callerWorks'> {
+  /** End at the first step that diverges. Default: false. */
+  readonly stopAtFirst?: boolean
+  /** Called with each difference, in the order of execution. */
+  readonly onDifference?: (difference: DifferenceAt) => void
+  /**
+   * Called with each tensor of a worker that could not be compared at a step that both have: its kind is `missing` where only one of the runs has it,
+   * and `unreadable` where it can't be read.
+   */
+  readonly onNotCompared?: (notCompared: DifferenceAt) => void
+  /** Whether the result lists all differences (default): there may be millions. */
+  readonly keepDifferences?: boolean
+  readonly onProgress?: (progress: { readonly doneRows: number; readonly totalRows: number }) => void
+}
+
+export type DiffWorkersOptions = CommonOptions
+
+export interface DiffOptions extends CommonOptions, Pick<WaitOptions, 'timeoutMs' | 'pollMs'> {
+  /**
+   * Which tensor of the first run is which of the second, or the other way round, where a pattern is of names in the second run. Default: those of
+   * the same name.
+   */
+  readonly map?: TensorMap
+  /** Runs of the configuration of the first: what they differ from it by is noise, and no difference. */
+  readonly noise?: readonly Trial[]
+  /**
+   * Puts tensors that are split among workers together before they are compared: names or patterns of whole names, each with the axis
+   * along which they are split. Of other tensors the copies of the first workers are compared.
+   */
+  readonly unify?: Partition
+  /** Finds the first step that diverges by halving, as if what differs once differs from then on. Default: false. */
+  readonly bisect?: boolean
+  /** Goes on with each step that the first run completes, until it ends. Default: false. */
+  readonly follow?: boolean
+}
+
+const COMMON_KINDS: Kinds<CommonOptions> = {
+  ...SELECTION_KINDS,
+  ...DIFFERENCE_TOLERANCE_KINDS,
+  callerWorks: kinds.flag,
+  stopAtFirst: kinds.flag,
+  onDifference: kinds.callback(),
+  onNotCompared: kinds.callback(),
+  keepDifferences: kinds.flag,
+  onProgress: kinds.callback(),
+}
+
+const DIFF_WORKERS_OPTIONS = optionsOf<DiffWorkersOptions>(COMMON_KINDS)
+
+const DIFF_OPTIONS = optionsOf<DiffOptions>({
+  ...COMMON_KINDS,
+  map: kinds.that<TensorMap>('an object of names', isTensorMap),
+  noise: kinds.that<readonly Trial[]>('an array of trials', isTrials),
+  unify: kinds.that<Partition>('an object of axes', isPartition),
+  bisect: kinds.flag,
+  follow: kinds.flag,
+  timeoutMs: kinds.milliseconds,
+  pollMs: kinds.milliseconds,
+})
+
+export interface TrialDiff {
+  /** The first tensor, in the order of execution, that differs by more than is close, or noise; null: none does. */
+  readonly divergence: DifferenceAt | null
+  /** What differs, in the order of execution. */
+  readonly differences: readonly DifferenceAt[]
+  /** Tensors of workers at steps that were compared, and those that are equal bit by bit, close, or within noise. */
+  readonly compared: number
+  readonly equal: number
+  readonly close: number
+  readonly noisy: number
+  /** That only one of the runs has at a step that both have. */
+  readonly missing: number
+  /** Names in the first run of tensors that are equal bit for bit, at most 100. */
+  readonly equalTensors: readonly string[]
+  /** Heads that one run lacks, tied to its embeddings. They don't count as missing. */
+  readonly tied: readonly TiedTensor[]
+  /** True if each run has one step, and of both weights and biases alone were compared: two checkpoints, which no order of execution leads through. */
+  readonly areCheckpoints: boolean
+  /** Names that were matched without prefixes of wrappers; null: names match as they are, or not at all. */
+  readonly aliases: NameAliases | null
+  /** Tensors whose dtype differs between the runs: their elements are compared as float64, and the dtype alone is no difference. */
+  readonly dtypes: readonly DtypePair[]
+  /** What could not be read, in a sentence for each file: records and index files. These are no divergence. */
+  readonly problems: readonly string[]
+  /** Steps of both, of the first alone, and of the second alone. Of two runs of one step each these are compared, whatever their numbers. */
+  readonly steps: { readonly both: number; readonly onlyA: readonly number[]; readonly onlyB: readonly number[] }
+  /** The last step before the divergence at which all that was compared was equal, close or within noise; null: there is none. */
+  readonly equalUntil: number | null
+  /** Where differences leave the trend of the steps before; null: they don't, or runs to tell noise by were given. */
+  readonly departure: TrendDeparture | null
+  /** How halving went; null: all steps were compared. */
+  readonly bisection: Bisection | null
+  /** Tensors of the first run that may have other names in the second. */
+  readonly suggestions: readonly NameSuggestion[]
+  readonly readBytes: number
+}
+
+/**
+ * Compares two runs of a training, step by step and, within a step, in the order in which tensors were computed. Tensors are matched by name,
+ * or by a map; workers by name, or where each run has one.
+ * @throws UsageError, and what a scan throws
+ */
+export async function diff(a: Trial, b: Trial, options?: DiffOptions): Promise<TrialDiff> {
+  if (!isTrials([a, b])) throw new UsageError(`diff: expected two trials, got ${told(a, b)}`, { call: 'diff' })
+  const asked = checkOptions('diff', DIFF_OPTIONS, options)
+  const { map = {}, noise = [], unify, bisect, follow, timeoutMs: _t, pollMs: _p, ...common } = asked
+  if (follow && (bisect || noise.length > 0 || common.steps !== undefined || common.modeSteps !== undefined)) {
+    throw new UsageError('diff: expected follow without bisect, noise and steps: it goes from step to step', {
+      call: 'diff',
+    })
+  }
+  if (bisect && noise.length > 0) {
+    throw new UsageError('diff: expected bisect without noise: how far runs are apart is told from step to step', {
+      call: 'diff',
+    })
+  }
+  const pairing = (other: Trial): Pairing =>
+    unify ? new UnifiedPairing(a, other, map, unify) : new RunPairing(a, other, map)
+  const floor = noise.length > 0 ? { noise: await noiseOf(noise.map(pairing), common) } : {}
+  const found = await compared(
+    pairing(b),
+    { ...common, ...floor },
+    {
+      ...(bisect && { isBisected: true }),
+      ...(follow && { waiting: waitingOf(asked) }),
+    },
+  )
+  return { ...found, suggestions: await suggested(a, b, map, found) }
+}
+
+/**
+ * Compares the workers of one run with each other: each with the first that has a tensor. By default weights and biases, which replicas
+ * have in common; all tensors where there are none.
+ * @throws UsageError, and what a scan throws
+ */
+export async function diffWorkers(trial: Trial, options?: DiffWorkersOptions): Promise<TrialDiff> {
+  if (!isTrials([trial]))
+    throw new UsageError(`diffWorkers: expected a trial, got ${told(trial)}`, { call: 'diffWorkers' })
+  const asked = checkOptions('diffWorkers', DIFF_WORKERS_OPTIONS, options)
+  const { collections } = stateOf(trial).contents.collections
+  const parameters = ['weights', 'biases'].filter(
+    name => collections.has(name) && trial.collection(name).members.length > 0,
+  )
+  const isSelective = [asked.tensors, asked.regex, asked.collection].some(given => given !== undefined)
+  const selection = isSelective || parameters.length === 0 ? asked : { ...asked, collection: parameters }
+  return { ...(await compared(new WorkerPairing(trial), selection)), suggestions: [] }
+}
+
+/** How far runs of the same configuration are apart. */
+async function noiseOf(
+  pairings: readonly Pairing[],
+  { onDifference: _, onNotCompared: _n, ...common }: CommonOptions,
+): Promise<NoiseFloor> {
+  const floor = new NoiseFloor()
+  const options = { ...common, stopAtFirst: false, keepDifferences: false }
+  for (const pairing of pairings) {
+    await compared(pairing, { ...options, onApart: (place, apart) => floor.add(place, apart) })
+  }
+  return floor
+}
+
+/** Which options choose a part of a run. */
+const SELECTING = ['tensors', 'regex', 'collection', 'steps', 'modeSteps', 'mode', 'workers'] as const
+
+async function compared(
+  pairing: Pairing,
+  { stopAtFirst = false, onProgress, ...options }: CommonOptions & Pick<ComparisonOptions, 'noise' | 'onApart'>,
+  { isBisected = false, waiting }: { readonly isBisected?: boolean; readonly waiting?: WaitOptions } = {},
+): Promise<Omit<TrialDiff, 'suggestions'>> {
+  const { a, b } = pairing
+  const { onDifference, onNotCompared, keepDifferences, rtol, atol, tolerance, noise, onApart, ...selection } = options
+  // Of a part it is unknown what else the second run would have in it.
+  const isAll = SELECTING.every(name => selection[name] === undefined)
+  const wanted = wantedOf(a, selection)
+  const [stepsA, stepsB] = [new Set(wanted.keys()), new Set<number>(b.steps({ showIncompleteSteps: true }))]
+  const both = [...stepsA].filter(step => stepsB.has(pairing.stepInB(step))).sort((x, y) => x - y)
+  const comparison = new Comparison(pairing, { ...options, countsAll: isAll, isFirstAll: stopAtFirst })
+  const isEnough = () => stopAtFirst && comparison.divergence !== null
+  let bisection: Bisection | null = null
+  if (isBisected) {
+    const { first, ...found } = await bisectSteps(both, async step => {
+      const probe = new Comparison(pairing, {
+        ...selection,
+        ...options,
+        keepDifferences: false,
+        onDifference: () => {},
+        onNotCompared: () => {},
+      })
+      await probe.steps([step], wanted, () => true)
+      const differs = probe.divergence !== null
+      if (!differs) comparison.count(probe)
+      return differs
+    })
+    bisection = found
+    if (first !== null) await comparison.steps([first], wanted, () => true)
+  } else {
+    await comparison.steps(both, wanted, done => {
+      const doneRows = comparison.compared + comparison.missing
+      onProgress?.({ doneRows, totalRows: Math.round((doneRows * both.length) / done) })
+      return isEnough()
+    })
+  }
+  if (waiting && !isEnough()) {
+    for await (const step of a.follow(waiting)) {
+      if (stepsA.has(step)) continue
+      stepsA.add(step)
+      if (!stepsB.has(step)) continue
+      await comparison.steps([step], wantedOf(a, { ...selection, steps: { only: [step] } }), () => true)
+      both.push(step)
+      if (isEnough()) break
+    }
+  }
+  const { divergence, differences, equal, close, noisy, missing, departure, stats } = comparison
+  const looked = bisection?.steps ?? both
+  const inB = new Set([...stepsA].map(step => pairing.stepInB(step)))
+  return {
+    divergence,
+    differences,
+    compared: comparison.compared,
+    equal,
+    close,
+    noisy,
+    missing,
+    equalTensors: [...comparison.equalTensors],
+    tied: comparison.tied,
+    areCheckpoints: a !== b && both.length === 1 && isCheckpoint(a) && isCheckpoint(b),
+    aliases: pairing.aliases,
+    dtypes: [...comparison.dtypes.values()],
+    problems: problemLines([...a.problems, ...b.problems, ...comparison.problems.values()]),
+    steps: {
+      both: both.length,
+      onlyA: [...stepsA].filter(step => !stepsB.has(pairing.stepInB(step))),
+      onlyB: isAll ? [...stepsB].filter(step => !inB.has(step)) : [],
+    },
+    equalUntil: looked.filter(step => divergence === null || step < divergence.step).at(-1) ?? null,
+    departure: noise ? null : departure,
+    bisection,
+    readBytes: stats.readBytes,
+  }
+}
+
+/** True of a run of one step that has weights and biases, and nothing that a step of a training computes. */
+function isCheckpoint(trial: Trial): boolean {
+  if (trial.steps({ showIncompleteSteps: true }).length !== 1) return false
+  const kindOf = kindsOf(trial)
+  const kinds = stateOf(trial).catalog.names.map(kindOf)
+  const parameters = kinds.filter(kind => kind === 'weights' || kind === 'biases').length
+  const others = kinds.filter(kind => kind === 'other').length
+  return parameters + others === kinds.length && parameters >= others
+}
+
+/** Of a step that both runs have, if there are tensors that one of them lacks. */
+async function suggested(
+  a: Trial,
+  b: Trial,
+  map: TensorMap,
+  { missing }: Pick<TrialDiff, 'missing'>,
+): Promise<readonly NameSuggestion[]> {
+  if (missing === 0) return []
+  const steps = new Set<number>(b.steps({ showIncompleteSteps: true }))
+  const step = a.steps({ showIncompleteSteps: true }).find(one => steps.has(one))
+  if (step === undefined) return []
+  const names = new NamePairs(a, b, map)
+  return suggestNames(a, b, step, name => names.inB(name))
+}
+
+function isTrials(given: unknown): given is readonly Trial[] {
+  return Array.isArray(given) && given.every(trial => trial instanceof Trial)
+}
+
+function isPartition(given: unknown): given is Partition {
+  if (typeof given !== 'object' || given === null || Object.getPrototypeOf(given) !== Object.prototype) return false
+  return Object.values(given).every(axis => Number.isInteger(axis) && axis >= 0)
+}
+
+function told(...given: readonly unknown[]): string {
+  return given.find(trial => !(trial instanceof Trial)) === undefined
+    ? 'none'
+    : String(given.find(trial => !(trial instanceof Trial)))
+}

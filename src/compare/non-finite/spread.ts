@@ -1,0 +1,351 @@
+/** How NaN and infinities spread: what each record that has any was computed from. */
+
+import type { GlobalStep, Worker } from '../../base/types.js'
+import { recordsInOrder } from '../../scan/catalog/record-order.js'
+import { type Kind, kindsOf } from '../../trial/kinds/kinds.js'
+import { isGradientOf, layersOf, type Role, roleOf } from '../../trial/kinds/roles.js'
+import { stateOf, type Trial } from '../../trial/trial.js'
+import {
+  isEarlier,
+  type NonFiniteClass,
+  type NonFiniteKind,
+  type NonFiniteRecord,
+  type PassedOverflow,
+  type RecordPlaceInTime,
+} from '../records.js'
+
+type Found = RecordPlaceInTime & {
+  readonly rank: number
+  readonly nan: number | null
+  readonly infinite: number | null
+  readonly kind: NonFiniteKind
+}
+type Classified = NonFiniteRecord & { readonly rank: number; readonly kind: NonFiniteKind }
+
+/** A tensor of a worker at a step, and its place in the order of execution. */
+type At = Pick<Found, 'tensor' | 'worker' | 'step' | 'rank'>
+
+/** Whether the inputs of a record were finite: with the input that was not, if one was not. */
+interface Cause {
+  readonly class: NonFiniteClass
+  readonly from: string | null
+  readonly fromWorker: Worker | null
+}
+
+const UNKNOWN: Cause = { class: 'unknown', from: null, fromWorker: null }
+const PRODUCER: Cause = { class: 'producer', from: null, fromWorker: null }
+
+/** What a worker computed at a step, ascending, by kind. */
+type Order = ReadonlyMap<Role['kind'], readonly (readonly [name: string, rank: number])[]>
+
+/** What a worker has had since it last had none. */
+interface Episode {
+  readonly worker: Worker
+  readonly records: Found[]
+  /** Tensors that were not finite when they were last saved. */
+  readonly open: Set<string>
+  /** Whether all of it is in gradients. */
+  isOfGradients: boolean
+  /** The last step at which there was any. */
+  lastStep: GlobalStep
+  /** The step of the last record. */
+  step: GlobalStep
+}
+
+export class Spread {
+  readonly #trial: Trial
+  readonly #kindOf: (name: string) => Kind
+  /** The first record of each tensor of a worker. */
+  readonly #first = new Map<string, Found>()
+  readonly #episodes = new Map<Worker, Episode>()
+  /** Episodes of gradients alone, which ended. */
+  readonly #passed: Episode[] = []
+  /** Of each tensor of a worker, the steps at which it has any. */
+  readonly #steps = new Map<string, Set<number>>()
+  readonly #roles = new Map<string, Role>()
+  /** By layer: its inputs, and its parameters. */
+  readonly #inputs = new Map<string, string[]>()
+  readonly #parameters = new Map<string, string[]>()
+  readonly #gradients: (readonly [name: string, of: string])[] = []
+  /** Of the step that was looked at last, by worker. */
+  readonly #orders = new Map<Worker, Order>()
+  #ordersStep = -1
+
+  constructor(trial: Trial) {
+    this.#trial = trial
+    this.#kindOf = kindsOf(trial)
+    for (const name of stateOf(trial).catalog.names) {
+      const role = roleOf(name, this.#kindOf(name))
+      this.#roles.set(name, role)
+      if (role.kind === 'input') listed(this.#inputs, role.of).push(name)
+      if (role.kind === 'gradient') this.#gradients.push([name, role.of])
+      if (role.kind === 'parameter') for (const layer of layersOf(name)) listed(this.#parameters, layer).push(name)
+    }
+  }
+
+  /** A record that has any. Rows come in the order of steps. */
+  add(found: Found): void {
+    this.#goOn(found)
+    const { worker, step, tensor } = found
+    const episode = this.#episodes.get(worker) ?? {
+      worker,
+      records: [],
+      open: new Set<string>(),
+      isOfGradients: true,
+      lastStep: step,
+      step,
+    }
+    this.#episodes.set(worker, episode)
+    episode.records.push(found)
+    episode.open.add(tensor)
+    episode.isOfGradients &&= this.#roles.get(tensor)?.kind === 'gradient'
+    episode.lastStep = step
+    if (!episode.isOfGradients) this.#keep(episode.records.splice(0))
+  }
+
+  /** A record that has none. */
+  addFinite(place: Pick<Found, 'tensor' | 'worker' | 'step'>): void {
+    this.#goOn(place)
+    this.#episodes.get(place.worker)?.open.delete(place.tensor)
+  }
+
+  /** Ends a worker's episode if all was finite in the end of an earlier step. */
+  #goOn({ worker, step }: Pick<Found, 'worker' | 'step'>): void {
+    const episode = this.#episodes.get(worker)
+    if (episode === undefined) return
+    if (episode.open.size === 0 && step > episode.step) this.#end(episode)
+    else episode.step = step
+  }
+
+  #end(episode: Episode): void {
+    this.#episodes.delete(episode.worker)
+    const { isOfGradients, open, records } = episode
+    if (isOfGradients && open.size === 0) this.#passed.push(episode)
+    else this.#keep(records)
+  }
+
+  #keep(records: readonly Found[]): void {
+    for (const found of records) this.#record(found)
+  }
+
+  #record(found: Found): void {
+    const key = keyOf(found)
+    const first = this.#first.get(key)
+    if (first === undefined || isEarlier(found, first)) this.#first.set(key, found)
+    const steps = this.#steps.get(key) ?? new Set<number>()
+    this.#steps.set(key, steps.add(found.step))
+  }
+
+  /** The workers whose record of a tensor at a step has any, sorted. */
+  workersOf({ tensor, step }: Pick<Found, 'tensor' | 'step'>): readonly Worker[] {
+    return this.#trial.workersWithData().filter(worker => this.#has(tensor, worker, step))
+  }
+
+  /** @param isMixed the precision is mixed: a step whose scaled loss makes gradients overflow is skipped, and the next has a smaller scale */
+  trace(isMixed: boolean): {
+    readonly first: Classified | null
+    readonly later: readonly Classified[]
+    readonly chain: readonly Classified[]
+    readonly passed: readonly PassedOverflow[]
+  } {
+    for (const episode of [...this.#episodes.values()]) this.#end(episode)
+    if (!isMixed) for (const { records } of this.#passed.splice(0)) this.#keep(records)
+    const all = [...this.#first.values()].sort((a, b) => (isEarlier(a, b) ? -1 : 1))
+    const classified = all.map((found): Classified => ({ ...found, ...this.#causeOf(found) }))
+    const [first = null, ...later] = classified
+    const chain = chainOf(classified, name => this.#kindOf(name) === 'losses')
+    return { first, later, chain, passed: this.#passed.map(passedOf) }
+  }
+
+  #has(tensor: string, worker: Worker, step: number): boolean {
+    return this.#steps.get(keyOf({ tensor, worker }))?.has(step) ?? false
+  }
+
+  #causeOf(found: Found): Cause {
+    const role = this.#roles.get(found.tensor)
+    switch (role?.kind) {
+      case 'output':
+        return this.#ofOutput(found, role.of)
+      case 'input':
+        return this.#ofInput(found, role.of)
+      case 'loss':
+        return this.#ofLoss(found)
+      case 'gradient':
+        return this.#ofGradient(found)
+      case 'parameter':
+        return this.#ofParameter(found)
+      default:
+        return UNKNOWN
+    }
+  }
+
+  /**
+   * From the layer's inputs and its parameters, as they were at the step; of a model or a block, from the layers in it. Where none was saved, the
+   * output just before it may be what it was given.
+   */
+  #ofOutput(found: Found, layer: string): Cause {
+    const { worker, step } = found
+    const inputs = (this.#inputs.get(layer) ?? []).filter(name => this.#wasSaved(name, worker, step))
+    const from = [...inputs, ...(this.#parameters.get(layer) ?? [])].find(name => this.#has(name, worker, step))
+    if (from !== undefined) return propagator(from, worker)
+    const [nearest, ...others] = this.#before(found, 'output')
+    const outputs = this.#isBlock(layer) ? [nearest, ...others] : inputs.length === 0 ? [nearest] : []
+    const output = outputs.find(name => name !== undefined && this.#has(name, worker, step))
+    if (output !== undefined) return propagator(output, worker)
+    if (inputs.length > 0) return PRODUCER
+    return this.#kindOf(found.tensor) === 'losses' ? this.#ofLoss(found) : UNKNOWN
+  }
+
+  /** Whether it has layers in it: parameters of theirs begin with its name. */
+  #isBlock(layer: string): boolean {
+    const own = new Set(this.#parameters.get(layer))
+    return [...this.#roles].some(
+      ([name, { kind }]) =>
+        kind === 'parameter' && name.startsWith(layer) && /^[._/]/.test(name.slice(layer.length)) && !own.has(name),
+    )
+  }
+
+  /** From the outputs before it: the nearest is what is given to a layer. */
+  #ofInput(found: Found, layer: string): Cause {
+    const outputs = this.#before(found, 'output')
+    const from = this.#firstOf(found, outputs)
+    if (from !== undefined) return propagator(from, found.worker)
+    if (outputs.length > 0) return UNKNOWN
+    // Only parameters, or other inputs, were saved of what a loss is given.
+    const isOfLoss = /loss/i.test(layer)
+    const others = this.#before(found, 'input')
+    const other = this.#firstOf(found, isOfLoss ? this.#before(found, 'parameter') : others)
+    if (other !== undefined) return propagator(other, found.worker)
+    // What the model itself is given comes from outside.
+    return isOfLoss || others.length > 0 ? UNKNOWN : PRODUCER
+  }
+
+  /** From what the model puts out, which is nearest. */
+  #ofLoss(found: Found): Cause {
+    const [outputs, parameters] = [this.#before(found, 'output'), this.#before(found, 'parameter')]
+    const from = this.#firstOf(found, [...outputs, ...this.#before(found, 'input'), ...parameters])
+    if (from !== undefined) return propagator(from, found.worker)
+    return outputs.length > 0 ? PRODUCER : UNKNOWN
+  }
+
+  /** From the loss and the activations of its step, and from gradients that were computed before it; or from another worker. */
+  #ofGradient(found: Found): Cause {
+    const own = this.#ofOwnGradient(found)
+    if (own.class === 'propagator') return own
+    // Workers add up their gradients: one that has a cause of its own gives it to all, or else the first does.
+    const others = this.workersOf(found).filter(worker => worker !== found.worker)
+    const cause =
+      others.find(worker => this.#ofOwnGradient({ ...found, worker }).class === 'propagator') ??
+      others.find(worker => worker < found.worker)
+    return cause === undefined ? own : propagator(found.tensor, cause)
+  }
+
+  #ofOwnGradient(found: At): Cause {
+    const gradients = this.#before(found, 'gradient')
+    const outputs = [...this.#before(found, 'loss'), ...this.#before(found, 'output')]
+    const others = [...this.#before(found, 'input'), ...this.#before({ ...found, rank: Infinity }, 'parameter')]
+    const from = this.#firstOf(found, [...gradients, ...outputs, ...others])
+    if (from !== undefined) return propagator(from, found.worker)
+    return outputs.length + gradients.length > 0 ? PRODUCER : UNKNOWN
+  }
+
+  /**
+   * From itself and its gradient at the step before, if there was none between that was not saved; of another worker, too, since workers add
+   * up their gradients.
+   */
+  #ofParameter(found: Found): Cause {
+    const { tensor, worker, step, mode, modeStep } = found
+    const before = this.#savedBefore(tensor, worker, step)
+    if (before === undefined) return PRODUCER
+    const gradients = this.#gradients.filter(([, of]) => isGradientOf(of, tensor)).map(([name]) => name)
+    const others = this.#trial.workersWithData().filter(other => other !== worker)
+    for (const other of [worker, ...others]) {
+      const from = [tensor, ...gradients].find(name => this.#has(name, other, before.step))
+      if (from !== undefined) return propagator(from, other)
+    }
+    const isNext = before.step === step - 1 || (before.mode === mode && before.modeStep === modeStep - 1)
+    const isKnown = gradients.some(name => this.#wasSaved(name, worker, before.step))
+    return isNext && isKnown ? PRODUCER : UNKNOWN
+  }
+
+  #savedBefore(tensor: string, worker: Worker, step: GlobalStep) {
+    const own = stateOf(this.#trial).catalog.byTensor.get(tensor)
+    for (let at = own === undefined ? -1 : own.before(step) - 1; at >= 0; at--) {
+      const saved = own!.at(at)!
+      if (saved.worker === worker) return saved
+    }
+    return undefined
+  }
+
+  #firstOf({ worker, step }: At, names: readonly string[]): string | undefined {
+    return names.find(name => this.#has(name, worker, step))
+  }
+
+  /** The tensors of a kind that were saved before a record at its step, the nearest first. */
+  #before({ worker, step, rank }: At, kind: Role['kind']): readonly string[] {
+    const ordered = this.#orderOf(worker, step).get(kind) ?? []
+    return ordered
+      .filter(([, at]) => at < rank)
+      .map(([name]) => name)
+      .reverse()
+  }
+
+  #orderOf(worker: Worker, step: GlobalStep): Order {
+    if (step !== this.#ordersStep) this.#orders.clear()
+    this.#ordersStep = step
+    const known = this.#orders.get(worker)
+    if (known) return known
+    const saved = this.#savedAt(worker, step)
+    const order = new Map<Role['kind'], (readonly [string, number])[]>()
+    // Their places ascend.
+    for (const entry of saved ? recordsInOrder(saved) : []) listed(order, this.#roles.get(entry[0])!.kind).push(entry)
+    this.#orders.set(worker, order)
+    return order
+  }
+
+  #savedAt(worker: Worker, step: GlobalStep) {
+    return stateOf(this.#trial)
+      .catalog.atStep(step)
+      .find(one => one.worker === worker)
+  }
+
+  #wasSaved(name: string, worker: Worker, step: GlobalStep): boolean {
+    return this.#savedAt(worker, step)?.tensors.has(name) ?? false
+  }
+}
+
+function passedOf({ worker, records, lastStep }: Episode): PassedOverflow {
+  const tensors = [...new Set(records.map(({ tensor }) => tensor))]
+  return { worker, step: records[0]!.step, lastStep, tensors }
+}
+
+function propagator(from: string, fromWorker: Worker): Cause {
+  return { class: 'propagator', from, fromWorker }
+}
+
+/** From the first to the first loss, following what each has its from. */
+function chainOf(all: readonly Classified[], isLoss: (name: string) => boolean): readonly Classified[] {
+  const [origin] = all
+  const loss = all.find(({ tensor }) => isLoss(tensor) && !/_input(_\d+)?$/.test(tensor))
+  if (origin === undefined || loss === undefined) return []
+  const byKey = new Map(all.map(found => [keyOf(found), found]))
+  const chain = new Set([loss])
+  for (let at = loss; at !== origin && at.from !== null; ) {
+    const next = byKey.get(keyOf({ tensor: at.from, worker: at.fromWorker! }))
+    if (next === undefined || chain.has(next)) break
+    chain.add(next)
+    at = next
+  }
+  const found = [...chain].reverse()
+  return found[0] === origin ? found : [origin, ...found]
+}
+
+function listed<K, V>(map: Map<K, V[]>, key: K): V[] {
+  const list = map.get(key) ?? []
+  map.set(key, list)
+  return list
+}
+
+function keyOf({ tensor, worker }: { readonly tensor: string; readonly worker: string }): string {
+  return `${worker}\n${tensor}`
+}

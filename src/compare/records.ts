@@ -1,0 +1,95 @@
+/** Records that differ, or have NaN or infinities, and their order in time. */
+
+import type { GlobalStep, Mode, ModeStep, Worker } from '../base/types.js'
+import type { TensorDifference } from '../trial/measure/question.js'
+import type { QuantisationError } from './quantised/error.js'
+
+/**
+ * - producer: its inputs were finite, as far as they were saved
+ * - propagator: an input was not
+ * - unknown: it can't be told what it was computed from
+ */
+export type NonFiniteClass = 'producer' | 'propagator' | 'unknown'
+
+/** What of a tensor is not a finite number. */
+export type NonFiniteKind = 'nan' | 'inf' | '-inf'
+
+/** A record. */
+export interface RecordPlaceInTime {
+  readonly step: GlobalStep
+  readonly mode: Mode
+  readonly modeStep: ModeStep
+  readonly tensor: string
+  readonly worker: Worker
+}
+
+export interface NonFiniteRecord extends RecordPlaceInTime {
+  readonly class: NonFiniteClass
+  /** The tensor that it has them from; null: none that was saved. */
+  readonly from: string | null
+  /** The worker that it has them from, which may be another; null: none. */
+  readonly fromWorker: Worker | null
+  /** How many elements are NaN, and how many infinite; null where only reductions were saved. */
+  readonly nan: number | null
+  readonly infinite: number | null
+}
+
+/** Gradients that were not finite for some steps and then were again, while nothing else had NaN or infinities. */
+export interface PassedOverflow {
+  readonly worker: Worker
+  /** The first and last steps at which a gradient was not finite. */
+  readonly step: GlobalStep
+  readonly lastStep: GlobalStep
+  /** The gradients, in the order in which they were first. */
+  readonly tensors: readonly string[]
+}
+
+/** Elements of a tensor along an axis. */
+export interface AffectedSlices {
+  readonly axis: number
+  readonly length: number
+  /** Those that have any, ascending; the first hundred. */
+  readonly indices: readonly number[]
+  readonly count: number
+  /** Whether none of their elements is finite. */
+  readonly isWhole: boolean
+}
+
+/** Whether one was computed before another; of several workers at the same place, the first by name. */
+export function isEarlier(a: RecordPlaceInTime & { readonly rank: number }, b: typeof a): boolean {
+  if (a.step !== b.step) return a.step < b.step
+  return a.rank !== b.rank ? a.rank < b.rank : a.worker < b.worker
+}
+
+/**
+ * - values: elements differ
+ * - reductions: values were not saved, and saved reductions differ
+ * - shape: shapes differ, or shards that don't fit together
+ * - quantised: one run has numbers of few bits with scales
+ *
+ * These are told, and are no divergence:
+ * - unreadable: one of them can't be read
+ * - missing: only one run has it at the step
+ */
+export type DifferenceKind = 'values' | 'reductions' | 'shape' | 'quantised' | 'unreadable' | 'missing'
+
+/** A tensor of a worker that differs at a step. Names are those of the first run. */
+export interface DifferenceAt extends RecordPlaceInTime {
+  readonly kind: DifferenceKind
+  /** What it is called in the second run, whose it is there, and at which step. */
+  readonly otherTensor: string
+  readonly otherWorker: string
+  readonly otherStep: number
+  /** Of values; null otherwise. */
+  readonly difference: TensorDifference | null
+  /** Of quantised weights; null otherwise. */
+  readonly quantised: QuantisationError | null
+  /** The first element that differs; null where it is not known, and of a scalar. */
+  readonly element: readonly number[] | null
+  /** The element that differs most. */
+  readonly largest: readonly number[] | null
+  /** How far apart runs of the same configuration are, as a mean |a − b|; null: no such runs were given, or they don't tell. */
+  readonly noise: number | null
+  /** What is wrong, in a sentence. */
+  readonly message: string
+}

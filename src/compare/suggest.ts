@@ -1,0 +1,94 @@
+/** Which tensors of two runs may be the same under other names: shown to people, never used unasked. */
+
+import { recordsInOrder } from '../scan/catalog/record-order.js'
+import { stateOf, type Trial } from '../trial/trial.js'
+
+/** Two tensors that may be the same. */
+export interface NameSuggestion {
+  readonly tensor: string
+  readonly otherTensor: string
+  readonly shape: readonly number[]
+}
+
+/** Names without a counterpart that are looked at. */
+const MOST_NAMES = 256
+
+/**
+ * Pairs tensors without a counterpart that lie between the same neighbours in the order of execution, and have the same shape there.
+ * @param step that both runs have
+ * @param inB what a tensor of the first run is called in the second, if it is there
+ */
+export async function suggestNames(
+  a: Trial,
+  b: Trial,
+  step: number,
+  inB: (name: string) => string,
+): Promise<readonly NameSuggestion[]> {
+  const [ofA, ofB] = [namesInOrder(a, step), namesInOrder(b, step)]
+  const [known, there] = [new Set(ofA.map(inB)), new Set(ofB)]
+  const isAlone = (name: string) => !there.has(inB(name))
+  if (ofA.filter(isAlone).length > MOST_NAMES || ofB.filter(name => !known.has(name)).length > MOST_NAMES) return []
+  const suggested: NameSuggestion[] = []
+  let from = 0
+  let gap: string[] = []
+  const close = async (to: number) => {
+    const others = ofB.slice(from, to).filter(name => !known.has(name))
+    suggested.push(...(await alike(a, b, step, gap, others)))
+    gap = []
+  }
+  for (const name of ofA) {
+    if (isAlone(name)) gap.push(name)
+    else {
+      const at = ofB.indexOf(inB(name))
+      if (at < from) continue
+      await close(at)
+      from = at + 1
+    }
+  }
+  await close(ofB.length)
+  return suggested
+}
+
+/** Of the first worker. */
+function namesInOrder(trial: Trial, step: number): readonly string[] {
+  const [workerStep] = stateOf(trial).catalog.atStep(step)
+  return workerStep ? [...recordsInOrder(workerStep).keys()] : []
+}
+
+/** The longest row of pairs of equal shapes, in the order of both. */
+async function alike(
+  a: Trial,
+  b: Trial,
+  step: number,
+  ofA: readonly string[],
+  ofB: readonly string[],
+): Promise<readonly NameSuggestion[]> {
+  if (ofA.length === 0 || ofB.length === 0) return []
+  const [shapesA, shapesB] = await Promise.all([shapesOf(a, ofA, step), shapesOf(b, ofB, step)])
+  const isSame = (i: number, j: number) => shapesA[i] !== null && shapesA[i]!.join() === shapesB[j]?.join()
+  const lengths = Array.from({ length: ofA.length + 1 }, () => new Array<number>(ofB.length + 1).fill(0))
+  for (let i = ofA.length - 1; i >= 0; i--) {
+    for (let j = ofB.length - 1; j >= 0; j--) {
+      const [here, down, right] = [lengths[i]!, lengths[i + 1]!, lengths[i]![j + 1]!]
+      here[j] = isSame(i, j) ? down[j + 1]! + 1 : Math.max(down[j]!, right)
+    }
+  }
+  const found: NameSuggestion[] = []
+  for (let i = 0, j = 0; i < ofA.length && j < ofB.length; ) {
+    if (isSame(i, j)) found.push({ tensor: ofA[i++]!, otherTensor: ofB[j++]!, shape: shapesA[i - 1]! })
+    else if (lengths[i + 1]![j]! >= lengths[i]![j + 1]!) i++
+    else j++
+  }
+  return found
+}
+
+function shapesOf(trial: Trial, names: readonly string[], step: number): Promise<(readonly number[] | null)[]> {
+  return Promise.all(
+    names.map(name =>
+      trial
+        .tensor(name)
+        .shape(step)
+        .catch(() => null),
+    ),
+  )
+}

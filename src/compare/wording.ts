@@ -1,0 +1,33 @@
+/** How two tensors differ, in a sentence. */
+
+import type { TensorDifference } from '../trial/measure/question.js'
+
+/** @param limit how far runs of the same configuration are apart */
+export function messageOf(difference: TensorDifference, isExact: boolean, limit: number | undefined): string {
+  const { unequalCount, beyondCount, count, maxAbsolute, meanAbsolute, notFinite } = difference
+  const many = isExact ? unequalCount : beyondCount
+  if (many === 0) return 'its numbers are equal, its bits are not (the sign of a zero)'
+  const side = {
+    neither: '',
+    a: '; only the first has NaN or infinities',
+    b: '; only the second has NaN or infinities',
+    both: '',
+  }[notFinite]
+  const beyond =
+    limit === undefined || meanAbsolute === null || limit === 0
+      ? ''
+      : `, ${short(meanAbsolute)} on average, where runs of the same configuration stay within ${short(limit)}`
+  const what =
+    count === 1
+      ? `it ${isExact ? 'differs' : 'is not close'}, by ${short(maxAbsolute)}`
+      : `${many === count ? `all ${count} of its` : `${many} of its ${count}`} elements ${isExact ? 'differ' : 'are not close'}, by up to ${short(maxAbsolute)}`
+  return `${what}${beyond}${side}`
+}
+
+export function shown(value: unknown): string {
+  return typeof value === 'number' ? String(Number(value.toPrecision(9))) : String(value)
+}
+
+function short(value: number): string {
+  return Number.isFinite(value) ? String(Number(value.toPrecision(4))) : String(value)
+}

@@ -1,0 +1,37 @@
+/** The engines of this thread. Each serves one job at a time, even while the job waits: its memory belongs to the job. */
+
+import { EngineError, TrialscanError } from '../base/errors.js'
+import { Engine } from './engine.js'
+
+/** Engines not in use; the most recently used one is last. */
+const idle: Engine[] = []
+
+/** Runs work on an engine. After an error that no engine should cause, that engine is thrown away. */
+export async function withEngine<T>(work: (engine: Engine) => T | Promise<T>): Promise<T> {
+  const engine = idle.pop() ?? new Engine()
+  try {
+    const result = await work(engine)
+    idle.push(engine)
+    return result
+  } catch (error) {
+    if (isExpected(error)) idle.push(engine)
+    throw error
+  }
+}
+
+/** The same for synchronous work. */
+export function withEngineSync<T>(work: (engine: Engine) => T): T {
+  const engine = idle.pop() ?? new Engine()
+  try {
+    const result = work(engine)
+    idle.push(engine)
+    return result
+  } catch (error) {
+    if (isExpected(error)) idle.push(engine)
+    throw error
+  }
+}
+
+function isExpected(error: unknown): boolean {
+  return error instanceof TrialscanError && !(error instanceof EngineError)
+}

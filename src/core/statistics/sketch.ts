@@ -1,0 +1,56 @@
+/** Elements counted by their leading bits while their moments are computed (assembly/kernel/sketch.ts). */
+
+import type { DType } from '../../base/types.js'
+import { NARROW_SKETCH_BYTES, WIDE_SKETCH_BYTES } from '../border/abi.js'
+import type { Address, CoreMemory } from '../border/memory.js'
+import type { Core } from '../border/module.js'
+import { dtypeNumber, elementByteLength } from '../dtype.js'
+import { MOMENT_INDEX } from '../moments-row.js'
+
+/** A sketch in the core's memory, for the length of a job: filled and taken for one tensor after the other. */
+export class Sketch {
+  readonly address: Address
+  readonly #core: Core
+  readonly #memory: CoreMemory
+  /** How much of it has been set to 0: what no tensor needs is never touched. */
+  #emptyBytes = 0
+
+  constructor(core: Core, memory: CoreMemory) {
+    this.#core = core
+    this.#memory = memory
+    this.address = memory.reserveBytes(WIDE_SKETCH_BYTES)
+  }
+
+  /** Makes it ready for elements of a dtype. */
+  for(dtype: DType): this {
+    const byteLength = bytesFor(dtype)
+    const missing = byteLength - this.#emptyBytes
+    if (missing > 0) {
+      this.#memory.view((this.address + this.#emptyBytes) as Address, missing).fill(0)
+      this.#emptyBytes = byteLength
+    }
+    return this
+  }
+
+  /**
+   * Takes what was counted, which empties it.
+   * @param row the moments of these elements, so that only the counters between their extremes are looked at. Default: all are
+   * @returns pairs of a bucket and its count, in ascending order
+   */
+  take(dtype: DType, row?: Float64Array): Float64Array<ArrayBuffer> {
+    const [least = 0, greatest = 0, nans = 1] = row
+      ? [row[MOMENT_INDEX.minAbs], row[MOMENT_INDEX.maxAbs], row[MOMENT_INDEX.nanCount]]
+      : []
+    const most = nans > 0 ? Number.POSITIVE_INFINITY : greatest
+    return this.#memory.scoped(() => {
+      const out = this.#memory.reserveBytes(bytesFor(dtype))
+      const pairs = this.#core.sketchTake(dtypeNumber(dtype), this.address, least, most, out) >>> 0
+      return this.#memory.doubles(out, 2 * pairs).slice()
+    })
+  }
+}
+
+/** Counters of 64-bit elements are eight times as many. */
+function bytesFor(dtype: DType): number {
+  return elementByteLength(dtype) < 8 ? NARROW_SKETCH_BYTES : WIDE_SKETCH_BYTES
+}

@@ -1,0 +1,101 @@
+/** What all parts of a repair work with: the trial as it was found, which must stay so, and the copy. */
+
+import { setTimeout } from 'node:timers/promises'
+import { type ErrorData, errorFromData, FormatError, isAboutFile, pathOfUrl } from '../../base/errors.js'
+import { STAMP_LENGTH } from '../../scan/catalog/load/index-cache.js'
+import type { Access } from '../../scan/runner/access.js'
+import type { OutputDirectory } from '../../storage/local/output.js'
+import type { Store } from '../../storage/store.js'
+import type { RepairNotes } from './report.js'
+
+/** What is written within one tick of a file system's clock has one time: 10 ms at the most, and as much again. */
+const CLOCK_TICK_MS = 20
+/** S3 tells seconds, perhaps. */
+const REMOTE_CLOCK_TICK_MS = 1000
+
+export interface RepairContext {
+  readonly access: Access
+  readonly output: OutputDirectory
+  readonly notes: RepairNotes
+  readonly source: RepairSource
+  /** Whether records get the true checksums of their payloads. */
+  readonly checksums: boolean
+  readonly threads: number | undefined
+  readonly signal: AbortSignal | undefined
+}
+
+/** The trial that is copied, as it was found. A file is read twice, and others tell of it: none may change meanwhile. */
+export class RepairSource {
+  readonly #access: Access
+  readonly #store: Store
+  readonly #signal: AbortSignal | undefined
+  readonly #listed: ReadonlySet<string>
+  /** What was there to be read. */
+  readonly #existing = new Set<string>()
+  readonly #paths: string[] = []
+  readonly #stamps: number[] = []
+
+  /** @param listed all files there are */
+  constructor(access: Access, listed: ReadonlySet<string>, signal: AbortSignal | undefined) {
+    this.#access = access
+    this.#store = access.store
+    this.#listed = listed
+    this.#signal = signal
+  }
+
+  /** Looks at files before they are read, such that whatever is changed later is seen to be. */
+  async watch(paths: readonly string[]): Promise<void> {
+    const stamps = await this.#keep(paths)
+    for (const [i, path] of paths.entries()) if (!Number.isNaN(stamps[i * STAMP_LENGTH])) this.#existing.add(path)
+    const tickMs = this.#access.isRemote ? REMOTE_CLOCK_TICK_MS : CLOCK_TICK_MS
+    const recently = Date.now() - tickMs
+    const isTime = (i: number): boolean => (this.#access.isRemote ? i % STAMP_LENGTH === 1 : i % STAMP_LENGTH > 0)
+    if (!stamps.some((time, i) => isTime(i) && time > recently)) return
+    const signal = this.#signal
+    await setTimeout(tickMs, undefined, signal && { signal }).catch(() => signal?.throwIfAborted())
+  }
+
+  /** Files that are missing: one that comes meanwhile would be told of as missing. */
+  async watchMissing(paths: readonly string[]): Promise<void> {
+    await this.#keep(paths)
+  }
+
+  async #keep(paths: readonly string[]): Promise<Float64Array> {
+    const stamps = await this.#store.stamps(paths)
+    for (const path of paths) this.#paths.push(path)
+    for (const stamp of stamps) this.#stamps.push(stamp)
+    return stamps
+  }
+
+  /** @throws FormatError `FileChanged`: of a file that has changed, nothing in the copy can be trusted */
+  async expectUnchanged(): Promise<void> {
+    await this.#expectSame(this.#listed)
+    // What a store of objects tells it has from what was read, and from their listing.
+    if (this.#access.isRemote) await this.#expectSame(new Set(await this.#store.list('', { recursive: true })))
+  }
+
+  async #expectSame(existing: ReadonlySet<string>): Promise<void> {
+    const after = await this.#store.stamps(this.#paths)
+    const at = this.#paths.findIndex((path, i) => {
+      const [from, end] = [i * STAMP_LENGTH, (i + 1) * STAMP_LENGTH]
+      if (existing.has(path) !== this.#listed.has(path)) return true
+      return after.subarray(from, end).some((number, j) => !Object.is(number, this.#stamps[from + j]))
+    })
+    if (at >= 0) throw this.#changed(this.#paths[at]!, 'one that changed in the meantime')
+  }
+
+  /**
+   * What could not be had is not lost: a copy without it would say so.
+   * @throws the error, unless it tells what the file is
+   */
+  expectTold(path: string, error: ErrorData): void {
+    if (!isAboutFile(error)) throw errorFromData(error)
+    if (error.code === 'NotFound' && this.#existing.has(path)) throw this.#changed(path, 'none any more')
+  }
+
+  #changed(path: string, got: string): FormatError {
+    const url = this.#store.url(path)
+    const expected = 'a file that stays unchanged while the trial is copied'
+    return new FormatError('FileChanged', `${pathOfUrl(url)}: expected ${expected}, got ${got}`, { url, expected, got })
+  }
+}

@@ -1,0 +1,200 @@
+/** Which index files belong to which event file. */
+
+import { type ErrorData, pathOfUrl, quote } from '../../base/errors.js'
+import type { IndexFile } from '../../format/index-file.js'
+import { isTemporary, parseEventFileName } from '../../format/paths.js'
+import { DisjointSets } from '../../scan/job/plan/disjoint-sets.js'
+import type { Store } from '../../storage/store.js'
+import { isPlainPath, nameKey, type SortedFiles } from './files.js'
+import { type IndexSource, missingIndex } from './index-source.js'
+import type { FoundFile } from './plan/known.js'
+import type { Reason, RepairNotes } from './report.js'
+
+/** Event files that are looked at together since their index files name one another's. */
+const MAX_ENTANGLED = 10_000
+
+export const NAMES_ANOTHER: Reason = { code: 'BadIndexEntry', message: 'the index file of its step does not name it' }
+
+/** An event file and the index files that speak of it; null: index files of no event file. */
+export interface Group {
+  readonly path: string | null
+  /** An index file calls that its event file which is another part of the trial, or is not finished. */
+  readonly isOther?: boolean
+  indexes: IndexSource[]
+}
+
+/** Brings event files and index files together: by what they are called and name, then by the records that are found. */
+export class Grouping {
+  readonly #store: Store
+  readonly #notes: RepairNotes
+  /** Steps and workers that have an index file, or are to get one. */
+  readonly #known = new Set<string>()
+
+  constructor(store: Store, notes: RepairNotes) {
+    this.#store = store
+    this.#notes = notes
+  }
+
+  /** By their names, and what the index files say. */
+  group({ all, events, eventsByName, others }: SortedFiles, indexes: readonly IndexSource[]): Group[] {
+    const existing = new Set([...events, ...others.filter(path => !isTemporary(path) && isPlainPath(path))])
+    const groups = new Map<string | null, Group>()
+    const groupOf = (path: string | null): Group => {
+      const isOther = path !== null && !existing.has(path) && all.has(path)
+      const group = groups.get(path) ?? { path, isOther, indexes: [] }
+      groups.set(path, group)
+      return group
+    }
+    for (const { step, worker } of indexes) this.#known.add(nameKey(step, worker))
+    const named = new Set(indexes.map(({ eventFile }) => eventFile))
+    for (const index of indexes) {
+      const { step, worker, content, eventFile } = index
+      const own = eventsByName.get(nameKey(step, worker))
+      if (content === null || own === undefined || eventFile === own) groupOf(eventFile).indexes.push(index)
+      else if (eventFile !== null && !existing.has(eventFile)) {
+        // It has the right name; what the index file calls it is wrong.
+        groupOf(own).indexes.push(this.#ownOf(index, own))
+      } else if (eventFile !== null || !named.has(own)) {
+        // Which of them is right the records tell.
+        groupOf(eventFile ?? own).indexes.push({ ...index, own })
+        groupOf(own)
+      } else groupOf(null).indexes.push(index)
+    }
+    for (const path of events) {
+      if (groups.has(path)) continue
+      const { step, worker } = parseEventFileName(path)!
+      const key = nameKey(step, worker)
+      const own = eventsByName.get(key)!
+      if (this.#known.has(key) || (own !== path && !groups.has(own))) this.#notes.loseFile(path, NAMES_ANOTHER)
+      else groupOf(path).indexes.push(missingIndex(path))
+      this.#known.add(key)
+    }
+    return [...groups.values()].sort((a, b) => ((a.path ?? '') < (b.path ?? '') ? -1 : 1))
+  }
+
+  /** An index file that names another event file than its own, turned to that. */
+  #ownOf(index: IndexSource, own: string): IndexSource {
+    const fault = `${pathOfUrl(this.#store.url(index.path))}: expected the name of its event file, got ${quote(index.eventFile ?? 'nothing')}`
+    const { own: _, ...rest } = index
+    return { ...rest, eventFile: own, fault }
+  }
+
+  /**
+   * Has index files that name another event file than that of their step and worker, or none, follow their records: they
+   * move to their own where that holds as much of what they tell of, and the other nothing, or it is that of another index
+   * file and nobody else names theirs. An event file that is left without any gets a new one.
+   * @param found what the groups' files hold
+   */
+  settle(groups: readonly Group[], found: readonly (FoundFile | ErrorData)[]): void {
+    const byPath = new Map(groups.map((group, i) => [group.path, { group, tells: matchCounter(found[i]!) }]))
+    const pass = (isToMove: (index: IndexSource, group: Group, own: Group) => boolean): void => {
+      const moved: [to: Group, index: IndexSource][] = []
+      for (const group of groups) {
+        group.indexes = group.indexes.filter(index => {
+          const own = index.own === undefined ? undefined : byPath.get(index.own)?.group
+          if (own === undefined || !isToMove(index, group, own)) return true
+          // What it says of the mode is as little about that one.
+          moved.push([own, { ...this.#ownOf(index, index.own!), tellsMode: false, isMoved: true }])
+          return false
+        })
+      }
+      for (const [to, index] of moved) to.indexes.push(index)
+    }
+    const tells = (index: IndexSource, { path }: Group): number => byPath.get(path)!.tells(index)
+    for (const [i, group] of groups.entries()) {
+      const file = found[i]!
+      const isEmpty = 'code' in file || file.records.length === 0
+      group.indexes = group.indexes.map(index => {
+        if (index.own === undefined || index.eventFile !== null) return index
+        const { own, ...rest } = index
+        return isEmpty ? rest : this.#ownOf(index, own)
+      })
+    }
+    pass((index, group) => tells(index, group) === 0)
+    const hasOwn = new Set(groups.filter(({ indexes }) => indexes.some(({ own }) => own === undefined)))
+    const isFree = new Set(groups.filter(({ indexes }) => indexes.length === 0))
+    pass((index, group, own) => {
+      if (!hasOwn.has(group) || tells(index, own) < tells(index, group)) return false
+      return isFree.delete(own)
+    })
+    for (const group of groups) {
+      const name = group.indexes.length === 0 ? parseEventFileName(group.path!) : null
+      if (name === null || this.#known.has(nameKey(name.step, name.worker))) continue
+      this.#known.add(nameKey(name.step, name.worker))
+      group.indexes = [missingIndex(group.path!)]
+    }
+  }
+}
+
+/** How many of an index file's entries lead to a record of its step in an event file. Many index files may share a list. */
+function matchCounter(file: FoundFile | ErrorData): (index: IndexSource) => number {
+  let byStep: Map<number, Set<string>> | undefined
+  const known = new Map<number, WeakMap<IndexFile['tensors'], number>>()
+  return ({ step, content }) => {
+    if ('code' in file) return 0
+    byStep ??= placesByStep(file.records)
+    const places = byStep.get(step)
+    if (places === undefined) return 0
+    const { tensors } = content!
+    const ofStep = known.get(step) ?? new WeakMap<IndexFile['tensors'], number>()
+    known.set(step, ofStep)
+    const count = ofStep.get(tensors) ?? countPlaces(tensors, places)
+    ofStep.set(tensors, count)
+    return count
+  }
+}
+
+function placesByStep(records: FoundFile['records']): Map<number, Set<string>> {
+  const byStep = new Map<number, Set<string>>()
+  for (const record of records) {
+    const places = byStep.get(record.step) ?? new Set()
+    byStep.set(record.step, places.add(placeKey(record)))
+  }
+  return byStep
+}
+
+/** How often a list tells of each place. */
+const timesOfLists = new WeakMap<IndexFile['tensors'], ReadonlyMap<string, number>>()
+
+/** How many entries lead to one of these places. A long list can be held against the few records of many files. */
+function countPlaces(tensors: IndexFile['tensors'], places: ReadonlySet<string>): number {
+  if (tensors.length <= places.size) return tensors.filter(entry => places.has(placeKey(entry))).length
+  let times = timesOfLists.get(tensors)
+  if (times === undefined) {
+    const counts = new Map<string, number>()
+    for (const entry of tensors) counts.set(placeKey(entry), (counts.get(placeKey(entry)) ?? 0) + 1)
+    timesOfLists.set(tensors, counts)
+    times = counts
+  }
+  let count = 0
+  for (const place of places) count += times.get(place) ?? 0
+  return count
+}
+
+function placeKey({ startByte, byteLength }: { readonly startByte: number; readonly byteLength: number }): string {
+  return `${startByte} ${byteLength}`
+}
+
+/**
+ * Groups whose index files may belong to one another's event files, together: sets of them, joined where an index file leads
+ * from one to another. Of a larger one than there is any reason for, the parts are taken for themselves.
+ */
+export function entangled(groups: readonly Group[]): readonly Group[][] {
+  const number = new Map(groups.map(({ path }, i) => [path, i]))
+  const joined = new DisjointSets(groups.length)
+  for (const [i, { indexes }] of groups.entries()) {
+    for (const { own } of indexes) if (own !== undefined) joined.join(i, number.get(own)!)
+  }
+  const sets = new Map<number, Group[]>()
+  const all: Group[][] = []
+  for (const [i, group] of groups.entries()) {
+    const root = joined.rootOf(i)
+    const set = sets.get(root)
+    if (set !== undefined && set.length < MAX_ENTANGLED) set.push(group)
+    else {
+      sets.set(root, [group])
+      all.push(sets.get(root)!)
+    }
+  }
+  return all
+}

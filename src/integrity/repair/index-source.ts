@@ -1,0 +1,141 @@
+/** The index files of a trial that is copied: what each says, or what can be saved of it. */
+
+import { normalize } from 'node:path/posix'
+import { pathOfUrl, TrialscanError } from '../../base/errors.js'
+import type { GlobalStep, Worker } from '../../base/types.js'
+import { type IndexFile, parseIndexFile } from '../../format/index-file.js'
+import { othersAmong, otherWorkerError } from '../../format/index-owner.js'
+import { parseJsonObject } from '../../format/json.js'
+import { indexFilePath, parseEventFileName, parseIndexFileName } from '../../format/paths.js'
+import { IndexColumns } from '../../scan/catalog/columns/index-columns.js'
+import { NO_LIST } from '../../scan/catalog/columns/tensor-lists.js'
+import { MAX_INDEX_BYTES } from '../../scan/job/index-files.js'
+import { readIndexFiles } from '../../scan/runner/index-files.js'
+import { isFaultOfJob } from '../../scan/runner/runner.js'
+import type { Store } from '../../storage/store.js'
+import type { RepairContext, RepairSource } from './context.js'
+import { nameKey, type SortedFiles } from './files.js'
+import type { KnownIndex } from './plan/known.js'
+
+export const NO_INDEX = 'there was no index file'
+
+/** An index file, or one that is missing. */
+export interface IndexSource extends KnownIndex {
+  /** Where it is, or is to be written. */
+  readonly path: string
+  readonly step: GlobalStep
+  readonly worker: Worker
+  /** Equal numbers: equal lists of tensors and shapes. `NO_LIST` where there are none, or they can't be read. */
+  readonly list: number
+  /** Where it says that the event file is, or where that was found. */
+  readonly eventFile: string | null
+  /** The event file that has the name of its step and worker, where it says another. */
+  readonly own?: string
+  /** Why it can't stay as it is; null: it can, as far as is known yet. */
+  readonly fault: string | null
+  /** Whether more may be lost of it than can be told. */
+  readonly isTorn: boolean
+  /** Of one that can't be read: whether it tells of records. */
+  readonly hasEntries?: boolean
+}
+
+/** Reads all index files. Throws what says nothing of a file, but of the store. */
+export async function readIndexSources(
+  { index, eventsByName }: SortedFiles,
+  context: RepairContext,
+): Promise<IndexSource[]> {
+  const sources: IndexSource[] = []
+  // Equal lists that come near each other, as those of links do, are one list there.
+  const columns = new IndexColumns()
+  for await (const contents of readIndexFiles(index, context.access, context)) {
+    const first = sources.length
+    const some = contents.map((content, i) => indexSource(index[first + i]!, content, columns, eventsByName, context))
+    sources.push(...(await Promise.all(some)))
+  }
+  return withTrueOwners(sources, eventsByName, context.access.store)
+}
+
+/** Index files whose numbers are another worker's: each has what the one says that names its event file, or nothing. */
+function withTrueOwners(
+  indexes: readonly IndexSource[],
+  eventsByName: ReadonlyMap<string, string>,
+  store: Store,
+): IndexSource[] {
+  const others = [...othersAmong(indexes)].filter(([, { isFault }]) => isFault)
+  if (others.length === 0) return [...indexes]
+  const faults = new Map(others)
+  const byEventFile = new Map(others.map(([{ eventFile, content, list }]) => [eventFile, { content, list }]))
+  return indexes.map(index => {
+    const other = faults.get(index)
+    if (other === undefined) return index
+    const { path, step, worker, content: said } = index
+    const eventFile = eventsByName.get(nameKey(step, worker)) ?? null
+    const { content, list } = byEventFile.get(eventFile) ?? { content: null, list: NO_LIST }
+    const isTorn = content === null && said!.shapes.length > 0
+    const fault = otherWorkerError(pathOfUrl(store.url(path)), index, other).message
+    return { ...index, content, list, eventFile, fault, isTorn, hasEntries: true }
+  })
+}
+
+async function indexSource(
+  path: string,
+  read: IndexFile | TrialscanError,
+  columns: IndexColumns,
+  eventsByName: ReadonlyMap<string, string>,
+  { access: { store }, source }: RepairContext,
+): Promise<IndexSource> {
+  const { step, worker, kind } = parseIndexFileName(path)!
+  const row = columns.add(step, worker, read)
+  const [content, list] = [columns.content(row), columns.list(row)]
+  const tellsMode = kind === 'json'
+  const named = eventsByName.get(nameKey(step, worker)) ?? null
+  if (content instanceof TrialscanError) {
+    source.expectTold(path, content.toJSON())
+    // What has cost threads their lives is not tried on this one.
+    const left = isFaultOfJob(content) ? { saved: null, isTorn: true } : await save(path, store, source)
+    return { path, step, worker, content: null, list, ...left, tellsMode, eventFile: named, fault: content.message }
+  }
+  const asked = content.eventFile === null ? null : normalize(content.eventFile)
+  return { path, step, worker, content, list, saved: null, tellsMode, eventFile: asked, fault: null, isTorn: false }
+}
+
+/** What stands for itself in an index file that is not all right: mode and shapes. */
+async function save(
+  path: string,
+  store: Store,
+  source: RepairSource,
+): Promise<Pick<IndexSource, 'saved' | 'isTorn' | 'hasEntries'>> {
+  if (path.endsWith('.csv')) return { saved: null, isTorn: false, hasEntries: true }
+  const url = store.url(path)
+  try {
+    const bytes = await store.read(path, { maxByteLength: MAX_INDEX_BYTES, isText: true })
+    const file = parseJsonObject(new TextDecoder().decode(bytes), url, 'BadIndexFile')
+    const { meta, tensor_payload = [], shape_payload = [] } = file
+    const hasEntries = !Array.isArray(tensor_payload) || tensor_payload.length > 0
+    // The tensors stand in the records, and the event file is known by its name.
+    const { mode, mode_step } = (meta ?? {}) as Record<string, unknown>
+    const read = (said: object): IndexFile | null => {
+      try {
+        return parseIndexFile(JSON.stringify({ meta: said, tensor_payload: [], shape_payload }), url)
+      } catch {
+        return null
+      }
+    }
+    const saved = read({ mode, mode_step })
+    if (saved !== null) return { saved, isTorn: false, hasEntries }
+    // Not the mode, then; but there may be nothing else to lose.
+    const shapes = read({ mode: 'GLOBAL', mode_step: 0 })?.shapes
+    return { saved: null, isTorn: shapes === undefined || shapes.length > 0, hasEntries }
+  } catch (error) {
+    if (!(error instanceof TrialscanError)) throw error
+    source.expectTold(path, error.toJSON())
+    return { saved: null, isTorn: true }
+  }
+}
+
+/** The index file that an event file should have. */
+export function missingIndex(path: string): IndexSource {
+  const { step, worker } = parseEventFileName(path)!
+  const nothing = { content: null, list: NO_LIST, saved: null, tellsMode: true, fault: NO_INDEX, isTorn: false }
+  return { path: indexFilePath(step, worker), step, worker, eventFile: path, ...nothing }
+}

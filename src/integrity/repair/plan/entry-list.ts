@@ -1,0 +1,145 @@
+/** What index files of one event file say, each list once: links lead several names to one file. Held against its records. */
+
+import type { TensorLocation } from '../../../format/index-file.js'
+import type { KnownIndex, Place } from './known.js'
+
+/** An index file, and what it is known to have beside what its claim is right about. */
+export interface IndexDraft {
+  readonly index: KnownIndex
+  /** Its place among those of the event file. */
+  readonly number: number
+  readonly claim: Claim
+  readonly added: Set<Place>
+  /** Which of its entries have another record now: places in the list. */
+  readonly filled: Set<number>
+}
+
+/** How a name is told of in a list. */
+interface NameOccurrences {
+  times: number
+  /** Where the last entry begins, which counts. */
+  lastStart: number
+  /** Places in the list of those that begin there. */
+  readonly last: number[]
+}
+
+/** The entries of a list. */
+export class EntryList {
+  readonly tensors: readonly TensorLocation[]
+  /** Index files that say this, in order. */
+  readonly drafts: IndexDraft[] = []
+  /** By step. */
+  readonly claims = new Map<number, Claim>()
+  /** In how many index files an entry, by its place in the list, has another record now. */
+  readonly filled = new Map<number, number>()
+  readonly #places: readonly (Place | undefined)[]
+  /** Those of each step. */
+  readonly #right = new Map<number, Place[]>()
+  #names: ReadonlyMap<string, NameOccurrences> | undefined
+
+  /** @param placeOf where an entry leads, whatever the step */
+  constructor(tensors: readonly TensorLocation[], placeOf: (entry: TensorLocation) => Place | undefined) {
+    this.tensors = tensors
+    this.#places = tensors.map(placeOf)
+    for (const place of this.#places) {
+      if (place === undefined) continue
+      const ofStep = this.#right.get(place.record.step)
+      if (ofStep) ofStep.push(place)
+      else this.#right.set(place.record.step, [place])
+    }
+  }
+
+  add(index: KnownIndex, number: number): IndexDraft {
+    let claim = this.claims.get(index.step)
+    if (claim === undefined) {
+      claim = new Claim(this, index.step, this.#right.get(index.step) ?? [])
+      this.claims.set(index.step, claim)
+    }
+    claim.draftCount++
+    const draft = { index, number, claim, added: new Set<Place>(), filled: new Set<number>() }
+    this.drafts.push(draft)
+    return draft
+  }
+
+  get names(): ReadonlyMap<string, NameOccurrences> {
+    this.#names ??= this.#tellings()
+    return this.#names
+  }
+
+  #tellings(): ReadonlyMap<string, NameOccurrences> {
+    const names = new Map<string, NameOccurrences>()
+    for (const { name, startByte } of this.tensors) {
+      const telling = names.get(name)
+      if (telling === undefined) names.set(name, { times: 1, lastStart: startByte, last: [] })
+      else {
+        telling.times++
+        telling.lastStart = startByte
+      }
+    }
+    for (const [position, { name, startByte }] of this.tensors.entries()) {
+      const telling = names.get(name)!
+      if (telling.lastStart === startByte) telling.last.push(position)
+    }
+    return names
+  }
+
+  isRight(position: number, step: number): boolean {
+    return this.#places[position]?.record.step === step
+  }
+
+  /**
+   * Which entries lead nowhere at a step, but may have one of some places by their names, in order. Of several of a name
+   * nobody knows which of them a record elsewhere is, and the last one counts.
+   */
+  wanting(step: number, free: ReadonlyMap<string, readonly Place[]>): readonly number[] {
+    const wanting: number[] = []
+    for (const name of this.tensors.length < free.size ? this.tensors.map(({ name }) => name) : free.keys()) {
+      const telling = this.names.get(name)
+      if (telling?.times === 1 && !this.isRight(telling.last[0]!, step)) wanting.push(telling.last[0]!)
+    }
+    return wanting.sort((a, b) => a - b)
+  }
+
+  /** In how many index files an entry leads nowhere. */
+  lostCount(position: number): number {
+    const place = this.#places[position]
+    const right = place === undefined ? 0 : (this.claims.get(place.record.step)?.draftCount ?? 0)
+    return this.drafts.length - right - (this.filled.get(position) ?? 0)
+  }
+}
+
+/** Index files of one step that share a list: they are right about the same records. */
+export class Claim {
+  readonly list: EntryList
+  readonly step: number
+  draftCount = 0
+  /** What it is right about, in the order of the file. */
+  readonly found: readonly Place[]
+  readonly rightNames: ReadonlySet<string>
+  /** How many of its entries are not right. */
+  readonly lostCount: number
+  /** In how many of its index files an entry has another record now. */
+  readonly filled = new Map<number, number>()
+  /** Entries that may have other records yet; null: not known. */
+  wanting: readonly number[] | null = null
+
+  /** @param right the places that its entries lead to, in their order */
+  constructor(list: EntryList, step: number, right: readonly Place[]) {
+    this.list = list
+    this.step = step
+    this.found = [...new Set(right)].sort((a, b) => a.startByte - b.startByte)
+    this.rightNames = new Set(right.map(({ name }) => name))
+    this.lostCount = list.tensors.length - right.length
+  }
+
+  /** Whether nothing can be answered of a name: its last record is lost. */
+  isGone(name: string, isFilled: (position: number) => boolean): boolean {
+    if (this.lostCount === 0) return false
+    const last = this.list.names.get(name)?.last ?? []
+    return last.some(position => !this.list.isRight(position, this.step) && !isFilled(position))
+  }
+}
+
+export function isLostIn({ claim, filled }: IndexDraft, position: number): boolean {
+  return !claim.list.isRight(position, claim.step) && !filled.has(position)
+}

@@ -1,0 +1,216 @@
+/** Whose records are whose: the index files of an event file held against the records it was found to hold; pure. */
+
+import type { TensorLocation } from '../../../format/index-file.js'
+import { type Claim, EntryList, type IndexDraft } from './entry-list.js'
+import type { KnownIndex, Place, WholeRecord } from './known.js'
+
+/** An index file held against the records there are. */
+export interface Match {
+  /**
+   * The tensors that are its own, in the order of the file. Index files of one step that share a list share this one, too,
+   * as long as nothing else was found for them.
+   */
+  found(): readonly Place[]
+  readonly isEmpty: boolean
+  /** Whether it tells of just these tensors. */
+  readonly isRight: boolean
+}
+
+export interface Matches {
+  /** One an index file. */
+  readonly matched: readonly Match[]
+  /** Records that no index file can tell of without answering otherwise than before. */
+  readonly strays: ReadonlySet<WholeRecord>
+  /** Records that index files answer by. */
+  readonly firm: ReadonlySet<WholeRecord>
+  /** Names of a step that nothing can be answered of: the last of several records counts, and it is lost. */
+  readonly isGone: (step: number, name: string) => boolean
+  /** What index files say, each list once, in their order. */
+  readonly lists: readonly EntryList[]
+}
+
+/** What index files say that can't be read. */
+const NOTHING: readonly TensorLocation[] = []
+
+/**
+ * Brings index files and records together. First each has what it rightly tells of; then, for its other entries, records
+ * of their names that nobody tells of; what is left then goes to one that can't be read, else to one that has not answered
+ * for that name. What takes a look at each entry is done once for a list that index files share.
+ * @param options isOwn: whether the event file has the name of the index file's step and worker; isWhole: whether nothing is
+ *   wrong in the event file
+ */
+export function matchAll(
+  known: readonly KnownIndex[],
+  records: readonly WholeRecord[],
+  { isOwn, isWhole }: { readonly isOwn: (index: KnownIndex) => boolean; readonly isWhole: boolean },
+): Matches {
+  const places = records.flatMap(record =>
+    record.values.map(
+      ({ name }): Place => ({
+        name,
+        startByte: record.startByte,
+        byteLength: record.byteLength,
+        record,
+        isStray: false,
+      }),
+    ),
+  )
+  const byPlace = new Map(places.map(place => [entryKey(place), place]))
+  const lists = new Map<readonly TensorLocation[], EntryList>()
+  const drafts = known.map((index, number) => {
+    const tensors = index.content?.tensors ?? NOTHING
+    let list = lists.get(tensors)
+    if (list === undefined) {
+      list = new EntryList(tensors, entry => byPlace.get(entryKey(entry)))
+      lists.set(tensors, list)
+    }
+    return list.add(index, number)
+  })
+  const claims = [...lists.values()].flatMap(({ claims }) => [...claims.values()])
+  const free = freePlaces(places, claims)
+  for (const draft of drafts) fill(draft, free.get(draft.index.step))
+  const ownFirst = [...drafts].sort((a, b) => Number(isOwn(b.index)) - Number(isOwn(a.index)))
+  const byStep = firstByStep(ownFirst)
+  const strays = new Set<WholeRecord>()
+  const lossy = new Map<number, IndexDraft>()
+  if (isWhole) {
+    for (const draft of ownFirst) {
+      const { step } = draft.index
+      if (!lossy.has(step) && draft.claim.lostCount > draft.filled.size) lossy.set(step, draft)
+    }
+  }
+  for (const [step, ofStep] of free) {
+    const first = byStep.get(step) ?? []
+    const unreadable = first.find(({ index }) => index.content === null)
+    for (const [name, places] of ofStep) {
+      if (places.length === 0) continue
+      const owner =
+        unreadable ??
+        first.find(({ claim }) => !claim.rightNames.has(name)) ??
+        // One that also tells of what is nowhere may have told of this one otherwise. Where the event file is damaged, too,
+        // this can be a copy of an earlier one, which must not take the last one's place.
+        lossy.get(step)
+      for (const place of places) {
+        if (owner) owner.added.add(place)
+        else if (first.length > 0) {
+          place.isStray = true
+          strays.add(place.record)
+        }
+      }
+    }
+  }
+  if (strays.size > 0) settleStrays(strays, ownFirst, places)
+  const firm = firmRecords(claims, drafts)
+  const isGone = namesWithoutPlace(claims, places)
+  return { matched: drafts.map(matchOf), strays, firm, isGone, lists: [...lists.values()] }
+}
+
+type FreePlaces = ReadonlyMap<number, ReadonlyMap<string, Place[]>>
+
+/** Those that no index file rightly tells of, by step and name; from the end, so that they are taken in the order of the file. */
+function freePlaces(places: readonly Place[], claims: readonly Claim[]): FreePlaces {
+  const taken = new Set(claims.flatMap(({ found }) => found))
+  const free = new Map<number, Map<string, Place[]>>()
+  for (const place of places) {
+    if (taken.has(place)) continue
+    const { step } = place.record
+    const ofStep = free.get(step) ?? new Map<string, Place[]>()
+    free.set(step, ofStep)
+    const others = ofStep.get(place.name)
+    if (others) others.push(place)
+    else ofStep.set(place.name, [place])
+  }
+  for (const ofStep of free.values()) for (const places of ofStep.values()) places.reverse()
+  return free
+}
+
+/** Has an index file's entries that lead nowhere take free places of their names. */
+function fill({ claim, added, filled }: IndexDraft, free: ReadonlyMap<string, Place[]> | undefined): void {
+  if (free === undefined) return
+  // Once there is none of a name, there will be none for the others of the claim.
+  claim.wanting = (claim.wanting ?? claim.list.wanting(claim.step, free)).filter(position => {
+    const { name } = claim.list.tensors[position]!
+    const place = free.get(name)?.pop()
+    if (place === undefined) return false
+    added.add(place)
+    filled.add(position)
+    claim.list.filled.set(position, (claim.list.filled.get(position) ?? 0) + 1)
+    claim.filled.set(position, (claim.filled.get(position) ?? 0) + 1)
+    return true
+  })
+}
+
+/** The first index file of each claim, by step. */
+function firstByStep(drafts: readonly IndexDraft[]): ReadonlyMap<number, readonly IndexDraft[]> {
+  const seen = new Set<Claim>()
+  const byStep = new Map<number, IndexDraft[]>()
+  for (const draft of drafts) {
+    if (seen.has(draft.claim)) continue
+    seen.add(draft.claim)
+    const ofStep = byStep.get(draft.index.step)
+    if (ofStep) ofStep.push(draft)
+    else byStep.set(draft.index.step, [draft])
+  }
+  return byStep
+}
+
+/** A record goes, or stays, as a whole. It stays where an index file is right about one of its tensors. */
+function settleStrays(strays: Set<WholeRecord>, drafts: readonly IndexDraft[], places: readonly Place[]): void {
+  const stay = new Map<WholeRecord, IndexDraft>()
+  const seen = new Set<Claim>()
+  for (const draft of drafts) {
+    if (seen.has(draft.claim)) continue
+    seen.add(draft.claim)
+    for (const { record } of draft.claim.found) if (strays.has(record) && !stay.has(record)) stay.set(record, draft)
+  }
+  for (const { added } of drafts) {
+    for (const place of added) if (strays.has(place.record) && !stay.has(place.record)) added.delete(place)
+  }
+  for (const place of places) if (place.isStray) stay.get(place.record)?.added.add(place)
+  for (const record of stay.keys()) strays.delete(record)
+}
+
+function firmRecords(claims: readonly Claim[], drafts: readonly IndexDraft[]): ReadonlySet<WholeRecord> {
+  const firm = new Set<WholeRecord>()
+  for (const claim of claims) {
+    for (const { name, record } of claim.found) if (!claim.isGone(name, () => false)) firm.add(record)
+  }
+  for (const { claim, added, filled } of drafts) {
+    for (const { name, record } of added) if (!claim.isGone(name, position => filled.has(position))) firm.add(record)
+  }
+  return firm
+}
+
+/** Of names that records have: of others nobody asks. */
+function namesWithoutPlace(claims: readonly Claim[], places: readonly Place[]): Matches['isGone'] {
+  const asked = new Map<number, Set<string>>()
+  for (const { name, record } of places) {
+    const names = asked.get(record.step) ?? new Set()
+    asked.set(record.step, names.add(name))
+  }
+  const gone = new Map<number, Set<string>>()
+  for (const claim of claims) {
+    const names = asked.get(claim.step)
+    if (names === undefined || claim.lostCount === 0) continue
+    const { tensors } = claim.list
+    const isFilled = (position: number): boolean => claim.filled.get(position) === claim.draftCount
+    for (const name of tensors.length < names.size ? tensors.map(({ name }) => name) : names) {
+      if (!claim.isGone(name, isFilled)) continue
+      const ofStep = gone.get(claim.step) ?? new Set()
+      gone.set(claim.step, ofStep.add(name))
+    }
+  }
+  return (step, name) => gone.get(step)?.has(name) === true
+}
+
+function matchOf({ index: { content }, claim, added }: IndexDraft): Match {
+  const isRight =
+    content !== null && claim.lostCount === 0 && claim.found.length + added.size === claim.list.tensors.length
+  const found = (): readonly Place[] =>
+    added.size === 0 ? claim.found : [...claim.found, ...added].sort((a, b) => a.startByte - b.startByte)
+  return { found, isEmpty: claim.found.length + added.size === 0, isRight }
+}
+
+function entryKey({ name, startByte, byteLength }: TensorLocation): string {
+  return `${startByte} ${byteLength} ${name}`
+}

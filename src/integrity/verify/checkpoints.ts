@@ -1,0 +1,139 @@
+/** What is wrong with checkpoints: their headers, that index and shards agree, and that all of their bytes can be had. */
+
+import { type FormatError, pathOfUrl, type TrialscanError } from '../../base/errors.js'
+import { LENGTH_BYTES, MAX_HEADER_BYTES } from '../../format/checkpoint/safetensors/dtypes.js'
+import { duplicateKeys } from '../../format/checkpoint/safetensors/duplicate-keys.js'
+import { type TrialContents, TrialLoader } from '../../scan/catalog/load/load.js'
+import { TrialState } from '../../scan/catalog/state.js'
+import type { Access, WorkOptions } from '../../scan/runner/access.js'
+import { type Store, storeName } from '../../storage/store.js'
+import { Trial } from '../../trial/trial.js'
+import { checkArchive } from './archives.js'
+import type { Findings } from './findings.js'
+import { VERIFY_CODES, type VerifyCode } from './problem.js'
+
+/** Headers longer than this are not searched for keys that come twice. */
+const MAX_SEARCHED_BYTES = 16 << 20
+
+/** What was counted, of the figures that all verifications have. */
+export interface CheckpointStats {
+  readonly records: number
+  readonly recordsWithoutChecksum: number
+  readonly tensors: number
+  readonly readBytes: number
+}
+
+/**
+ * Checks the checkpoints of a place.
+ * @param file the one that was named; undefined: all of the directory
+ * @throws as `createTrial`
+ */
+export async function verifyCheckpoints(
+  access: Access,
+  file: string | undefined,
+  findings: Findings,
+  { threads, memory, signal }: WorkOptions & { readonly signal?: AbortSignal },
+): Promise<CheckpointStats> {
+  const loader = new TrialLoader(access, {
+    rangeSteps: null,
+    threads,
+    incompleteStepWindow: 1000,
+    requireCollections: false,
+    abandonedSteps: false,
+    indexCache: null,
+    file,
+  })
+  let contents: TrialContents
+  try {
+    contents = await loader.load()
+  } catch (error) {
+    // Nothing of it can be read: what is wrong is told as what is wrong with a part.
+    if (!isOfCheckpoint(error)) throw error
+    tell(access.store, error, findings)
+    return { records: 0, recordsWithoutChecksum: 0, tensors: 0, readBytes: 0 }
+  }
+  const { store } = access
+  for (const problem of contents.problems) tell(store, problem, findings)
+  for (const note of contents.notes) {
+    findings.note({ code: 'NotRead', file: '', expected: 'a checkpoint to read', found: note })
+  }
+  for (const path of contents.checkpointFiles) {
+    signal?.throwIfAborted()
+    await findDuplicates(store, path, findings)
+    await checkArchive(store, path, findings)
+  }
+  const trial = new Trial('', storeName(access.spec), new TrialState(access, null, loader, contents))
+  const scan = trial.scan({
+    reductions: ['count'],
+    ...(threads !== undefined && { threads }),
+    ...(memory !== undefined && { memory }),
+    ...(signal && { signal }),
+  })
+  const names = new Set<string>()
+  let records = 0
+  for await (const { tensor, step, error } of scan) {
+    records++
+    if (tensor !== null) names.add(tensor)
+    if (error) tell(store, error, findings, { tensor, step })
+  }
+  const { readBytes } = scan.stats
+  return { records, recordsWithoutChecksum: records, tensors: names.size, readBytes }
+}
+
+function isOfCheckpoint(error: unknown): error is FormatError {
+  return error instanceof Error && error.name === 'FormatError' && (error as FormatError).code !== 'AmbiguousSteps'
+}
+
+function tell(
+  store: Store,
+  error: TrialscanError,
+  findings: Findings,
+  { tensor = null, step = null }: { readonly tensor?: string | null; readonly step?: number | null } = {},
+): void {
+  const { url, offset, expected, got, lost, tensor: own } = error.fields
+  const file = typeof url === 'string' ? relativeTo(store, url) : ''
+  const code = (VERIFY_CODES as readonly string[]).includes(error.code)
+    ? (error.code as VerifyCode)
+    : error.name === 'StoreError'
+      ? 'Unreadable'
+      : 'BadCheckpointFile'
+  const name = tensor ?? (typeof own === 'string' ? own : null)
+  findings.problem({
+    code,
+    file,
+    offset: typeof offset === 'number' ? offset : null,
+    tensor: name,
+    step,
+    expected: typeof expected === 'string' ? expected : 'a file that can be read',
+    found: typeof got === 'string' ? got : error.message.replace(`${pathOfUrl(String(url))}: `, ''),
+    lost: typeof lost === 'string' ? lost : name === null ? '' : `tensor ${JSON.stringify(name.slice(0, 200))}`,
+  })
+}
+
+function relativeTo(store: Store, url: string): string {
+  const root = store.url('')
+  return url.startsWith(root) ? url.slice(root.length).replace(/^\//, '') : url
+}
+
+/** Names that a header has twice: a parser of JSON keeps the last. */
+async function findDuplicates(store: Store, path: string, findings: Findings): Promise<void> {
+  if (!path.endsWith('.safetensors')) return
+  try {
+    const prefix = new Uint8Array(LENGTH_BYTES)
+    if ((await store.readInto(path, 0, prefix)) < LENGTH_BYTES) return
+    const length = Number(new DataView(prefix.buffer).getBigUint64(0, true))
+    if (length > Math.min(MAX_HEADER_BYTES, MAX_SEARCHED_BYTES)) return
+    const json = new Uint8Array(length)
+    if ((await store.readInto(path, LENGTH_BYTES, json)) < length) return
+    for (const { key, at } of duplicateKeys(new TextDecoder().decode(json))) {
+      const found = `${JSON.stringify(key.slice(0, 200))} again`
+      const expected = 'each name once in the header'
+      findings.problem({ code: 'DuplicateTensor', file: path, offset: LENGTH_BYTES + at, tensor: key, expected, found })
+    }
+  } catch (error) {
+    // What can't be read was told when it was opened.
+    if (!(error instanceof Error) || (error.name !== 'StoreError' && error.name !== 'FormatError')) throw error
+  } finally {
+    store.release?.()
+  }
+}

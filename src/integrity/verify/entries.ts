@@ -1,0 +1,222 @@
+/**
+ * What index files say of one event file, in columns. Many index files may say the same (links lead several names to one
+ * file), so that what they say is there once, and they are named beside it.
+ */
+
+import { countBelow } from '../../base/sorted.js'
+import type { GlobalStep, Worker } from '../../base/types.js'
+import type { IndexFile, SavedShape, TensorLocation } from '../../format/index-file.js'
+import { float64Column, int32Column } from '../../scan/catalog/columns/column.js'
+import { NO_LIST } from '../../scan/catalog/columns/tensor-lists.js'
+
+/** What an index file says, and where it lies. `content` is made when it is looked at: there may be a million. */
+export interface ReadIndex {
+  readonly path: string
+  readonly step: GlobalStep
+  readonly worker: Worker
+  /** Null where it can't be read. */
+  readonly content: IndexFile | null
+  /** Equal numbers: equal lists of tensors and shapes. `NO_LIST` where there are none, or they can't be read. */
+  readonly list: number
+  /** Whether the mode is the file's own: in Tornasole's it stands in the records alone. */
+  readonly tellsMode: boolean
+}
+
+/** An entry of an index file. */
+export interface Entry {
+  readonly location: TensorLocation
+  readonly index: ReadIndex
+}
+
+/** Where the entries of a list begin, sorted. */
+interface SortedStarts {
+  readonly startByte: Float64Array
+  /** Places in the list; null: it is in order. */
+  readonly place: Uint32Array | null
+  /** Each start once. */
+  readonly anchors: Float64Array
+  /** Of the entry that reaches furthest. */
+  readonly endByte: number
+}
+
+/** From step to step index files share their lists. */
+const sortedLists = new WeakMap<readonly TensorLocation[], SortedStarts>()
+
+function sortedOf(tensors: readonly TensorLocation[]): SortedStarts {
+  let sorted = sortedLists.get(tensors)
+  if (sorted === undefined) {
+    sorted = sort(
+      Float64Array.from(tensors, ({ startByte }) => startByte),
+      tensors.reduce((end, location) => Math.max(end, entryEnd(location)), 0),
+    )
+    sortedLists.set(tensors, sorted)
+  }
+  return sorted
+}
+
+function sort(starts: Float64Array, endByte: number): SortedStarts {
+  const isInOrder = starts.every((start, i) => i === 0 || starts[i - 1]! <= start)
+  const place = isInOrder
+    ? null
+    : Uint32Array.from(starts, (_, i) => i).sort((a, b) => starts[a]! - starts[b]! || a - b)
+  const startByte = place === null ? starts : Float64Array.from(place, i => starts[i]!)
+  const isNew = (start: number, i: number): boolean => i === 0 || startByte[i - 1] !== start
+  const anchors = startByte.every(isNew) ? startByte : startByte.filter(isNew)
+  return { startByte, place, anchors, endByte }
+}
+
+export function entryEnd({ startByte, byteLength }: TensorLocation): number {
+  return startByte + byteLength
+}
+
+/** Where the furthest entry of some index files ends; 0: there is none. */
+export function endOfIndexes(indexes: readonly ReadIndex[]): number {
+  let end = 0
+  for (const { content } of indexes) if (content !== null) end = Math.max(end, sortedOf(content.tensors).endByte)
+  return end
+}
+
+/** The entries of all index files that name an event file, in the order of that file; of one place in that of the index files. */
+export class Entries {
+  /** Where entries begin, each place once. */
+  readonly anchors: Float64Array
+  readonly #indexes: readonly ReadIndex[]
+  /** Which index files say the same: places in `#indexes`, in order. What they say is made of the first when it is looked at. */
+  readonly #claims: readonly (readonly number[])[]
+  readonly #startByte: Float64Array
+  /** Of each entry; null: there is one claim. */
+  readonly #claim: Int32Array | null
+  /** In the list of its claim; null: that is in order. */
+  readonly #place: Int32Array | Uint32Array | null
+
+  constructor(indexes: readonly ReadIndex[]) {
+    this.#indexes = indexes
+    this.#claims = claimsOf(indexes)
+    if (this.#claims.length < 2) {
+      const { anchors, startByte, place } = sortedOf(this.#claims.length === 0 ? [] : this.#saidIn(0).tensors)
+      this.anchors = anchors
+      this.#startByte = startByte
+      this.#claim = null
+      this.#place = place
+      return
+    }
+    const [startBytes, claims, placesInList] = [float64Column(), int32Column(), int32Column()]
+    for (const i of this.#claims.keys()) {
+      for (const [place, { startByte }] of this.#saidIn(i).tensors.entries()) {
+        startBytes.push(startByte)
+        claims.push(i)
+        placesInList.push(place)
+      }
+    }
+    const [starts, claim, places] = [startBytes.numbers, claims.numbers, placesInList.numbers]
+    const { anchors, startByte, place } = sort(starts, 0)
+    this.anchors = anchors
+    this.#startByte = startByte
+    this.#claim = place === null ? claim : Int32Array.from(place, i => claim[i]!)
+    this.#place = place === null ? places : Int32Array.from(place, i => places[i]!)
+  }
+
+  /** Those of several index files that say the same count once. */
+  get length(): number {
+    return this.#startByte.length
+  }
+
+  startByte(i: number): number {
+    return this.#startByte[i]!
+  }
+
+  location(i: number): TensorLocation {
+    return this.#claimOf(i).tensors[this.#place === null ? i : this.#place[i]!]!
+  }
+
+  /** The shapes that are saved in the index files of an entry. */
+  shapes(i: number): readonly SavedShape[] {
+    return this.#claimOf(i).shapes
+  }
+
+  /** The first entry that begins at a byte, or behind it. */
+  from(startByte: number): number {
+    return countBelow(this.length, i => this.#startByte[i]! < startByte)
+  }
+
+  /** The first entry that does not begin where that one does. */
+  behind(i: number): number {
+    const start = this.#startByte[i]
+    let next = i + 1
+    while (this.#startByte[next] === start) next++
+    return next
+  }
+
+  /** How often index files tell of entries. */
+  count(from: number, to: number): number {
+    if (this.#claim === null) return (to - from) * (this.#claims[0]?.length ?? 0)
+    let count = 0
+    for (let i = from; i < to; i++) count += this.#claims[this.#claim[i]!]!.length
+    return count
+  }
+
+  /**
+   * Goes through the index files that tell of entries which begin at one byte, each with all of its own.
+   * @param visit returns whether that is enough
+   */
+  eachTeller(from: number, to: number, visit: (index: ReadIndex, from: number, to: number) => boolean): void {
+    const first = this.#claim?.[from] ?? 0
+    if (this.#claim === null || this.#claim[to - 1] === first) {
+      for (const number of this.#claims[first]!) if (visit(this.#indexes[number]!, from, to) === true) return
+      return
+    }
+    // Of one place, entries are in the order of their claims.
+    const parts: { readonly from: number; to: number }[] = []
+    const tellers: [number: number, part: number][] = []
+    for (let i = from; i < to; i++) {
+      const claim = this.#claim[i]!
+      if (i === from || this.#claim[i - 1] !== claim) {
+        for (const number of this.#claims[claim]!) tellers.push([number, parts.length])
+        parts.push({ from: i, to: i + 1 })
+      } else parts.at(-1)!.to = i + 1
+    }
+    tellers.sort(([a], [b]) => a - b)
+    for (const [number, part] of tellers) {
+      const { from, to } = parts[part]!
+      if (visit(this.#indexes[number]!, from, to) === true) return
+    }
+  }
+
+  /** Entries as index files tell of them, the first few. */
+  some(from: number, to: number, limit: number): Entry[] {
+    const some: Entry[] = []
+    for (let first = from; first < to && some.length < limit; first = this.behind(first)) {
+      this.eachTeller(first, this.behind(first), (index, from, to) => {
+        for (let i = from; i < to && some.length < limit; i++) some.push({ location: this.location(i), index })
+        return some.length === limit
+      })
+    }
+    return some
+  }
+
+  /** The first entry that begins in a range of bytes. */
+  firstWithin(startByte: number, endByte: number): Entry | null {
+    const [from, to] = [this.from(startByte), this.from(endByte)]
+    return this.some(from, to, 1)[0] ?? null
+  }
+
+  #claimOf(i: number): IndexFile {
+    return this.#saidIn(this.#claim === null ? 0 : this.#claim[i]!)
+  }
+
+  #saidIn(claim: number): IndexFile {
+    return this.#indexes[this.#claims[claim]![0]!]!.content!
+  }
+}
+
+/** Places of index files that list anything, those of equal lists together. */
+function claimsOf(indexes: readonly ReadIndex[]): readonly (readonly number[])[] {
+  const claims = new Map<number, number[]>()
+  for (const [place, { list }] of indexes.entries()) {
+    if (list === NO_LIST) continue
+    const same = claims.get(list)
+    if (same === undefined) claims.set(list, [place])
+    else same.push(place)
+  }
+  return [...claims.values()]
+}

@@ -1,0 +1,107 @@
+/** What a verification finds: all of it is counted, and told one by one up to a limit. */
+
+import { type ErrorData, isAboutFile, pathOfUrl, type StoreError } from '../../base/errors.js'
+import { parseEventFileName, parseIndexFileName } from '../../format/paths.js'
+import { verifyProblem } from './advice.js'
+import type { VerifyCode, VerifyFinding, VerifyProblem } from './problem.js'
+
+/** Told one by one. */
+const MAX_TOLD_OF_FILE = 100
+const MAX_TOLD = 10_000
+
+type Severity = VerifyProblem['severity']
+
+/** What is found in places where there can be very much: said only if it is told. */
+type LazyFinding = () => Omit<VerifyFinding, 'code' | 'file'>
+
+/** Problems, or notes. */
+class Reported {
+  readonly problems: VerifyProblem[] = []
+  readonly counts: Partial<Record<VerifyCode, number>> = {}
+  /** How many were told of a file: of the event file that is being looked at and its index files, or of what comes before these. */
+  readonly ofFile = new Map<string, number>()
+
+  count(code: VerifyCode, count: number): void {
+    if (count > 0) this.counts[code] = (this.counts[code] ?? 0) + count
+  }
+
+  /** Whether one more of a file is told. */
+  takes(file: string): boolean {
+    if (this.problems.length >= MAX_TOLD) return false
+    const count = this.ofFile.get(file) ?? 0
+    if (count >= MAX_TOLD_OF_FILE) return false
+    this.ofFile.set(file, count + 1)
+    return true
+  }
+}
+
+export class Findings {
+  /** What is no file, where one should be. */
+  readonly odd = new Map<string, ErrorData>()
+  /** Whether something could not be had that may hold anything. */
+  isPartial = false
+  readonly #problem = new Reported()
+  readonly #note = new Reported()
+  readonly #urlOf: (file: string) => string
+  readonly #onProblem: ((problem: VerifyProblem) => void) | undefined
+
+  constructor(urlOf: (file: string) => string, onProblem: ((problem: VerifyProblem) => void) | undefined) {
+    this.#urlOf = urlOf
+    this.#onProblem = onProblem
+  }
+
+  get told() {
+    const { problems, counts: problemCounts } = this.#problem
+    const { problems: notes, counts: noteCounts } = this.#note
+    return { ok: Object.keys(problemCounts).length === 0, problems, notes, problemCounts, noteCounts }
+  }
+
+  problem(finding: VerifyFinding): void {
+    this.tell('problem', finding.code, finding.file, () => finding)
+  }
+
+  note(finding: VerifyFinding): void {
+    this.tell('note', finding.code, finding.file, () => finding)
+  }
+
+  tell(severity: Severity, code: VerifyCode, file: string, finding: LazyFinding): void {
+    const told = severity === 'problem' ? this.#problem : this.#note
+    told.count(code, 1)
+    if (!told.takes(file)) return
+    const problem = verifyProblem(severity, { ...finding(), code, file })
+    told.problems.push(problem)
+    this.#onProblem?.(problem)
+  }
+
+  /** Counts what was not told one by one. */
+  count(severity: Severity, code: VerifyCode, count: number): void {
+    ;(severity === 'problem' ? this.#problem : this.#note).count(code, count)
+  }
+
+  /** What is told of a file from now on does not count to what was told of it before. */
+  startFile(): void {
+    this.#problem.ofFile.clear()
+    this.#note.ofFile.clear()
+  }
+
+  /** An error of a file as a problem. */
+  problemOf(error: ErrorData, file: string, code: VerifyCode, lost = ''): void {
+    // Once is enough.
+    if (code === 'Unreadable') this.odd.delete(file)
+    if (!isAboutFile(error)) this.isPartial = true
+    const { offset, expected, got, at } = error.fields
+    this.problem({
+      code,
+      file,
+      offset: typeof offset === 'number' ? offset : null,
+      step: (parseIndexFileName(file) ?? parseEventFileName(file))?.step ?? null,
+      expected: `${typeof expected === 'string' ? expected : 'a file that can be read'}${typeof at === 'string' ? ` as ${at}` : ''}`,
+      found: typeof got === 'string' ? got : error.message.replace(`${pathOfUrl(this.#urlOf(file))}: `, ''),
+      lost,
+    })
+  }
+
+  unreadable(error: StoreError, file: string, lost: string): void {
+    this.problemOf(error.toJSON(), file, 'Unreadable', lost)
+  }
+}

@@ -1,0 +1,37 @@
+/** What can't be had any more, as people are told. */
+
+import { quote } from '../../base/errors.js'
+import type { Entries } from './entries.js'
+
+/** Names that are told of many. */
+export const MAX_LISTED = 5
+
+/** The first of them, and how many others there are. */
+export function listNames(names: readonly string[], show = quote, count = names.length): string {
+  const some = names.slice(0, MAX_LISTED).map(show).join(', ')
+  return count > MAX_LISTED ? `${some} and ${count - MAX_LISTED} others` : some
+}
+
+/** @param names the first of them, if there are more */
+export function lostTensors(names: readonly string[], step: number, count = names.length): string {
+  return `${count === 1 ? 'tensor' : 'tensors'} ${listNames(names, quote, count)} at step ${step}`
+}
+
+/** The tensors of index entries; '' where there are none. */
+export function lostEntries(entries: Entries, from = 0, to = entries.length): string {
+  const some = entries.some(from, to, MAX_LISTED)
+  const names = some.map(({ location }) => location.name)
+  return some.length === 0 ? '' : lostTensors(names, some[0]!.index.step, entries.count(from, to))
+}
+
+/** What can't be had any more because of damage to a range of bytes; '' where nobody knows. */
+export function lostBetween(
+  entries: Entries,
+  startByte: number,
+  endByte: number,
+  tag: string | null,
+  step: number,
+): string {
+  if (tag !== null) return `tensor ${quote(tag)}${Number.isNaN(step) ? '' : ` at step ${step}`}`
+  return lostEntries(entries, entries.from(startByte), entries.from(endByte))
+}

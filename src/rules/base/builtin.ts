@@ -1,0 +1,372 @@
+/** The base class of the built-in rules: parameters, selections of tensors, judgements. */
+
+import {
+  InsufficientInformationForRuleInvocation,
+  nearestNames,
+  QueryError,
+  TrialscanError,
+  UsageError,
+} from '../../base/errors.js'
+import { checkOptions, expectOptions } from '../../base/options.js'
+import type { Catalog } from '../../scan/catalog/catalog.js'
+import { NO_WORKER_STEPS, type WorkerStep, type WorkerSteps } from '../../scan/catalog/worker-steps.js'
+import type { TensorAtStep } from '../../trial/measure/tensor-at-step.js'
+import { stateOf, type Trial } from '../../trial/trial.js'
+import {
+  COLLECTION_CONFIGS_OPTIONS,
+  type CollectionConfigsOptions,
+  type HookCollection,
+  type Problem,
+  problemAt,
+} from '../finding.js'
+import {
+  type Arguments,
+  type mode as modeParameter,
+  type Parameters,
+  readParameters,
+  snakeCase,
+  type Values,
+} from '../parameters.js'
+import { type Found, Rule, type RuleClass, type RuleOptions } from '../rule.js'
+import { collectionConfigsOf } from './collection-configs.js'
+import { hasTraining, type Moment, momentOf, type Sequence, stepsOfWorkers } from './moment.js'
+import { frameworkOf, gradientNames, isGradientName } from './names.js'
+import { type Choice, OTHER_NAMES, Selection } from './selection.js'
+
+/**
+ * Judges answers to questions that were asked before. Returns undefined if there was nothing to judge. A judgement that
+ * reads an unavailable answer is skipped.
+ */
+export type Judgement = () => Judged
+export type Judged = Found | readonly Found[] | null | false | undefined
+
+/** A judgement for each of many tensors. A shared function is cheaper than a closure per tensor, step and rule. */
+export interface Judgements {
+  readonly count: number
+  readonly judge: (i: number) => Judged
+}
+
+/**
+ * Asks about each tensor, and judges each by itself.
+ * @param ask returns undefined for a tensor that is not judged
+ */
+export function each<A>(
+  tensors: readonly TensorAtStep[],
+  ask: (tensor: TensorAtStep) => A | undefined,
+  judge: (asked: A, tensor: TensorAtStep) => Judged,
+): Judgements {
+  const questions = tensors.map(ask)
+  return {
+    count: tensors.length,
+    judge: i => {
+      const asked = questions[i]
+      return asked === undefined ? undefined : judge(asked, tensors[i]!)
+    },
+  }
+}
+
+/** A class of built-in rules, with its description. */
+export interface BuiltinClass extends RuleClass {
+  readonly parameters: Parameters
+  /** What it means for the training when the rule fires, in one sentence. */
+  readonly meaning: string
+  /** What to do about it. */
+  readonly advice: string
+  /** Parameters for a rule that `check` chose by itself; {} if the defaults serve. */
+  readonly suggested: Readonly<Record<string, string>>
+  /** Why, one sentence per parameter. */
+  readonly reasons: Readonly<Record<string, string>>
+  /** Why `check` runs the rule only when asked for by name. Null: it chooses the rule by itself. */
+  readonly onlyByName: string | null
+  /** Why the rule can't judge the trial: which data it lacks, and what there is instead. Null: it can. */
+  lacks(trial: Trial, options?: Pick<RuleOptions, 'otherTrials' | 'workers'>): string | null
+}
+
+/** The description of a built-in rule. */
+export interface Definition<P extends Parameters> {
+  readonly parameters: P
+  readonly meaning: string
+  readonly advice: string
+  /** Parameters for a rule that `check` chose by itself, each with the reason. */
+  readonly suggested?: Readonly<Record<string, readonly [value: string, reason: string]>>
+  /** Why `check` runs the rule only when asked for by name. */
+  readonly onlyByName?: string
+}
+
+type BuiltinBase<P extends Parameters> = Omit<BuiltinClass, 'parameters' | 'prototype' | 'name'> & {
+  readonly parameters: P
+} & (abstract new (
+    baseTrial: Trial,
+    options?: RuleOptions & Arguments<P>,
+  ) => BuiltinRule<P>)
+
+/** The base class of a rule with these parameters. */
+export function builtin<P extends Parameters>({
+  parameters,
+  meaning,
+  advice,
+  suggested: given = {},
+  onlyByName,
+}: Definition<P>): BuiltinBase<P> {
+  const suggested = Object.fromEntries(Object.entries(given).map(([name, [value]]) => [name, value]))
+  const reasons = Object.fromEntries(Object.entries(given).map(([name, [, reason]]) => [name, reason]))
+  abstract class Defined extends BuiltinRule<P> {
+    static readonly parameters = parameters
+    static readonly meaning = meaning
+    static readonly advice = advice
+    static readonly suggested = suggested
+    static readonly reasons = reasons
+    static readonly onlyByName = onlyByName ?? null
+
+    static lacks(trial: Trial, options: RuleOptions = {}): string | null {
+      try {
+        // biome-ignore lint/complexity/noThisInStatic: the rule's own class, which extends this one.
+        const Own = this as unknown as RuleClass
+        return (new Own(trial, { ...suggested, ...options }) as BuiltinRule<P>).lack()
+      } catch (error) {
+        if (error instanceof InsufficientInformationForRuleInvocation) return error.detail
+        throw error
+      }
+    }
+
+    constructor(baseTrial: Trial, options: RuleOptions & Arguments<P> = {}) {
+      super(baseTrial, options, parameters)
+    }
+
+    override forEvaluation(): Rule {
+      // A user's subclass may take other arguments and keep state of its own: it is not copied.
+      if (Object.getPrototypeOf(this.constructor) !== Defined) return this
+      const Own = this.constructor as RuleClass
+      const rule = new Own(this.baseTrial, { ...this.options })
+      this.reportOf(rule)
+      return rule
+    }
+  }
+  return Defined as unknown as BuiltinBase<P>
+}
+
+export abstract class BuiltinRule<P extends Parameters> extends Rule {
+  protected readonly parameters: Values<P>
+  /** For making another instance like this one. */
+  protected options: Readonly<RuleOptions>
+  readonly #selections: Selection[] = []
+  /** Whether gradients of any of its tensors were saved. */
+  #gradients: { readonly catalog: Catalog; readonly areThere: boolean } | undefined
+  /** Why tensors could not be judged, by name. */
+  readonly #unavailable = new Map<string, string>()
+  readonly #problems: Omit<Problem, 'trial'>[] = []
+  #hasJudged = false
+  #hasJudgedStep = false
+  /** Collections that were asked for and that the trial does not have. */
+  readonly #unknown: readonly string[]
+
+  constructor(baseTrial: Trial, options: RuleOptions & Arguments<P>, parameters: P) {
+    expectOptions(`rule ${new.target.name}`, options, Object.keys(parameters))
+    const { otherTrials, actions, name, logger, workers, startStep, endStep, ...given } = options as RuleOptions
+    super(baseTrial, { otherTrials, actions, name, logger, workers, startStep, endStep })
+    this.options = options
+    this.parameters = readParameters(this.ruleName, parameters, given as Readonly<Record<string, unknown>>)
+    this.report.ruleParameters = JSON.stringify(this.parameters)
+    this.#unknown = this.#unknownCollections(given as Readonly<Record<string, unknown>>)
+    this.check()
+  }
+
+  /** @throws UsageError for a name that is a slip of the pen: the trial has a collection that is called almost so */
+  #unknownCollections(given: Readonly<Record<string, unknown>>): readonly string[] {
+    const { collections } = stateOf(this.baseTrial).contents.collections
+    const asked = Object.keys(given)
+      .map(snakeCase)
+      .filter(name => /collection(_names)?$/.test(name) && !name.startsWith('use_'))
+      .flatMap(name => this.parameters[name] as string | readonly string[])
+    const isKnown = (name: string): boolean => collections.has(name) || collections.has(OTHER_NAMES.get(name) ?? '')
+    const unknown = asked.filter(name => name && !isKnown(name) && !USUAL_COLLECTIONS.has(name))
+    for (const name of unknown) {
+      const nearest = nearestNames(name, collections.keys())
+      if (nearest.length === 0) continue
+      const message = `rule ${this.ruleName}: the trial has no collection ${JSON.stringify(name)}; did you mean ${nearest.map(near => JSON.stringify(near)).join(' or ')}?`
+      throw new UsageError(message, { rule: this.ruleName, collection: name, nearest })
+    }
+    return unknown
+  }
+
+  /** Checks that the parameters fit together. @throws InsufficientInformationForRuleInvocation */
+  protected check(): void {}
+
+  /** Asks about what a worker saved at a step, and yields judgements of the answers. Steps ascend. */
+  protected abstract examine(moment: Moment): Iterable<Judgement | Judgements>
+
+  /** The sequence in which a worker's step is judged. Undefined: it is not judged. */
+  protected sequenceOf({ mode }: WorkerStep): Sequence | undefined {
+    const { mode: wanted = null } = this.parameters as { readonly mode?: ReturnType<typeof modeParameter>['default'] }
+    switch (wanted) {
+      case null:
+      case 'GLOBAL':
+        return 'all'
+      case 'each':
+        return mode
+      case 'training':
+        return mode === (hasTraining(this.baseTrial) ? 'TRAIN' : 'GLOBAL') ? mode : undefined
+      default:
+        return mode === wanted ? mode : undefined
+    }
+  }
+
+  override setRequiredTensors(step: number): void {
+    const judgements: (Judgement | Judgements)[] = []
+    for (const workerStep of stateOf(this.baseTrial).catalog.atStep(step)) {
+      if (this.workers !== null && !this.workers.has(workerStep.worker)) continue
+      const sequence = this.sequenceOf(workerStep)
+      if (sequence !== undefined) judgements.push(...this.examine(momentOf(workerStep, sequence)))
+    }
+    if (judgements.length > 0) this.reqTensors.judge = () => this.#judge(step, judgements)
+  }
+
+  override get hasJudgedStep(): boolean {
+    return this.#hasJudgedStep
+  }
+
+  override invokeAtStep(_step: number): boolean {
+    this.#hasJudgedStep = false
+    return this.reqTensors.judge?.() ?? false
+  }
+
+  #judge(step: number, judgements: readonly (Judgement | Judgements)[]): boolean {
+    let isMet = false
+    for (const judgement of judgements) {
+      const { count, judge } = typeof judgement === 'function' ? { count: 1, judge: judgement } : judgement
+      for (let i = 0; i < count; i++) {
+        try {
+          const found = judge(i)
+          if (found !== undefined) this.#hasJudged = this.#hasJudgedStep = true
+          if (!found) continue
+          for (const one of Array.isArray(found) ? (found as readonly Found[]) : [found as Found]) {
+            this.found(one)
+            isMet = true
+          }
+        } catch (error) {
+          this.#passOver(step, error)
+        }
+      }
+    }
+    return isMet
+  }
+
+  /** Notes why a tensor could not be judged. @throws errors of other kinds */
+  #passOver(step: number, error: unknown): void {
+    if (!(error instanceof TrialscanError)) throw error
+    const problem = problemAt(step, error)
+    if (!(error instanceof QueryError)) this.#problems.push(problem)
+    else if (!this.#unavailable.has(problem.tensor ?? '')) this.#unavailable.set(problem.tensor ?? '', error.message)
+  }
+
+  /** The steps of a moment's sequence at which its worker saved a tensor, ascending. */
+  protected stepsOf(name: string, { worker, sequence }: Moment): WorkerSteps {
+    const saved = stateOf(this.baseTrial).catalog.byTensor.get(name)
+    return (saved && stepsOfWorkers(saved).get(worker)?.get(sequence)) ?? NO_WORKER_STEPS
+  }
+
+  /** Whether a weight is trained, as far as the trial tells: a frozen one has no gradient while others have. */
+  protected isTrained(weight: string): boolean {
+    const { catalog } = stateOf(this.baseTrial)
+    const has = (name: string): boolean => gradientNames(name).some(gradient => catalog.byTensor.has(gradient))
+    if (this.#gradients?.catalog !== catalog) {
+      const canBe = catalog.names.some(isGradientName)
+      this.#gradients = { catalog, areThere: canBe && this.#selections.some(({ names }) => names.some(has)) }
+    }
+    return !this.#gradients.areThere || has(weight)
+  }
+
+  /** The tensor as its worker saved it at an earlier step. */
+  protected earlier({ name, worker }: TensorAtStep, { step }: WorkerStep): TensorAtStep | undefined {
+    return this.reqTensors.find(name, step, null, worker)
+  }
+
+  /** Selects tensors that are in any of the collections, or whose name matches any of the patterns. */
+  protected select(choice: Choice): Selection {
+    const selection = new Selection(this, choice)
+    this.#selections.push(selection)
+    return selection
+  }
+
+  /** For a rule that was not told which tensors to judge. */
+  protected unselected(): InsufficientInformationForRuleInvocation {
+    return this.insufficient('expected collection_names or tensor_regex, got neither')
+  }
+
+  /** For a rule that lacks something it requires. */
+  protected insufficient(detail: string): InsufficientInformationForRuleInvocation {
+    return new InsufficientInformationForRuleInvocation(this.ruleName, detail)
+  }
+
+  override missing(): readonly string[] {
+    const unmatched = this.#selections.flatMap(selection => selection.missing())
+    const [first] = this.#unavailable
+    if (unmatched.length > 0) return unmatched
+    const unknown = this.#unknown.filter(name => !stateOf(this.baseTrial).contents.collections.collections.has(name))
+    if (unknown.length > 0)
+      return unknown.map(name => `the collection ${JSON.stringify(name)}, which the trial does not have`)
+    if (first === undefined) return this.report.datapoints > 0 ? this.#unjudged() : []
+    const more = this.#unavailable.size > 1 ? ` (and of ${this.#unavailable.size - 1} more tensors)` : ''
+    return [`${first[1]}${more}`]
+  }
+
+  override collectionConfigs(options?: CollectionConfigsOptions): readonly HookCollection[] {
+    const asked = checkOptions('rule.collectionConfigs', COLLECTION_CONFIGS_OPTIONS, options)
+    const framework = asked.framework ?? frameworkOf(stateOf(this.baseTrial).contents)
+    const choices = this.#selections.map(({ choice }) => choice)
+    return collectionConfigsOf(this.ruleName, choices, { ...asked, ...(framework && { framework }) })
+  }
+
+  override get hasJudged(): boolean {
+    return this.#hasJudged && this.lack() === null
+  }
+
+  /** Why nothing was judged although the tensors were saved. */
+  #unjudged(): readonly string[] {
+    const lacking = this.lacking()
+    if (lacking.length > 0 || this.#hasJudged || this.#selections.length === 0) return lacking
+    if (this.#problems.length > 0) return ['tensors that can be read: of those that it judges none could be']
+    const { byTensor } = stateOf(this.baseTrial).catalog
+    const lists = new Set(this.#selections.map(({ names }) => names))
+    const names = lists.size === 1 ? [...lists][0]! : [...new Set([...lists].flat())]
+    // Tensors that were saved together share a list.
+    const saved = new Set(names.map(name => byTensor.get(name)))
+    const steps = [...new Set([...saved].flatMap(list => list?.globalSteps() ?? []))].sort((a, b) => a - b)
+    const tensors = `${JSON.stringify(names[0])}${names.length > 1 ? ` and ${names.length - 1} more` : ''}`
+    return [
+      `more steps with its tensors among those that were judged; ${tensors} were saved at ${steps.length} steps, from ${steps[0]} to ${steps.at(-1)}`,
+    ]
+  }
+
+  /** What kept the rule from judging any step although its tensors were saved, one sentence each. */
+  protected lacking(): readonly string[] {
+    return []
+  }
+
+  override problems(): readonly Omit<Problem, 'trial'>[] {
+    return this.#problems
+  }
+
+  /** How many of its selections have no tensors, or none with the values that it needs. @internal */
+  get emptySelections(): number {
+    return this.#selections.filter(({ isEmpty, choice }) => isEmpty && !choice.quiet).length
+  }
+
+  /** Why there is nothing to judge. Null: there is something. */
+  lack(): string | null {
+    const required = this.#selections.filter(({ isOptional }) => !isOptional)
+    const lacking = required.filter(({ isEmpty }) => isEmpty)
+    if (lacking.length > 0) return lacking.flatMap(selection => selection.missing()).join('; ')
+    if (required.length === 0 && this.#selections.length > 0 && this.#selections.every(({ isEmpty }) => isEmpty)) {
+      return this.#selections.flatMap(selection => selection.missing()).join('; ')
+    }
+    return null
+  }
+}
+
+/** Names of collections that trials have or lack by what was saved, and not by a slip of the pen. */
+const USUAL_COLLECTIONS: ReadonlySet<string> = new Set(
+  'all,default,weights,biases,gradients,losses,metrics,inputs,outputs,labels,predictions,layers,optimizer_variables,sm_metrics,scalars,hyperparameters,feature_importance,average_shap,full_shap,trees,relu_output,relu_input,input_image,input_sequence'.split(
+    ',',
+  ),
+)

@@ -1,0 +1,132 @@
+/** Learning rates that were saved, and where they are out of the ordinary. */
+
+import type { GlobalStep } from '../../base/types.js'
+import { stateOf, type Trial } from '../../trial/trial.js'
+import { silent } from '../finding.js'
+import { Rule } from '../rule.js'
+import { scalar } from './scalar.js'
+import { numberText } from './wording.js'
+
+/** A learning rate that is far from what is usual, and from which step on. */
+export interface UnusualRate {
+  readonly tensor: string
+  readonly step: GlobalStep
+  readonly value: number
+  /** One sentence. */
+  readonly message: string
+}
+
+/** A rate, from which step on, and for how many steps. */
+interface Rate {
+  readonly step: GlobalStep
+  readonly value: number
+  steps: number
+}
+
+const LEARNING_RATE = /(^|[/_.])(lr|learning_?rate)s?([/_.:]|\d|$)/i
+/** A rate so many times another one is far beyond it. */
+const FAR = 10
+/** What a learning rate hardly ever is. */
+const HUGE = 10
+
+/** What too high a learning rate does. */
+const EFFECTS: ReadonlySet<string> = new Set([
+  'ExplodingTensor',
+  'WeightUpdateRatio',
+  'LossNotDecreasing',
+  'DeadRelu',
+  'SaturatedActivation',
+  'TensorVariance',
+])
+
+/** Fires never: it only looks. Asked beside the rules, so that nothing is read twice. */
+export class LearningRates extends Rule {
+  readonly #names: readonly string[]
+  readonly #asked = new Map<number, (readonly [tensor: string, rate: () => number | null])[]>()
+  readonly #rates = new Map<string, Rate[]>()
+
+  constructor(trial: Trial) {
+    super(trial, { logger: silent })
+    this.#names = stateOf(trial).catalog.names.filter(name => LEARNING_RATE.test(name) && !/gradient/i.test(name))
+  }
+
+  override get isObserver(): boolean {
+    return true
+  }
+
+  override get hasJudgedStep(): boolean {
+    return false
+  }
+
+  override setRequiredTensors(step: number): void {
+    if (this.#names.length === 0) return
+    const tensors = this.reqTensors.select(this.#names, step)
+    this.#asked.set(
+      step,
+      tensors.map(tensor => [tensor.name, scalar(tensor)] as const),
+    )
+  }
+
+  override invokeAtStep(step: number): boolean {
+    for (const [tensor, rate] of this.#asked.get(step) ?? []) {
+      const value = answered(rate)
+      if (value === null || !Number.isFinite(value)) continue
+      const rates = this.#rates.get(tensor) ?? []
+      const last = rates.at(-1)
+      if (last?.value === value) last.steps++
+      else rates.push({ step: step as GlobalStep, value, steps: 1 })
+      this.#rates.set(tensor, rates)
+    }
+    this.#asked.delete(step)
+    return false
+  }
+
+  /** The first of each rate: a jump upwards, one far beyond the others, or one that is huge. */
+  get unusual(): readonly UnusualRate[] {
+    return [...this.#rates].flatMap(([tensor, rates]) => {
+      // A warm-up jumps, too, but not beyond what comes after it.
+      const usual = medianOf(rates)
+      for (const [i, { step, value }] of rates.entries()) {
+        const before = rates[i - 1]?.value
+        const text = `the learning rate ${tensor} is ${rateText(value)} from step ${step} on`
+        const found = (what: string): UnusualRate[] => [{ tensor, step, value, message: `${text}, ${what}` }]
+        if (before !== undefined && before > 0 && value >= FAR * before && value > usual) {
+          return found(`${numberText(value / before)} times what it was before`)
+        }
+        if (usual > 0 && value >= FAR * usual)
+          return found(`${numberText(value / usual)} times what is usual in this trial`)
+        if (value > HUGE) return found('far beyond what trainings take')
+      }
+      return []
+    })
+  }
+
+  /** Those that were there when something began that too high a rate does. */
+  besides(causes: readonly { readonly rule: string; readonly step: number }[]): readonly UnusualRate[] {
+    return this.unusual.filter(rate => causes.some(({ rule, step }) => EFFECTS.has(rule) && rate.step <= step))
+  }
+}
+
+/** Of all steps; the lower one of two. */
+function medianOf(rates: readonly Rate[]): number {
+  const half = rates.reduce((sum, { steps }) => sum + steps, 0) / 2
+  let seen = 0
+  for (const { value, steps } of [...rates].sort((a, b) => a.value - b.value)) {
+    seen += steps
+    if (seen >= half) return value
+  }
+  return 0
+}
+
+function rateText(value: number): string {
+  return value < 1e6 ? numberText(value) : Number(value.toPrecision(4)).toExponential()
+}
+
+/** Null for what can't be read: rules that judge it tell that. */
+function answered(rate: () => number | null): number | null {
+  try {
+    return rate()
+  } catch {
+    return null
+  }
+}

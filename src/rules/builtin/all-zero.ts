@@ -1,0 +1,87 @@
+/** AllZero (rules.md §2.7). */
+
+import type { Moments, ReductionValue } from '../../core/moments.js'
+import type { Question } from '../../trial/measure/question.js'
+import type { TensorAtStep } from '../../trial/measure/tensor-at-step.js'
+import { builtin, each, type Judgements } from '../base/builtin.js'
+import { Memory, type Moment } from '../base/moment.js'
+import { numberText } from '../base/wording.js'
+import { integer, list, number } from '../parameters.js'
+
+/**
+ * Fires where at least `threshold` percent of a tensor's elements are zero, at `num_steps` consecutive steps that have it.
+ * Fires at once where a step has several tensors besides gradients, and all of them are zero.
+ */
+export class AllZero extends builtin({
+  meaning: 'Tensors are all zero: a layer is dead, was never used, or its gradient does not reach it.',
+  advice: 'Look whether the layer is part of the graph and trainable, and how it was initialised.',
+  parameters: {
+    collection_names: list(),
+    tensor_regex: list(),
+    threshold: number(100),
+    num_steps: integer(1, { min: 1 }),
+  },
+  suggested: {
+    collection_names: ['weights,gradients', 'one of collection_names and tensor_regex has to be given'],
+    num_steps: ['2', 'weights that start at zero on purpose are no longer zero at the next step'],
+  },
+}) {
+  readonly #tensors = this.select({
+    collections: this.parameters.collection_names,
+    regex: this.parameters.tensor_regex,
+  })
+
+  /** For each tensor: at how many consecutive steps, up to now, it was zero. */
+  readonly #seen = new Memory(() => new Map<string, number>())
+
+  protected override check(): void {
+    const { collection_names, tensor_regex } = this.parameters
+    if (collection_names.length + tensor_regex.length === 0) throw this.unselected()
+  }
+
+  protected override *examine(moment: Moment): Iterable<Judgements> {
+    const { threshold, num_steps } = this.parameters
+    const seen = this.#seen.of(moment)
+    const weights: ZeroQuestions[] = []
+    const ask = (tensor: TensorAtStep): ZeroQuestions | undefined => {
+      const asked = askAboutZeros(tensor)
+      if (asked !== undefined && !/gradient/i.test(tensor.name)) weights.push(asked)
+      return asked
+    }
+    // A network never starts with all weights zero on purpose: its nodes could not come to differ.
+    let areAllZero: boolean | undefined
+    const areAllWeightsZero = (): boolean => {
+      areAllZero ??= weights.length > 1 && weights.every(asked => isKnown(asked) && percentOfZeros(asked) >= threshold)
+      return areAllZero
+    }
+    yield each(this.#tensors.at(moment), ask, (asked, { name, worker }) => {
+      const value = percentOfZeros(asked)
+      const steps = value >= threshold ? (seen.get(name) ?? 0) + 1 : 0
+      seen.set(name, steps)
+      if (steps === 0) return null
+      if (steps < num_steps && !(weights.includes(asked) && areAllWeightsZero())) return undefined
+      const message = `${numberText(value)} % of the elements of ${name} are zero${steps > 1 && num_steps > 1 ? `, at ${steps} consecutive steps` : ''}`
+      return { tensor: name, worker, value, threshold, message }
+    })
+  }
+}
+
+type ZeroQuestions = Question<Moments> | readonly Question<ReductionValue>[]
+
+/** Asks for the counts of a tensor or, without its value, for saved reductions that tell whether every element is zero. */
+function askAboutZeros(tensor: TensorAtStep): ZeroQuestions | undefined {
+  if (tensor.hasValue) return tensor.counts()
+  const saved = tensor.savedReductions
+  const extremes = saved.includes('abs_max') ? (['abs_max'] as const) : (['min', 'max'] as const)
+  return extremes.every(name => saved.includes(name)) ? extremes.map(name => tensor.reduction(name)) : undefined
+}
+
+function isKnown(asked: ZeroQuestions): boolean {
+  return [asked].flat().every(({ answer }) => answer !== undefined)
+}
+
+/** NaN for saved reductions that are not zero: they don't tell how many elements are. */
+function percentOfZeros(asked: ZeroQuestions): number {
+  if ('value' in asked) return (100 * asked.value.zeroCount) / asked.value.count
+  return asked.every(({ value }) => value === 0) ? 100 : Number.NaN
+}

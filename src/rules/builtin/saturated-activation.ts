@@ -1,0 +1,134 @@
+/** SaturatedActivation (rules.md §2.4). */
+
+import type { Moments } from '../../core/moments.js'
+import type { Activity } from '../../trial/measure/question.js'
+import type { TensorAtStep } from '../../trial/measure/tensor-at-step.js'
+import { builtin, each, type Judgements } from '../base/builtin.js'
+import type { Moment } from '../base/moment.js'
+import { SQUASHING_INPUTS, SQUASHING_OUTPUTS } from '../base/names.js'
+import { numberText } from '../base/wording.js'
+import { list, number } from '../parameters.js'
+import type { Found } from '../rule.js'
+
+/** AWS's bounds are where float32 rounds to the limit. Gradients have all but vanished long before. */
+const FLAT = 'there the slope is less than a hundredth of what it is at 0'
+
+/**
+ * Fires where more than `threshold_layer` percent of a layer's nodes are saturated: their input lies within the bounds of
+ * tanh (or of sigmoid, if the name says so) for less than `threshold_inactivity` percent of the samples. Outputs are judged
+ * where the input is not; their bounds are the function's values at the bounds.
+ */
+export class SaturatedActivation extends builtin({
+  meaning: 'Activations are driven into their flat ends, where gradients vanish.',
+  advice:
+    'Normalise the inputs of the layer, initialise with a smaller variance, or use ReLU in place of tanh and sigmoid.',
+  parameters: {
+    collection_names: list(),
+    tensor_regex: list('.*tanh_input|.*sigmoid_input'),
+    threshold_tanh_min: number(-9.4999),
+    threshold_tanh_max: number(9.4999),
+    threshold_sigmoid_min: number(-23),
+    threshold_sigmoid_max: number(16.99999),
+    threshold_inactivity: number(1),
+    threshold_layer: number(50),
+    output_regex: list(),
+  },
+  suggested: {
+    tensor_regex: [SQUASHING_INPUTS, 'the names that the hooks of PyTorch, TensorFlow and MXNet write'],
+    output_regex: [
+      SQUASHING_OUTPUTS,
+      'if the inputs were not saved, or their names do not show the function, the outputs do',
+    ],
+    threshold_tanh_min: ['-2.993', FLAT],
+    threshold_tanh_max: ['2.993', FLAT],
+    threshold_sigmoid_min: ['-5.986', FLAT],
+    threshold_sigmoid_max: ['5.986', FLAT],
+    threshold_inactivity: ['10', 'a node that is flat for nine samples in ten hardly learns'],
+  },
+}) {
+  readonly #inputs = this.select({
+    optional: this.parameters.output_regex.length > 0,
+    collections: this.parameters.collection_names,
+    regex: this.parameters.tensor_regex,
+    except: /gradient/,
+    value: true,
+  })
+
+  readonly #outputs = this.select({
+    regex: this.parameters.output_regex,
+    except: /gradient/,
+    value: true,
+    optional: true,
+    quiet: true,
+  })
+
+  protected override *examine(moment: Moment): Iterable<Judgements> {
+    const { threshold_inactivity } = this.parameters
+    const bounds = this.#bounds
+    const inputs = this.#inputs.at(moment)
+    yield each(
+      inputs,
+      tensor => tensor.activity(...bounds[functionOf(tensor.name) ?? 'tanh'], threshold_inactivity),
+      ({ value }, tensor) => this.#judge(value, tensor),
+    )
+    const judged = new Set(inputs.map(({ name }) => name))
+    yield each(
+      this.#outputs.at(moment).filter(({ name }) => !judged.has(name) && !judged.has(inputOf(name))),
+      tensor => ({
+        counts: tensor.counts(),
+        tanh: tensor.activity(Math.tanh(bounds.tanh[0]), Math.tanh(bounds.tanh[1]), threshold_inactivity),
+        sigmoid: tensor.activity(sigmoid(bounds.sigmoid[0]), sigmoid(bounds.sigmoid[1]), threshold_inactivity),
+      }),
+      ({ counts, tanh, sigmoid: squashed }, tensor) => {
+        const squashing = functionOf(tensor.name) ?? functionBy(counts.value)
+        if (squashing === null) return null
+        return this.#judge((squashing === 'tanh' ? tanh : squashed).value, tensor)
+      },
+    )
+  }
+
+  get #bounds() {
+    const { threshold_tanh_min, threshold_tanh_max, threshold_sigmoid_min, threshold_sigmoid_max } = this.parameters
+    return {
+      tanh: [threshold_tanh_min, threshold_tanh_max],
+      sigmoid: [threshold_sigmoid_min, threshold_sigmoid_max],
+    } as const
+  }
+
+  #judge({ nodes, inactive }: Activity, { name, worker }: TensorAtStep): Found | null {
+    const { threshold_layer } = this.parameters
+    const value = (100 * inactive) / nodes
+    if (!(value > threshold_layer)) return null
+    const message = `${numberText(value)} % of the ${nodes} nodes of ${name} are saturated, more than ${numberText(threshold_layer)} %`
+    return { tensor: name, worker, value, threshold: threshold_layer, message }
+  }
+}
+
+type Squashing = 'tanh' | 'sigmoid'
+
+function sigmoid(x: number): number {
+  return 1 / (1 + Math.exp(-x))
+}
+
+/** The function that the name tells, if any. */
+function functionOf(name: string): Squashing | null {
+  const lower = name.toLowerCase()
+  return lower.includes('sigmoid') ? 'sigmoid' : lower.includes('tanh') ? 'tanh' : null
+}
+
+/** The name of the same layer's input. */
+function inputOf(output: string): string {
+  return output.replace('_output', '_input').replace('/outputs', '/inputs')
+}
+
+/**
+ * The function that the values tell: tanh is between -1 and 1, sigmoid between 0 and 1. ReLU may stay below 1, too, but has
+ * exact zeros, which sigmoid hardly has unless it also reaches 1.
+ */
+function functionBy(moments: Moments): Squashing | null {
+  if (moments.count === 0) return null
+  const [min, max] = [moments.reduction('min') as number, moments.reduction('max') as number]
+  if (!(min >= -1 && max <= 1)) return null
+  if (min < 0) return 'tanh'
+  return moments.zeroCount === 0 || max === 1 ? 'sigmoid' : null
+}

@@ -1,0 +1,74 @@
+/** WeightUpdateRatio (rules.md §2.6). */
+
+import type { WorkerStep } from '../../scan/catalog/worker-steps.js'
+import { builtin, each, type Judgements } from '../base/builtin.js'
+import { hasTraining, type Moment, positionOf, type Sequence, stepNumber } from '../base/moment.js'
+import { numberText } from '../base/wording.js'
+import { integer, mode, number } from '../parameters.js'
+
+/**
+ * Fires where mean |W − W₀| / (mean |W₀| + epsilon) is above `large_threshold` or below `small_threshold`. W₀ are the same
+ * weights at an earlier step: the oldest saved one of the last `num_steps` or, if that is not given, the step before. Judges
+ * only steps of TRAIN, if there are any.
+ */
+export class WeightUpdateRatio extends builtin({
+  meaning: 'The weights change far too much, or hardly at all, from one step to the next.',
+  advice: 'Lower the learning rate if the ratio is large, raise it if it is small; about 1e-3 a step is a good sign.',
+  parameters: {
+    num_steps: integer(null, { min: 1 }),
+    large_threshold: number(10),
+    small_threshold: number(1e-8),
+    epsilon: number(1e-9),
+    mode: mode(),
+  },
+  suggested: {
+    large_threshold: ['1000', 'weights that start small grow many times over in a sound training'],
+    small_threshold: [
+      '0',
+      'UnchangedTensor reports weights that never move; at the end of a training they may well stand still',
+    ],
+    epsilon: ['0.001', 'weights may start at zero, and any change is infinitely large compared with zero'],
+    mode: ['training', 'weights do not change at other steps'],
+  },
+}) {
+  readonly #weights = this.select({ collections: ['weights'], value: true })
+
+  protected override sequenceOf(workerStep: WorkerStep): Sequence | undefined {
+    if (this.parameters.mode !== null) return super.sequenceOf(workerStep)
+    if (!hasTraining(this.baseTrial)) return 'all'
+    return workerStep.mode === 'TRAIN' ? 'TRAIN' : undefined
+  }
+
+  protected override *examine(moment: Moment): Iterable<Judgements> {
+    const { num_steps, large_threshold, small_threshold, epsilon } = this.parameters
+    yield each(
+      this.#weights.at(moment),
+      tensor => {
+        const { name } = tensor
+        const steps = this.stepsOf(name, moment)
+        const number = (i: number): number => stepNumber(steps.at(i)!, moment.sequence)
+        const at = positionOf(moment.step, steps)
+        let earlier = at - 1
+        // The oldest saved step that is at most `num_steps` back.
+        if (num_steps !== null) {
+          const from = number(at) - num_steps
+          while (earlier > 0 && number(earlier - 1) >= from) earlier--
+          if (earlier >= 0 && number(earlier) < from) return undefined
+        }
+        const older = earlier < 0 ? undefined : this.earlier(tensor, steps.at(earlier)!)
+        if (older === undefined) return undefined
+        older.moments('abs_mean')
+        return { older, change: tensor.meanAbsChange(older) }
+      },
+      ({ older, change }, { name, worker }) => {
+        if (change.value === null) return null
+        const value = change.value / ((older.counts().value.reduction('abs_mean') as number) + epsilon)
+        const isLarge = value > large_threshold
+        if (!isLarge && !(value < small_threshold)) return null
+        const threshold = isLarge ? large_threshold : small_threshold
+        const message = `${name} changed since step ${older.step} by ${numberText(value)} ${value >= 10 ? 'times its size' : 'of its size'}, ${isLarge ? 'more' : 'less'} than ${numberText(threshold)}`
+        return { tensor: name, worker, value, threshold, message }
+      },
+    )
+  }
+}

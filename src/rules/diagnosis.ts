@@ -1,0 +1,405 @@
+/** Which findings are causes, and which follow from one (docs/rules.md, "The cause first"). */
+
+import { recordsInOrder } from '../scan/catalog/record-order.js'
+import { NO_WORKER_STEPS, type WorkerSteps } from '../scan/catalog/worker-steps.js'
+import { stateOf, type Trial } from '../trial/trial.js'
+import type { Finding } from './finding.js'
+import { Flow } from './flow.js'
+
+export interface DiagnosedFinding extends Finding {
+  /** The index, among the diagnosed findings, of the one that it follows from. Null: it is a cause. */
+  readonly cause: number | null
+}
+
+/**
+ * Sorts findings and links each one to its cause. The order is by step and, within a step, by the position of the record in
+ * the event file, which is the order of execution.
+ * @param findings all that rules found in this trial, in any order
+ */
+export function diagnose(trial: Trial, findings: readonly Finding[]): readonly DiagnosedFinding[] {
+  const byStep = new Map<number, Finding[]>()
+  for (const finding of findings) {
+    const ofStep = byStep.get(finding.step)
+    if (ofStep) ofStep.push(finding)
+    else byStep.set(finding.step, [finding])
+  }
+  const diagnosis = new Diagnosis(trial)
+  return [...byStep].sort(([a], [b]) => a - b).flatMap(([, ofStep]) => diagnosis.add(ofStep))
+}
+
+// ------------------------------------------------------------------------------------------------- the table
+
+/** A kind of finding. Some rules have several. */
+interface Aspect {
+  /** The rule's name; in parentheses the kind, if the rule has several. */
+  readonly name: string
+  readonly is?: (finding: Finding) => boolean
+  /** About a step as a whole, or a change since earlier steps. It comes after findings about the step's records. */
+  readonly isLast?: boolean
+}
+
+const isSmall = ({ value, threshold }: Finding): boolean => value !== null && threshold !== null && value < threshold
+const isMeasured = ({ value }: Finding): boolean => value === null || Number.isFinite(value)
+
+/** In the order of findings about one record: a cause before what follows from it. */
+const ASPECTS: readonly Aspect[] = [
+  { name: 'CheckInputImages' },
+  { name: 'NLPSequenceRatio' },
+  { name: 'ExplodingTensor' },
+  { name: 'PoorWeightInitialization (variances)', is: finding => finding.tensor !== null && !isSmall(finding) },
+  { name: 'TensorVariance (large)', is: finding => isMeasured(finding) && !isSmall(finding) },
+  { name: 'SaturatedActivation' },
+  { name: 'DeadRelu' },
+  { name: 'AllZero (gradient)', is: ({ tensor }) => isGradient(tensor) },
+  { name: 'AllZero (other)' },
+  { name: 'VanishingGradient' },
+  { name: 'TensorVariance (small)', is: isMeasured },
+  { name: 'TensorVariance (not finite)' },
+  { name: 'ClassImbalance' },
+  { name: 'Confusion' },
+  { name: 'SimilarAcrossRuns' },
+  { name: 'DivergesFrom' },
+  { name: 'PoorWeightInitialization (gradients)', is: ({ tensor }) => tensor !== null, isLast: true },
+  { name: 'WeightUpdateRatio (large)', is: finding => !isSmall(finding), isLast: true },
+  { name: 'WeightUpdateRatio (small)', isLast: true },
+  { name: 'UnchangedTensor (loss)', is: ({ tensor }) => isLoss(tensor), isLast: true },
+  { name: 'UnchangedTensor (other)', isLast: true },
+  { name: 'Overfit', isLast: true },
+  { name: 'PoorWeightInitialization (loss)', isLast: true },
+  {
+    name: 'LossNotDecreasing (validation)',
+    is: ({ mode, tensor }) => mode === 'EVAL' || /^(validation|eval|test)-/.test(tensor ?? ''),
+    isLast: true,
+  },
+  { name: 'LossNotDecreasing (training)', isLast: true },
+  { name: 'Overtraining', isLast: true },
+]
+
+/**
+ * Which earlier findings can explain one: any, those of the same tensor, or, for a weight, those of its gradient (of any
+ * gradient, if names don't tell whose it is).
+ */
+export type Link = 'any' | 'tensor' | 'gradient'
+
+/** The direct consequences of each cause. A rule's name alone stands for all its aspects. docs/rules.md gives reasons. */
+export const CONSEQUENCES: readonly (readonly [cause: string, link: Link, follows: readonly string[]])[] = [
+  [
+    'ExplodingTensor',
+    'any',
+    [
+      'ExplodingTensor',
+      'TensorVariance (large)',
+      'TensorVariance (not finite)',
+      'DeadRelu',
+      'SaturatedActivation',
+      'WeightUpdateRatio (large)',
+      'PoorWeightInitialization',
+      'LossNotDecreasing',
+      'Overfit',
+      'Overtraining',
+      'ClassImbalance',
+      'Confusion',
+      'SimilarAcrossRuns',
+      'DivergesFrom',
+    ],
+  ],
+  [
+    'WeightUpdateRatio (large)',
+    'any',
+    ['ExplodingTensor', 'TensorVariance (large)', 'DeadRelu', 'SaturatedActivation', 'LossNotDecreasing'],
+  ],
+  [
+    'PoorWeightInitialization (variances)',
+    'any',
+    [
+      'ExplodingTensor',
+      'WeightUpdateRatio (large)',
+      'DeadRelu',
+      'SaturatedActivation',
+      'AllZero (gradient)',
+      'VanishingGradient',
+      'PoorWeightInitialization',
+    ],
+  ],
+  ['TensorVariance (large)', 'any', ['SaturatedActivation', 'PoorWeightInitialization (variances)']],
+  ['TensorVariance (small)', 'any', ['VanishingGradient', 'PoorWeightInitialization']],
+  [
+    'SaturatedActivation',
+    'any',
+    ['AllZero (gradient)', 'VanishingGradient', 'PoorWeightInitialization', 'LossNotDecreasing'],
+  ],
+  [
+    'DeadRelu',
+    'any',
+    ['DeadRelu', 'AllZero (gradient)', 'VanishingGradient', 'PoorWeightInitialization', 'LossNotDecreasing'],
+  ],
+  ['DeadRelu', 'tensor', ['AllZero (other)', 'TensorVariance (small)', 'UnchangedTensor (other)']],
+  [
+    'AllZero (other)',
+    'any',
+    ['DeadRelu', 'AllZero (gradient)', 'VanishingGradient', 'PoorWeightInitialization', 'LossNotDecreasing'],
+  ],
+  ['AllZero (other)', 'tensor', ['TensorVariance (small)', 'WeightUpdateRatio (small)', 'UnchangedTensor']],
+  [
+    'AllZero (gradient)',
+    'any',
+    [
+      'AllZero (gradient)',
+      'VanishingGradient',
+      'PoorWeightInitialization',
+      'UnchangedTensor (loss)',
+      'LossNotDecreasing',
+      'Overtraining',
+    ],
+  ],
+  ['AllZero (gradient)', 'tensor', ['TensorVariance (small)', 'UnchangedTensor (other)']],
+  ['AllZero (gradient)', 'gradient', ['WeightUpdateRatio (small)', 'UnchangedTensor (other)']],
+  [
+    'VanishingGradient',
+    'any',
+    [
+      'VanishingGradient',
+      'AllZero (gradient)',
+      'PoorWeightInitialization',
+      'UnchangedTensor (loss)',
+      'LossNotDecreasing',
+      'Overtraining',
+    ],
+  ],
+  ['VanishingGradient', 'tensor', ['TensorVariance (small)', 'UnchangedTensor (other)']],
+  ['VanishingGradient', 'gradient', ['WeightUpdateRatio (small)', 'UnchangedTensor (other)']],
+  ['PoorWeightInitialization', 'any', ['PoorWeightInitialization']],
+  ['WeightUpdateRatio (small)', 'tensor', ['UnchangedTensor (other)']],
+  [
+    'WeightUpdateRatio (small)',
+    'any',
+    ['UnchangedTensor (loss)', 'PoorWeightInitialization (loss)', 'LossNotDecreasing', 'Overtraining'],
+  ],
+  ['UnchangedTensor (other)', 'tensor', ['WeightUpdateRatio (small)']],
+  [
+    'UnchangedTensor (other)',
+    'any',
+    ['UnchangedTensor (loss)', 'PoorWeightInitialization (loss)', 'LossNotDecreasing', 'Overtraining'],
+  ],
+  ['UnchangedTensor (loss)', 'any', ['PoorWeightInitialization (loss)', 'LossNotDecreasing', 'Overtraining']],
+  ['Overfit', 'any', ['LossNotDecreasing (validation)', 'Overtraining']],
+  ['PoorWeightInitialization (loss)', 'any', ['UnchangedTensor (loss)', 'LossNotDecreasing', 'Overtraining']],
+  ['LossNotDecreasing', 'any', ['UnchangedTensor (loss)', 'PoorWeightInitialization (loss)', 'Overtraining']],
+  ['Overtraining', 'any', ['UnchangedTensor (loss)', 'LossNotDecreasing']],
+  ['ClassImbalance', 'any', ['Confusion']],
+  ['SimilarAcrossRuns', 'any', ['SimilarAcrossRuns', 'DivergesFrom']],
+  ['DivergesFrom', 'any', ['DivergesFrom', 'SimilarAcrossRuns']],
+]
+
+function ruleOf(aspect: string): string {
+  return aspect.replace(/ \(.*/, '')
+}
+
+const RANKS = new Map(ASPECTS.map((aspect, rank) => [aspect, rank]))
+const OF_RULE = new Map<string, Aspect[]>()
+for (const aspect of ASPECTS) OF_RULE.set(ruleOf(aspect.name), [...(OF_RULE.get(ruleOf(aspect.name)) ?? []), aspect])
+
+/** For each aspect: the causes that can explain it, each with its link. */
+const EXPLANATIONS = new Map<string, (readonly [cause: string, link: Link])[]>()
+for (const [cause, link, follows] of CONSEQUENCES) {
+  for (const [from, to] of expanded(cause).flatMap(from => follows.flatMap(expanded).map(to => [from, to] as const))) {
+    EXPLANATIONS.set(to, [...(EXPLANATIONS.get(to) ?? []), [from, link]])
+  }
+}
+
+function expanded(name: string): readonly string[] {
+  return OF_RULE.get(name)?.map(aspect => aspect.name) ?? [name]
+}
+
+/** A user's rule has a single aspect. */
+function aspectOf(finding: Finding): Aspect {
+  return OF_RULE.get(finding.rule)?.find(({ is }) => is?.(finding) ?? true) ?? { name: finding.rule }
+}
+
+// ---------------------------------------------------------------------------------------------- the diagnosis
+
+/** An earlier finding. */
+interface KnownFinding {
+  readonly step: number
+  readonly tensor: string | null
+  readonly worker: string | null
+  /** The index of its cause; its own index if it is one. */
+  readonly cause: number
+}
+
+/** The first findings of an aspect: so many as are looked at, in order, and the first of each tensor. */
+interface Firsts {
+  readonly overall: KnownFinding
+  readonly candidates: KnownFinding[]
+  readonly byTensor: Map<string | null, KnownFinding>
+}
+
+const EXPLODING_TENSOR = 'ExplodingTensor'
+/** Further findings of an aspect are no candidates for causes of others. */
+const MAX_CANDIDATES = 64
+
+/** As `diagnose`, for findings that come step by step. */
+export class Diagnosis {
+  readonly #trial: Trial
+  readonly #flow: Flow
+  #count = 0
+  /** The first finding by rule, tensor and worker. Later ones have the same cause. */
+  readonly #begun = new Map<string, Map<string | null, Map<string | null, KnownFinding>>>()
+  readonly #firsts = new Map<string, Firsts>()
+  /** Whether the names of gradients tell whose they are. */
+  #namesWeights = false
+  /** The last finding of NaN or infinities, by tensor and worker. */
+  readonly #exploded = new Map<string, Finding>()
+
+  constructor(trial: Trial) {
+    this.#trial = trial
+    this.#flow = new Flow(trial)
+  }
+
+  /** @param findings all of one step; steps must ascend */
+  add(findings: readonly Finding[]): readonly DiagnosedFinding[] {
+    return this.#ordered(findings).map(({ finding, aspect }) => this.#diagnosed(finding, aspect))
+  }
+
+  #ordered(findings: readonly Finding[]): readonly { readonly finding: Finding; readonly aspect: Aspect }[] {
+    const [first] = findings
+    if (first === undefined) return []
+    const workerSteps = stateOf(this.#trial).catalog.atStep(first.step)
+    const placeOf = ({ tensor, worker }: Finding): number => {
+      if (tensor === null) return Number.POSITIVE_INFINITY
+      const saved = workerSteps.find(one => (worker === null ? one.tensors.has(tensor) : one.worker === worker))
+      if (saved === undefined) return Number.POSITIVE_INFINITY
+      return recordsInOrder(saved).get(tensor) ?? Number.POSITIVE_INFINITY
+    }
+    return findings
+      .map(finding => ({ finding, aspect: aspectOf(finding), place: placeOf(finding) }))
+      .sort(
+        (a, b) =>
+          Number(a.aspect.isLast ?? false) - Number(b.aspect.isLast ?? false) ||
+          (a.aspect.isLast
+            ? rankOf(a) - rankOf(b) || compareNumbers(a.place, b.place)
+            : compareNumbers(a.place, b.place)) ||
+          rankOf(a) - rankOf(b),
+      )
+  }
+
+  #diagnosed(finding: Finding, aspect: Aspect): DiagnosedFinding {
+    const index = this.#count++
+    const begun = this.#begunBy(finding)
+    const first = begun.get(finding.worker)
+    // NaN that went away and comes back is a new fault.
+    if (first && aspect.name !== EXPLODING_TENSOR) return { ...finding, cause: first.cause }
+    const explanation = this.#explanationOf(finding, aspect)
+    const { step, tensor, worker } = finding
+    const known = { step, tensor, worker, cause: explanation?.cause ?? index }
+    begun.set(finding.worker, known)
+    this.#remember(finding, aspect, known)
+    return { ...finding, cause: explanation?.cause ?? null }
+  }
+
+  #explanationOf(finding: Finding, { name }: Aspect): KnownFinding | undefined {
+    const possible = (EXPLANATIONS.get(name) ?? []).flatMap(([cause, link]) => {
+      const firsts = this.#firsts.get(cause)
+      if (firsts === undefined || (cause === EXPLODING_TENSOR && !this.#isExploded(finding.step))) return []
+      return this.#linked(firsts, link, finding, cause === name) ?? []
+    })
+    return possible.reduce<KnownFinding | undefined>(
+      (a, b) => (a === undefined || b.cause < a.cause ? b : a),
+      undefined,
+    )
+  }
+
+  /** The first findings of the same rule and tensor, by worker. */
+  #begunBy({ rule, name, tensor }: Finding): Map<string | null, KnownFinding> {
+    // A class's name has no line breaks.
+    const byTensor = entry(this.#begun, `${rule}\n${name}`, () => new Map())
+    return entry(byTensor, tensor, () => new Map())
+  }
+
+  #linked(
+    { candidates, byTensor }: Firsts,
+    link: Link,
+    finding: Finding,
+    isSameAspect: boolean,
+  ): KnownFinding | undefined {
+    const { step, tensor, worker } = finding
+    if (link === 'tensor') return byTensor.get(tensor)
+    if (link === 'gradient' && this.#namesWeights) {
+      return GRADIENTS.map(prefix => byTensor.get(prefix + tensor)).find(known => known)
+    }
+    return candidates.find(
+      known =>
+        // Within a step, workers don't affect each other.
+        (known.step < step || worker === null || known.worker === null || known.worker === worker) &&
+        this.#flow.reaches(known, finding, isSameAspect),
+    )
+  }
+
+  /** Whether NaN or infinities persist: some tensor had them when it was last saved before a step. */
+  #isExploded(step: number): boolean {
+    for (const [key, { tensor, worker, step: last }] of this.#exploded) {
+      const saved = stateOf(this.#trial).catalog.byTensor.get(tensor!) ?? NO_WORKER_STEPS
+      if (!wasSavedBetween(saved, worker, last, step)) return true
+      this.#exploded.delete(key)
+    }
+    return false
+  }
+
+  /** Whether a tensor is, by its name, the gradient of another. */
+  #isNamed(tensor: string | null): boolean {
+    const prefix = GRADIENTS.find(prefix => tensor?.startsWith(prefix))
+    return prefix !== undefined && stateOf(this.#trial).catalog.byTensor.has(tensor!.slice(prefix.length))
+  }
+
+  #remember(finding: Finding, { name }: Aspect, known: KnownFinding): void {
+    const { tensor, worker } = finding
+    this.#namesWeights ||= this.#isNamed(tensor)
+    if (name === EXPLODING_TENSOR) this.#exploded.set(JSON.stringify([tensor, worker]), finding)
+    let firsts = this.#firsts.get(name)
+    const isNewFault = name === EXPLODING_TENSOR && firsts !== undefined && firsts.overall.cause < known.cause
+    if (firsts === undefined || isNewFault) {
+      firsts = { overall: known, candidates: [], byTensor: new Map() }
+      this.#firsts.set(name, firsts)
+    }
+    if (firsts.candidates.length < MAX_CANDIDATES) firsts.candidates.push(known)
+    if (!firsts.byTensor.has(tensor)) firsts.byTensor.set(tensor, known)
+  }
+}
+
+/** The prefixes that the hooks put before a weight's name. */
+const GRADIENTS: readonly string[] = ['gradient/', 'gradients/']
+
+function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  let value = map.get(key)
+  if (value === undefined) {
+    value = make()
+    map.set(key, value)
+  }
+  return value
+}
+
+function isGradient(tensor: string | null): boolean {
+  return tensor !== null && /gradient/i.test(tensor)
+}
+
+function isLoss(tensor: string | null): boolean {
+  return tensor !== null && /loss|^(train|validation|eval|test)-/i.test(tensor)
+}
+
+function rankOf({ aspect }: { readonly aspect: Aspect }): number {
+  return RANKS.get(aspect) ?? ASPECTS.length
+}
+
+/** A difference of two infinities would be NaN. */
+function compareNumbers(a: number, b: number): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+/** @param saved ascending by step */
+function wasSavedBetween(saved: WorkerSteps, worker: string | null, after: number, before: number): boolean {
+  const end = saved.before(before)
+  for (let i = saved.before(after + 1); i < end; i++) {
+    if (worker === null || saved.at(i)!.worker === worker) return true
+  }
+  return false
+}

@@ -1,0 +1,409 @@
+/**
+ * Many rules over many trials in one pass. For a window of steps every rule says what it needs; all of that is read as
+ * one plan; then every rule judges every step, in order.
+ */
+
+import { RuleEvaluationConditionMet, UsageError, WaitTimeout } from '../base/errors.js'
+import { checkOptions, kinds, optionsOf } from '../base/options.js'
+import { withHold } from '../scan/catalog/hold.js'
+import {
+  countsFromEnd,
+  endOf,
+  isStepSelection,
+  STEP_SELECTION,
+  type StepSelection,
+} from '../scan/catalog/step-selection.js'
+import { turnsWhenDue } from '../scan/catalog/turns.js'
+import { WAIT_OPTIONS, type WaitOptions, waitFor, waitingOf } from '../scan/catalog/wait.js'
+import { DEFAULT_MEMORY } from '../scan/job/plan/memory.js'
+import { Inquiry, MEASURE_OPTIONS, type MeasureOptions, type MeasureStats } from '../trial/measure/measure.js'
+import { stateOf, type Trial } from '../trial/trial.js'
+import type { Finding, Missing, Problem } from './finding.js'
+import { firstOf, meantSteps, type Queue, type RulesOfTrial } from './meant-steps.js'
+import { Outcome } from './outcome.js'
+import type { RequiredTensors } from './required.js'
+import { expectRule, type Rule } from './rule.js'
+import { judgements, runs } from './turns.js'
+
+export interface EvaluateOptions extends Omit<MeasureOptions, 'signal'>, Omit<WaitOptions, 'onWait'> {
+  /** The first global step to judge. Default: the first there is. */
+  readonly startStep?: number | null
+  /** The first that is not judged any more. Default: none. */
+  readonly endStep?: number | null
+  /**
+   * The global steps to judge, of those from `startStep` up to `endStep`. Rules can look back at others all the same. What counts from
+   * the end needs jobs that have ended, or `follow: false`.
+   */
+  readonly steps?: StepSelection
+  /** The steps to judge of each mode, by their numbers within it; as `steps` where there are no modes. */
+  readonly modeSteps?: StepSelection
+  /**
+   * Whether to go on with the steps that a running job completes (default), until it ends or none comes for `timeoutMs`;
+   * false: what is there now. In the end steps are judged, too, that not all workers have written.
+   */
+  readonly follow?: boolean
+  /** Called after every window of steps, and when a rule has fired because none came. */
+  readonly onProgress?: (progress: EvaluateProgress) => void
+  /** Called with each finding, in order, as soon as there is one. */
+  readonly onFinding?: (finding: Finding) => void
+  /** Whether the result lists all findings (default): a rule that fires at a million steps has a million. */
+  readonly keepFindings?: boolean
+}
+
+const EVALUATE_OPTIONS = optionsOf<EvaluateOptions>({
+  ...MEASURE_OPTIONS,
+  timeoutMs: WAIT_OPTIONS.timeoutMs,
+  pollMs: WAIT_OPTIONS.pollMs,
+  signal: WAIT_OPTIONS.signal,
+  startStep: kinds.orNull(kinds.step),
+  endStep: kinds.orNull(kinds.step),
+  steps: kinds.that<StepSelection>(STEP_SELECTION, isStepSelection),
+  modeSteps: kinds.that<StepSelection>(STEP_SELECTION, isStepSelection),
+  follow: kinds.flag,
+  onProgress: kinds.callback(),
+  onFinding: kinds.callback(),
+  keepFindings: kinds.flag,
+})
+
+export interface EvaluateProgress {
+  readonly doneSteps: number
+  /** That are known now. */
+  readonly totalSteps: number
+  readonly readBytes: number
+  readonly findings: number
+}
+
+export interface EvaluateStats {
+  /** Steps gone through: each counted once a trial. */
+  readonly steps: number
+  /** Of these the steps at which a rule had anything to judge. */
+  readonly judged: number
+  readonly records: number
+  /** Of the records those that could not be read. */
+  readonly unread: number
+  readonly readBytes: number
+  readonly reads: number
+  readonly jobs: number
+  /** 0: the calling thread did the work. */
+  readonly threads: number
+  readonly elapsedMs: number
+}
+
+export interface Evaluation {
+  /** In the order of steps, then of rules; none with `keepFindings: false`. */
+  readonly findings: readonly Finding[]
+  readonly missing: readonly Missing[]
+  readonly problems: readonly Problem[]
+  /** False where the evaluation stopped before the job had ended: not told to follow, or nothing came for too long. */
+  readonly complete: boolean
+  readonly stats: EvaluateStats
+}
+
+/** Questions that are asked at once: what is kept of one, with its share of a record's moments, is some 500 bytes. */
+const WINDOW_QUESTIONS = 1 << 17
+/**
+ * Judgements of a rule about a step, likewise: where a step has few tensors, one takes more than its questions, some 3 kB. What lives no
+ * longer than a window of so few is freed at little cost: of 200,000 steps, 32 times as many took 1.2 times the time and memory.
+ */
+const WINDOW_JUDGEMENTS = 1 << 10
+/** Of trials whose reads are requests. */
+const REMOTE_JUDGEMENTS = 1 << 15
+/**
+ * Bytes of values that are handed out at once, for each thread that is asked for. So much is read where it is used; a larger
+ * window takes longer, since every value then lies in memory that is new: 60 steps of 1.3 MB took 80 ms of a core with 64 MiB and 52 with
+ * 8 (Node.js 20).
+ */
+const WINDOW_VALUE_BYTES = 8 << 20
+/** What the default of the wait adds to a rule that itself waits. */
+const WAIT_MARGIN_MS = 60_000
+
+/**
+ * Runs rules over their trials, each step once, until the data end.
+ * @throws UsageError, the signal's reason; what a rule throws ends that rule, and is one of the `problems`
+ */
+export async function evaluate(rules: Rule | readonly Rule[], options?: EvaluateOptions): Promise<Evaluation> {
+  const all = Array.isArray(rules) ? (rules as readonly Rule[]) : [rules as Rule]
+  for (const rule of all) expectRule('evaluate', rule)
+  const asked = checkOptions('evaluate', EVALUATE_OPTIONS, options)
+  const idle = (['timeoutMs', 'pollMs'] as const).find(option => asked[option] !== undefined)
+  if (asked.follow === false && idle !== undefined) {
+    throw new UsageError(`evaluate: expected no ${idle} beside follow: false, which waits for nothing`, {
+      option: idle,
+    })
+  }
+  return new Evaluator(all, asked).run()
+}
+
+/** A rule, a step, and what the rule needs at it, or why it could not even say so. */
+type Prepared = { readonly rule: Rule; readonly step: number } & (
+  | { readonly required: RequiredTensors }
+  | { readonly error: unknown }
+)
+
+class Evaluator {
+  readonly #options: EvaluateOptions
+  /** That judge here, and nowhere else meanwhile. */
+  readonly #rules: readonly Rule[]
+  /** Those of them that others can ask for, too. */
+  readonly #shared: readonly Rule[]
+  readonly #groups: readonly RulesOfTrial[]
+  readonly #trials: readonly Trial[]
+  readonly #queues = new Map<RulesOfTrial, Queue>()
+  readonly #outcome: Outcome
+  readonly #stats: MeasureStats = { records: 0, unread: 0, readBytes: 0, reads: 0, jobs: 0, threads: 0 }
+  readonly #startedAt = performance.now()
+  #doneSteps = 0
+  /** Nothing more is waited for: what there is, is judged as it is. */
+  #hasGivenUp = false
+
+  constructor(rules: readonly Rule[], options: EvaluateOptions) {
+    this.#rules = rules.map(rule => rule.forEvaluation())
+    this.#shared = this.#rules.filter((rule, i) => rule === rules[i])
+    this.#options = options
+    this.#outcome = new Outcome(options)
+    const groups = new Map<Trial, Rule[]>()
+    for (const rule of this.#rules) {
+      const group = groups.get(rule.baseTrial)
+      if (group) group.push(rule)
+      else groups.set(rule.baseTrial, [rule])
+    }
+    this.#groups = [...groups].map(([trial, rules]) => ({
+      trial,
+      rules,
+      isMeant: meantSteps(trial, options),
+      done: new Set(),
+    }))
+    this.#trials = [...new Set(rules.flatMap(({ trials }) => trials))]
+  }
+
+  run(): Promise<Evaluation> {
+    const { follow = true, signal } = this.#options
+    return runs.take(this.#shared, signal, () => {
+      // What is there now, and not what comes while it is judged.
+      return follow ? this.#run() : withHold(this.#trials.map(stateOf), {}, () => this.#run())
+    })
+  }
+
+  async #run(): Promise<Evaluation> {
+    const { follow = true, signal } = this.#options
+    for (;;) {
+      signal?.throwIfAborted()
+      if (await judgements.take(this.#shared, signal, () => this.#judgeNext())) {
+        this.#progress()
+        continue
+      }
+      if (!this.#isWaiting() || this.#hasGivenUp) break
+      this.#hasGivenUp = !follow || !(await this.#wait())
+    }
+    await this.#holding(undefined, () => this.#outcome.tell(true))
+    this.#outcome.addProblemsOf(this.#trials, this.#rules)
+    const { records, unread, readBytes, reads, jobs, threads } = this.#stats
+    const elapsedMs = performance.now() - this.#startedAt
+    return {
+      findings: this.#outcome.findings,
+      missing: this.#outcome.missing(this.#rules),
+      problems: this.#outcome.problems,
+      complete: !this.#hasGivenUp,
+      stats: {
+        steps: this.#doneSteps,
+        judged: this.#outcome.judgedSteps,
+        records,
+        unread,
+        readBytes,
+        reads,
+        jobs,
+        threads,
+        elapsedMs,
+      },
+    }
+  }
+
+  /** Judges the next steps, if there are any; meanwhile no trial changes for the rules. @returns whether there were */
+  #judgeNext(): Promise<boolean> {
+    const inquiry = new Inquiry()
+    return this.#holding(inquiry, async () => {
+      const prepared = await this.#gather(inquiry)
+      if (prepared.length === 0) return false
+      await inquiry.run(this.#options, this.#stats)
+      await this.#judge(prepared)
+      return true
+    })
+  }
+
+  #holding<T>(ahead: Inquiry | undefined, work: () => Promise<T>): Promise<T> {
+    return withHold(this.#trials.map(stateOf), { ...(ahead && { ahead }), owners: this.#shared }, work)
+  }
+
+  /** The next steps, in order, as many as are worth a plan, and what the rules need at them. */
+  async #gather(inquiry: Inquiry): Promise<readonly Prepared[]> {
+    const prepared: Prepared[] = []
+    const turn = turnsWhenDue()
+    const queues = this.#groups.map(group => this.#queueOf(group))
+    const { signal } = this.#options
+    const maxJudgements = this.#isRemote ? REMOTE_JUDGEMENTS : WINDOW_JUDGEMENTS
+    let before = 0
+    for (let queue = firstOf(queues); queue; queue = firstOf(queues)) {
+      const { group } = queue
+      const step = queue.steps[queue.at]!
+      // The next step is taken to want as much as the last.
+      const valueBytes = inquiry.valueByteLength
+      const isFull = inquiry.questionCount >= WINDOW_QUESTIONS || prepared.length >= maxJudgements
+      if (isFull || 2 * valueBytes - before > this.#valueLimit(inquiry)) break
+      before = valueBytes
+      queue.at++
+      group.done.add(step)
+      this.#doneSteps++
+      for (const rule of group.rules) {
+        if (this.#outcome.ended.has(rule) || step < rule.startStep || step >= rule.endStep) continue
+        prepared.push(prepare(rule, step, inquiry))
+        const isDue = turn()
+        if (isDue) await isDue
+        signal?.throwIfAborted()
+      }
+    }
+    return prepared
+  }
+
+  get #isRemote(): boolean {
+    return this.#trials.some(trial => stateOf(trial).access.isRemote)
+  }
+
+  /** Bytes of values that a window may have. Where windows cost more than that, requests or older tensors, it has room. */
+  #valueLimit(inquiry: Inquiry): number {
+    const { memory = DEFAULT_MEMORY, threads = 0 } = this.#options
+    return this.#isRemote || inquiry.compares ? memory : Math.min(memory, WINDOW_VALUE_BYTES * Math.max(1, threads))
+  }
+
+  /** Steps that are left to judge: complete ones, as long as they may become so. */
+  #steps({ trial, rules, isMeant, done }: RulesOfTrial): number[] {
+    if (this.#haveEnded(rules)) return []
+    return trial.steps({ showIncompleteSteps: this.#hasGivenUp }).filter(step => !done.has(step) && isMeant(step))
+  }
+
+  /**
+   * Those of them that can be judged now: of other trials it is known whether they have them. As long as no more is known of
+   * the trials, they are told once, and not for each window: there may be a million.
+   */
+  #queueOf(group: RulesOfTrial): Queue {
+    const { trial, rules } = group
+    const others = [...new Set(rules.flatMap(({ otherTrials }) => otherTrials))].map(stateOf)
+    const known = [this.#hasGivenUp, stateOf(trial).contents, ...others.map(({ contents }) => contents)]
+    let queue = this.#queues.get(group)
+    if (queue === undefined || known.some((one, i) => one !== queue!.known[i])) {
+      const isKnown = (step: number): boolean =>
+        this.#hasGivenUp || others.every(other => other.stepState(step, 'GLOBAL') !== 'NOT_YET_AVAILABLE')
+      queue = { group, known, steps: this.#steps(group).filter(isKnown), at: 0 }
+      this.#queues.set(group, queue)
+    }
+    return this.#haveEnded(rules) ? { ...queue, steps: [], at: 0 } : queue
+  }
+
+  /** Whether no rule is run any more. Those that only look don't count beside others. */
+  #haveEnded(rules: readonly Rule[]): boolean {
+    const judging = rules.filter(({ isObserver }) => !isObserver)
+    return (judging.length > 0 ? judging : rules).every(rule => this.#outcome.ended.has(rule))
+  }
+
+  async #judge(prepared: readonly Prepared[]): Promise<void> {
+    const { signal } = this.#options
+    const turn = turnsWhenDue()
+    for (const one of prepared) {
+      const { rule, step } = one
+      if (this.#outcome.ended.has(rule)) continue
+      const isDue = turn()
+      if (isDue) await isDue
+      signal?.throwIfAborted()
+      let findings: readonly Finding[] = []
+      try {
+        if ('error' in one) throw one.error
+        if (one.required.error) throw one.required.error
+        const judged = rule.judge(step, one.required)
+        findings = judged instanceof Promise ? await judged : judged
+        this.#outcome.judged(rule, step)
+      } catch (thrown) {
+        if (thrown instanceof RuleEvaluationConditionMet) {
+          if (thrown.endOfRule) this.#outcome.ended.add(rule)
+          findings = [rule.findingOf(step, thrown.message)]
+          this.#outcome.judged(rule, step)
+        } else this.#outcome.failed(rule, step, thrown)
+      }
+      if (findings.length > 0) await this.#outcome.fired(rule, step, findings)
+    }
+    await this.#outcome.tell()
+  }
+
+  /** Whether more may come. */
+  #isWaiting(): boolean {
+    const { endStep, steps } = this.#options
+    const asked = Math.min(
+      endStep ?? Number.POSITIVE_INFINITY,
+      steps === undefined || countsFromEnd(steps) ? Number.POSITIVE_INFINITY : endOf(steps),
+    )
+    return this.#groups.some(group => {
+      const { trial, rules } = group
+      // What another trial does not tell yet holds steps back.
+      if (this.#steps(group).length > 0) return true
+      const end = Math.min(asked, Math.max(...rules.map(rule => rule.endStep)))
+      const last = stateOf(trial).catalog.steps.lastComplete
+      return !trial.loadedAllSteps && last < end - 1 && !this.#haveEnded(rules)
+    })
+  }
+
+  /** Waits until there is a step to judge. @returns false if none came for too long */
+  async #wait(): Promise<boolean> {
+    const patience = Math.max(
+      0,
+      ...this.#rules.filter(rule => !this.#outcome.ended.has(rule)).map(rule => rule.patienceMs),
+    )
+    const timeoutMs = this.#options.timeoutMs ?? Math.max(600_000, patience === 0 ? 0 : patience + WAIT_MARGIN_MS)
+    const running = this.#trials.filter(trial => !trial.loadedAllSteps)
+    const look = async () => {
+      for (const trial of running) await trial.refresh()
+      await this.#ask()
+      const isDone = !this.#isWaiting() || firstOf(this.#groups.map(group => this.#queueOf(group))) !== undefined
+      if (isDone) return { answer: true }
+      return {
+        missing: 'a complete step, or the end of the job',
+        there: running.map(trial => stateOf(trial).describeSteps('GLOBAL')).join('; '),
+      }
+    }
+    const wait: WaitOptions = { ...waitingOf(this.#options), timeoutMs }
+    try {
+      return await waitFor(stateOf(running[0]!).access.store, look, wait)
+    } catch (error) {
+      if (error instanceof WaitTimeout) return false
+      throw error
+    }
+  }
+
+  /** Rules may fire because nothing comes. */
+  async #ask(): Promise<void> {
+    for (const rule of this.#rules) {
+      if (this.#outcome.ended.has(rule)) continue
+      const findings = rule.whileWaiting()
+      if (findings.length === 0) continue
+      this.#outcome.ended.add(rule)
+      await this.#holding(undefined, () => this.#outcome.fired(rule, findings[0]!.step, findings))
+      this.#progress()
+    }
+  }
+
+  #progress(): void {
+    this.#options.onProgress?.({
+      doneSteps: this.#doneSteps,
+      totalSteps: this.#groups.reduce((sum, { trial }) => sum + stateOf(trial).catalog.steps.completeCount, 0),
+      readBytes: this.#stats.readBytes,
+      findings: this.#outcome.findingCount,
+    })
+  }
+}
+
+function prepare(rule: Rule, step: number, inquiry: Inquiry): Prepared {
+  try {
+    const required = rule.require(step, inquiry)
+    required.pose()
+    return { rule, step, required }
+  } catch (error) {
+    return { rule, step, error }
+  }
+}

@@ -1,0 +1,128 @@
+/** What rules report: findings, missing data and problems; and the logger that they write to. */
+
+import { StepUnavailable, TensorUnavailable, TensorUnavailableForStep, type TrialscanError } from '../base/errors.js'
+import { kinds, optionsOf } from '../base/options.js'
+import { FRAMEWORKS, type Framework, type GlobalStep, type Mode, type ModeStep, type Worker } from '../base/types.js'
+
+/** A rule's condition is met, by a tensor or by a step as a whole. */
+export interface Finding {
+  /** The rule's class. */
+  readonly rule: string
+  /** The rule's configured name. Default: its class. */
+  readonly name: string
+  /** The name of the trial. */
+  readonly trial: string
+  readonly step: GlobalStep
+  readonly mode: Mode
+  readonly modeStep: ModeStep
+  /** Null: the step as a whole. */
+  readonly tensor: string | null
+  readonly worker: Worker | null
+  /** What was measured, and the limit for it. Null if it is not a number. */
+  readonly value: number | null
+  readonly threshold: number | null
+  /** One sentence. */
+  readonly message: string
+}
+
+/** Decides whether findings are told that only later steps can confirm. An open one keeps back what was found after it, too. */
+export class Hold {
+  state: 'open' | 'kept' | 'dropped' = 'open'
+}
+
+const holds = new WeakMap<Finding, Hold>()
+
+export function holdBack(finding: Finding, hold: Hold): void {
+  holds.set(finding, hold)
+}
+
+export function holdOf(finding: Finding): Hold | undefined {
+  return holds.get(finding)
+}
+
+/** Data that a rule wanted and the trial does not have. */
+export interface Missing {
+  readonly rule: string
+  readonly name: string
+  readonly trial: string
+  /** What is missing, and what the trial has instead, in one sentence. */
+  readonly missing: string
+  /** True: the rule judged what does not need these data. False: it had nothing to judge. */
+  readonly partial: boolean
+}
+
+/** A collection to save. All values of parameters are texts, as SageMaker's are. */
+export interface HookCollection {
+  readonly CollectionName: string
+  readonly CollectionParameters: Readonly<Record<string, string>>
+}
+
+export interface CollectionConfigsOptions {
+  /** By whose names tensors are saved. Default: those of the trial's framework, or all that the rule looks for if its names don't tell. */
+  readonly framework?: Framework
+  /** Steps from one that is saved to the next. Default: 500, as in SageMaker's own configurations. */
+  readonly saveInterval?: number
+}
+
+export const COLLECTION_CONFIGS_OPTIONS = optionsOf<CollectionConfigsOptions>({
+  framework: kinds.oneOf(FRAMEWORKS),
+  saveInterval: kinds.wholeNumber(1),
+})
+
+/** A tensor that was not judged because its bytes could not be read or were not what they claim to be. */
+export interface Problem {
+  readonly trial: string
+  readonly step: GlobalStep
+  readonly tensor: string | null
+  readonly error: TrialscanError
+}
+
+/**
+ * A problem met while judging a step. Its own step is that of the record that could not be read, which may be an earlier
+ * one.
+ */
+export function problemAt(step: number, error: TrialscanError): Omit<Problem, 'trial'> {
+  const { tensor, step: recordStep } = error.fields
+  return {
+    step: (typeof recordStep === 'number' ? recordStep : step) as GlobalStep,
+    tensor: typeof tensor === 'string' && tensor !== '' ? tensor : null,
+    error,
+  }
+}
+
+/** Whether an error says only that data are missing, which does not end a rule. */
+export function isUnavailable(error: unknown): error is TensorUnavailable | TensorUnavailableForStep | StepUnavailable {
+  return (
+    error instanceof TensorUnavailable || error instanceof TensorUnavailableForStep || error instanceof StepUnavailable
+  )
+}
+
+/** Where rules log. `console` is one. */
+export interface Logger {
+  debug(message: string): void
+  info(message: string): void
+  warn(message: string): void
+  error(message: string): void
+}
+
+export const LEVELS: readonly (keyof Logger)[] = ['debug', 'info', 'warn', 'error']
+
+export function isLogger(given: unknown): boolean {
+  return LEVELS.every(level => typeof (given as Partial<Logger> | null)?.[level] === 'function')
+}
+
+const nothing = (): void => {}
+
+/** Logs nothing. */
+export const silent: Logger = { debug: nothing, info: nothing, warn: nothing, error: nothing }
+
+/** Where rules log unless they are told otherwise: on Node.js the console, as with smdebug, but for what is only for debugging. */
+export const defaultLogger: Logger =
+  'getBuiltinModule' in (globalThis.process ?? {})
+    ? {
+        debug: nothing,
+        info: message => console.info(message),
+        warn: message => console.warn(message),
+        error: message => console.error(message),
+      }
+    : silent

@@ -1,0 +1,76 @@
+/** Which steps of trials an evaluation judges, and which comes next. */
+
+import { UsageError } from '../base/errors.js'
+import type { Mode } from '../base/types.js'
+import { countsFromEnd, type StepSelection, stepFilter } from '../scan/catalog/step-selection.js'
+import { stateOf, type Trial } from '../trial/trial.js'
+import type { Rule } from './rule.js'
+
+/** As in EvaluateOptions. */
+interface MeantSteps {
+  readonly startStep?: number | null
+  readonly endStep?: number | null
+  readonly steps?: StepSelection
+  readonly modeSteps?: StepSelection
+  readonly follow?: boolean
+}
+
+/**
+ * A test for the steps to judge.
+ * @throws UsageError for a selection from the end while the job goes on
+ */
+export function meantSteps(trial: Trial, options: MeantSteps): (step: number) => boolean {
+  const { startStep, endStep, steps, modeSteps, follow = true } = options
+  for (const [name, selection] of Object.entries({ steps, modeSteps })) {
+    if (selection === undefined || !countsFromEnd(selection) || !follow || trial.loadedAllSteps) continue
+    throw new UsageError(
+      `expected ${name} that don't count from the end, since trial ${trial.name} still runs and is followed: its last step is not known`,
+      { option: name },
+    )
+  }
+  const showIncompleteSteps = true
+  const isStep = steps && stepFilter(steps, () => trial.steps({ showIncompleteSteps }))
+  const filters = new Map<Mode, (step: number) => boolean>()
+  const isModeStep = (mode: Mode, modeStep: number, selection: StepSelection): boolean => {
+    const filter = filters.get(mode) ?? stepFilter(selection, () => trial.steps({ mode, showIncompleteSteps }))
+    filters.set(mode, filter)
+    return filter(modeStep)
+  }
+  return step => {
+    if (step < (startStep ?? 0) || step >= (endStep ?? Number.POSITIVE_INFINITY)) return false
+    if (isStep !== undefined && !isStep(step)) return false
+    if (modeSteps === undefined) return true
+    // Workers can be in different modes at one step. It is judged if any of them has a selected mode step.
+    return stateOf(trial)
+      .catalog.atStep(step)
+      .some(({ mode, modeStep }) => isModeStep(mode, modeStep, modeSteps))
+  }
+}
+
+/** The rules over one trial. */
+export interface RulesOfTrial {
+  readonly trial: Trial
+  readonly rules: readonly Rule[]
+  /** Whether a step was asked for. */
+  readonly isMeant: (step: number) => boolean
+  readonly done: Set<number>
+}
+
+/** Steps that can be judged, in order, of which those up to `at` have been. */
+export interface Queue {
+  readonly group: RulesOfTrial
+  /** What was known when they were told. */
+  readonly known: readonly unknown[]
+  readonly steps: readonly number[]
+  at: number
+}
+
+/** The queue whose step comes next; of those with the same step the first. */
+export function firstOf(queues: readonly Queue[]): Queue | undefined {
+  let first: Queue | undefined
+  for (const queue of queues) {
+    const step = queue.steps[queue.at]
+    if (step !== undefined && (first === undefined || step < first.steps[first.at]!)) first = queue
+  }
+  return first
+}

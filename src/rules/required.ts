@@ -1,0 +1,226 @@
+/** What a rule needs at a step (smdebug's RequiredTensors, rules.md §3). */
+
+import { InvalidWorker, TensorUnavailableForStep, type TrialscanError, UsageError } from '../base/errors.js'
+import { checkOptions, type Kind, kinds, optionsOf } from '../base/options.js'
+import type { StatisticName, Worker } from '../base/types.js'
+import type { Ahead } from '../scan/catalog/hold.js'
+import { WAIT_OPTIONS, type WaitOptions, waitingOf } from '../scan/catalog/wait.js'
+import { Inquiry, MEASURE_OPTIONS, type MeasureOptions } from '../trial/measure/measure.js'
+import type { Question } from '../trial/measure/question.js'
+import type { TensorAtStep } from '../trial/measure/tensor-at-step.js'
+import { parseReductions } from '../trial/reduction.js'
+import type { Tensor } from '../trial/tensor.js'
+import { stateOf, Trial } from '../trial/trial.js'
+
+export interface RequireOptions {
+  /** Default: the rule's base trial. */
+  readonly trial?: Trial | null | undefined
+  /** Whether `name` is a Python pattern, which stands for every tensor it matches somewhere in the name. */
+  readonly regex?: boolean
+  /** Default: of several workers, the first in sorted order that has it. */
+  readonly worker?: string | null | undefined
+  /** Only these reductions (`mean`, `abs_max`, …) are needed. Default: the value. */
+  readonly reductions?: readonly StatisticName[]
+}
+
+export const trialKind: Kind<Trial> = kinds.that('a trial', given => given instanceof Trial)
+const REQUIRE_OPTIONS = optionsOf<RequireOptions>({
+  trial: kinds.orNull(trialKind),
+  regex: kinds.flag,
+  worker: kinds.orNull(kinds.text),
+  // Whether they are known is told apart, with the nearest.
+  reductions: kinds.listOf<StatisticName>(
+    'names of reductions',
+    kinds.that('a name', name => typeof name === 'string'),
+  ),
+})
+/** Of `rule.invoke` and `reqTensors.fetch`. */
+export const READ_OPTIONS = optionsOf<WaitOptions & MeasureOptions>({ ...WAIT_OPTIONS, ...MEASURE_OPTIONS })
+
+interface Required {
+  readonly trial: Trial
+  readonly name: string
+  /** Null: the first that has it. */
+  readonly worker: string | null
+  readonly steps: Set<number>
+  /** Null: the value. */
+  readonly reductions: readonly StatisticName[] | null
+}
+
+export class RequiredTensors {
+  readonly #trials: readonly Trial[]
+  readonly #inquiry: Inquiry
+  readonly #workers: ReadonlySet<string> | null
+  readonly #required: Required[] = []
+  #questions: Question<unknown>[] = []
+  /** How a built-in rule judges the answers. @internal */
+  judge: (() => boolean) | undefined
+
+  /**
+   * @param trials the rule's, the base trial first
+   * @param inquiry where questions are gathered that are answered together
+   * @param workers of the base trial, these only; null: all
+   * @internal
+   */
+  constructor(trials: readonly Trial[], inquiry = new Inquiry(), workers: ReadonlySet<string> | null = null) {
+    this.#trials = trials
+    this.#inquiry = inquiry
+    this.#workers = workers
+  }
+
+  /**
+   * Says that a tensor is needed at some global steps.
+   * @throws TensorUnavailable for a name that was not saved, UsageError for a reduction that is none
+   */
+  add(name: string, steps: readonly number[], options?: RequireOptions): void {
+    const {
+      trial = null,
+      regex = false,
+      worker = null,
+      reductions,
+    } = checkOptions('reqTensors.add', REQUIRE_OPTIONS, options)
+    const from = this.#trial(trial)
+    const asked = reductions === undefined ? null : parseReductions(reductions)
+    const names = regex ? from.tensorNames({ regex: name }) : [from.tensor(name).name]
+    for (const one of names) {
+      const same = this.#required.find(
+        known =>
+          known.trial === from &&
+          known.name === one &&
+          known.worker === worker &&
+          String(known.reductions) === String(asked),
+      )
+      if (same) for (const step of steps) same.steps.add(step)
+      else this.#required.push({ trial: from, name: one, worker, steps: new Set(steps), reductions: asked })
+    }
+  }
+
+  /** Names of the required tensors of a trial; null or absent: the base trial. */
+  getNames(trial?: Trial | null): string[] {
+    const from = this.#trial(trial)
+    return [...new Set(this.#required.filter(known => known.trial === from).map(({ name }) => name))]
+  }
+
+  /** The steps at which a tensor is required, ascending. */
+  getTensorSteps(name: string, trial?: Trial | null): number[] {
+    const from = this.#trial(trial)
+    const own = this.#required.filter(known => known.trial === from && known.name === name)
+    return [...new Set(own.flatMap(({ steps }) => [...steps]))].sort((a, b) => a - b)
+  }
+
+  /** The required tensors of a trial. */
+  get(trial?: Trial | null): Tensor[] {
+    return this.getNames(trial).map(name => this.#trial(trial).tensor(name))
+  }
+
+  /** Forgets what was added. */
+  clear(): void {
+    this.#required.length = 0
+    this.#questions = []
+  }
+
+  /**
+   * A tensor at a step, to ask more about than values and reductions: in `setRequiredTensors` this poses the question,
+   * in `invokeAtStep` the same call has the answer.
+   * @param worker default: of several workers, the first in sorted order that has it
+   * @throws StepUnavailable, StepNotYetAvailable, TensorUnavailable, TensorUnavailableForStep, InvalidWorker
+   */
+  at(name: string, step: number, trial?: Trial | null, worker?: string | null): TensorAtStep {
+    const from = this.#trial(trial)
+    const found = this.find(name, step, from, worker)
+    if (found) return found
+    const { name: known } = from.tensor(name)
+    const { catalog } = stateOf(from)
+    if (worker && !catalog.workers.includes(worker as Worker)) throw new InvalidWorker(worker, catalog.workers)
+    stateOf(from).knownSteps(step, 'GLOBAL')
+    const steps = catalog.byTensor.get(known)!.filter(saved => !worker || saved.worker === worker)
+    const nearest = steps.stepAt(steps.before(step + 1) - 1) ?? steps.stepAt(0)
+    const detail = `it was not saved then${worker ? ` by ${worker}` : ''}; the nearest step with it: ${nearest ?? 'none'}`
+    throw new TensorUnavailableForStep(name, step, 'GLOBAL', detail)
+  }
+
+  /** As `at`; undefined where there is no such thing. */
+  find(name: string, step: number, trial?: Trial | null, worker?: string | null): TensorAtStep | undefined {
+    const from = this.#trial(trial)
+    const tensors = this.#inquiry.atStep(stateOf(from), step)
+    return worker ? tensors.of(worker)?.get(name) : tensors.get(name, this.#among(from))
+  }
+
+  /** As `at`, of many tensors; without those that were not saved at the step. */
+  select(
+    names: readonly string[],
+    step: number,
+    trial?: Trial | null,
+    worker?: string | null,
+  ): readonly TensorAtStep[] {
+    const from = this.#trial(trial)
+    const tensors = this.#inquiry.atStep(stateOf(from), step)
+    return worker ? (tensors.of(worker)?.select(names) ?? []) : tensors.select(names, this.#among(from))
+  }
+
+  /** The workers that wrote a step, sorted: those to ask `at`, `find` and `select` for. */
+  workers(step: number, trial?: Trial | null): Worker[] {
+    const from = this.#trial(trial)
+    const among = this.#among(from)
+    const workers = stateOf(from)
+      .catalog.atStep(step)
+      .map(({ worker }) => worker)
+    return among === null ? workers : workers.filter(worker => among.has(worker))
+  }
+
+  /** Turns what was added into questions. @throws as `at` */
+  pose(): void {
+    this.#questions = []
+    for (const { trial, name, worker, steps, reductions } of this.#required) {
+      for (const step of steps) {
+        const tensor = this.at(name, step, trial, worker)
+        if (reductions === null) {
+          this.#questions.push(tensor.value())
+          // Costs little beside the value, and spares a second read where a reduction is asked for after all.
+          tensor.moments()
+        } else for (const reduction of reductions) this.#questions.push(tensor.reduction(reduction))
+      }
+    }
+  }
+
+  /** Why something that was added could not be had. */
+  get error(): TrialscanError | undefined {
+    return this.#questions.find(({ error }) => error)?.error
+  }
+
+  /**
+   * Waits for the steps, and reads all that was added, once.
+   * @throws as `at` and `trial.waitForSteps`; FormatError or StoreError for what can't be read
+   */
+  async fetch(options?: WaitOptions & MeasureOptions): Promise<void> {
+    const reading = checkOptions('reqTensors.fetch', READ_OPTIONS, options)
+    for (const trial of this.#trials) {
+      const own = this.#required.filter(known => known.trial === trial)
+      const steps = [...new Set(own.flatMap(({ steps }) => [...steps]))].sort((a, b) => a - b)
+      if (steps.length > 0) await trial.waitForSteps(steps, waitingOf(reading))
+    }
+    this.pose()
+    await this.#inquiry.run(reading, { records: 0, unread: 0, readBytes: 0, reads: 0, jobs: 0, threads: 0 })
+    if (this.error) throw this.error
+  }
+
+  /** Where tensors look before they read, for the rule to judge. */
+  get ahead(): Ahead {
+    return this.#inquiry
+  }
+
+  /** The workers that count; null: all. */
+  #among(trial: Trial): ReadonlySet<string> | null {
+    return trial === this.#trials[0] ? this.#workers : null
+  }
+
+  #trial(trial: Trial | null | undefined): Trial {
+    const found = trial ?? this.#trials[0]!
+    if (!this.#trials.includes(found)) {
+      throw new UsageError(
+        `expected the base trial or one of the other trials of the rule, got ${JSON.stringify(found.name)}`,
+      )
+    }
+    return found
+  }
+}

@@ -1,0 +1,350 @@
+/** The base class of all rules (rules.md §3). */
+
+import { InvalidWorker, NoMoreData, RuleEvaluationConditionMet, StepUnavailable, UsageError } from '../base/errors.js'
+import { checkOptions, type Kind, kinds, optionsOf, shown } from '../base/options.js'
+import { withHold } from '../scan/catalog/hold.js'
+import { type WaitOptions, waitingOf } from '../scan/catalog/wait.js'
+import type { Inquiry, MeasureOptions } from '../trial/measure/measure.js'
+import { stateOf, Trial } from '../trial/trial.js'
+import { type Action, type Actions, runActions } from './action/action.js'
+import { actionsOf } from './action/action-json.js'
+import {
+  COLLECTION_CONFIGS_OPTIONS,
+  type CollectionConfigsOptions,
+  defaultLogger,
+  type Finding,
+  type Hold,
+  type HookCollection,
+  holdBack,
+  isLogger,
+  type Logger,
+  type Problem,
+  silent,
+} from './finding.js'
+import { type Parameters, splitList } from './parameters.js'
+import { READ_OPTIONS, RequiredTensors, trialKind } from './required.js'
+import { judgements } from './turns.js'
+
+export interface RuleOptions {
+  readonly otherTrials?: readonly Trial[] | null | undefined
+  /** What to do at every step where the rule fires. */
+  readonly actions?: Actions | null | undefined
+  /** The rule's name in findings. Default: its class's name. */
+  readonly name?: string | undefined
+  /** Default: the console on Node.js, without what is for debugging, and nothing in a browser. Null: nothing. */
+  readonly logger?: Logger | null | undefined
+  /** Judge only what these workers saved: an array of names, or names separated by commas. Default: all workers. */
+  readonly workers?: string | readonly string[] | null | undefined
+  /** Judge only global steps in `[startStep, endStep)`. */
+  readonly startStep?: number | null | undefined
+  readonly endStep?: number | null | undefined
+}
+
+export const loggerKind: Kind<Logger> = kinds.that('an object with debug, info, warn and error', isLogger)
+export const trialsKind = kinds.listOf('trials', trialKind)
+export const workersKind = kinds.orNull(kinds.oneOrMore('names of workers', 'such', kinds.text))
+
+const RULE_OPTIONS = optionsOf<RuleOptions>({
+  otherTrials: kinds.orNull(trialsKind),
+  // `actionsOf` checks each of them.
+  actions: kinds.that('actions', () => true),
+  name: kinds.text,
+  logger: kinds.orNull(loggerKind),
+  workers: workersKind,
+  startStep: kinds.orNull(kinds.step),
+  endStep: kinds.orNull(kinds.step),
+})
+
+/** @throws UsageError for anything but a rule */
+export function expectRule(call: string, rule: unknown): void {
+  if (!(rule instanceof Rule)) throw new UsageError(`${call}: expected a rule, got ${shown(rule)}`, { call })
+}
+
+/** What a rule has done so far. The names are smdebug's. */
+export interface RuleReport {
+  /** Steps at which the rule fired. */
+  ruleTriggered: number
+  /** The number of findings. */
+  violations: number
+  /** Steps at which the rule was asked. */
+  datapoints: number
+  /** The rule's parameters as JSON. */
+  ruleParameters: string
+  /** For the rule to fill in. */
+  details: Record<string, unknown>
+}
+
+/** What a rule says about a finding. `Rule.finding` adds the rest. */
+export type Found = Partial<Pick<Finding, 'tensor' | 'worker' | 'value' | 'threshold'>> & {
+  readonly message: string
+  /** Whether it is told is decided at later steps; by `evaluate` alone. */
+  readonly hold?: Hold
+}
+
+const NO_FINDINGS: readonly Finding[] = []
+
+export abstract class Rule {
+  readonly baseTrial: Trial
+  readonly otherTrials: readonly Trial[]
+  /** The base trial first. */
+  readonly trials: readonly Trial[]
+  /** The class's name. */
+  readonly ruleName: string
+  /** The rule's name in findings. */
+  readonly name: string
+  readonly logger: Logger
+  readonly actions: readonly Action[]
+  /** Null: all. */
+  readonly workers: ReadonlySet<string> | null
+  readonly startStep: number
+  /** Exclusive. */
+  readonly endStep: number
+  #required: RequiredTensors
+  #report: RuleReport
+  #found: Found[] = []
+
+  constructor(baseTrial: Trial, given?: RuleOptions) {
+    const call = `rule ${new.target.name}`
+    if (!(baseTrial instanceof Trial))
+      throw new UsageError(`${call}: expected a trial, got ${shown(baseTrial)}`, { call })
+    const options = checkOptions(call, RULE_OPTIONS, given)
+    this.baseTrial = baseTrial
+    this.otherTrials = options.otherTrials ?? []
+    this.trials = [baseTrial, ...this.otherTrials]
+    this.ruleName = new.target.name
+    this.name = options.name ?? this.ruleName
+    this.logger = options.logger === undefined ? defaultLogger : (options.logger ?? silent)
+    this.actions = options.actions ? actionsOf(options.actions) : []
+    this.workers = chosenWorkers(baseTrial, options.workers)
+    this.startStep = options.startStep ?? 0
+    this.endStep = options.endStep ?? Number.POSITIVE_INFINITY
+    this.#report = { ruleTriggered: 0, violations: 0, datapoints: 0, ruleParameters: '{}', details: {} }
+    this.#required = new RequiredTensors(this.trials, undefined, this.workers)
+  }
+
+  /** What the rule needs at the current step. Each step has its own. */
+  get reqTensors(): RequiredTensors {
+    return this.#required
+  }
+
+  /** What the rule has done so far. For a built-in rule: in the latest evaluation. */
+  get report(): RuleReport {
+    return this.#report
+  }
+
+  /**
+   * The instance that judges in an evaluation. A built-in rule returns a new one, since its state from step to step belongs
+   * to one evaluation. A user's rule returns itself.
+   */
+  forEvaluation(): Rule {
+    return this
+  }
+
+  /** Shows the report of another instance: the one that judges. */
+  protected reportOf(other: Rule): void {
+    this.#report = other.#report
+  }
+
+  /**
+   * Adds to `reqTensors` what the rule will need at a step. `evaluate` calls this for many steps ahead of `invokeAtStep`, and
+   * reads the tensors of all rules and steps together. A tensor that was not added is read when the rule asks for it.
+   */
+  setRequiredTensors(_step: number): void {}
+
+  /**
+   * Judges a step.
+   * @param step a global step, complete
+   * @returns whether the rule's condition is met
+   */
+  abstract invokeAtStep(step: number): boolean | Promise<boolean>
+
+  /**
+   * Waits until the base trial has a step, and every other trial has it or is known never to. Then reads what the rule needs
+   * and judges the step.
+   * @throws RuleEvaluationConditionMet if the rule's condition is met, after its actions; StepUnavailable, NoMoreData,
+   *   TensorUnavailable, TensorUnavailableForStep, WaitTimeout
+   */
+  async invoke(step: number, options?: WaitOptions & MeasureOptions): Promise<void> {
+    const reading = checkOptions('rule.invoke', READ_OPTIONS, options)
+    const waiting = waitingOf(reading)
+    await this.baseTrial.waitForSteps([step], waiting)
+    for (const other of this.otherTrials) await untilKnown(other, step, waiting)
+    const isMet = await judgements.take([this], reading.signal, async () => {
+      const required = this.require(step)
+      await required.fetch(reading)
+      return withHold(this.trials.map(stateOf), { ahead: required.ahead, owners: [this] }, async () => {
+        const findings = await this.judge(step, required)
+        if (findings.length > 0) await this.fire(step, findings)
+        return findings.length > 0
+      })
+    })
+    if (isMet) throw new RuleEvaluationConditionMet(this.ruleName, step)
+  }
+
+  /**
+   * Collects what the rule needs at a step.
+   * @throws what `setRequiredTensors` throws
+   */
+  require(step: number): RequiredTensors
+  /**
+   * @param inquiry gathers the questions that are answered together
+   * @internal
+   */
+  require(step: number, inquiry: Inquiry): RequiredTensors
+  require(step: number, inquiry?: Inquiry): RequiredTensors {
+    this.#required = new RequiredTensors(this.trials, inquiry, this.workers)
+    this.setRequiredTensors(step)
+    return this.#required
+  }
+
+  /**
+   * Judges a step whose tensors have been read. Within a hold, its reads look there first.
+   * @param required what `require` returned for the step
+   * @returns the findings, none if the condition is not met; a promise only if `invokeAtStep` returns one
+   */
+  judge(step: number, required: RequiredTensors): readonly Finding[] | Promise<readonly Finding[]> {
+    this.#required = required
+    this.#found = []
+    this.report.datapoints++
+    const isMet = this.invokeAtStep(step)
+    if (typeof isMet === 'object') return Promise.resolve(isMet).then(isMet => this.#findings(step, isMet))
+    return this.#findings(step, isMet)
+  }
+
+  /** Whether there was anything to judge at the latest step. @internal */
+  get hasJudgedStep(): boolean {
+    return true
+  }
+
+  #findings(step: number, isMet: boolean): readonly Finding[] {
+    if (!isMet) return NO_FINDINGS
+    const found = this.#found.length > 0 ? this.#found : [{ message: `the condition of ${this.name} is met` }]
+    return found.map(one => {
+      const finding = this.finding(step, one)
+      if (one.hold) holdBack(finding, one.hold)
+      return finding
+    })
+  }
+
+  /** Counts findings, and runs the actions. */
+  async fire(step: number, findings: readonly Finding[]): Promise<void> {
+    this.report.ruleTriggered++
+    this.report.violations += findings.length
+    await this.act(this.actions, step, findings)
+  }
+
+  protected async act(actions: readonly Action[], step: number, findings: readonly Finding[]): Promise<void> {
+    if (actions.length === 0) return
+    const { ruleName, name, baseTrial, logger } = this
+    const more = findings.length > 1 ? ` (and ${findings.length - 1} more)` : ''
+    const message = `${findings[0]!.message}${more}`
+    await runActions(actions, { rule: ruleName, name, trial: baseTrial.name, step, message, findings }, logger)
+  }
+
+  /** Records a finding. For `invokeAtStep`, before it returns true. */
+  protected found(found: Found): void {
+    this.#found.push(found)
+  }
+
+  /** Whether the current step has a finding. */
+  protected get hasFound(): boolean {
+    return this.#found.length > 0
+  }
+
+  /** A finding about a step as a whole. */
+  findingOf(step: number, message: string): Finding {
+    return this.finding(step, { message })
+  }
+
+  protected finding(step: number, { tensor, worker, value, threshold, message }: Found): Finding {
+    const { baseTrial } = this
+    const { catalog } = stateOf(baseTrial)
+    // Workers can be in different modes at one global step.
+    const workerStep = worker == null ? undefined : catalog.atStep(step).find(saved => saved.worker === worker)
+    return {
+      rule: this.ruleName,
+      name: this.name,
+      trial: baseTrial.name,
+      step: step as Finding['step'],
+      mode: workerStep?.mode ?? baseTrial.mode(step),
+      modeStep: workerStep?.modeStep ?? baseTrial.modeStep(step),
+      tensor: tensor ?? null,
+      worker: worker ?? null,
+      value: value ?? null,
+      threshold: threshold ?? null,
+      message,
+    }
+  }
+
+  /** Whether the rule has judged anything so far. */
+  get hasJudged(): boolean {
+    return this.report.datapoints > 0
+  }
+
+  /** Data that the rule wants and the trial lacks, one sentence each. */
+  missing(): readonly string[] {
+    return []
+  }
+
+  /**
+   * What has to be saved for the rule to have data: collections as `CollectionConfigurations` of a hook's configuration lists
+   * them. None if it says nothing about that.
+   * @param options by whose names; what a rule looks for that has no names of its own there, and what its user has given, is as it is
+   */
+  collectionConfigs(options?: CollectionConfigsOptions): readonly HookCollection[] {
+    checkOptions('rule.collectionConfigs', COLLECTION_CONFIGS_OPTIONS, options)
+    return []
+  }
+
+  /** Tensors that were not judged because their bytes can't be read or are not what they claim to be. */
+  problems(): readonly Omit<Problem, 'trial'>[] {
+    return []
+  }
+
+  /** Whether the rule only looks, for what others find: an evaluation ends when all others have. */
+  get isObserver(): boolean {
+    return false
+  }
+
+  /** How long the rule wants to wait for a new step, in milliseconds. `evaluate` gives up no earlier. */
+  get patienceMs(): number {
+    return 0
+  }
+
+  /**
+   * Called whenever `evaluate` has looked for new steps of a running job.
+   * @returns findings; any of them ends the rule
+   */
+  whileWaiting(): readonly Finding[] {
+    return []
+  }
+}
+
+/** @throws InvalidWorker for a worker that the trial does not have, UsageError for an empty list */
+function chosenWorkers(trial: Trial, given: RuleOptions['workers']): ReadonlySet<string> | null {
+  if (given === undefined || given === null) return null
+  const workers = typeof given === 'string' ? splitList(given) : given
+  if (workers.length === 0) throw new UsageError('expected workers to be names of workers, got none')
+  const known = trial.workers()
+  for (const worker of workers) if (!known.some(name => name === worker)) throw new InvalidWorker(worker, known)
+  return new Set(workers)
+}
+
+/** Waits until a trial has a step, or is known never to have it. */
+async function untilKnown(trial: Trial, step: number, options: WaitOptions): Promise<void> {
+  try {
+    await trial.waitForSteps([step], options)
+  } catch (error) {
+    if (!(error instanceof StepUnavailable || error instanceof NoMoreData)) throw error
+  }
+}
+
+/** A class of rules: a built-in one or a user's own. */
+export interface RuleClass {
+  new (baseTrial: Trial, options?: RuleOptions & Readonly<Record<string, unknown>>): Rule
+  readonly name: string
+  /** The parameters that its constructor takes. A user's rule need not declare any. */
+  readonly parameters?: Parameters
+  /** What it means for the training when the rule fires, in one sentence. */
+  readonly meaning?: string
+}

@@ -1,0 +1,84 @@
+/** What a trial holds and where it lies: everything its index files tell. Immutable. */
+
+import type { GlobalStep, Mode, Worker } from '../../base/types.js'
+import { type IndexRows, SavedRows } from './columns/saved-rows.js'
+import { type Completeness, type Step, Steps } from './steps.js'
+import { TensorSteps } from './tensor-steps.js'
+import { inOrderOfWorkers, type WorkerStep, WorkerSteps } from './worker-steps.js'
+
+export interface CatalogOptions extends Omit<Completeness, 'numWorkers'> {
+  /** Null stands for as many as there are. */
+  readonly numWorkers: number | null
+  /** Who wrote the trial. */
+  readonly isTornasole: boolean
+}
+
+export class Catalog {
+  /** By global step, then worker. */
+  readonly workerSteps: WorkerSteps
+  /** Sorted. */
+  readonly workers: readonly Worker[]
+  readonly steps: Steps
+  readonly #rows: SavedRows
+  #byTensor: TensorSteps | undefined
+  /** The last answer of `atStep`. */
+  #asked: { readonly globalStep: number; readonly found: readonly WorkerStep[] } | undefined
+  #names: readonly string[] | undefined
+
+  static async of(index: IndexRows, options: CatalogOptions): Promise<Catalog> {
+    const { numWorkers, isTornasole, ...completeness } = options
+    const rows = new SavedRows(index, isTornasole)
+    const workers = rows.workers()
+    const steps = await Steps.of(rows, { ...completeness, numWorkers: numWorkers ?? workers.length })
+    return new Catalog(rows, workers, steps)
+  }
+
+  private constructor(rows: SavedRows, workers: readonly Worker[], steps: Steps) {
+    this.#rows = rows
+    this.workers = workers
+    this.steps = steps
+    const stepOf = (globalStep: GlobalStep): Step => steps.get(globalStep)!
+    this.workerSteps = new WorkerSteps({
+      length: rows.length,
+      stepAt: place => rows.stepAt(place),
+      workerStepAt: place => rows.workerStepAt(place, stepOf),
+    })
+  }
+
+  /** What was saved of each tensor, in the order of steps and workers. Names are in the order they first come. */
+  get byTensor(): TensorSteps {
+    this.#byTensor ??= new TensorSteps(this.#rows, this.workerSteps)
+    return this.#byTensor
+  }
+
+  /** The names of all saved tensors, sorted. */
+  get names(): readonly string[] {
+    this.#names ??= [...this.byTensor.keys()].sort()
+    return this.#names
+  }
+
+  /** What workers wrote at a step, in the order of the workers' names. */
+  atStep(globalStep: number): readonly WorkerStep[] {
+    // Many rules ask about the same step, one after the other.
+    if (this.#asked?.globalStep === globalStep) return this.#asked.found
+    const found: WorkerStep[] = []
+    for (let i = this.workerSteps.before(globalStep); this.workerSteps.stepAt(i) === globalStep; i++) {
+      found.push(this.workerSteps.at(i)!)
+    }
+    this.#asked = { globalStep, found }
+    return found
+  }
+
+  /**
+   * What workers wrote as the step of that number: a global step for GLOBAL, else a step of the mode. In the order of the
+   * workers' names; of one that wrote several global steps as that, the last first.
+   */
+  at(number: number, mode: Mode): readonly WorkerStep[] {
+    if (mode === 'GLOBAL') return this.atStep(number)
+    const steps = this.steps.at(number, mode)
+    const found = steps.flatMap(({ globalStep }) =>
+      this.atStep(globalStep).filter(saved => saved.mode === mode && saved.modeStep === number),
+    )
+    return steps.length > 1 ? inOrderOfWorkers(found) : found
+  }
+}

@@ -1,0 +1,402 @@
+/** The checkpoints of a trial: found, read once, and made into records that are composed of what lies in their files. */
+
+import { FormatError, quote, TrialscanError } from '../../../base/errors.js'
+import type { DType, GlobalStep } from '../../../base/types.js'
+import { elementByteLength } from '../../../core/dtype.js'
+import {
+  CONFIG,
+  type Logged,
+  MAX_BESIDE_BYTES,
+  type ModelFacts,
+  parseConfig,
+  parseTrainerState,
+  TRAINER_STATE,
+} from '../../../format/checkpoint/beside.js'
+import { isCheckpointFile } from '../../../format/checkpoint/formats.js'
+import { type CheckpointPlace, type Layout, layoutOf, layoutOfFile } from '../../../format/checkpoint/layout.js'
+import { collectionsOf, isParameter, orderKey } from '../../../format/checkpoint/names.js'
+import type { UnreadTensor } from '../../../format/checkpoint/stored-tensor.js'
+import type { CollectionConfig } from '../../../format/collections.js'
+import type { TensorLocation } from '../../../format/index-file.js'
+import { TableBuilder } from '../../../storage/composed/table-builder.js'
+import { type Store, storeName } from '../../../storage/store.js'
+import type { Access } from '../../runner/access.js'
+import { IndexColumns } from '../columns/index-columns.js'
+import type { IndexRows } from '../columns/saved-rows.js'
+import { type Checkpoint, ONLY_WORKER, readCheckpoint, type WorkerTensor } from './read-checkpoint.js'
+import { RECORD_END, recordHead } from './record-head.js'
+import { sourceRecord } from './source-record.js'
+
+/** What is known of the last checkpoint of a trial, beside its tensors. */
+export interface CheckpointFacts {
+  /** `safetensors`, `npz`, …: what was read. */
+  readonly formats: readonly string[]
+  /** How steps are named: `checkpoint-<n>/`; null: there is one checkpoint. */
+  readonly family: string | null
+  /** As config.json says, and the name of the trial where there is none. */
+  readonly model: string
+  readonly architecture: string | null
+  /** Elements of all tensors that are no optimizer's. */
+  readonly parameters: number
+  readonly tensors: number
+  /** Of these elements, the most frequent first. */
+  readonly dtypes: readonly string[]
+  readonly files: number
+  readonly byteLength: number
+  /** What the files say about themselves: text, never trusted. */
+  readonly metadata: ReadonlyMap<string, string>
+  /** Tensors that share all elements with another, as tied weights do: their names, and that of the other. */
+  readonly aliases: ReadonlyMap<string, string>
+  /** Tensors that are there and can't be read. */
+  readonly unread: readonly UnreadTensor[]
+}
+
+/** A checkpoint that was read, and where its records lie. */
+interface KnownCheckpoint {
+  readonly place: CheckpointPlace
+  /** What its files were when it was read. */
+  readonly stamp: string
+  readonly read: Checkpoint
+  readonly rows: readonly {
+    readonly step: number
+    readonly worker: string
+    readonly name: string
+    readonly tensors: readonly TensorLocation[]
+  }[]
+  readonly logged: ReadonlyMap<number, Logged>
+  readonly model: ModelFacts
+}
+
+/** A checkpoint that is not whole, and was changed so lately, is being written. */
+const WRITING_MS = 60_000
+const SCALARS = 'scalars'
+
+export class CheckpointFiles {
+  readonly #access: Access
+  /** The file that was named; null: all of the directory. */
+  readonly #file: string | null
+  readonly #isWanted: (step: number) => boolean
+  #layout: Layout | null = null
+  /** By place and step: files that each say their step lie in one place. */
+  #known = new Map<string, KnownCheckpoint>()
+  #writing: readonly string[] = []
+  #scalarRows: KnownCheckpoint['rows'] = []
+  #versions = 0
+
+  constructor(access: Access, file: string | null, isWanted: (step: number) => boolean) {
+    this.#access = access
+    this.#file = file
+    this.#isWanted = isWanted
+  }
+
+  /** Whether checkpoints were found. */
+  get isFound(): boolean {
+    return this.#layout !== null
+  }
+
+  /** Whether nothing more will come: it is one whole checkpoint, and not a directory of steps. */
+  get isEnded(): boolean {
+    return this.#layout !== null && this.#layout.family === null
+  }
+
+  /**
+   * Reads the headers of checkpoints that are new or have changed.
+   * @param paths all files of the place
+   * @returns whether there was something new; null: it holds no checkpoint
+   * @throws FormatError `AmbiguousSteps`; StoreError
+   */
+  async load(paths: readonly string[]): Promise<boolean | null> {
+    const layout = this.#layoutOf(paths)
+    if (layout === null) return null
+    const isFirst = this.#layout === null
+    this.#layout = layout
+    const { store } = this.#access
+    const table = new TableBuilder(RECORD_END)
+    const known = new Map<string, KnownCheckpoint>()
+    const writing: string[] = []
+    let isNew = isFirst
+    for (const place of layout.checkpoints) {
+      if (!this.#isWanted(place.step)) continue
+      const stamp = await stampOf(store, place, paths)
+      const before = this.#known.get(keyOf(place))
+      if (before?.stamp === stamp.text) {
+        known.set(keyOf(place), before)
+        continue
+      }
+      const read = await readCheckpoint(store, place)
+      const isWhole = read.problems.length === 0 && read.unread.every(({ error }) => error.code === 'UnreadableDType')
+      const isFresh = Date.now() - stamp.changedMs < WRITING_MS
+      if (layout.family !== null && !isWhole && isFresh) {
+        writing.push(`${place.place} is not whole, and was changed less than a minute ago: it is left out`)
+        // What was whole before is being replaced.
+        isNew ||= before !== undefined
+        continue
+      }
+      isNew = true
+      known.set(keyOf(place), {
+        place,
+        stamp: stamp.text,
+        read,
+        rows: this.#compose(table, place, read),
+        ...(await besideOf(store, place, paths)),
+      })
+    }
+    if (isFirst) {
+      const all = [...known.values()].map(({ read }) => read)
+      const isEmpty = all.every(({ tensors, unread }) => tensors.length === 0 && unread.length === 0)
+      const [problem] = all.flatMap(({ problems }) => problems)
+      if (isEmpty && writing.length === 0 && problem !== undefined) throw problem
+      if (isEmpty && all.length > 0 && all.every(({ fileCount }) => fileCount === 0)) {
+        this.#layout = null
+        return null
+      }
+    }
+    isNew ||= known.size !== this.#known.size
+    this.#known = known
+    this.#writing = writing
+    if (isNew) this.#scalarRows = this.#composeScalars(table)
+    if (!table.isEmpty) this.#access.compose(table.finish())
+    return isNew
+  }
+
+  #layoutOf(paths: readonly string[]): Layout | null {
+    if (this.#file !== null) return layoutOfFile(this.#file)
+    const { store, spec } = this.#access
+    const found = layoutOf(paths.filter(isCheckpointFile), storeName(spec))
+    if ('below' in found) return null
+    if (!('ambiguous' in found)) return found
+    const url = store.url('')
+    const [one, other] = found.ambiguous
+    const [expected, got] = ['one way to name steps', `as many of ${one} as of ${other}`]
+    const message = `${url}: expected ${expected}, got ${got}: move those that are not meant, or name one of them`
+    throw new FormatError('AmbiguousSteps', message, { url, expected, got })
+  }
+
+  /** Puts the tensors of a checkpoint into the table. */
+  #compose(table: TableBuilder, { place }: CheckpointPlace, { tensors }: Checkpoint): KnownCheckpoint['rows'] {
+    const version = this.#versions++
+    return [...groupedBy(tensors, ({ step, worker }) => `${step} ${worker}`).values()].map(group => {
+      const [{ step, worker }] = group as [WorkerTensor]
+      const name = `${place === '' ? '.' : place}#${version} ${step} ${worker}`
+      table.begin(name, place)
+      const locations = inOrder(group).map(tensor => {
+        const record = sourceRecord(tensor, recordHead)
+        return { name: tensor.name, ...table.add(record) }
+      })
+      return { step, worker, name, tensors: locations }
+    })
+  }
+
+  /** The numbers that the last log has, a record each. */
+  #composeScalars(table: TableBuilder): KnownCheckpoint['rows'] {
+    const last = [...this.#known.values()].filter(({ logged }) => logged.size > 0).at(-1)
+    if (last === undefined) return []
+    const version = this.#versions++
+    return [...last.logged]
+      .filter(([step]) => this.#isWanted(step))
+      .map(([step, logged]) => {
+        const name = `${TRAINER_STATE}#${version} ${step}`
+        table.begin(name, `${last.place.place}/${TRAINER_STATE}`)
+        const tensors = [...logged].map(([scalar, value]) => {
+          const literal = new Uint8Array(Float64Array.of(value).buffer)
+          const head = recordHead(step, scalar, 'float64', [], literal.length)
+          const blocks = [{ file: null, start: 0, literal, byteLength: literal.length }]
+          return { name: scalar, ...table.add({ head, dataByteLength: literal.length, blocks }), eventFile: name }
+        })
+        return { step, worker: ONLY_WORKER, name, tensors }
+      })
+  }
+
+  /** What index files would say. */
+  rows(): IndexRows {
+    const columns = new IndexColumns()
+    const scalars = new Map(this.#scalarRows.map(row => [row.step, row]))
+    const rows = [...this.#known.values()].flatMap(({ rows }) => rows)
+    // The first worker of a step has what was logged at it.
+    const firstWorkers = new Map<number, string>()
+    for (const { step, worker } of rows) {
+      const first = firstWorkers.get(step)
+      if (first === undefined || worker < first) firstWorkers.set(step, worker)
+    }
+    const add = (step: number, worker: string, eventFile: string, tensors: readonly TensorLocation[]): void => {
+      columns.add(step as GlobalStep, worker, { mode: 'GLOBAL', modeStep: step, eventFile, tensors, shapes: [] })
+    }
+    for (const { step, worker, name, tensors } of rows) {
+      const logged = firstWorkers.get(step) === worker ? scalars.get(step) : undefined
+      const names = logged && new Set(tensors.map(({ name }) => name))
+      const more = logged?.tensors.filter(scalar => !names!.has(scalar.name)) ?? []
+      add(step, worker, name, more.length > 0 ? [...tensors, ...more] : tensors)
+    }
+    for (const { step, worker, name, tensors } of this.#scalarRows) {
+      if (!firstWorkers.has(step))
+        add(
+          step,
+          worker,
+          name,
+          tensors.map(({ eventFile: _, ...location }) => location),
+        )
+    }
+    return { columns, rows: Int32Array.from({ length: columns.length }, (_, row) => row), faults: new Map() }
+  }
+
+  problems(): TrialscanError[] {
+    return [...this.#known.values()].flatMap(({ read }) => [...read.problems, ...read.unread.map(({ error }) => error)])
+  }
+
+  /** Paths of the files that were read. */
+  files(): string[] {
+    return [...this.#known.values()].flatMap(({ place }) => place.files.map(({ path }) => path))
+  }
+
+  /** What is worth knowing: what was left out, and why. */
+  notes(): string[] {
+    const { leftOut = [], family } = this.#layout ?? {}
+    const others =
+      family && leftOut.length > 0
+        ? [
+            `${shownList(leftOut)} beside the steps ${family} ${leftOut.length === 1 ? 'is' : 'are'} not read: name it to read it`,
+          ]
+        : []
+    return [...this.#writing, ...others, ...[...this.#known.values()].flatMap(({ read }) => read.notes)]
+  }
+
+  /** The collections that the names of tensors make up. */
+  collections(): ReadonlyMap<string, CollectionConfig> {
+    const members = new Map<string, Set<string>>()
+    const add = (collection: string, name: string): void => {
+      const known = members.get(collection)
+      if (known) known.add(name)
+      else members.set(collection, new Set([name]))
+    }
+    const seen = new Set<string>()
+    for (const { read } of this.#known.values()) {
+      for (const { name, collections } of read.tensors) {
+        if (seen.has(name)) continue
+        seen.add(name)
+        for (const collection of collections ?? collectionsOf(name)) add(collection, name)
+      }
+    }
+    for (const { tensors } of this.#scalarRows) {
+      for (const { name } of tensors) {
+        add(SCALARS, name)
+        if (/loss$/.test(name)) add('losses', name)
+      }
+    }
+    return new Map([...members].map(([name, names]) => [name, collection(name, [...names])]))
+  }
+
+  /** What is known of the last checkpoint. */
+  facts(): CheckpointFacts | null {
+    const last = [...this.#known.values()].at(-1)
+    if (last === undefined || this.#layout === null) return null
+    const { read, model, place } = last
+    const counts = new Map<DType, number>()
+    const aliases = new Map<string, string>()
+    let [parameters, tensors, byteLength] = [0, 0, 0]
+    for (const { name, dtype, shape, aliasOf } of read.tensors) {
+      const count = shape.reduce((product, size) => product * size, 1)
+      if (aliasOf !== undefined) {
+        aliases.set(name, aliasOf)
+        continue
+      }
+      byteLength += count * elementByteLength(dtype)
+      if (!isParameter(name)) continue
+      tensors++
+      parameters += count
+      counts.set(dtype, count + (counts.get(dtype) ?? 0))
+    }
+    for (const { byteLength: own = 0 } of read.unread) byteLength += own
+    const dtypes = [...counts]
+      .filter(([, count]) => count > 0)
+      .sort((a, b) => b[1] - a[1])
+      .map(([dtype]) => dtype)
+    const { formats, metadata, unread, fileCount: files } = read
+    const { architecture } = model
+    const name = place.place === '' ? storeName(this.#access.spec) : place.place.slice(place.place.lastIndexOf('/') + 1)
+    const facts = { formats, metadata, aliases, unread, files, parameters, tensors, byteLength, dtypes, architecture }
+    return { ...facts, family: this.#layout.family, model: architecture ?? name }
+  }
+}
+
+function keyOf({ step, place }: CheckpointPlace): string {
+  return `${step} ${place}`
+}
+
+/** In the order of execution, where it is known, else in the natural order of names. */
+function inOrder(tensors: readonly WorkerTensor[]): WorkerTensor[] {
+  const keyed = tensors.map(tensor => ({ tensor, key: orderKey(tensor.name) }))
+  const last = Number.POSITIVE_INFINITY
+  keyed.sort((a, b) => {
+    const order = (a.tensor.order ?? last) - (b.tensor.order ?? last)
+    if (order < 0 || order > 0) return order
+    return a.key < b.key ? -1 : a.key > b.key ? 1 : 0
+  })
+  return keyed.map(({ tensor }) => tensor)
+}
+
+function groupedBy<T>(all: readonly T[], keyOf: (one: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>()
+  for (const one of all) {
+    const key = keyOf(one)
+    const group = groups.get(key)
+    if (group) group.push(one)
+    else groups.set(key, [one])
+  }
+  return groups
+}
+
+function collection(name: string, tensorNames: readonly string[]): CollectionConfig {
+  return { name, includeRegex: [], tensorNames, reductionConfig: null, saveConfig: null, saveHistogram: false }
+}
+
+/** What shows whether the files of a checkpoint have changed, and when that was. */
+async function stampOf(
+  store: Store,
+  checkpoint: CheckpointPlace,
+  paths: readonly string[],
+): Promise<{ readonly text: string; readonly changedMs: number }> {
+  const files = [...checkpoint.files.map(({ path }) => path), ...besideFiles(checkpoint, paths)]
+  const stamps = await store.stamps(files)
+  let changedMs = 0
+  for (let i = 0; i < checkpoint.files.length; i++) changedMs = Math.max(changedMs, stamps[i * 3 + 1] || 0)
+  return { text: JSON.stringify([files, [...stamps]]), changedMs }
+}
+
+/** The files that say something about a checkpoint. */
+function besideFiles({ place, files }: CheckpointPlace, paths: readonly string[]): string[] {
+  const there = new Set(paths)
+  const isFile = files.some(({ path }) => path === place)
+  const directories = new Set([`${place}/`, ...files.map(({ path }) => path.slice(0, path.lastIndexOf('/') + 1))])
+  const wanted = [...directories].flatMap(directory => {
+    const prefix = directory === '/' ? '' : directory
+    // Who names a file means its tensors alone.
+    return isFile ? [`${prefix}${CONFIG}`] : [`${prefix}${TRAINER_STATE}`, `${prefix}${CONFIG}`]
+  })
+  return [...new Set(wanted)].filter(path => there.has(path))
+}
+
+async function besideOf(
+  store: Store,
+  place: CheckpointPlace,
+  paths: readonly string[],
+): Promise<Pick<KnownCheckpoint, 'logged' | 'model'>> {
+  let logged: ReadonlyMap<number, Logged> = new Map()
+  let model: ModelFacts = { architecture: null, dtype: null }
+  for (const path of besideFiles(place, paths)) {
+    try {
+      const bytes = await store.read(path, { maxByteLength: MAX_BESIDE_BYTES, isText: true })
+      const text = new TextDecoder().decode(bytes)
+      if (path.endsWith(CONFIG)) model = parseConfig(text)
+      else logged = parseTrainerState(text, store.url(path))
+    } catch (error) {
+      // What lies beside a checkpoint makes nothing of it unreadable.
+      if (!(error instanceof TrialscanError)) throw error
+    }
+  }
+  return { logged, model }
+}
+
+function shownList(names: readonly string[]): string {
+  const shown = names.slice(0, 5).map(quote).join(', ')
+  return names.length > 5 ? `${shown} and ${names.length - 5} more` : shown
+}

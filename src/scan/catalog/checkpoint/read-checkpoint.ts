@@ -1,0 +1,372 @@
+/** One checkpoint: the tensors of its files, brought together. No more is read than their headers. */
+
+import { FormatError, isAboutFile, quote, type StoreError, TrialscanError } from '../../../base/errors.js'
+import { isNumeric } from '../../../core/dtype.js'
+import { formatOf } from '../../../format/checkpoint/formats.js'
+import type { CheckpointFile, CheckpointPlace } from '../../../format/checkpoint/layout.js'
+import {
+  isShardIndex,
+  MAX_INDEX_BYTES,
+  parseShardIndex,
+  type ShardIndex,
+  stemOf,
+} from '../../../format/checkpoint/safetensors/shards.js'
+import {
+  HEAD_BYTES,
+  type RangedFile,
+  type StoredTensor,
+  type Surroundings,
+  type TensorFileContents,
+  type UnreadTensor,
+} from '../../../format/checkpoint/stored-tensor.js'
+import { isRemote, type Store } from '../../../storage/store.js'
+
+/** A tensor, and whose it is. */
+export interface WorkerTensor extends StoredTensor {
+  readonly worker: string
+  readonly step: number
+}
+
+export interface Checkpoint {
+  /** Complete, or as whole as can be. */
+  readonly tensors: readonly WorkerTensor[]
+  readonly unread: readonly UnreadTensor[]
+  readonly problems: readonly TrialscanError[]
+  /** What is worth knowing, and no fault. */
+  readonly notes: readonly string[]
+  readonly metadata: ReadonlyMap<string, string>
+  /** Kinds of the formats that were read. */
+  readonly formats: readonly string[]
+  readonly fileCount: number
+}
+
+/** The worker of a checkpoint that says nothing of workers. */
+export const ONLY_WORKER = 'worker_0'
+/** Faults that are told one by one. */
+const MAX_FAULTS = 100
+/** Files whose headers are asked for at once, where that is a request. */
+const FILES_AT_ONCE = 16
+
+/** Files that hold what else a training needs to go on, by their names: the names of their tensors begin with theirs. */
+const IS_MAIN = /model|weights|adapter|consolidated|pytorch|lora|actor/i
+const IS_STATE = /^(?:optimizer|optim|scheduler|scaler|rng_state|random_states|training_args|extra_state)/i
+/** Names that are whole, since the format takes them from elsewhere. */
+const HAS_OWN_NAMES = /\.(?:npy|json|metadata)$/
+
+/** A file, and what is in it. */
+interface ReadFile extends CheckpointFile {
+  readonly contents: TensorFileContents
+}
+
+/** A file as something whose ranges can be read. @throws StoreError */
+export async function rangedFile(store: Store, path: string): Promise<RangedFile> {
+  const byteLength = await store.byteLength(path)
+  return {
+    path,
+    url: store.url(path),
+    byteLength,
+    async read(startByte, length) {
+      const bytes = new Uint8Array(length)
+      const got = length === 0 ? 0 : await store.readInto(path, startByte, bytes)
+      return got === length ? bytes : bytes.subarray(0, got)
+    },
+  }
+}
+
+/** @throws StoreError if the store can't be reached */
+export async function readCheckpoint(store: Store, checkpoint: CheckpointPlace): Promise<Checkpoint> {
+  const faults = new Faults()
+  const notes: string[] = []
+  const indices = await readIndices(store, checkpoint.files, faults)
+  const chosen = chooseFiles(store, checkpoint, indices, faults, notes)
+  const paths = checkpoint.files.map(({ path }) => path)
+  const around: Surroundings = { paths, open: path => rangedFile(store, path) }
+  const formats = new Set<string>()
+  const read = await readAll(store, chosen, faults, async file => {
+    const ranged = await rangedFile(store, file.path)
+    const head = await ranged.read(0, Math.min(HEAD_BYTES, ranged.byteLength))
+    const format = formatOf(file.path, head)
+    if (format === null) return null
+    formats.add(format.kind)
+    return { ...file, contents: await format.read(ranged, around) }
+  })
+  store.release?.()
+  for (const index of indices) checkIndex(store, index, read, faults)
+  return { ...merged(store, checkpoint, read, faults, notes), formats: [...formats], fileCount: read.length }
+}
+
+interface FoundIndex extends ShardIndex {
+  readonly file: CheckpointFile
+  readonly directory: string
+}
+
+async function readIndices(store: Store, files: readonly CheckpointFile[], faults: Faults): Promise<FoundIndex[]> {
+  const found = await readAll(
+    store,
+    files.filter(({ path }) => isShardIndex(path)),
+    faults,
+    async file => {
+      const bytes = await store.read(file.path, { maxByteLength: MAX_INDEX_BYTES, isText: true })
+      const index = parseShardIndex(new TextDecoder().decode(bytes), store.url(file.path))
+      const directory = file.path.slice(0, file.path.lastIndexOf('/') + 1)
+      for (const problem of index.problems) faults.add(problem)
+      return { ...index, file, directory }
+    },
+  )
+  return found
+}
+
+/** The files of tensors that count. */
+function chooseFiles(
+  store: Store,
+  { files, place }: CheckpointPlace,
+  indices: readonly FoundIndex[],
+  faults: Faults,
+  notes: string[],
+): CheckpointFile[] {
+  // A file that was named is meant alone; an index, with the files that it names.
+  const isAlone = files.length === 1 && files[0]!.path === place
+  const there = new Set(files.map(({ path }) => path))
+  const named = new Map<string, FoundIndex>()
+  const chosen: CheckpointFile[] = []
+  for (const index of indices) {
+    for (const shard of index.shards) {
+      const path = index.directory + shard
+      if (there.has(path)) named.set(path, index)
+      else if (isAlone) chosen.push({ ...index.file, path })
+      else faults.add(missingShard(store.url(path), index, shard))
+    }
+  }
+  const tensors = files.filter(({ path }) => !isShardIndex(path))
+  const hasSafetensors = new Set(
+    tensors.filter(({ path }) => path.endsWith('.safetensors')).map(({ path }) => directoryOf(path)),
+  )
+  for (const file of tensors) {
+    const { path } = file
+    const name = path.slice(directoryOf(path).length)
+    const index = indices.find(({ directory }) => directory === directoryOf(path))
+    const isOther =
+      index !== undefined &&
+      !named.has(path) &&
+      path.endsWith('.safetensors') &&
+      !IS_STATE.test(name) &&
+      (stemOf(name) === stemOf(index.file.path.slice(index.directory.length)) || name.startsWith('consolidated'))
+    const isCopy = hasSafetensors.has(directoryOf(path)) && /^pytorch_model.*\.bin$/.test(name)
+    if (isOther) notes.push(`${path} is not read: ${quote(index.file.path)} names other files`)
+    else if (isCopy) notes.push(`${path} is not read: the safetensors files beside it have the same weights`)
+    else chosen.push(file)
+  }
+  if (!isAlone) for (const fault of missingOfSeries(store, chosen, named)) faults.add(fault)
+  return chosen
+}
+
+function directoryOf(path: string): string {
+  return path.slice(0, path.lastIndexOf('/') + 1)
+}
+
+function missingShard(url: string, index: FoundIndex, shard: string): FormatError {
+  let count = 0
+  for (const name of index.shardOf.values()) if (name === shard) count++
+  const expected = `the shard that ${index.file.path} names`
+  const message = `${url}: expected ${expected}, got no such file: ${count} tensors are lost`
+  return new FormatError('MissingShard', message, { url, expected, got: 'no such file', lost: `${count} tensors` })
+}
+
+/** Without an index, what the names of shards say. */
+function missingOfSeries(
+  store: Store,
+  files: readonly CheckpointFile[],
+  named: ReadonlyMap<string, FoundIndex>,
+): FormatError[] {
+  const series = new Map<string, { readonly total: number; readonly width: number; readonly found: Set<number> }>()
+  for (const { path } of files) {
+    const match = named.has(path) ? null : /^(.*-)(\d{5,6})-of-(\d{5,6}\..*)$/.exec(path)
+    if (match === null) continue
+    const key = `${match[1]}\0-of-${match[3]}`
+    const known = series.get(key) ?? {
+      total: Number.parseInt(match[3]!, 10),
+      width: match[2]!.length,
+      found: new Set(),
+    }
+    known.found.add(Number(match[2]))
+    series.set(key, known)
+  }
+  const faults: FormatError[] = []
+  for (const [key, { total, width, found }] of series) {
+    for (let number = 1; number <= Math.min(total, 9999) && faults.length < MAX_FAULTS; number++) {
+      if (found.has(number)) continue
+      const url = store.url(key.replace('\0', `${number}`.padStart(width, '0')))
+      const message = `${url}: expected ${total} shards, as their names say, got no such file`
+      faults.push(new FormatError('MissingShard', message, { url, expected: `${total} shards`, got: 'no such file' }))
+    }
+  }
+  return faults
+}
+
+/** What the index says against what the shards have. */
+function checkIndex(store: Store, index: FoundIndex, read: readonly ReadFile[], faults: Faults): void {
+  const { url } = { url: store.url(index.file.path) }
+  const shards = new Set(index.shards)
+  const placed = new Map<string, string>()
+  for (const { path, contents } of read) {
+    const name = path.slice(directoryOf(path).length)
+    if (directoryOf(path) !== index.directory || !shards.has(name)) continue
+    for (const tensor of [...contents.tensors, ...contents.unread]) {
+      if (!placed.has(tensor.name)) placed.set(tensor.name, name)
+      const said = index.shardOf.get(tensor.name)
+      if (said === name) continue
+      const expected = `tensor ${quote(tensor.name)} ${said === undefined ? 'in the index' : `in ${said}`}`
+      faults.index(url, expected, `it in ${name}`)
+    }
+  }
+  const isRead = new Set(read.map(({ path }) => path))
+  for (const [name, shard] of index.shardOf) {
+    if (placed.has(name) || !isRead.has(index.directory + shard)) continue
+    faults.index(url, `tensor ${quote(name)} in ${shard}`, 'no such tensor there')
+  }
+}
+
+/** Does something with each file, several at once where that means requests. What is wrong with one is a fault. */
+async function readAll<T>(
+  store: Store,
+  files: readonly CheckpointFile[],
+  faults: Faults,
+  read: (file: CheckpointFile) => Promise<T | null>,
+): Promise<T[]> {
+  const results: (T | null)[] = []
+  const atOnce = isRemote(store) ? FILES_AT_ONCE : 1
+  const one = async (file: CheckpointFile): Promise<T | null> => {
+    try {
+      return await read(file)
+    } catch (error) {
+      if (!(error instanceof TrialscanError) || !isAboutFile(error.toJSON())) throw error
+      faults.add(error as FormatError | StoreError)
+      return null
+    }
+  }
+  for (let i = 0; i < files.length; i += atOnce) {
+    results.push(...(await Promise.all(files.slice(i, i + atOnce).map(one))))
+  }
+  return results.filter(result => result !== null) as T[]
+}
+
+function merged(
+  store: Store,
+  { step }: CheckpointPlace,
+  read: readonly ReadFile[],
+  faults: Faults,
+  notes: readonly string[],
+): Omit<Checkpoint, 'formats' | 'fileCount'> {
+  const prefixes = prefixesOf(read)
+  const metadata = new Map<string, string>()
+  const unread: UnreadTensor[] = []
+  const whole = new Map<string, WorkerTensor>()
+  const parts = new Map<string, WorkerTensor[]>()
+  for (const [i, { path, worker, contents }] of read.entries()) {
+    const prefix = prefixes[i]!
+    for (const [key, value] of contents.metadata ?? []) if (!metadata.has(key)) metadata.set(key, value)
+    for (const problem of contents.problems) faults.add(problem)
+    for (const tensor of contents.unread)
+      unread.push(prefix === '' ? tensor : { ...tensor, name: prefix + tensor.name })
+    for (const tensor of contents.tensors) {
+      // Parts of it may begin amid a byte.
+      const isSplit = tensor.dtype === 'float4_e2m1fn' && tensor.isPart === true
+      if (!isNumeric(tensor.dtype) || isSplit) {
+        unread.push(unreadable(store.url(path), tensor, isSplit))
+        continue
+      }
+      const own = {
+        ...tensor,
+        name: prefix + tensor.name,
+        worker: tensor.worker ?? worker ?? ONLY_WORKER,
+        step: tensor.step ?? step,
+      }
+      const key = `${own.step} ${own.worker} ${own.name}`
+      const known = whole.get(key)
+      if (own.isPart) parts.set(key, [...(parts.get(key) ?? []), own])
+      else if (known === undefined) whole.set(key, own)
+      else faults.duplicate(store.url(path), own.name, fileOf(known))
+    }
+  }
+  for (const [key, some] of parts) {
+    const tensor = joined(store, some, faults)
+    if (tensor !== null) whole.set(key, tensor)
+  }
+  return { tensors: [...whole.values()], unread, problems: faults.all(), notes, metadata }
+}
+
+/** A tensor of a dtype that can't be reduced. */
+function unreadable(url: string, { name, dtype, shape }: StoredTensor, isSplit: boolean): UnreadTensor {
+  const [expected, got] = ['a dtype that can be read', isSplit ? `parts of ${dtype}` : dtype]
+  const message = `${url}, tensor ${quote(name)}: expected ${expected}, got ${got}`
+  return { name, dtype, shape, error: new FormatError('UnreadableDType', message, { url, expected, got }) }
+}
+
+function fileOf({ blocks }: StoredTensor): string {
+  return blocks[0]?.file ?? 'another file'
+}
+
+/** What the names of each file's tensors begin with. */
+function prefixesOf(files: readonly ReadFile[]): string[] {
+  const groups = new Set(files.map(({ group }) => group))
+  const stems = new Set(files.map(({ path, group }) => `${group}/${stemOf(path.slice(directoryOf(path).length))}`))
+  return files.map(({ path, group }) => {
+    const name = path.slice(directoryOf(path).length)
+    const stem = stemOf(name)
+    const ofGroup = groups.size > 1 && group !== '' ? `${group.replaceAll('/', '.')}.` : ''
+    const isWhole = stems.size < 2 || HAS_OWN_NAMES.test(name) || /___name=|-(?:input|output)\./.test(name)
+    if (isWhole) return ofGroup
+    const isState = IS_STATE.test(stem)
+    const isMain = !isState && (IS_MAIN.test(stem) || name.endsWith('.safetensors'))
+    return isMain ? ofGroup : `${ofGroup}${stem}.`
+  })
+}
+
+/** A tensor of which several files have parts. Null: they don't fit together. */
+function joined(store: Store, parts: readonly WorkerTensor[], faults: Faults): WorkerTensor | null {
+  const [first] = parts as [WorkerTensor]
+  const blocks = parts.flatMap(({ blocks }) => blocks)
+  const rank = first.shape.length
+  const isAlike = parts.every(({ dtype, shape }) => dtype === first.dtype && shape.length === rank)
+  const shape = first.shape.map((_, axis) =>
+    Math.max(...blocks.map(({ offsets = [], shape = [] }) => (offsets[axis] ?? 0) + (shape[axis] ?? 0))),
+  )
+  const volumeOf = (sizes: readonly number[]): number => sizes.reduce((product, size) => product * size, 1)
+  const there = parts.reduce((sum, part) => sum + volumeOf(part.shape), 0)
+  if (isAlike && there === volumeOf(shape)) return { ...first, shape, blocks, isPart: false }
+  const url = store.url(fileOf(first))
+  const expected = `parts of ${quote(first.name)} that make up [${shape}]`
+  const got = isAlike ? `${there} of ${volumeOf(shape)} elements` : 'parts of different dtypes or ranks'
+  const message = `${url}: expected ${expected}, got ${got}: a file is missing, or there twice`
+  faults.add(new FormatError('MissingParts', message, { url, expected, got }))
+  return null
+}
+
+/** What is wrong with a checkpoint, no more of it than can be read. */
+class Faults {
+  readonly #found: TrialscanError[] = []
+  readonly #more = new Map<string, number>()
+
+  add(error: TrialscanError): void {
+    const count = this.#found.filter(({ code }) => code === error.code).length
+    if (count < MAX_FAULTS) this.#found.push(error)
+    else this.#more.set(error.code, 1 + (this.#more.get(error.code) ?? 0))
+  }
+
+  index(url: string, expected: string, got: string): void {
+    this.add(new FormatError('IndexMismatch', `${url}: expected ${expected}, got ${got}`, { url, expected, got }))
+  }
+
+  duplicate(url: string, name: string, other: string): void {
+    const [expected, got] = ['each tensor once', `${quote(name)} again, beside that in ${other}, which counts`]
+    this.add(new FormatError('DuplicateTensor', `${url}: expected ${expected}, got ${got}`, { url, expected, got }))
+  }
+
+  all(): TrialscanError[] {
+    const rest = [...this.#more].map(([code, count]) => {
+      const { url } = (this.#found.find(error => error.code === code) as FormatError).fields as { readonly url: string }
+      return new FormatError(code, `${url}: and ${count} faults more of this kind (${code})`, { url })
+    })
+    return [...this.#found, ...rest]
+  }
+}

@@ -1,0 +1,97 @@
+/** A tensor of a checkpoint as a record of a composed file. */
+
+import { elementByteLength } from '../../../core/dtype.js'
+import type { Block, StoredTensor } from '../../../format/checkpoint/stored-tensor.js'
+import type { SourceBlock, SourceRecord } from '../../../storage/composed/table-builder.js'
+import type { recordHead } from './record-head.js'
+
+/** @param headOf what stands before the elements */
+export function sourceRecord(
+  { step, name, dtype, shape, blocks, data }: StoredTensor & { readonly step: number },
+  headOf: typeof recordHead,
+): SourceRecord {
+  const size = elementByteLength(dtype)
+  const dataByteLength = data?.length ?? Math.ceil(countOf(shape) * size)
+  const head = headOf(step, name, dtype, shape, dataByteLength)
+  if (dataByteLength === 0) return { head, dataByteLength, blocks: [] }
+  if (data !== undefined) {
+    return { head, dataByteLength, blocks: [{ file: null, start: 0, literal: data, byteLength: data.length }] }
+  }
+  const runs = runsOf(blocks, shape, size, dataByteLength)
+  if (runs !== null) return { head, dataByteLength, blocks: runs }
+  return {
+    head,
+    dataByteLength,
+    blocks: blocks.map(block => boxOf(block, shape, size)),
+    gathered: { shape, elementByteLength: size },
+  }
+}
+
+/** Blocks as runs of bytes that follow each other in the tensor; null: they don't, or lie otherwise in their files. */
+function runsOf(
+  blocks: readonly Block[],
+  shape: readonly number[],
+  size: number,
+  dataByteLength: number,
+): SourceBlock[] | null {
+  const runs: { readonly at: number; readonly block: SourceBlock }[] = []
+  for (const { file, start, offsets, shape: own = shape, strides } of blocks) {
+    if (strides !== undefined && !isContiguous(own, strides)) return null
+    // All but the first axis that is not of length 1 have to be whole.
+    const first = own.findIndex(length => length !== 1)
+    const axis = first < 0 ? own.length : first
+    for (let i = axis + 1; i < own.length; i++) if (own[i] !== shape[i]) return null
+    const byteLength = Math.ceil(countOf(own) * size)
+    if (byteLength === 0) continue
+    runs.push({ at: offsetOf(offsets, shape) * size, block: { file, start, byteLength } })
+  }
+  runs.sort((a, b) => a.at - b.at)
+  let filled = 0
+  for (const { at, block } of runs) {
+    if (at !== filled) return null
+    filled += block.byteLength
+  }
+  return filled === dataByteLength ? runs.map(({ block }) => block) : null
+}
+
+function boxOf(
+  { file, start, offsets, shape: own, strides }: Block,
+  shape: readonly number[],
+  size: number,
+): SourceBlock {
+  const sizes = own ?? shape
+  return {
+    file,
+    start,
+    byteLength: countOf(sizes) * size,
+    offsets: offsets ?? shape.map(() => 0),
+    shape: sizes,
+    strides: strides ?? stridesOf(sizes),
+  }
+}
+
+function countOf(shape: readonly number[]): number {
+  return shape.reduce((product, length) => product * length, 1)
+}
+
+/** In C order. */
+function stridesOf(shape: readonly number[]): number[] {
+  const strides = new Array<number>(shape.length)
+  let step = 1
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    strides[axis] = step
+    step *= shape[axis]!
+  }
+  return strides
+}
+
+function isContiguous(shape: readonly number[], strides: readonly number[]): boolean {
+  const usual = stridesOf(shape)
+  return shape.every((length, axis) => length === 1 || strides[axis] === usual[axis])
+}
+
+/** Where a box begins, in elements of the whole tensor. */
+function offsetOf(offsets: readonly number[] | undefined, shape: readonly number[]): number {
+  if (offsets === undefined) return 0
+  return stridesOf(shape).reduce((sum, step, axis) => sum + step * offsets[axis]!, 0)
+}

@@ -1,0 +1,43 @@
+/** What a file of torch or a pickle holds, tensors or not: to be looked at before it is loaded. */
+
+import { checkOptions, optionsOf } from '../../../base/options.js'
+import type { StructureValue } from '../../../format/checkpoint/torch/structure.js'
+import { openStore, storeSpec } from '../../../storage/open.js'
+import { S3_OPTIONS } from '../../../storage/s3/options.js'
+import type { S3Options } from '../../../storage/s3/spec.js'
+import { rangedFile } from './read-checkpoint.js'
+
+export interface PickleStructure {
+  /** What it is: a file of torch.save since 1.6 or before, or a pickle alone. */
+  readonly layout: 'zip' | 'legacy' | 'pickle'
+  /** Classes and functions that it names and plain checkpoints do not. */
+  readonly foreign: readonly string[]
+  /** Those of them that run code, or reach the network or other files: `torch.load` may be made to call them. */
+  readonly dangerous: readonly string[]
+  /** JSON: a dict is an object, a tensor `{ tensor, shape }`, an object `{ class, arguments, state, … }`. */
+  readonly structure: StructureValue
+}
+
+export interface StructureOptions {
+  /** How to reach S3. */
+  readonly s3?: S3Options
+}
+
+const OPTIONS = optionsOf<StructureOptions>({ s3: S3_OPTIONS })
+
+/**
+ * What a file of torch.save or a pickle holds. Nothing in it is run.
+ * @param path of a file, on disk or on S3
+ * @throws FormatError, if it is neither; StoreError; UsageError
+ */
+export async function pickleStructure(path: string, options?: StructureOptions): Promise<PickleStructure> {
+  const { s3 } = checkOptions('pickleStructure', OPTIONS, options)
+  const at = path.replace(/\/+$/, '').lastIndexOf('/') + 1
+  const store = openStore(storeSpec(at === 0 ? '.' : path.slice(0, at), s3 && { s3 }))
+  try {
+    const { readStructure } = await import('../../../format/checkpoint/torch/read-structure.js')
+    return await readStructure(await rangedFile(store, path.slice(at)))
+  } finally {
+    await store.close()
+  }
+}

@@ -1,0 +1,159 @@
+/** What the index files of a trial say, in columns. Rows are only appended, so that what is known of earlier ones remains true. */
+
+import { TrialscanError } from '../../../base/errors.js'
+import { type GlobalStep, MODES, type Worker } from '../../../base/types.js'
+import type { IndexFile, Listed } from '../../../format/index-file.js'
+import { eventFilePath } from '../../../format/paths.js'
+import type { ReadIndexFile } from '../../job/index-files.js'
+import { Interner } from '../../job/plan/interner.js'
+import { float64Column, int32Column, uint8Column } from './column.js'
+import { NO_LIST, TensorLists } from './tensor-lists.js'
+
+/** In place of the number of an event file: the one that the hook would write; or none. */
+const CANONICAL = -1
+const NONE = -2
+
+/** What an index file says, its list by its number. */
+export interface ListedRow extends Pick<IndexFile, 'mode' | 'modeStep'> {
+  /** Undefined: the one that the hook writes. */
+  readonly eventFile: string | null | undefined
+  readonly list: number
+}
+
+export class IndexColumns {
+  readonly lists = new TensorLists()
+  readonly #workers = new Interner()
+  readonly #eventFiles = new Interner()
+  readonly #step = float64Column()
+  readonly #worker = int32Column()
+  readonly #mode = uint8Column()
+  readonly #modeStep = float64Column()
+  readonly #eventFile = int32Column()
+  readonly #list = int32Column()
+  /** Of index files that can't be read. */
+  readonly #errors = new Map<number, TrialscanError>()
+  /** The last that was looked at: of each record of an event file, its index file is. */
+  #last: { readonly row: number; readonly content: IndexFile } | undefined
+
+  /** What came last, of which there is one for all index files that list the same. */
+  #lastListed: { readonly listed: Listed; readonly list: number } | undefined
+
+  get length(): number {
+    return this.#step.length
+  }
+
+  /** The names of workers, by their numbers. */
+  get workers(): readonly Worker[] {
+    return this.#workers.names
+  }
+
+  /** @returns the number of the row */
+  add(step: GlobalStep, worker: Worker, content: IndexFile | TrialscanError): number {
+    if (content instanceof TrialscanError) {
+      this.#errors.set(this.length, content)
+      return this.#append(step, worker, 0, 0, NONE, NO_LIST)
+    }
+    const { mode, modeStep, eventFile, tensors, shapes } = content
+    const isUsual = eventFile !== null && eventFile === eventFilePath(step, worker)
+    const list = this.lists.add(tensors, shapes)
+    return this.#append(
+      step,
+      worker,
+      MODES.indexOf(mode),
+      modeStep,
+      this.#fileNumber(isUsual ? undefined : eventFile),
+      list,
+    )
+  }
+
+  /** As `add`, of what a job has read. @returns the number of the row */
+  addRead(step: GlobalStep, worker: Worker, { mode, modeStep, eventFile, listed }: ReadIndexFile): number {
+    if (this.#lastListed?.listed !== listed) {
+      const list = this.lists.add(listed.tensors, listed.shapes)
+      this.#lastListed = { listed, list }
+    }
+    return this.addListed(step, worker, { mode, modeStep, eventFile, list: this.#lastListed.list })
+  }
+
+  /** As `addRead`, of a list that is known. @returns the number of the row */
+  addListed(step: GlobalStep, worker: Worker, { mode, modeStep, eventFile, list }: ListedRow): number {
+    return this.#append(step, worker, MODES.indexOf(mode), modeStep, this.#fileNumber(eventFile), list)
+  }
+
+  #append(step: GlobalStep, worker: Worker, mode: number, modeStep: number, eventFile: number, list: number): number {
+    const row = this.length
+    this.#step.push(step)
+    this.#worker.push(this.#workers.number(worker))
+    this.#mode.push(mode)
+    this.#modeStep.push(modeStep)
+    this.#eventFile.push(eventFile)
+    this.#list.push(list)
+    return row
+  }
+
+  /** @param eventFile undefined: the one that the hook writes */
+  #fileNumber(eventFile: string | null | undefined): number {
+    if (eventFile === undefined) return CANONICAL
+    return eventFile === null ? NONE : this.#eventFiles.number(eventFile)
+  }
+
+  step(row: number): GlobalStep {
+    return this.#step.at(row) as GlobalStep
+  }
+
+  worker(row: number): Worker {
+    return this.#workers.names[this.#worker.at(row)]!
+  }
+
+  /** The worker's number: those of equal names are equal. */
+  workerNumber(row: number): number {
+    return this.#worker.at(row)
+  }
+
+  list(row: number): number {
+    return this.#list.at(row)
+  }
+
+  /** Why the index file can't be read; null: it can. */
+  error(row: number): TrialscanError | null {
+    return this.#errors.get(row) ?? null
+  }
+
+  /** What the index file says of its mode. */
+  mode(row: number): Pick<IndexFile, 'mode' | 'modeStep'> {
+    return { mode: MODES[this.#mode.at(row)]!, modeStep: this.#modeStep.at(row) }
+  }
+
+  eventFile(row: number): string | null {
+    const number = this.#eventFile.at(row)
+    if (number === NONE) return null
+    return number === CANONICAL ? eventFilePath(this.step(row), this.worker(row)) : this.#eventFiles.names[number]!
+  }
+
+  /** As it can be added to other columns, with the number that its list has there. */
+  listed(row: number): ListedRow {
+    const number = this.#eventFile.at(row)
+    const eventFile = number === CANONICAL ? undefined : number === NONE ? null : this.#eventFiles.names[number]!
+    return { ...this.mode(row), eventFile, list: this.list(row) }
+  }
+
+  /** Whether the event file is the one that the hook writes at the step, or none. */
+  isCanonical(row: number): boolean {
+    return this.#eventFile.at(row) < 0
+  }
+
+  /** As it was added. */
+  content(row: number): IndexFile | TrialscanError {
+    const error = this.error(row)
+    if (error !== null) return error
+    if (this.#last?.row !== row) this.#last = { row, content: this.#contentOf(row) }
+    return this.#last.content
+  }
+
+  #contentOf(row: number): IndexFile {
+    const { mode, modeStep } = this.mode(row)
+    const list = this.list(row)
+    const tensors = this.lists.locations(list)
+    return { mode, modeStep, eventFile: this.eventFile(row), tensors, shapes: this.lists.shapes(list) }
+  }
+}

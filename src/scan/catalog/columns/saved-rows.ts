@@ -1,0 +1,140 @@
+/** The rows of a catalog: index files in the order of steps, then of workers, each an object when it is looked at. */
+
+import type { TrialscanError } from '../../../base/errors.js'
+import type { GlobalStep, Mode, ModeStep, Worker } from '../../../base/types.js'
+import { modeInError } from '../../../format/index-file.js'
+import type { Step, Written } from '../steps.js'
+import { hasMode, type WorkerStep } from '../worker-steps.js'
+import type { IndexColumns } from './index-columns.js'
+import { NO_LIST, type SavedTensors } from './tensor-lists.js'
+
+const NO_TENSORS: SavedTensors = new Map()
+
+/** Which rows of the columns are those of a trial, and what of them can't be used though it can be read. */
+export interface IndexRows {
+  readonly columns: IndexColumns
+  /** In any order. */
+  readonly rows: Int32Array
+  readonly faults: ReadonlyMap<number, TrialscanError>
+}
+
+export class SavedRows {
+  readonly #columns: IndexColumns
+  readonly #rows: Int32Array
+  readonly #faults: ReadonlyMap<number, TrialscanError>
+  readonly #isTornasole: boolean
+
+  constructor({ columns, rows, faults }: IndexRows, isTornasole: boolean) {
+    this.#columns = columns
+    this.#rows = inOrder(columns, rows)
+    this.#faults = faults
+    this.#isTornasole = isTornasole
+  }
+
+  get length(): number {
+    return this.#rows.length
+  }
+
+  stepAt(place: number): GlobalStep {
+    return this.#columns.step(this.#rows[place]!)
+  }
+
+  /** Each once, sorted. */
+  workers(): Worker[] {
+    const isThere = new Uint8Array(this.#columns.workers.length)
+    for (const row of this.#rows) isThere[this.#columns.workerNumber(row)] = 1
+    return this.#columns.workers.filter((_, number) => isThere[number] === 1).sort()
+  }
+
+  /** The number of the list of tensors at a place. */
+  listAt(place: number): number {
+    const row = this.#rows[place]!
+    return this.#faults.has(row) ? NO_LIST : this.#columns.list(row)
+  }
+
+  get listCount(): number {
+    return this.#columns.lists.length
+  }
+
+  tensorsOf(list: number): SavedTensors {
+    return this.#columns.lists.tensors(list)
+  }
+
+  /** What its own index file says. */
+  writtenAt(place: number): Written {
+    const row = this.#rows[place]!
+    const [step, worker] = [this.#columns.step(row), this.#columns.worker(row)]
+    const error = this.#faults.get(row) ?? this.#columns.error(row)
+    const told = error === null ? this.#columns.mode(row) : modeInError(error)
+    const hasNone = told === null || told.modeStep < 0
+    const { mode, modeStep } = hasNone ? { mode: 'GLOBAL' as const, modeStep: step } : told
+    return { step, worker, mode, modeStep: modeStep as ModeStep, error }
+  }
+
+  /** @param stepOf the step of which it is a part */
+  workerStepAt(place: number, stepOf: (globalStep: GlobalStep) => Step): WorkerStep {
+    const written = this.writtenAt(place)
+    const isTornasole = this.#isTornasole
+    if (written.error === null) return new ReadStep(written, this.#columns, this.#rows[place]!, isTornasole)
+    // An index file that can't be read does not tell its mode; those of other workers do if they agree.
+    const { mode, modeStep, apart } = stepOf(written.step)
+    const ofMode = hasMode(written) || apart ? written : { ...written, mode, modeStep }
+    return { ...ofMode, eventFile: '', tensors: NO_TENSORS, isTornasole }
+  }
+}
+
+/** What a worker saved at a step, as its index file says. */
+class ReadStep implements WorkerStep {
+  readonly step: GlobalStep
+  readonly worker: Worker
+  readonly mode: Mode
+  readonly modeStep: ModeStep
+  readonly error = null
+  readonly isTornasole: boolean
+  readonly #columns: IndexColumns
+  readonly #row: number
+  #eventFile: string | undefined
+  #tensors: SavedTensors | undefined
+
+  constructor({ step, worker, mode, modeStep }: Written, columns: IndexColumns, row: number, isTornasole: boolean) {
+    this.step = step
+    this.worker = worker
+    this.mode = mode
+    this.modeStep = modeStep
+    this.isTornasole = isTornasole
+    this.#columns = columns
+    this.#row = row
+  }
+
+  /** Whether they are of one index file, as it was read once. */
+  isSame(other: ReadStep): boolean {
+    return this.#columns === other.#columns && this.#row === other.#row
+  }
+
+  get eventFile(): string {
+    this.#eventFile ??= this.#columns.eventFile(this.#row) ?? ''
+    return this.#eventFile
+  }
+
+  get tensors(): SavedTensors {
+    this.#tensors ??= this.#columns.lists.tensors(this.#columns.list(this.#row))
+    return this.#tensors
+  }
+}
+
+/** Whether both are the same, each made into an object for itself. */
+export function isSameStep(a: WorkerStep, b: WorkerStep): boolean {
+  return a === b || (a instanceof ReadStep && b instanceof ReadStep && a.isSame(b))
+}
+
+/** By step, then worker. Most come in that order. */
+function inOrder(columns: IndexColumns, rows: Int32Array): Int32Array {
+  const ranks = new Map([...columns.workers].sort().map((worker, rank) => [worker, rank]))
+  const rankOf = Int32Array.from(columns.workers, worker => ranks.get(worker)!)
+  const compare = (a: number, b: number): number =>
+    columns.step(a) - columns.step(b) || rankOf[columns.workerNumber(a)]! - rankOf[columns.workerNumber(b)]!
+  for (let i = 1; i < rows.length; i++) {
+    if (compare(rows[i - 1]!, rows[i]!) > 0) return rows.slice().sort(compare)
+  }
+  return rows
+}

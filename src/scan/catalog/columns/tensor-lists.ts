@@ -1,0 +1,343 @@
+/**
+ * What index files list, in columns: a million index files of a tensor each, or one of a million, would otherwise take
+ * hundreds of bytes a tensor. Equal lists that come near each other are one list.
+ */
+
+import type { ReductionName } from '../../../base/types.js'
+import { isSameShape, type SavedShape, type TensorLocation } from '../../../format/index-file.js'
+import { parseReductionName } from '../../../format/reduction-name.js'
+import { Interner } from '../../job/plan/interner.js'
+import { float64Column, int32Column } from './column.js'
+
+/** What one worker saved of one tensor at one step. */
+export interface SavedTensor {
+  readonly tensor: string
+  /** Where the value lies; null if only reductions or the shape were saved. */
+  readonly value: TensorLocation | null
+  /** Reductions the hook computed and saved. */
+  readonly reductions: ReadonlyMap<ReductionName, TensorLocation>
+  readonly shape: SavedShape | null
+}
+
+/** Saved tensors by their names, in the order of the index file. */
+export interface SavedTensors extends Iterable<[string, SavedTensor]> {
+  readonly size: number
+  has(name: string): boolean
+  get(name: string): SavedTensor | undefined
+  /** Where a tensor stands in a list of very many, counted from 0; of other lists nothing is known. */
+  placeOf?(name: string): number | undefined
+  /** What stands there. */
+  at?(place: number): SavedTensor & { readonly value: TensorLocation }
+  keys(): IterableIterator<string>
+  values(): IterableIterator<SavedTensor>
+}
+
+/** The list of an index file that lists nothing, or can't be read. */
+export const NO_LIST = 0
+
+/** So many lists are compared with new ones, and so many are at hand as objects, one for each remainder. */
+const KEPT = 1 << 12
+/** From so many entries on, a list is known by the array it came in. */
+const LONG = 16
+/** From so many on, what a list comes to is not kept as an object a tensor. */
+const MANY = 1 << 16
+const NO_REDUCTIONS: ReadonlyMap<ReductionName, TensorLocation> = new Map()
+const NO_SHAPES: readonly SavedShape[] = []
+
+export class TensorLists {
+  readonly #names = new Interner()
+  /** Where the entries of a list begin; behind the last, where its entries end. */
+  readonly #begins = int32Column()
+  /** By entry. */
+  readonly #name = int32Column()
+  readonly #startByte = float64Column()
+  readonly #byteLength = float64Column()
+  /** By entry: its event file, where it is not that of its index file. */
+  readonly #eventFiles = new Map<number, string>()
+  /** By list, where there are any. */
+  readonly #shapes = new Map<number, readonly SavedShape[]>()
+  readonly #recent = new Int32Array(KEPT)
+  readonly #tensors = new Recent<SavedTensors>()
+  readonly #locations = new Recent<readonly TensorLocation[]>()
+  /** Long lists that were added, as long as the one who added them keeps them: they are not compared again. */
+  readonly #known = new WeakMap<
+    readonly TensorLocation[],
+    { readonly shapes: readonly SavedShape[]; readonly list: number }
+  >()
+
+  constructor() {
+    // The empty list.
+    this.#begins.push(0)
+    this.#begins.push(0)
+  }
+
+  get length(): number {
+    return this.#begins.length - 1
+  }
+
+  /** The names in all lists, each once. */
+  get names(): readonly string[] {
+    return this.#names.names
+  }
+
+  /** @returns the number of the list, or of an equal one */
+  add(locations: readonly TensorLocation[], shapes: readonly SavedShape[]): number {
+    if (locations.length === 0 && shapes.length === 0) return NO_LIST
+    const isLong = locations.length >= LONG
+    const known = isLong ? this.#known.get(locations) : undefined
+    if (known?.shapes === shapes) return known.list
+    const slot = hashOf(locations, shapes) & (KEPT - 1)
+    const recent = this.#recent[slot]!
+    const list = this.#isSame(recent, locations, shapes) ? recent : this.#append(locations, shapes)
+    this.#recent[slot] = list
+    if (isLong) this.#known.set(locations, { shapes, list })
+    return list
+  }
+
+  #append(locations: readonly TensorLocation[], shapes: readonly SavedShape[]): number {
+    const list = this.length
+    for (const { name, startByte, byteLength, eventFile } of locations) {
+      if (eventFile !== undefined) this.#eventFiles.set(this.#name.length, eventFile)
+      this.#name.push(this.#names.number(name))
+      this.#startByte.push(startByte)
+      this.#byteLength.push(byteLength)
+    }
+    this.#begins.push(this.#name.length)
+    if (shapes.length > 0) this.#shapes.set(list, shapes)
+    return list
+  }
+
+  #isSame(list: number, locations: readonly TensorLocation[], shapes: readonly SavedShape[]): boolean {
+    const begin = this.#begins.at(list)
+    if (this.#begins.at(list + 1) - begin !== locations.length) return false
+    const own = this.shapes(list)
+    return (
+      own.length === shapes.length &&
+      locations.every(
+        ({ name, startByte, byteLength, eventFile }, i) =>
+          this.#startByte.at(begin + i) === startByte &&
+          this.#byteLength.at(begin + i) === byteLength &&
+          this.#nameOf(begin + i) === name &&
+          this.#eventFiles.get(begin + i) === eventFile,
+      ) &&
+      own.every((shape, i) => {
+        const other = shapes[i]!
+        return (
+          shape.name === other.name &&
+          shape.originalName === other.originalName &&
+          isSameShape(shape.shape, other.shape)
+        )
+      })
+    )
+  }
+
+  /** As it was added. A long list is at hand for a while; short ones are made faster than they would be freed. */
+  locations(list: number): readonly TensorLocation[] {
+    const isLong = this.#begins.at(list + 1) - this.#begins.at(list) >= LONG
+    return isLong ? this.#locations.get(list, () => this.#locationsOf(list)) : this.#locationsOf(list)
+  }
+
+  #locationsOf(list: number): readonly TensorLocation[] {
+    const locations: TensorLocation[] = []
+    const end = this.#begins.at(list + 1)
+    for (let i = this.#begins.at(list); i < end; i++) locations.push(this.#locationOf(i))
+    return locations
+  }
+
+  shapes(list: number): readonly SavedShape[] {
+    return this.#shapes.get(list) ?? NO_SHAPES
+  }
+
+  *allShapes(): Generator<SavedShape> {
+    for (const shapes of this.#shapes.values()) yield* shapes
+  }
+
+  #locationOf(entry: number): TensorLocation {
+    const eventFile = this.#eventFiles.get(entry)
+    if (eventFile === undefined) return this.valueOf(entry)
+    const { name, startByte, byteLength } = this.valueOf(entry)
+    return { name, startByte, byteLength, eventFile }
+  }
+
+  /** The value that an entry stands for. */
+  valueOf(entry: number): SavedValue {
+    return new SavedValue(this.#nameOf(entry), this.#startByte.at(entry), this.#byteLength.at(entry))
+  }
+
+  /** The number of an entry's name. */
+  nameNumber(entry: number): number {
+    return this.#name.at(entry)
+  }
+
+  /** The number of a name; undefined: it is in no list. */
+  numberOf(name: string): number | undefined {
+    return this.#names.find(name)
+  }
+
+  /** What a list comes to, tensor by tensor. */
+  tensors(list: number): SavedTensors {
+    return this.#tensors.get(list, () => {
+      return this.#manyValues(list) ?? groupByTensor(this.#locationsOf(list), this.shapes(list))
+    })
+  }
+
+  /** A long list of values, each of another tensor; null: the list is another. */
+  #manyValues(list: number): SavedTensors | null {
+    const [begin, end] = [this.#begins.at(list), this.#begins.at(list + 1)]
+    if (end - begin < MANY || this.#shapes.has(list)) return null
+    const isThere = new Uint8Array(this.#names.names.length)
+    for (let i = begin; i < end; i++) {
+      const number = this.#name.at(i)
+      const isValue = isThere[number] === 0 && !this.#eventFiles.has(i) && parseReductionName(this.#nameOf(i)) === null
+      if (!isValue) return null
+      isThere[number] = 1
+    }
+    return new ManyValues(this, begin, end)
+  }
+
+  #nameOf(entry: number): string {
+    return this.#names.names[this.#name.at(entry)]!
+  }
+}
+
+function hashOf(locations: readonly TensorLocation[], shapes: readonly SavedShape[]): number {
+  let hash = locations.length
+  const mix = (number: number): void => {
+    hash = Math.imul(hash ^ number ^ (hash >>> 15), 0x01000193)
+  }
+  for (const { name, startByte, byteLength, eventFile = '' } of locations) {
+    mix(startByte)
+    mix(byteLength + 31 * (name.length + name.charCodeAt(0) + eventFile.length))
+  }
+  for (const { originalName, shape } of shapes) {
+    mix(originalName.length + originalName.charCodeAt(0))
+    for (const size of shape) mix(size)
+  }
+  return hash ^ (hash >>> 15)
+}
+
+/** What is made of lists: the last for each remainder of their numbers. */
+class Recent<T> {
+  readonly #made: ({ readonly list: number; readonly of: T } | undefined)[] = []
+
+  get(list: number, make: () => T): T {
+    const known = this.#made[list % KEPT]
+    if (known?.list === list) return known.of
+    const of = make()
+    this.#made[list % KEPT] = { list, of }
+    return of
+  }
+}
+
+/** A tensor of which only the value was saved, as of most: one object is both it and where it lies. There may be a million. */
+class SavedValue implements SavedTensor, TensorLocation {
+  readonly name: string
+  readonly startByte: number
+  readonly byteLength: number
+
+  constructor(name: string, startByte: number, byteLength: number) {
+    this.name = name
+    this.startByte = startByte
+    this.byteLength = byteLength
+  }
+
+  get tensor(): string {
+    return this.name
+  }
+
+  get value(): TensorLocation {
+    return this
+  }
+
+  get reductions(): ReadonlyMap<ReductionName, TensorLocation> {
+    return NO_REDUCTIONS
+  }
+
+  get shape(): null {
+    return null
+  }
+}
+
+/** Values of a list that has very many, each of another tensor: objects are made of those that are looked at. */
+class ManyValues implements SavedTensors {
+  readonly #lists: TensorLists
+  readonly #begin: number
+  readonly #end: number
+  /** By the number of the name; made only where the numbers don't follow each other, as those of the first list do. */
+  #entries: ReadonlyMap<number, number> | undefined
+
+  constructor(lists: TensorLists, begin: number, end: number) {
+    this.#lists = lists
+    this.#begin = begin
+    this.#end = end
+  }
+
+  get size(): number {
+    return this.#end - this.#begin
+  }
+
+  has(name: string): boolean {
+    return this.#entryOf(name) !== undefined
+  }
+
+  get(name: string): SavedTensor | undefined {
+    const entry = this.#entryOf(name)
+    return entry === undefined ? undefined : this.#lists.valueOf(entry)
+  }
+
+  placeOf(name: string): number | undefined {
+    const entry = this.#entryOf(name)
+    return entry === undefined ? undefined : entry - this.#begin
+  }
+
+  at(place: number): SavedValue {
+    return this.#lists.valueOf(this.#begin + place)
+  }
+
+  *keys(): Generator<string, undefined> {
+    for (const { name } of this.values()) yield name
+  }
+
+  *values(): Generator<SavedValue, undefined> {
+    for (let entry = this.#begin; entry < this.#end; entry++) yield this.#lists.valueOf(entry)
+  }
+
+  *[Symbol.iterator](): Generator<[string, SavedTensor], undefined> {
+    for (const value of this.values()) yield [value.name, value]
+  }
+
+  #entryOf(name: string): number | undefined {
+    const number = this.#lists.numberOf(name)
+    if (number === undefined) return undefined
+    const entry = this.#begin + number - this.#lists.nameNumber(this.#begin)
+    if (entry >= this.#begin && entry < this.#end && this.#lists.nameNumber(entry) === number) return entry
+    this.#entries ??= this.#byNumber()
+    return this.#entries.get(number)
+  }
+
+  #byNumber(): ReadonlyMap<number, number> {
+    const entries = new Map<number, number>()
+    for (let entry = this.#begin; entry < this.#end; entry++) entries.set(this.#lists.nameNumber(entry), entry)
+    return entries
+  }
+}
+
+/** Brings a tensor's value, saved reductions and shape together under its name. */
+function groupByTensor(locations: readonly TensorLocation[], shapes: readonly SavedShape[]): SavedTensors {
+  const tensors = new Map<string, SavedTensor>()
+  const add = (tensor: string, more: Partial<SavedTensor>): void => {
+    const { value = null, reductions = NO_REDUCTIONS, shape = null } = tensors.get(tensor) ?? {}
+    tensors.set(tensor, { tensor, value, reductions, shape, ...more })
+  }
+  for (const location of locations) {
+    const { name } = location
+    const saved = parseReductionName(name)
+    if (saved !== null) {
+      const reductions = new Map(tensors.get(saved.tensor)?.reductions).set(saved.reduction, location)
+      add(saved.tensor, { reductions })
+    } else if (location instanceof SavedValue && !tensors.has(name)) tensors.set(name, location)
+    else add(name, { value: location })
+  }
+  for (const shape of shapes) add(shape.name, { shape })
+  return tensors
+}

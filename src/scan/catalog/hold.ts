@@ -1,0 +1,99 @@
+/**
+ * What applies to one piece of work, and to nobody else who uses the same trials meanwhile: how it sees them, and what
+ * was read ahead for it. Whatever the work calls and awaits belongs to it.
+ */
+
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { StatisticName } from '../../base/types.js'
+import type { StatisticValue } from '../../core/statistics/statistic.js'
+import type { TensorValue } from '../job/tensor-value.js'
+import type { TrialContents } from './load/load.js'
+import type { WorkerStep } from './worker-steps.js'
+
+/** What was read ahead. Tensors look here before they read. */
+export interface Ahead {
+  value(workerStep: WorkerStep, tensor: string): TensorValue | undefined
+  reduction(workerStep: WorkerStep, tensor: string, name: StatisticName): StatisticValue | undefined
+}
+
+/** What can be held in its present state. */
+export interface Holdable {
+  readonly contents: TrialContents
+}
+
+export interface HoldOptions {
+  readonly ahead?: Ahead
+  /** What the work sees in its current state, whatever hold surrounds it. */
+  readonly released?: Iterable<Holdable>
+  /** On whose behalf the work is done. */
+  readonly owners?: Iterable<object>
+}
+
+export class Hold {
+  readonly ahead: Ahead | undefined
+  readonly #outer: Hold | undefined
+  readonly #contents: Map<Holdable, TrialContents>
+  readonly #released: ReadonlySet<Holdable>
+  readonly #owners: ReadonlySet<object>
+  isOver = false
+
+  constructor(held: readonly Holdable[], { ahead, released = [], owners = [] }: HoldOptions, outer: Hold | undefined) {
+    this.#outer = outer
+    this.#contents = new Map(held.map(one => [one, one.contents]))
+    this.#released = new Set(released)
+    this.#owners = new Set(owners)
+    this.ahead = ahead ?? outer?.ahead
+  }
+
+  /** The contents that the work sees; undefined: the current ones. */
+  contentsOf(one: Holdable): TrialContents | undefined {
+    if (this.#released.has(one)) return undefined
+    return this.#contents.get(one) ?? this.#outer?.contentsOf(one)
+  }
+
+  /** Anyone who refreshes on purpose sees the new contents from then on. */
+  renew(one: Holdable, contents: TrialContents): void {
+    if (this.#contents.has(one)) this.#contents.set(one, contents)
+    this.#outer?.renew(one, contents)
+  }
+
+  /** Whether the work, or work around it, is done on behalf of an owner. */
+  isOf(owner: object): boolean {
+    return this.#owners.has(owner) || (this.#outer?.isOf(owner) ?? false)
+  }
+
+  /** The hold around this one, while it lasts. */
+  get outer(): Hold | undefined {
+    return this.#outer
+  }
+}
+
+const storage = new AsyncLocalStorage<Hold>()
+let underWay = 0
+
+/** The hold that the caller is in. */
+export function currentHold(): Hold | undefined {
+  if (underWay === 0) return undefined
+  let hold = storage.getStore()
+  while (hold?.isOver) hold = hold.outer
+  return hold
+}
+
+/** Runs `work`, which sees each of `held` in its present state until the work is done, or refreshes it. */
+export async function withHold<T>(
+  held: readonly Holdable[],
+  options: HoldOptions,
+  work: () => Promise<T> | T,
+): Promise<T> {
+  const hold = new Hold(held, options, currentHold())
+  underWay++
+  try {
+    return await storage.run(hold, work)
+  } finally {
+    hold.isOver = true
+    underWay--
+    // On Node.js 20 every awaited promise of the process costs 0.16 µs more as long as it is on (`for await` over 200,000 rows: 60 ms
+    // instead of 28). Switching it on and off takes 1.4 µs.
+    if (underWay === 0) storage.disable()
+  }
+}

@@ -1,0 +1,93 @@
+/** The collections files of a trial: what those of all workers tell, and which are missing. */
+
+import { MissingCollectionFiles, TrialscanError } from '../../../base/errors.js'
+import type { Worker } from '../../../base/types.js'
+import {
+  type Collections,
+  CollectionsReader,
+  MAX_COLLECTIONS_BYTES,
+  mergeCollections,
+} from '../../../format/collections.js'
+import {
+  COLLECTIONS_DIRECTORY,
+  collectionsFilePath,
+  parseCollectionsFileName,
+  TORNASOLE_COLLECTIONS_FILE,
+} from '../../../format/paths.js'
+import { parseTornasoleCollections } from '../../../format/tornasole.js'
+import { isCollectionsFile } from '../../../format/trial-files.js'
+import { eachFile, type Store } from '../../../storage/store.js'
+
+/** What the collections files of the workers tell, which there are, and which of them can't be read. */
+export interface FoundCollections extends Pick<Collections, 'collections'> {
+  /** Null where no file tells it. */
+  readonly numWorkers: number | null
+  readonly paths: readonly string[]
+  readonly problems: readonly TrialscanError[]
+}
+
+export async function readCollections(store: Store, paths: readonly string[]): Promise<FoundCollections | null> {
+  const files = paths.filter(isCollectionsFile)
+  const reader = new CollectionsReader()
+  const problems: TrialscanError[] = []
+  const ofWorkers = await eachFile(store, files, async path => {
+    try {
+      const bytes = await store.read(path, { maxByteLength: MAX_COLLECTIONS_BYTES, isText: true })
+      return [reader.read(bytes, store.url(path))]
+    } catch (error) {
+      if (!(error instanceof TrialscanError)) throw error
+      problems.push(error)
+      return []
+    }
+  })
+  if (files.length === 0) return null
+  const read = ofWorkers.flat()
+  const { collections, numWorkers } = mergeCollections(read)
+  return { collections, numWorkers: read.length > 0 ? numWorkers : null, paths: files, problems }
+}
+
+/** What Tornasole's collections file tells. */
+export async function readTornasoleCollections(store: Store): Promise<FoundCollections> {
+  // How many workers a step needs, it does not tell.
+  const file = { numWorkers: null, paths: [TORNASOLE_COLLECTIONS_FILE] }
+  try {
+    const bytes = await store.read(TORNASOLE_COLLECTIONS_FILE, { maxByteLength: MAX_COLLECTIONS_BYTES })
+    const url = store.url(TORNASOLE_COLLECTIONS_FILE)
+    const collections = parseTornasoleCollections(new TextDecoder().decode(bytes), url)
+    return { ...file, collections, problems: [] }
+  } catch (error) {
+    if (!(error instanceof TrialscanError)) throw error
+    return { ...file, collections: new Map(), problems: [error] }
+  }
+}
+
+/** What an ended job owes: a collections file of each worker, and one at all if it wrote an index as smdebug does. */
+export function missingCollections(
+  store: Store,
+  found: FoundCollections | null,
+  { isExpected, isRequired }: { readonly isExpected: boolean; readonly isRequired: boolean },
+): MissingCollectionFiles[] {
+  const numWorkers = found?.numWorkers ?? (isExpected ? 1 : 0)
+  const fileCount = found?.paths.length ?? 0
+  if (fileCount >= numWorkers) return []
+  const wanted = `expected collections files of ${found ? numWorkers : 'all'} workers, but the job has ended with`
+  const hint = isRequired ? '; to open the trial anyway, set requireCollections: false' : ''
+  return [new MissingCollectionFiles(store.url(COLLECTIONS_DIRECTORY), `${wanted} ${fileCount}${hint}`)]
+}
+
+/** Two that differ in what a worker that begins, or a file that was mended, changes differ in this. */
+export function summaryOf(found: FoundCollections | null): string {
+  return found === null ? '' : JSON.stringify([found.paths, found.numWorkers, found.problems.length])
+}
+
+/** Workers with data and those with a collections file, by its name; sorted. */
+export function allWorkers(withData: readonly Worker[], collectionsPaths: readonly string[]): Worker[] {
+  const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
+  // A long name is not in its file's.
+  const byFile = new Map(withData.map(worker => [nameOf(collectionsFilePath(worker)), worker]))
+  const withFile = collectionsPaths.flatMap(path => {
+    const worker = byFile.get(nameOf(path)) ?? parseCollectionsFileName(path)
+    return worker ? [worker] : []
+  })
+  return [...new Set([...withData, ...withFile])].sort()
+}

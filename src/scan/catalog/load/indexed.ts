@@ -1,0 +1,364 @@
+/** The index files of a trial: listed, read once, and kept with what they hold. */
+
+import { pathToFileURL } from 'node:url'
+import { StoreError, type TrialscanError } from '../../../base/errors.js'
+import type { GlobalStep, Worker } from '../../../base/types.js'
+import {
+  type OtherWorker,
+  type OwnedIndex,
+  othersAmong,
+  otherWorkerError,
+  otherWorkerOf,
+} from '../../../format/index-owner.js'
+import { INDEX_DIRECTORY, parseIndexFileName, usualIndexFile } from '../../../format/paths.js'
+import { duplicateError, isCanonicalPath, isIndexFile, type TrialFiles } from '../../../format/trial-files.js'
+import { writeAsideSync } from '../../../storage/local/aside.js'
+import { readFileIfThere } from '../../../storage/local/file.js'
+import { filesOf, INDEX_FILES_PER_JOB, MANY_INDEX_FILES, type ReadIndexFile } from '../../job/index-files.js'
+import type { Access } from '../../runner/access.js'
+import { runOnFiles } from '../../runner/failed-job.js'
+import { chunksOf, pumpAll } from '../../runner/pump.js'
+import { runTwice } from '../../runner/runner.js'
+import type { Catalog } from '../catalog.js'
+import { IndexColumns } from '../columns/index-columns.js'
+import type { IndexRows } from '../columns/saved-rows.js'
+import { isInRange, type StepRange } from '../step-selection.js'
+import { countInTurns, inTurns } from '../turns.js'
+import {
+  decodeIndexCache,
+  encodeIndexCache,
+  type IndexStamps,
+  indexStamps,
+  type StampedFile,
+  stampAt,
+} from './index-cache.js'
+import { listParts } from './no-trial.js'
+import { RowsByPath } from './rows-by-path.js'
+
+/** Index files to be read, and what their names say. There may be a million, so that none is an object. */
+class UnreadFiles {
+  readonly paths: string[] = []
+  readonly steps: GlobalStep[] = []
+  readonly workers: Worker[] = []
+
+  get length(): number {
+    return this.paths.length
+  }
+
+  add(path: string, step: GlobalStep, worker: Worker): void {
+    this.paths.push(path)
+    this.steps.push(step)
+    this.workers.push(worker)
+  }
+
+  filter(isWanted: (path: string) => boolean): UnreadFiles {
+    const wanted = new UnreadFiles()
+    for (const [i, path] of this.paths.entries()) {
+      if (isWanted(path)) wanted.add(path, this.steps[i]!, this.workers[i]!)
+    }
+    return wanted
+  }
+}
+
+export interface IndexedOptions {
+  readonly rangeSteps: StepRange | null
+  readonly threads: number | undefined
+  /** Incomplete steps after the last complete one before the eldest of them count as complete. */
+  readonly incompleteStepWindow: number
+  /** File of the index cache, an absolute path; null: none. */
+  readonly indexCache: string | null
+}
+
+/** Files of the index that are listed again although nothing is missing before them. */
+const RELISTED_FILES = 500
+
+/** The index files of a trial. */
+export class IndexedFiles {
+  readonly #access: Access
+  readonly #options: IndexedOptions
+  #columns = new IndexColumns()
+  /** Of those that were read and count, by path: their rows. */
+  readonly #rows = new RowsByPath()
+  /** Of index files, as they were looked at; kept only for the cache. */
+  #stamps: IndexStamps[] = []
+  /** Whether the cache has not all that is known. */
+  #isCacheOld = false
+  /** Index files, in order; kept only where they are not listed again every time. */
+  #listed: readonly string[] = []
+  /** What is wrong where index files should be, beside what is wrong with those that count. */
+  #places: readonly TrialscanError[] = []
+  /** Index files beside which another counts, and that one. */
+  #duplicates: ReadonlyMap<string, string> = new Map()
+  /** Whether there is an index file that the hook would call otherwise: without one, no two are of one step and worker. */
+  #hasOdd = false
+  /** Whether there may be an index file of Tornasole's hook that one of JSON stands for now. */
+  #hasCSV = false
+  /** Why the cache could not be written. */
+  #cacheProblem: StoreError | null = null
+
+  constructor(access: Access, options: IndexedOptions) {
+    this.#access = access
+    this.#options = options
+  }
+
+  /** Whether none was read. */
+  get isEmpty(): boolean {
+    return this.#rows.size === 0
+  }
+
+  /** Those that were read and count. */
+  async rows(): Promise<IndexRows> {
+    const columns = this.#columns
+    const { rows } = this.#rows
+    const others = await otherWorkersIn(columns, rows)
+    const faults = new Map<number, TrialscanError>()
+    for (const [path, row] of others.size > 0 ? this.#rows : []) {
+      const found = others.get(row)
+      if (found) faults.set(row, otherWorkerError(this.#access.store.url(path), found.index, found.other))
+    }
+    return { columns, rows, faults }
+  }
+
+  /** What is wrong where index files should be, and those beside which another counts. */
+  problems(): TrialscanError[] {
+    const { store } = this.#access
+    return [
+      ...this.#places,
+      ...[...this.#duplicates].map(([path, taken]) => duplicateError(store.url(path), path, taken)),
+    ]
+  }
+
+  /** Why the cache could not be written; null: it was, or there is none. */
+  get cacheProblem(): StoreError | null {
+    return this.#cacheProblem
+  }
+
+  /** Nothing more is read, and the catalog has what was. */
+  clear(): void {
+    this.#columns = new IndexColumns()
+    this.#rows.clear()
+    this.#stamps = []
+    this.#listed = []
+  }
+
+  /**
+   * The files of the index. Where listing costs requests, only what may be new is listed again: from the first step on
+   * that a worker may still write. What has ended is listed as a whole, once.
+   * @param catalog what is known so far
+   */
+  async list(ended: boolean, catalog: Catalog | undefined): Promise<readonly string[]> {
+    const { store, isRemote } = this.#access
+    const after = isRemote && !ended ? this.#settledUpTo(catalog) : null
+    const { paths: listed, problems } = await listParts(store, INDEX_DIRECTORY, isIndexFile, after)
+    this.#places = problems
+    this.#startThreads(listed.length)
+    if (!isRemote) return listed
+    this.#listed = after === null ? listed : [...new Set([...this.#listed, ...listed])].sort()
+    return this.#listed
+  }
+
+  /** What sorts before everything in the index that may still come; null: nothing is known yet. */
+  #settledUpTo(catalog: Catalog | undefined): string | null {
+    if (catalog === undefined) return null
+    const { steps } = catalog
+    const { numWorkers } = steps
+    // Whom a step still lacks after so many others is not waited for.
+    const eldest = steps.numberAt(steps.length - 1 - this.#options.incompleteStepWindow) ?? 0
+    const isOpen = (step: number): boolean => step >= eldest && (steps.get(step)?.workers.length ?? 0) < numWorkers
+    // Some that are whole are listed all the same, since a page holds a thousand: who knows in which order steps arrive.
+    let first = Math.max(0, this.#listed.length - RELISTED_FILES)
+    // In the order of the steps; a file of which nothing is known (it can't be read, or is not wanted) can't be late.
+    for (const [i, path] of this.#listed.entries()) {
+      if (i >= first) break
+      const row = this.#rows.get(path)
+      if (row !== undefined && (this.#columns.error(row) !== null || isOpen(this.#columns.step(row)))) first = i
+    }
+    const path = this.#listed[first]
+    // Up to the step, without the worker: the others of its workers sort behind it.
+    return path === undefined ? null : path.replace(/_[^/]*$/, '')
+  }
+
+  /** Reads the index files that are new. @param isFirst whether nothing was loaded yet @returns whether there was one */
+  async load(paths: readonly string[], files: TrialFiles, isFirst: boolean): Promise<boolean> {
+    const found = await this.#unread(paths, files)
+    const duplicates = new Map<string, string>()
+    for (const [path, taken] of this.#hasOdd ? files.duplicates : []) {
+      if (isInRange(parseIndexFileName(path)!.step, this.#options.rangeSteps)) duplicates.set(path, taken)
+    }
+    const isChanged = duplicates.size !== this.#duplicates.size
+    this.#duplicates = duplicates
+    // One may have counted until another came.
+    for (const path of duplicates.keys()) this.#rows.delete(path)
+    const unread = duplicates.size === 0 ? found : found.filter(path => !duplicates.has(path))
+    const cachedCount = await this.#fromCache(unread, isFirst)
+    const isAllCached = cachedCount === unread.length
+    // Looking for paths costs a map of them all.
+    const left = cachedCount === 0 || isAllCached ? unread : unread.filter(path => !this.#isRead(path))
+    const readCount = isAllCached ? 0 : await this.#read(left)
+    if (readCount > 0 || this.#isCacheOld) this.#writeCache()
+    return isChanged || readCount + cachedCount > 0
+  }
+
+  #add(path: string, row: number): void {
+    this.#hasCSV ||= path.endsWith('.csv')
+    this.#rows.add(path, row)
+  }
+
+  #isRead(path: string): boolean {
+    const row = this.#rows.get(path)
+    return row !== undefined && this.#columns.error(row) === null
+  }
+
+  /**
+   * Adds what the cache knows of index files that have not changed since. Stamps are taken before a file is read, so that one
+   * that changes meanwhile is read again the next time.
+   * @returns how many
+   */
+  async #fromCache(files: UnreadFiles, isFirst: boolean): Promise<number> {
+    const { indexCache } = this.#options
+    if (indexCache === null || files.length === 0) return 0
+    const { store } = this.#access
+    const bytes = isFirst ? readFileIfThere(indexCache) : null
+    const cache = bytes && decodeIndexCache(store.url(''), bytes)
+    const { paths, steps, workers } = files
+    const stamps = await indexStamps(store, paths, cache)
+    this.#stamps.push(stamps)
+    this.#isCacheOld = !stamps.areKnown
+    let count = 0
+    await countInTurns(paths.length, i => {
+      const place = stamps.places[i]!
+      if (place < 0) return
+      this.#add(paths[i]!, cache!.addTo(this.#columns, place, steps[i]!, workers[i]!))
+      count++
+    })
+    return count
+  }
+
+  /** Keeps what is known of the index files for the next opening. */
+  #writeCache(): void {
+    const { indexCache } = this.#options
+    if (indexCache === null) return
+    this.#isCacheOld = false
+    const columns = this.#columns
+    const stamps = new Map<string, Float64Array>()
+    for (const looked of this.#stamps) {
+      for (const [i, path] of looked.paths.entries()) stamps.set(path, stampAt(looked.stamps, i))
+    }
+    this.#cacheProblem = null
+    const files = stampedFiles(this.#rows, columns, stamps)
+    const bytes = encodeIndexCache(this.#access.store.url(''), { files, columns })
+    try {
+      writeAsideSync(indexCache, bytes)
+    } catch (cause) {
+      // A full disk costs the next opening its cache, and not this one its trial.
+      const url = pathToFileURL(indexCache).href
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      this.#cacheProblem = new StoreError('Unavailable', `${indexCache} can't be written: ${reason}`, { url }, cause)
+    }
+  }
+
+  /** Index files to be read. */
+  async #unread(paths: readonly string[], files: TrialFiles): Promise<UnreadFiles> {
+    const unread = new UnreadFiles()
+    // A string for each worker, and not for each file.
+    const workers = new Map<Worker, Worker>()
+    let last = ''
+    await inTurns(paths, path => {
+      const row = this.#rows.get(path)
+      if (row !== undefined && this.#columns.error(row) === null) return
+      const usual = usualIndexFile(path)
+      const name = usual ?? files.indexName(path)
+      if (name === null || !isInRange(name.step, this.#options.rangeSteps)) return
+      this.#hasOdd ||= usual === null && !isCanonicalPath(path)
+      if (name.worker !== last) {
+        last = workers.get(name.worker) ?? name.worker
+        workers.set(last, last)
+      }
+      unread.add(path, name.step, last)
+    })
+    return unread
+  }
+
+  /** Has threads start, if there will be work for them, while it is found out what is to be read. */
+  #startThreads(fileCount: number): void {
+    if (!this.isEmpty || this.#options.indexCache !== null || fileCount < MANY_INDEX_FILES || this.#access.isRemote)
+      return
+    // Whatever is wrong is told when there is work.
+    this.#access.runner(this.#options.threads, Number.POSITIVE_INFINITY).catch(() => {})
+  }
+
+  /** @returns how many have told something new */
+  async #read(files: UnreadFiles): Promise<number> {
+    const many = files.length >= MANY_INDEX_FILES
+    const { threads } = this.#options
+    // Requests wait for answers, not for threads.
+    const isInline = !many || this.#access.isRemote
+    const runner = await this.#access.runner(isInline ? 0 : threads, Number.POSITIVE_INFINITY)
+    const read = (some: readonly string[]) =>
+      runOnFiles<string, ReadIndexFile>(
+        some,
+        async paths => ({ files: filesOf(await runTwice(runner, { kind: 'index', store: this.#access.spec, paths })) }),
+        path => this.#access.store.url(path),
+      )
+    let count = 0
+    let next = 0
+    for await (const contents of pumpAll(chunksOf(files.paths, INDEX_FILES_PER_JOB), read, runner)) {
+      for (const content of contents) {
+        const i = next++
+        const path = files.paths[i]!
+        // It could not be read before, either.
+        if (content instanceof Error && this.#rows.get(path) !== undefined) continue
+        if (this.#hasCSV && path.endsWith('.json')) this.#rows.delete(path.replace(/json$/, 'csv'))
+        const [step, worker] = [files.steps[i]!, files.workers[i]!]
+        const row =
+          content instanceof Error
+            ? this.#columns.add(step, worker, content)
+            : this.#columns.addRead(step, worker, content)
+        this.#add(path, row)
+        count++
+      }
+    }
+    return count
+  }
+}
+
+/** What the cache keeps of index files: each becomes an object when it is its turn. */
+function* stampedFiles(
+  rows: RowsByPath,
+  columns: IndexColumns,
+  stamps: ReadonlyMap<string, Float64Array>,
+): Generator<StampedFile> {
+  for (const [path, row] of rows) {
+    const stamp = stamps.get(path)
+    if (stamp && columns.error(row) === null) yield { path, stamp, row: columns.listed(row) }
+  }
+}
+
+/** The index files whose numbers are another worker's: these can't be used. */
+async function otherWorkersIn(columns: IndexColumns, rows: Int32Array) {
+  const steps = new Set<GlobalStep>()
+  await countInTurns(rows.length, i => {
+    const row = rows[i]!
+    if (columns.isCanonical(row) || columns.error(row) !== null) return
+    const [step, worker] = [columns.step(row), columns.worker(row)]
+    if (otherWorkerOf({ step, worker, content: { eventFile: columns.eventFile(row), tensors: [] } }) !== null)
+      steps.add(step)
+  })
+  const found = new Map<number, { readonly index: OwnedIndex; readonly other: OtherWorker }>()
+  if (steps.size === 0) return found
+  const rowOf = new Map<OwnedIndex, number>()
+  for (const row of rows) {
+    if (!steps.has(columns.step(row))) continue
+    const content = columns.content(row)
+    const index = {
+      step: columns.step(row),
+      worker: columns.worker(row),
+      content: content instanceof Error ? null : content,
+    }
+    rowOf.set(index, row)
+  }
+  for (const [index, other] of othersAmong([...rowOf.keys()])) {
+    if (other.isFault) found.set(rowOf.get(index)!, { index, other })
+  }
+  return found
+}

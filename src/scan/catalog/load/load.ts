@@ -1,0 +1,268 @@
+/** Opening and refreshing a trial: collections and index files from the store into one catalog. */
+
+import { MissingCollectionFiles, type TrialscanError } from '../../../base/errors.js'
+import type { Worker } from '../../../base/types.js'
+import type { Collections } from '../../../format/collections.js'
+import { COLLECTIONS_DIRECTORY, TORNASOLE_COLLECTIONS_FILE } from '../../../format/paths.js'
+import { isCollectionsFile, isIndexFile, ROOT_FILES, TrialFiles } from '../../../format/trial-files.js'
+import type { Access } from '../../runner/access.js'
+import { Catalog } from '../catalog.js'
+import type { CheckpointFacts, CheckpointFiles } from '../checkpoint/checkpoint-files.js'
+import type { IndexRows } from '../columns/saved-rows.js'
+import { isInRange } from '../step-selection.js'
+import {
+  allWorkers,
+  type FoundCollections,
+  missingCollections,
+  readCollections,
+  readTornasoleCollections,
+  summaryOf,
+} from './collections.js'
+import { IndexedFiles, type IndexedOptions } from './indexed.js'
+import { listPlain, noTrial } from './no-trial.js'
+import { isCheckpointPlace } from './place.js'
+import { UnindexedEvents } from './unindexed.js'
+
+export interface TrialContents {
+  readonly catalog: Catalog
+  readonly collections: Collections
+  /** Those with a collections file, which may have written nothing yet, and those with data; sorted. */
+  readonly workers: readonly Worker[]
+  /** Whether the job has ended, and everything it wrote is in the catalog. */
+  readonly ended: boolean
+  /** What the catalog was made from: index files, or event files where there are none. */
+  readonly index: IndexRows
+  /** Event files without index: the steps of several lie in one, so that no index file can name it. */
+  readonly isTensorBoard: boolean
+  /** Collections files that are missing or can't be read, records of event files that have no index, a cache not written. */
+  readonly problems: readonly TrialscanError[]
+  /** Those of them that are of event files. */
+  readonly recordProblems: readonly TrialscanError[]
+  /** What is known of checkpoints beside their tensors; null: the trial is no checkpoint. */
+  readonly checkpoint: CheckpointFacts | null
+  /** What is worth knowing, and no fault: checkpoints that are being written, files that are not read. */
+  readonly notes: readonly string[]
+  /** Paths of the files of checkpoints. */
+  readonly checkpointFiles: readonly string[]
+}
+
+export interface LoadOptions extends IndexedOptions {
+  /** Whether an ended trial needs the collections files of all its workers. */
+  readonly requireCollections: boolean
+  /** Whether steps count that a restart of the training has left behind. */
+  readonly abandonedSteps: boolean
+  /** The file that was named instead of a directory. Default: none. */
+  readonly file?: string | undefined
+}
+
+/** Reads what is known of a trial without reading a tensor, and later what has come since. */
+export class TrialLoader {
+  readonly #access: Access
+  readonly #options: LoadOptions
+  readonly #index: IndexedFiles
+  /** Where there are no index files. */
+  readonly #events: UnindexedEvents
+  /** Where there are no event files either; null while there are none. */
+  #checkpoints: CheckpointFiles | null = null
+  #collections: { readonly stamp: string; readonly found: FoundCollections | null } | undefined
+  #contents: TrialContents | undefined
+  /** What the collections files told at the last load, and whether more of them are to come. */
+  #told: FoundCollections | null = null
+  #awaitsCollections = true
+  /** The load that begins when the one under way has ended. */
+  #next: Promise<TrialContents> | undefined
+  #current: Promise<unknown> = Promise.resolve()
+
+  constructor(access: Access, options: LoadOptions) {
+    this.#access = access
+    this.#options = options
+    this.#index = new IndexedFiles(access, options)
+    this.#events = new UnindexedEvents(
+      access,
+      options.threads,
+      step => isInRange(step, options.rangeSteps),
+      options.abandonedSteps,
+    )
+  }
+
+  /**
+   * Lists the trial, reads the index files that are new, and those that could not be read before: they may have been
+   * looked at while they were written. An index file that can't be read is kept as an error in the catalog, not thrown.
+   * Where there is no index, the event files are scanned. One load at a time, since they add to the same entries: all who
+   * ask while one is under way, which may have listed already, get the next.
+   * @returns the same object as before if nothing is new
+   * @throws StoreError if the trial can't be reached, MissingCollectionFiles if there is none
+   */
+  load(): Promise<TrialContents> {
+    if (this.#next === undefined) {
+      const next = this.#current.then(() => {
+        this.#next = undefined
+        return this.#load()
+      })
+      this.#next = next
+      this.#current = next.catch(() => {})
+    }
+    return this.#next
+  }
+
+  async #load(): Promise<TrialContents> {
+    const previous = this.#contents
+    if (previous?.ended) return previous
+    const { store } = this.#access
+    if (previous === undefined) await store.open()
+    if (this.#options.file !== undefined || this.#checkpoints !== null) return this.#loadCheckpoints(previous ?? null)
+    // The end marker is looked for before the listing: what the job wrote before it is then in the listing.
+    const root = await this.#lookAtRoot()
+    const { ended } = new TrialFiles(root)
+    const paths = await this.#index.list(ended, previous?.catalog)
+    const files = new TrialFiles([...root, ...paths])
+    const isIndexed = !this.#index.isEmpty || paths.some(isIndexFile)
+    const isNew = isIndexed
+      ? await this.#index.load(paths, files, previous === undefined)
+      : await this.#loadEvents(root)
+    if (this.#checkpoints !== null) return this.#checkpointContents(this.#checkpoints)
+    const mayBeSame = previous !== undefined && !isNew && !ended
+    if (mayBeSame && !this.#awaitsCollections) return previous
+    const { isTornasole } = files
+    const collections = root.includes(TORNASOLE_COLLECTIONS_FILE)
+      ? await readTornasoleCollections(store)
+      : await this.#readCollections()
+    if (mayBeSame && summaryOf(collections) === summaryOf(this.#told)) return previous
+    this.#told = collections
+    if (!isIndexed && this.#events.writer === null && collections === null) {
+      if (!ended) throw await noTrial(store, this.#events.everything)
+      throw new MissingCollectionFiles(store.url(''), 'expected a trial, but the job has ended and saved nothing')
+    }
+    const collectionProblems = [
+      ...(collections?.problems ?? []),
+      ...(ended
+        ? missingCollections(store, collections, {
+            isExpected: isIndexed && !isTornasole,
+            isRequired: this.#options.requireCollections,
+          })
+        : []),
+    ]
+    if (collectionProblems[0] && previous === undefined && this.#options.requireCollections) throw collectionProblems[0]
+    const isTensorBoard = !isIndexed && this.#events.writer === 'TensorBoard'
+    const index = isIndexed ? await this.#index.rows() : this.#events.rows()
+    const recordProblems = isIndexed ? [] : this.#events.problems()
+    const { numWorkers = null, paths: collectionsPaths = [] } = collections ?? {}
+    const tellsWorkers = !isTensorBoard && !isTornasole
+    this.#awaitsCollections = tellsWorkers && (numWorkers === null || collectionsPaths.length < numWorkers)
+    // Hooks write their collections about their first step. Where none are required, or the index is lost, they are waited for
+    // no longer once there is a second.
+    const mayLack = !this.#options.requireCollections || !isIndexed
+    const hasGoneOn = mayLack && hasManySteps(index)
+    const isUnknown = tellsWorkers && !ended && numWorkers === null && !hasGoneOn
+    const catalog = await Catalog.of(index, {
+      // Runs of TensorBoard know nothing of each other.
+      numWorkers: isTensorBoard ? 1 : isUnknown ? Number.POSITIVE_INFINITY : numWorkers,
+      isTornasole,
+      ended,
+      incompleteStepWindow: this.#options.incompleteStepWindow,
+    })
+    this.#contents = {
+      catalog,
+      workers: allWorkers(catalog.workers, collectionsPaths),
+      collections: { collections: collections?.collections ?? new Map(), numWorkers: collections?.numWorkers ?? 0 },
+      ended,
+      index,
+      isTensorBoard,
+      problems: [
+        ...collectionProblems,
+        ...this.#index.problems(),
+        ...recordProblems,
+        ...(this.#index.cacheProblem ? [this.#index.cacheProblem] : []),
+      ],
+      recordProblems,
+      checkpoint: null,
+      notes: [],
+      checkpointFiles: [],
+    }
+    if (ended) this.#index.clear()
+    return this.#contents
+  }
+
+  /** Which of the files are there that tell something by being in the root. Asked for at once: one listing answers it. */
+  async #lookAtRoot(): Promise<readonly string[]> {
+    const { store } = this.#access
+    const there = await Promise.all(ROOT_FILES.map(file => store.exists(file)))
+    return ROOT_FILES.filter((_, i) => there[i])
+  }
+
+  /** As they were, where a listing tells that they are. */
+  async #readCollections(): Promise<FoundCollections | null> {
+    const { store, isRemote } = this.#access
+    const paths = await store.list(COLLECTIONS_DIRECTORY, { recursive: true, expects: isCollectionsFile })
+    if (!isRemote) return readCollections(store, paths)
+    const stamp = JSON.stringify([paths, ...(await store.stamps(paths))])
+    if (this.#collections?.stamp !== stamp) this.#collections = { stamp, found: await readCollections(store, paths) }
+    return this.#collections.found
+  }
+
+  /** Scans event files where there is no index. @returns whether there was something new */
+  async #loadEvents(root: readonly string[]): Promise<boolean> {
+    const { store } = this.#access
+    if (this.#events.writer === 'TensorBoard') return this.#events.load(true)
+    const isNew = await this.#events.load(false)
+    if (this.#events.writer !== null) return isNew
+    const collections = await store.list(COLLECTIONS_DIRECTORY, { recursive: true })
+    // A run of TensorBoard can be called `collections`, too.
+    if (!new TrialFiles([...root, ...collections]).isPlain) return isNew
+    const everything = await listPlain(store)
+    if (isCheckpointPlace(everything) && (await this.#findCheckpoints(everything))) return true
+    return this.#events.load(true, everything)
+  }
+
+  /** @returns whether there are checkpoints */
+  async #findCheckpoints(paths: readonly string[]): Promise<boolean> {
+    const { file, rangeSteps } = this.#options
+    // Most trials are none.
+    const { CheckpointFiles } = await import('../checkpoint/checkpoint-files.js')
+    const found = new CheckpointFiles(this.#access, file ?? null, step => isInRange(step, rangeSteps))
+    if ((await found.load(paths)) === null) return false
+    this.#checkpoints = found
+    return true
+  }
+
+  /** Looks for checkpoints where there are some, or one was named. */
+  async #loadCheckpoints(previous: TrialContents | null): Promise<TrialContents> {
+    const { store } = this.#access
+    const { file } = this.#options
+    const paths = file === undefined ? await listPlain(store) : await store.list('', { expects: path => path === file })
+    const isNew = this.#checkpoints === null ? await this.#findCheckpoints(paths) : await this.#checkpoints.load(paths)
+    if (this.#checkpoints === null) throw await noTrial(store, paths)
+    return isNew === false && previous !== null ? previous : this.#checkpointContents(this.#checkpoints)
+  }
+
+  async #checkpointContents(checkpoints: CheckpointFiles): Promise<TrialContents> {
+    const index = checkpoints.rows()
+    const ended = checkpoints.isEnded
+    const catalog = await Catalog.of(index, {
+      // Ranks know nothing of each other: who is missing is among the problems.
+      numWorkers: 1,
+      isTornasole: false,
+      ended,
+      incompleteStepWindow: this.#options.incompleteStepWindow,
+    })
+    this.#contents = {
+      catalog,
+      workers: catalog.workers,
+      collections: { collections: checkpoints.collections(), numWorkers: 1 },
+      ended,
+      index,
+      isTensorBoard: false,
+      problems: checkpoints.problems(),
+      recordProblems: [],
+      checkpoint: checkpoints.facts(),
+      notes: checkpoints.notes(),
+      checkpointFiles: checkpoints.files(),
+    }
+    return this.#contents
+  }
+}
+
+/** Whether files are of more than one step. */
+function hasManySteps({ columns, rows }: IndexRows): boolean {
+  return rows.some(row => columns.step(row) !== columns.step(rows[0]!))
+}

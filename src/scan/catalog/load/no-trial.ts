@@ -1,0 +1,148 @@
+/** Directories that hold nothing of smdebug's: TensorBoard's files, or no trial at all. */
+
+import { MissingCollectionFiles, StoreError } from '../../../base/errors.js'
+import { CHECKPOINT_FILES, isCheckpointFile } from '../../../format/checkpoint/formats.js'
+import {
+  COLLECTIONS_DIRECTORY,
+  EVENTS_DIRECTORY,
+  INDEX_DIRECTORY,
+  isPartOfTrial,
+  isTensorBoardFile,
+  parseEventFileName,
+  trialsAmong,
+} from '../../../format/paths.js'
+import { isPartDirectory } from '../../../format/trial-files.js'
+import type { Store } from '../../../storage/store.js'
+
+/** A function, so that what knows the formats is loaded when it is needed. */
+const wanted = (): string =>
+  `a trial: files under ${COLLECTIONS_DIRECTORY}/ and ${INDEX_DIRECTORY}/, event files, or checkpoints (${CHECKPOINT_FILES})`
+/** The most trials that an error names. */
+const MAX_NAMED = 5
+/**
+ * After this many objects that belong to no trial, a place on S3 is taken for the wrong one; sooner if there are trials
+ * below it.
+ */
+const MAX_OTHERS = 100_000
+const MAX_OTHERS_BESIDE_TRIALS = 10_000
+
+/**
+ * All files of a place that may not be a trial's. On S3 a listing goes through everything below a prefix, which may be
+ * a whole bucket.
+ * @throws MissingCollectionFiles, with `listed`, if a listing on S3 finds so many other objects that nobody can have
+ *   meant it
+ */
+export function listEverything(
+  store: Store,
+  options: Pick<NonNullable<Parameters<Store['list']>[1]>, 'expects' | 'onError'> = {},
+): Promise<string[]> {
+  const limit = new ListLimit(store)
+  return store.list('', { recursive: true, ...options, onPaths: paths => limit.add(paths) })
+}
+
+/**
+ * Lists index or event files, and whatever stands in their places. Anything in the place of a directory is among the
+ * problems, since no file can be found in it.
+ */
+export async function listParts(
+  store: Store,
+  directory: string,
+  expects: (path: string) => boolean,
+  after: string | null = null,
+): Promise<{ readonly paths: readonly string[]; readonly problems: readonly StoreError[] }> {
+  const problems: StoreError[] = []
+  const onError = (path: string, error: StoreError): void => {
+    if (error.code !== 'NotAFile' && error.code !== 'NotFound') throw error
+    if (isPartDirectory(path)) problems.push(error)
+  }
+  const paths = await store.list(directory, { recursive: true, expects, onError, ...(after !== null && { after }) })
+  return { paths, problems }
+}
+
+/** All files of a directory in which TensorBoard's may lie; none if a link leads out of it, since it could be any directory. */
+export function listPlain(store: Store): Promise<string[]> {
+  const expects = (path: string, isDirectory: boolean): boolean =>
+    !isDirectory && (isTensorBoardFile(path) || isCheckpointFile(path))
+  return listEverything(store, { expects }).catch(error => {
+    if (error instanceof StoreError && error.code === 'Denied' && store.spec.kind === 'local') return []
+    throw error
+  })
+}
+
+/**
+ * The error for a directory that is not a trial. It names the trials in it, or says that it is part of one.
+ * @param listed all of its files, if they have been listed
+ */
+export async function noTrial(store: Store, listed: readonly string[] | null): Promise<MissingCollectionFiles> {
+  let found: string
+  try {
+    const paths = listed?.length ? listed : await listEverything(store)
+    const isPart = paths.some(path => parseEventFileName(path) !== null)
+    found = trialsBelow(trialsAmong(paths)) ?? (isPart ? 'this is a part of one: name the directory above' : NONE)
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error
+    found = `there are none that could be listed (${error.message})`
+  }
+  return new MissingCollectionFiles(store.url(''), `expected ${wanted()}, but ${found}`)
+}
+
+const NONE = 'there are none'
+
+function trialsBelow(trials: readonly string[]): string | null {
+  const more = trials.length > MAX_NAMED ? ` and ${trials.length - MAX_NAMED} more` : ''
+  if (trials.length === 0) return null
+  return `there are trials below it; name one of them: ${trials.slice(0, MAX_NAMED).join(', ')}${more}`
+}
+
+/** Watches what a listing finds, and ends it if that is not a trial. */
+class ListLimit {
+  readonly #store: Store
+  /** As it was given; null: it was not. */
+  readonly #given: number | null
+  readonly #trials = new Set<string>()
+  #listed = 0
+  #others = 0
+  #isTrial = false
+  #hasRuns = false
+
+  constructor(store: Store) {
+    this.#store = store
+    this.#given = (store.spec.kind === 's3' ? store.spec.options.listLimit : undefined) ?? null
+  }
+
+  async add(paths: readonly string[]): Promise<void> {
+    this.#listed += paths.length
+    for (const trial of trialsAmong(paths)) this.#trials.add(trial)
+    for (const path of paths) {
+      if (isTensorBoardFile(path)) this.#hasRuns = true
+      else if (isPartOfTrial(path)) this.#isTrial = true
+      else this.#others++
+    }
+    const isBesideTrials = this.#trials.size > 0 && !this.#hasRuns
+    const most = this.#given ?? (isBesideTrials ? MAX_OTHERS_BESIDE_TRIALS : MAX_OTHERS)
+    if (most === 0 || this.#isTrial || this.#others < most) return
+    // In the order of keys, other objects may come first.
+    const parts = [INDEX_DIRECTORY, EVENTS_DIRECTORY, COLLECTIONS_DIRECTORY]
+    for (const directory of parts) this.#isTrial ||= await directoryExists(this.#store, directory)
+    if (this.#isTrial) return
+    const found = trialsBelow([...this.#trials].sort()) ?? NONE
+    const count = `the first ${this.#listed.toLocaleString('en-US')} objects`
+    const hint = 's3.listLimit, --s3-list-limit: where the listing ends; 0: nowhere'
+    const detail = `expected ${wanted()}, but among ${count} ${found} (${hint})`
+    throw new MissingCollectionFiles(this.#store.url(''), detail, { listed: this.#listed })
+  }
+}
+
+/** Whether there is a file below a directory: its listing ends with the first one. */
+async function directoryExists(store: Store, directory: string): Promise<boolean> {
+  let isFound = false
+  const enough = new Error()
+  const onPaths = (paths: readonly string[]): void => {
+    isFound = paths.length > 0
+    if (isFound) throw enough
+  }
+  await store.list(directory, { recursive: true, onPaths }).catch(error => {
+    if (error !== enough) throw error
+  })
+  return isFound
+}

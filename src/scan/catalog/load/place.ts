@@ -1,0 +1,48 @@
+/** Where a trial lies: in a directory, or in a file that was named. */
+
+import { basename, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { StoreError } from '../../../base/errors.js'
+import { CHECKPOINT_FILES, isCheckpointFile } from '../../../format/checkpoint/formats.js'
+import { isTensorBoardFile } from '../../../format/paths.js'
+import { isFile } from '../../../storage/local/file.js'
+import { storeSpec } from '../../../storage/open.js'
+import type { PlainStoreSpec } from '../../../storage/store.js'
+
+export interface TrialPlace {
+  /** The store of the directory. */
+  readonly spec: PlainStoreSpec
+  /** The name of the file in it; undefined: the directory is meant. */
+  readonly file: string | undefined
+}
+
+/** @throws UsageError as `storeSpec`; StoreError (`NotADirectory`) for a file of no format that has tensors */
+export function placeOf(path: string, options: NonNullable<Parameters<typeof storeSpec>[1]> = {}): TrialPlace {
+  const spec = storeSpec(path, options)
+  if (spec.kind === 'local') {
+    const name = basename(spec.root)
+    if (!isFile(spec.root)) return { spec, file: undefined }
+    if (!isCheckpointFile(name)) throw noTensors(path, pathToFileURL(spec.root).href)
+    // Whoever names a link means what it leads to.
+    return { spec: { ...spec, root: resolve(spec.root, '..'), allowSymlinks: true }, file: name }
+  }
+  if (spec.kind !== 's3' || path.trim().endsWith('/') || !isCheckpointFile(spec.prefix.slice(0, -1))) {
+    return { spec, file: undefined }
+  }
+  const at = spec.prefix.lastIndexOf('/', spec.prefix.length - 2) + 1
+  return { spec: { ...spec, prefix: spec.prefix.slice(0, at) }, file: spec.prefix.slice(at, -1) }
+}
+
+function noTensors(path: string, url: string): StoreError {
+  const message = `${path.trim()}: expected a directory, or a file of tensors (${CHECKPOINT_FILES}), got another file`
+  return new StoreError('NotADirectory', message, { url })
+}
+
+/**
+ * Whether checkpoints are looked for in a place that has nothing of smdebug's: not where TensorBoard's files lie in its root. Trainings that
+ * save checkpoints log for TensorBoard in a directory beside them.
+ * @param paths all its files
+ */
+export function isCheckpointPlace(paths: readonly string[]): boolean {
+  return paths.some(isCheckpointFile) && !paths.some(path => !path.includes('/') && isTensorBoardFile(path))
+}

@@ -1,0 +1,40 @@
+/** What was read from records, so that asking for a reduction again doesn't read again. */
+
+import type { Moments } from '../../core/moments.js'
+import type { Statistics } from '../../core/statistics/statistic.js'
+
+/** What is known of a record: moments, which know some or all reductions; or the reductions of a histogram. */
+export type KnownReductions = Moments | Statistics
+
+/** The most records to remember, at some 700 bytes each: those asked for last. */
+export const MAX_REMEMBERED = 8192
+
+export class Remembered {
+  /** By the identity of the record, the most recently used one last. `stamp`: that of its file, taken before it was read. */
+  readonly #records = new Map<string, { readonly stamp: Float64Array; readonly told: KnownReductions }>()
+  /** Goes along the keys as records are forgotten. A new one would pass all deleted keys again, thousands of them: 3 µs. */
+  #eldest: Iterator<string> | undefined
+
+  /** What is known of a record; undefined if its file has changed since. */
+  get(key: string, stamp: Float64Array): KnownReductions | undefined {
+    const known = this.#records.get(key)
+    if (known === undefined) return undefined
+    this.#records.delete(key)
+    if (!known.stamp.every((number, i) => Object.is(number, stamp[i]))) return undefined
+    this.#records.set(key, known)
+    return known.told
+  }
+
+  set(key: string, stamp: Float64Array, told: KnownReductions): void {
+    this.#records.delete(key)
+    this.#records.set(key, { stamp, told })
+    if (this.#records.size <= MAX_REMEMBERED) return
+    this.#eldest ??= this.#records.keys()
+    this.#records.delete(this.#eldest.next().value!)
+  }
+
+  clear(): void {
+    this.#records.clear()
+    this.#eldest = undefined
+  }
+}

@@ -1,0 +1,303 @@
+/** Steps: which there are, in which mode, and which are complete. Source: format.md "Collections file", rules.md §3. */
+
+import { UsageError } from '../../base/errors.js'
+import { kinds, optionsOf } from '../../base/options.js'
+import { countBelow } from '../../base/sorted.js'
+import { type GlobalStep, MODES, type Mode, type ModeStep, type Worker } from '../../base/types.js'
+import { type Column, float64Column, int32Column } from './columns/column.js'
+import { countInTurns } from './turns.js'
+import { hasMode, type WorkerStep, workersOf } from './worker-steps.js'
+
+/** A step that at least one worker wrote. */
+export interface Step {
+  readonly globalStep: GlobalStep
+  /** Where workers wrote the global step as several steps of modes (only rank 0 evaluates): the first worker's. */
+  readonly mode: Mode
+  readonly modeStep: ModeStep
+  /** Those that wrote it, sorted. */
+  readonly workers: readonly Worker[]
+  /** Where workers wrote the global step as several steps of modes: each of them, with the workers that wrote it as that. */
+  readonly apart?: readonly Step[]
+}
+
+/** Which steps are asked for. */
+export interface StepOptions {
+  /** GLOBAL, the default: all, by their global numbers; else those of the mode, by their numbers within it. */
+  readonly mode?: Mode
+  /** Also steps that not all workers have written yet. */
+  readonly showIncompleteSteps?: boolean
+}
+
+export const STEP_OPTIONS = optionsOf<StepOptions>({ mode: kinds.mode, showIncompleteSteps: kinds.flag })
+
+/** @throws UsageError for what is no mode */
+export function checkMode(mode: Mode): Mode {
+  if (MODES.includes(mode)) return mode
+  throw new UsageError(`expected mode to be one of ${MODES.join(', ')}, got ${JSON.stringify(mode)}`, { mode })
+}
+
+/** Whether a worker wrote a global step, or one of several, in that mode; all are of mode GLOBAL. */
+export function isOfMode(step: Step, mode: Mode): boolean {
+  return mode === 'GLOBAL' || step.mode === mode || (step.apart?.some(part => part.mode === mode) ?? false)
+}
+
+/** When a step is complete. */
+export interface Completeness {
+  /** Workers that have to write it; Infinity while nobody knows how many there are. */
+  readonly numWorkers: number
+  /** Whether the job has ended: then every step is. */
+  readonly ended: boolean
+  /** When so many steps came after it and none of them is complete either, a step is no longer waited for. */
+  readonly incompleteStepWindow: number
+}
+
+/** A step as a worker wrote it. */
+export type Written = Pick<WorkerStep, 'step' | 'worker' | 'mode' | 'modeStep' | 'error'>
+
+/** Everything that workers wrote, in the order of steps, then of the workers' names. */
+export interface AllWritten {
+  readonly length: number
+  stepAt(place: number): GlobalStep
+  writtenAt(place: number): Written
+}
+
+/** Steps in ascending order. There may be a million: each becomes an object when it is looked at. */
+export class Steps implements Iterable<Step> {
+  /** The last complete step; -1 if there is none. */
+  readonly lastComplete: number
+  /** Workers that have to write a step; Infinity while nobody knows how many there are. */
+  readonly numWorkers: number
+  readonly #written: AllWritten
+  /** Where what was written of each step begins. */
+  readonly #starts: Int32Array
+  readonly #completeness: Completeness
+  readonly #byMode = new Map<Mode, StepsOfMode>()
+  /** The last answer of `get`: a call about a tensor asks several times about its step, and the next is often about the same. */
+  #asked: Step | undefined
+
+  static async of(written: AllWritten, completeness: Completeness): Promise<Steps> {
+    const starts = int32Column()
+    await countInTurns(written.length, place => {
+      if (place === 0 || written.stepAt(place) !== written.stepAt(place - 1)) starts.push(place)
+    })
+    const steps = new Steps(written, starts.numbers, completeness)
+    await countInTurns(steps.length, i => steps.#add(i))
+    return steps
+  }
+
+  private constructor(written: AllWritten, starts: Int32Array, completeness: Completeness) {
+    const { numWorkers, ended, incompleteStepWindow } = completeness
+    this.numWorkers = numWorkers
+    this.#written = written
+    this.#starts = starts
+    this.#completeness = completeness
+    let last = this.length - 1
+    if (!ended) while (last >= 0 && this.#at(last).workers.length < numWorkers) last--
+    this.lastComplete = Math.max(this.numberAt(last) ?? -1, this.numberAt(this.length - 1 - incompleteStepWindow) ?? -1)
+  }
+
+  #add(i: number): void {
+    const start = this.#starts[i]!
+    const end = this.#starts[i + 1] ?? this.#written.length
+    if (end === start + 1) {
+      // As most steps, of which there may be a million: no object is made of them.
+      const { step, worker, mode, modeStep } = this.#written.writtenAt(start)
+      this.#ofMode(mode).add(step, modeStep, worker, i)
+      return
+    }
+    const step = this.#at(i)
+    for (const { globalStep, mode, modeStep, workers } of step.apart ?? [step]) {
+      for (const worker of workers) this.#ofMode(mode).add(globalStep, modeStep, worker, i)
+    }
+  }
+
+  #ofMode(mode: Mode): StepsOfMode {
+    let ofMode = this.#byMode.get(mode)
+    if (ofMode === undefined) {
+      ofMode = new StepsOfMode()
+      this.#byMode.set(mode, ofMode)
+    }
+    return ofMode
+  }
+
+  get length(): number {
+    return this.#starts.length
+  }
+
+  /** The number of the i-th global step; undefined: there is none. */
+  numberAt(i: number): GlobalStep | undefined {
+    return i >= 0 && i < this.length ? this.#written.stepAt(this.#starts[i]!) : undefined
+  }
+
+  *[Symbol.iterator](): Generator<Step> {
+    for (let i = 0; i < this.length; i++) yield this.#at(i)
+  }
+
+  #at(i: number): Step {
+    const end = this.#starts[i + 1] ?? this.#written.length
+    const written: Written[] = []
+    for (let place = this.#starts[i]!; place < end; place++) written.push(this.#written.writtenAt(place))
+    return stepOf(written)
+  }
+
+  /** The modes that steps were saved in, GLOBAL (no mode was set) left out. */
+  get modes(): Mode[] {
+    return [...this.#byMode.keys()].filter(mode => mode !== 'GLOBAL').sort()
+  }
+
+  /** How many global steps are complete: the first ones. */
+  get completeCount(): number {
+    return this.#countBefore(this.lastComplete + 1)
+  }
+
+  get(globalStep: number): Step | undefined {
+    if (this.#asked?.globalStep !== globalStep) {
+      const i = this.#countBefore(globalStep)
+      if (this.numberAt(i) !== globalStep) return undefined
+      this.#asked = this.#at(i)
+    }
+    return this.#asked
+  }
+
+  #countBefore(globalStep: number): number {
+    return countBelow(this.length, i => this.numberAt(i)! < globalStep)
+  }
+
+  /**
+   * The steps of that number: a global step for GLOBAL, whatever modes it was saved in, else a mode step, with the workers
+   * that wrote it as that. Several global steps can have one mode step (workers count their own; a training was resumed;
+   * scalars were saved after the mode had changed): the last comes first.
+   */
+  at(number: number, mode: Mode): readonly Step[] {
+    if (checkMode(mode) !== 'GLOBAL') {
+      return (this.#byMode.get(mode)?.at(number) ?? []).map(i => {
+        const step = this.#at(i)
+        return step.apart?.find(part => part.mode === mode && part.modeStep === number) ?? step
+      })
+    }
+    const step = this.get(number)
+    return step ? [step] : []
+  }
+
+  /** Step numbers in ascending order: global steps for GLOBAL, else mode steps of the mode. */
+  numbers(mode: Mode, showIncomplete: boolean): number[] {
+    if (checkMode(mode) === 'GLOBAL') {
+      const count = showIncomplete ? this.length : this.completeCount
+      const numbers: number[] = []
+      for (let i = 0; i < count; i++) numbers.push(this.numberAt(i)!)
+      return numbers
+    }
+    const numbers = Array.from(this.#byMode.get(mode)?.numbers ?? [])
+    return showIncomplete ? numbers : numbers.filter(number => this.isComplete(number, mode))
+  }
+
+  /**
+   * Whether a step that is there is complete. A global step: all workers wrote it, a later one is complete, the job has
+   * ended, or too many steps came since. A step of a mode: the first global step that has it is complete, and every worker
+   * that had begun the mode by then has reached it, since each counts the steps of a mode for itself. So what is complete
+   * once remains so, and a worker that never was in the mode is not waited for.
+   */
+  isComplete(number: number, mode: Mode): boolean {
+    if (mode === 'GLOBAL') {
+      return number <= this.lastComplete && this.numberAt(this.#countBefore(number)) === number
+    }
+    const ofMode = this.#byMode.get(mode)
+    const first = this.numberAt(ofMode?.at(number).at(-1) ?? -1)
+    if (ofMode === undefined || first === undefined) return false
+    return (
+      this.#completeness.ended || (first <= this.lastComplete && ofMode.isComplete(number, first, this.#completeness))
+    )
+  }
+}
+
+/**
+ * A step from what each worker wrote of it. Of an index file that can't be read only the global step is known: it is of the
+ * mode that the others are of, if they agree.
+ */
+function stepOf(written: readonly Written[]): Step {
+  const readable = written.filter(hasMode)
+  const { step: globalStep, mode, modeStep } = readable[0] ?? written[0]!
+  const step = { globalStep, mode, modeStep, workers: workersOf(written) }
+  if (readable.every(other => other.mode === mode && other.modeStep === modeStep)) return step
+  const parts = new Map<string, Written[]>()
+  for (const one of written) {
+    const key = `${one.mode} ${one.modeStep}`
+    const part = parts.get(key)
+    if (part === undefined) parts.set(key, [one])
+    else part.push(one)
+  }
+  const apart = [...parts.values()].map(part => {
+    const { mode, modeStep } = part[0]!
+    return { globalStep, mode, modeStep, workers: workersOf(part) }
+  })
+  return { ...step, apart }
+}
+
+/** The steps of one mode, as the workers wrote them. */
+class StepsOfMode {
+  /** Their numbers in the mode, */
+  #modeSteps: Column<Float64Array> = float64Column()
+  /** and which of all steps each is. */
+  #places: Column<Int32Array> = int32Column()
+  /** Whether they ascend by their numbers in the mode; they were added in the order of global steps. */
+  #isSorted = true
+  /** From which global step on a worker wrote the mode, and how far it came in it. */
+  readonly #workers = new Map<Worker, { readonly begunAt: number; reached: number }>()
+  #numbers: Float64Array | undefined
+
+  /** In the order of global steps, each once for each of its workers. */
+  add(globalStep: GlobalStep, modeStep: ModeStep, worker: Worker, place: number): void {
+    const last = this.#places.length - 1
+    if (last < 0 || this.#places.at(last) !== place || this.#modeSteps.at(last) !== modeStep) {
+      if (last >= 0 && modeStep < this.#modeSteps.at(last)) this.#isSorted = false
+      this.#modeSteps.push(modeStep)
+      this.#places.push(place)
+    }
+    const known = this.#workers.get(worker)
+    if (known === undefined) this.#workers.set(worker, { begunAt: globalStep, reached: modeStep })
+    else if (known.reached < modeStep) known.reached = modeStep
+  }
+
+  #sort(): void {
+    if (this.#isSorted) return
+    const [modeSteps, places] = [this.#modeSteps, this.#places]
+    const order = Int32Array.from({ length: modeSteps.length }, (_, i) => i)
+    order.sort((a, b) => modeSteps.at(a) - modeSteps.at(b) || a - b)
+    this.#modeSteps = float64Column()
+    this.#places = int32Column()
+    for (const i of order) {
+      this.#modeSteps.push(modeSteps.at(i))
+      this.#places.push(places.at(i))
+    }
+    this.#isSorted = true
+  }
+
+  /** Each once, ascending. */
+  get numbers(): Float64Array {
+    this.#sort()
+    const modeSteps = this.#modeSteps
+    this.#numbers ??= modeSteps.numbers.filter((number, i) => i === 0 || number !== modeSteps.at(i - 1))
+    return this.#numbers
+  }
+
+  /** Which of all steps have a number, the last first. */
+  at(number: number): number[] {
+    this.#sort()
+    const { length } = this.#modeSteps
+    const places: number[] = []
+    for (let i = countBelow(length, i => this.#modeSteps.at(i) < number); i < length; i++) {
+      if (this.#modeSteps.at(i) !== number) break
+      places.push(this.#places.at(i))
+    }
+    return places.reverse()
+  }
+
+  /** Whether no worker may still write a step. @param first the first global step of that number, up to which all is complete */
+  isComplete(number: number, first: number, { incompleteStepWindow }: Completeness): boolean {
+    if (number <= (this.numbers.at(-1 - incompleteStepWindow) ?? -1)) return true
+    for (const { begunAt, reached } of this.#workers.values()) {
+      if (begunAt < first && reached < number) return false
+    }
+    return true
+  }
+}

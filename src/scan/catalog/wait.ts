@@ -1,0 +1,109 @@
+/** Waiting for a running job: never without a limit, and always with a word on what for. */
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { WaitTimeout } from '../../base/errors.js'
+import { type Kinds, kinds } from '../../base/options.js'
+import { COLLECTIONS_DIRECTORY, INDEX_DIRECTORY } from '../../format/paths.js'
+import { isRemote, type Store, type Watcher } from '../../storage/store.js'
+
+export interface WaitOptions {
+  /** Milliseconds to wait before a WaitTimeout is thrown. Default: ten minutes. */
+  readonly timeoutMs?: number
+  /**
+   * Milliseconds between two looks if the platform does not report changes, and the longest interval in any case.
+   * Default: 2,000; on S3, where a look costs two listing requests, 5,000, and at least 250.
+   */
+  readonly pollMs?: number
+  /** Aborts the waiting, which then throws the signal's reason. */
+  readonly signal?: AbortSignal
+  /** Called after every look that found nothing, with what is missing. */
+  readonly onWait?: (waiting: Waiting) => void
+}
+
+export const WAIT_OPTIONS: Kinds<WaitOptions> = {
+  timeoutMs: kinds.milliseconds,
+  pollMs: kinds.milliseconds,
+  signal: kinds.signal,
+  onWait: kinds.callback(),
+}
+
+/** The options for waiting among other options. */
+export function waitingOf({
+  timeoutMs,
+  pollMs,
+  signal,
+  onWait,
+}: WaitOptions & { signal?: AbortSignal | undefined }): WaitOptions {
+  return {
+    ...(timeoutMs !== undefined && { timeoutMs }),
+    ...(pollMs !== undefined && { pollMs }),
+    ...(signal && { signal }),
+    ...(onWait && { onWait }),
+  }
+}
+
+/** What is waited for, and how long it has taken so far. */
+export interface Waiting {
+  readonly missing: string
+  readonly there: string
+  readonly elapsedMs: number
+}
+
+const DEFAULT_TIMEOUT_MS = 600_000
+const DEFAULT_POLL_MS = 2000
+const REMOTE_POLL_MS = 5000
+const LEAST_REMOTE_POLL_MS = 250
+/** Node.js does not wait at all with a longer timer. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
+/** Milliseconds between two looks, if none are given. */
+export function pollMsOf(store: Store): number {
+  return isRemote(store) ? REMOTE_POLL_MS : DEFAULT_POLL_MS
+}
+
+/** Reports when a trial may have something new. */
+export function watchTrial(store: Store): Watcher {
+  return store.watch([INDEX_DIRECTORY, COLLECTIONS_DIRECTORY, ''])
+}
+
+/**
+ * Looks again and again until there is an answer.
+ * @param look returns the answer, or what is missing and what there is
+ */
+export async function waitFor<T>(
+  store: Store,
+  look: () => Promise<{ readonly answer: T } | { readonly missing: string; readonly there: string }>,
+  options: WaitOptions,
+): Promise<T> {
+  const { timeoutMs = DEFAULT_TIMEOUT_MS, signal, onWait } = options
+  const pollMs = options.pollMs ?? pollMsOf(store)
+  signal?.throwIfAborted()
+  const pauseMs = isRemote(store) ? Math.max(pollMs, LEAST_REMOTE_POLL_MS) : pollMs
+  const startedAt = performance.now()
+  const watcher = watchTrial(store)
+  try {
+    for (;;) {
+      const seen = await look()
+      if ('answer' in seen) return seen.answer
+      const elapsedMs = performance.now() - startedAt
+      if (elapsedMs >= timeoutMs) throw new WaitTimeout(timeoutMs, seen.missing, seen.there)
+      onWait?.({ ...seen, elapsedMs })
+      await changeOrTime(watcher.changed(), Math.min(pauseMs, timeoutMs - elapsedMs, LONGEST_TIMER_MS), signal)
+    }
+  } finally {
+    watcher.close()
+  }
+}
+
+async function changeOrTime(change: Promise<void>, ms: number, signal: AbortSignal | undefined): Promise<void> {
+  const timer = new AbortController()
+  const ends = signal ? AbortSignal.any([signal, timer.signal]) : timer.signal
+  try {
+    await Promise.race([change, sleep(ms, undefined, { signal: ends })])
+  } catch (error) {
+    signal?.throwIfAborted()
+    throw error
+  } finally {
+    timer.abort()
+  }
+}

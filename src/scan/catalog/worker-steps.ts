@@ -1,0 +1,152 @@
+/** What workers saved, step by step. There may be a million such: each becomes an object when it is looked at. */
+
+import type { TrialscanError } from '../../base/errors.js'
+import { countBelow } from '../../base/sorted.js'
+import type { GlobalStep, Mode, ModeStep, Worker } from '../../base/types.js'
+import { modeInError, type TensorLocation } from '../../format/index-file.js'
+import type { ListedPlaces, RecordPlace, RecordRun, RowPlace } from '../job/plan/coalesce.js'
+import { type Column, int32Column } from './columns/column.js'
+import type { SavedTensors } from './columns/tensor-lists.js'
+
+/** What one worker saved at one step. */
+export interface WorkerStep {
+  readonly step: GlobalStep
+  readonly worker: Worker
+  readonly mode: Mode
+  readonly modeStep: ModeStep
+  /** Relative to the trial; empty where only shapes were saved. */
+  readonly eventFile: string
+  /** In the order of the index file. */
+  readonly tensors: SavedTensors
+  /** Why the index file could not be read; `tensors` is then empty. */
+  readonly error: TrialscanError | null
+  /** Whether the trial is Tornasole's, which called float16 int32. */
+  readonly isTornasole: boolean
+}
+
+/** Everything that workers saved: by place, in the order of steps, then of the workers' names. */
+export interface AllWorkerSteps {
+  readonly length: number
+  stepAt(place: number): GlobalStep
+  workerStepAt(place: number): WorkerStep
+}
+
+/** All or some of what workers saved, in the order of steps, then of the workers' names. */
+export class WorkerSteps implements Iterable<WorkerStep> {
+  readonly #all: AllWorkerSteps
+  /** Ascending; null: all places. */
+  readonly #places: Int32Array | null
+  readonly length: number
+
+  constructor(all: AllWorkerSteps, places: Int32Array | null = null) {
+    this.#all = all
+    this.#places = places
+    this.length = places?.length ?? all.length
+  }
+
+  /** Those at some of the places among all, ascending. */
+  ofAll(places: Int32Array): WorkerSteps {
+    return new WorkerSteps(this.#all, places)
+  }
+
+  at(i: number): WorkerStep | undefined {
+    const from = i < 0 ? this.length + i : i
+    return from >= 0 && from < this.length ? this.#all.workerStepAt(this.#placeOf(from)) : undefined
+  }
+
+  /** The global step of one; undefined: there are not so many. */
+  stepAt(i: number): GlobalStep | undefined {
+    return i >= 0 && i < this.length ? this.#all.stepAt(this.#placeOf(i)) : undefined
+  }
+
+  *[Symbol.iterator](): Generator<WorkerStep> {
+    for (let i = 0; i < this.length; i++) yield this.#all.workerStepAt(this.#placeOf(i))
+  }
+
+  some(is: (workerStep: WorkerStep) => boolean): boolean {
+    for (const workerStep of this) if (is(workerStep)) return true
+    return false
+  }
+
+  filter(isWanted: (workerStep: WorkerStep) => boolean): WorkerSteps {
+    return this.groupBy(workerStep => (isWanted(workerStep) ? ['wanted'] : [])).get('wanted') ?? NO_WORKER_STEPS
+  }
+
+  /** In groups by the keys that each has. */
+  groupBy<K>(keysOf: (workerStep: WorkerStep) => readonly K[]): Map<K, WorkerSteps> {
+    const groups = new Map<K, Column<Int32Array>>()
+    for (let i = 0; i < this.length; i++) {
+      const place = this.#placeOf(i)
+      for (const key of keysOf(this.#all.workerStepAt(place))) {
+        const group = groups.get(key) ?? int32Column()
+        if (group.length === 0) groups.set(key, group)
+        group.push(place)
+      }
+    }
+    return new Map(
+      [...groups].map(([key, group]) => [key, group.length === this.length ? this : this.ofAll(group.numbers)]),
+    )
+  }
+
+  /** Each global step once, ascending. */
+  globalSteps(): GlobalStep[] {
+    const steps: GlobalStep[] = []
+    for (let i = 0; i < this.length; i++) {
+      const step = this.#all.stepAt(this.#placeOf(i))
+      if (step !== steps.at(-1)) steps.push(step)
+    }
+    return steps
+  }
+
+  /** How many come before a global step. */
+  before(globalStep: number): number {
+    return countBelow(this.length, i => this.stepAt(i)! < globalStep)
+  }
+
+  #placeOf(i: number): number {
+    return this.#places === null ? i : this.#places[i]!
+  }
+}
+
+/** None. */
+export const NO_WORKER_STEPS = new WorkerSteps({
+  length: 0,
+  stepAt: expectNone,
+  workerStepAt: expectNone,
+})
+
+function expectNone(place: number): never {
+  throw new RangeError(`expected no place, got ${place}`)
+}
+
+/** By worker; those of one remain in their order. */
+export function inOrderOfWorkers(workerSteps: readonly WorkerStep[]): WorkerStep[] {
+  return [...workerSteps].sort((a, b) => (a.worker < b.worker ? -1 : a.worker > b.worker ? 1 : 0))
+}
+
+/** Each once, sorted. */
+export function workersOf(workerSteps: Iterable<Pick<WorkerStep, 'worker'>>): Worker[] {
+  const workers = new Set<Worker>()
+  for (const { worker } of workerSteps) workers.add(worker)
+  return [...workers].sort()
+}
+
+/** Whether it stands in the index file. */
+export function hasMode({ error }: Pick<WorkerStep, 'error'>): boolean {
+  return error === null || modeInError(error) !== null
+}
+
+/** Where a saved tensor's record lies and what it must be; `row`: that of which it is all. */
+export function recordPlace(
+  { eventFile, step, isTornasole }: WorkerStep,
+  { name, startByte, byteLength, eventFile: own }: TensorLocation,
+  row: RowPlace | null = null,
+): RecordPlace {
+  return { file: own ?? eventFile, tag: name, startByte, byteLength, step, tornasole: isTornasole, row }
+}
+
+/** The records of a list of what was saved there. */
+export function recordRun(workerStep: WorkerStep, list: ListedPlaces): RecordRun {
+  const { eventFile, step, isTornasole } = workerStep
+  return { list, file: eventFile, step, tornasole: isTornasole, row: workerStep }
+}

@@ -1,0 +1,47 @@
+/** Moments of arrays in memory: a job without a store. */
+
+import type { DType } from '../../base/types.js'
+import type { KnownMoments } from '../../core/border/abi.js'
+import type { AnyReply } from './reply.js'
+
+/** Where the elements of a view lie that is not in C order without gaps; all in elements. */
+export interface Layout {
+  readonly shape: readonly number[]
+  readonly stride: readonly number[]
+  readonly offset: number
+}
+
+/** The elements of an array or of a view, checked: the bytes hold them all. */
+export interface ArrayElements {
+  readonly dtype: DType
+  readonly shape: readonly number[]
+  readonly count: number
+  /** Little-endian. */
+  readonly bytes: Uint8Array
+  /** Null if `bytes` are the elements in C order. */
+  readonly layout: Layout | null
+}
+
+/** A run of an array's elements, in C order, cut at whole blocks: what becomes one row. */
+export interface ArrayPart {
+  readonly first: number
+  readonly count: number
+}
+
+export interface ArraysJob {
+  readonly kind: 'arrays'
+  readonly known: KnownMoments
+  readonly parts: readonly (ArrayPart & { readonly array: ArrayElements })[]
+  /** Buffers that are moved to the thread. */
+  readonly moved: readonly ArrayBuffer[]
+  /** Those of them that are moved back with the reply. */
+  readonly returned: readonly ArrayBuffer[]
+}
+
+export interface ArraysReply extends AnyReply {
+  readonly kind: 'arrays'
+  /** One for each part, one after the other. */
+  readonly rows: Float64Array<ArrayBuffer>
+  /** All of each buffer. */
+  readonly returned: readonly Uint8Array[]
+}

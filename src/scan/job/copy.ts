@@ -1,0 +1,28 @@
+/** Copying: which records of event files go where. */
+
+import type { StoreSpec } from '../../storage/store.js'
+import type { AnyReply } from './reply.js'
+
+/** Records of an event file to be copied, in the order of the file. */
+export interface CopiedFile {
+  readonly path: string
+  /** The local file to write, an absolute path where nothing exists yet. */
+  readonly target: string
+  readonly startByte: Float64Array
+  readonly byteLength: Float64Array
+}
+
+/** Copy records of event files into files of their own. */
+export interface CopyJob {
+  readonly kind: 'copy'
+  readonly store: StoreSpec
+  readonly files: readonly CopiedFile[]
+  /** Whether records get the true checksums of their payloads. Otherwise they are copied byte for byte. */
+  readonly checksums: boolean
+}
+
+export interface CopyReply extends AnyReply {
+  readonly kind: 'copy'
+  /** Bytes that were written. */
+  readonly byteLength: number
+}

@@ -1,0 +1,354 @@
+/**
+ * Places of records → byte ranges to read, with neighbours coalesced. Pure: nothing is read here.
+ *
+ * The figures are from the project's performance study: what a file holds is checksummed from the L2 cache as long as
+ * one read stays within about 1 MiB, and reading over a gap of 64 KiB costs less than a second read.
+ */
+
+import { CHECK_LEVELS, type CheckLevel, MODES, type Mode } from '../../../base/types.js'
+import { type ReadShape, readShape } from '../../../storage/read-shape.js'
+import type { StoreSpec } from '../../../storage/store.js'
+import { Interner } from './interner.js'
+import { aheadByteLength } from './memory.js'
+
+/** A batch is closed when it is this long. A longer record is a batch by itself. */
+const BATCH_BYTES = 1 << 20
+const BATCH_RECORDS = 4096
+/** Neighbours further apart than this are read separately. */
+const GAP_BYTES = 64 << 10
+export const LOCAL_SHAPE: ReadShape = { gapByteLength: GAP_BYTES, batchByteLength: BATCH_BYTES }
+
+/** A record to read: where it lies and what it must be. */
+export interface RecordPlace {
+  readonly file: string
+  readonly tag: string
+  readonly startByte: number
+  readonly byteLength: number
+  readonly step: number
+  /** Whether the trial is Tornasole's, which labelled float16 as int32. */
+  readonly tornasole?: boolean
+  /** The row made from this record alone. */
+  readonly row?: RowPlace | null
+}
+
+/** Where a row belongs. */
+export interface RowPlace {
+  readonly worker: string
+  readonly mode: Mode
+  readonly modeStep: number
+}
+
+/** Where tensors lie that were saved together: a list that many steps share. */
+export interface ListedPlaces {
+  readonly tags: readonly string[]
+  readonly startByte: Float64Array
+  readonly byteLength: Float64Array
+  /** For each the bytes of those before it; then those of all. */
+  readonly bytesBefore: Float64Array
+  readonly longest: number
+}
+
+/** Records to read of one file, all those of a list, each of which has a row. */
+export interface RecordRun extends Pick<RecordPlace, 'file' | 'step' | 'tornasole'> {
+  readonly list: ListedPlaces
+  readonly row: RowPlace
+}
+
+/** Records to read, in the order of their rows; each column has one entry per record. */
+export interface RecordColumns {
+  /** Index into the job's files. */
+  readonly file: Int32Array
+  /** Index into the job's tags. */
+  readonly tag: Int32Array
+  readonly startByte: Float64Array
+  readonly byteLength: Float64Array
+  /** The global step. */
+  readonly step: Float64Array
+  /** 1 if the trial is Tornasole's, which labelled float16 as int32. */
+  readonly tornasole: Uint8Array
+}
+
+/** Where the rows of records belong; each column has one entry per record. */
+export interface RowColumns {
+  /** Whether some records have no row of their own. */
+  readonly apart: boolean
+  readonly workers: readonly string[]
+  /** Index into the workers; -1 if the record has no row of its own. */
+  readonly worker: Int32Array
+  /** Index into MODES. */
+  readonly mode: Uint8Array
+  readonly modeStep: Float64Array
+}
+
+/** The records of a job. */
+export interface JobRecords {
+  readonly files: readonly string[]
+  readonly tags: readonly string[]
+  readonly records: RecordColumns
+}
+
+/** A job on records of one store. */
+export interface RecordJob extends JobRecords {
+  readonly store: StoreSpec
+  readonly checkLevel: number
+}
+
+/** The check level's number in the core. */
+export function checkLevelNumber(level: CheckLevel): number {
+  return CHECK_LEVELS.indexOf(level)
+}
+
+/** Neighbouring records to be read at once: `order[first .. first + count)` of the job. */
+export interface ReadBatch {
+  readonly file: number
+  readonly startByte: number
+  readonly endByte: number
+  readonly first: number
+  readonly count: number
+}
+
+/** Records as columns, with every file and tag listed once. */
+export function columnsOf(places: readonly RecordPlace[]): {
+  readonly files: string[]
+  readonly tags: string[]
+  readonly records: RecordColumns
+} {
+  const [files, tags] = [new Interner(), new Interner()]
+  const records = emptyRecords(places.length)
+  for (let i = 0; i < places.length; i++) setRecord(records, i, places[i]!, files, tags)
+  return { files: files.names, tags: tags.names, records }
+}
+
+function setRecord(columns: RecordColumns, i: number, place: RecordPlace, files: Interner, tags: Interner): void {
+  columns.file[i] = files.number(place.file)
+  columns.tag[i] = tags.number(place.tag)
+  columns.startByte[i] = place.startByte
+  columns.byteLength[i] = place.byteLength
+  columns.step[i] = place.step
+  columns.tornasole[i] = place.tornasole ? 1 : 0
+}
+
+/** The same, and where their rows belong. */
+export interface ListedRecords {
+  readonly files: string[]
+  readonly tags: string[]
+  readonly records: RecordColumns
+  readonly rows: RowColumns
+}
+
+/** @param places in the order of their rows */
+export function listPlaces(
+  places: readonly { readonly name: string; readonly startByte: number; readonly byteLength: number }[],
+): ListedPlaces {
+  const startByte = new Float64Array(places.length)
+  const byteLength = new Float64Array(places.length)
+  const bytesBefore = new Float64Array(places.length + 1)
+  let longest = 0
+  for (let i = 0; i < places.length; i++) {
+    const place = places[i]!
+    startByte[i] = place.startByte
+    byteLength[i] = place.byteLength
+    bytesBefore[i + 1] = bytesBefore[i]! + place.byteLength
+    longest = Math.max(longest, place.byteLength)
+  }
+  return { tags: places.map(({ name }) => name), startByte, byteLength, bytesBefore, longest }
+}
+
+/** The records of a run, one by one. */
+export function* placesOfRun({ list, ...place }: RecordRun): Generator<RecordPlace> {
+  for (const [i, tag] of list.tags.entries()) {
+    yield { tag, startByte: list.startByte[i]!, byteLength: list.byteLength[i]!, ...place }
+  }
+}
+
+export function listOf(places: readonly RecordPlace[]): ListedRecords {
+  const list = new RecordList(places.length)
+  for (const place of places) list.add(place)
+  return list.take()
+}
+
+/** Collects records as columns: a hundred thousand places, each an object, would outlive what the collector takes to be young. */
+export class RecordList {
+  readonly #files = new Interner()
+  readonly #tags = new Interner()
+  readonly #workers = new Interner()
+  #columns: Columns
+  #capacity: number
+  #apart = false
+  /** The numbers of the tags of lists. */
+  readonly #tagsOf = new Map<ListedPlaces, Int32Array>()
+  length = 0
+
+  constructor(capacity = 256) {
+    this.#capacity = capacity
+    this.#columns = emptyColumns(capacity)
+  }
+
+  add(place: RecordPlace): void {
+    const i = this.length++
+    if (i === this.#capacity) this.#grow()
+    const columns = this.#columns
+    setRecord(columns, i, place, this.#files, this.#tags)
+    const { row } = place
+    if (row) {
+      columns.worker[i] = this.#workers.number(row.worker)
+      columns.mode[i] = MODES.indexOf(row.mode)
+      columns.modeStep[i] = row.modeStep
+    } else {
+      columns.worker[i] = -1
+      this.#apart = true
+    }
+  }
+
+  /** Adds the records of a run from one up to another. */
+  addRun({ list, file, step, tornasole, row }: RecordRun, from: number, end: number): void {
+    const first = this.length
+    this.length += end - from
+    while (this.length > this.#capacity) this.#grow()
+    const columns = this.#columns
+    columns.tag.set(this.#numbersOf(list, from, end), first)
+    columns.startByte.set(list.startByte.subarray(from, end), first)
+    columns.byteLength.set(list.byteLength.subarray(from, end), first)
+    columns.file.fill(this.#files.number(file), first, this.length)
+    columns.step.fill(step, first, this.length)
+    columns.tornasole.fill(tornasole ? 1 : 0, first, this.length)
+    columns.worker.fill(this.#workers.number(row.worker), first, this.length)
+    columns.mode.fill(MODES.indexOf(row.mode), first, this.length)
+    columns.modeStep.fill(row.modeStep, first, this.length)
+  }
+
+  /** The numbers of some tags of a list. */
+  #numbersOf(list: ListedPlaces, from: number, end: number): Int32Array {
+    const known = this.#tagsOf.get(list)
+    if (known !== undefined) return known.subarray(from, end)
+    const numbers = new Int32Array(end - from)
+    for (let i = from; i < end; i++) numbers[i - from] = this.#tags.number(list.tags[i]!)
+    if (end - from === list.tags.length) this.#tagsOf.set(list, numbers)
+    return numbers
+  }
+
+  /** What was added. The list is not used any more. */
+  take(): ListedRecords {
+    const { length } = this
+    const { file, tag, startByte, byteLength, step, tornasole, worker, mode, modeStep } =
+      length === this.#capacity ? this.#columns : resized(this.#columns, length)
+    return {
+      files: this.#files.names,
+      tags: this.#tags.names,
+      records: { file, tag, startByte, byteLength, step, tornasole },
+      rows: { apart: this.#apart, workers: this.#workers.names, worker, mode, modeStep },
+    }
+  }
+
+  #grow(): void {
+    this.#capacity = Math.max(16, 2 * this.#capacity)
+    this.#columns = resized(this.#columns, this.#capacity)
+  }
+}
+
+type Columns = RecordColumns & Omit<RowColumns, 'apart' | 'workers'>
+
+function emptyRecords(length: number): RecordColumns {
+  return {
+    file: new Int32Array(length),
+    tag: new Int32Array(length),
+    startByte: new Float64Array(length),
+    byteLength: new Float64Array(length),
+    step: new Float64Array(length),
+    tornasole: new Uint8Array(length),
+  }
+}
+
+function emptyColumns(length: number): Columns {
+  return {
+    ...emptyRecords(length),
+    worker: new Int32Array(length),
+    mode: new Uint8Array(length),
+    modeStep: new Float64Array(length),
+  }
+}
+
+/** A copy, cut off or with room for more. */
+function resized(columns: Columns, length: number): Columns {
+  const copy = emptyColumns(length)
+  for (const name of Object.keys(copy) as (keyof Columns)[]) {
+    const from = columns[name]
+    copy[name].set(from.length > length ? from.subarray(0, length) : from)
+  }
+  return copy
+}
+
+/** Indices of records, by file and then by position. Those of one file nearly always come in their order. */
+export function inFileOrder({ file, startByte }: RecordColumns): Int32Array {
+  // Where the records of each file begin; behind the last, where its records end.
+  const begins: number[] = [0]
+  for (let i = 0; i < file.length; i++) {
+    while (begins.length < file[i]! + 2) begins.push(0)
+    begins[file[i]! + 1]!++
+  }
+  for (let i = 1; i < begins.length; i++) begins[i]! += begins[i - 1]!
+  const order = new Int32Array(file.length)
+  const ends = begins.slice()
+  let isInOrder = true
+  for (let i = 0; i < file.length; i++) {
+    const at = ends[file[i]!]!++
+    order[at] = i
+    if (at > begins[file[i]!]! && startByte[order[at - 1]!]! > startByte[i]!) isInOrder = false
+  }
+  if (!isInOrder) order.sort((a, b) => file[a]! - file[b]! || startByte[a]! - startByte[b]! || a - b)
+  return order
+}
+
+/** How to read from several stores. If some of them make requests, one of those decides, since it has more to lose. */
+export function requestShape(stores: readonly StoreSpec[], memory: number): ReadShape | null {
+  const shape = stores.map(readShape).find(shape => shape !== null)
+  if (!shape) return null
+  return { ...shape, batchByteLength: Math.min(shape.batchByteLength, aheadByteLength(memory)) }
+}
+
+export interface CoalesceOptions {
+  /** The shape of reads from a store that makes requests; null on the local disk. */
+  readonly shape: ReadShape | null
+  /** A longer record is refused unread, so its length must not make a batch longer. */
+  readonly longest: number
+  /** The most records per batch. */
+  readonly mostRecords?: number
+  /** Whether a record may share a batch with the one before it. Default: always. */
+  readonly mayJoin?: (at: number) => boolean
+}
+
+/**
+ * Coalesces neighbours into batches. A record that begins before the batch is none.
+ * @param order indices of the records as they lie in the files; null if they are in that order
+ */
+export function coalesce(
+  { file, startByte, byteLength }: Pick<RecordColumns, 'file' | 'startByte' | 'byteLength'>,
+  order: Int32Array | null,
+  { shape, longest, mostRecords = BATCH_RECORDS, mayJoin }: CoalesceOptions,
+): ReadBatch[] {
+  const { gapByteLength, batchByteLength } = shape ?? LOCAL_SHAPE
+  const batches: ReadBatch[] = []
+  let open: { file: number; startByte: number; endByte: number; first: number; count: number } | undefined
+  for (let at = 0; at < file.length; at++) {
+    const record = order === null ? at : order[at]!
+    const start = startByte[record]!
+    const length = byteLength[record]!
+    const end = start + (length > longest ? 0 : length)
+    if (
+      open !== undefined &&
+      open.file === file[record] &&
+      start >= open.startByte &&
+      start - open.endByte <= gapByteLength &&
+      Math.max(end, open.endByte) - open.startByte <= batchByteLength &&
+      open.count < mostRecords &&
+      (mayJoin === undefined || mayJoin(at))
+    ) {
+      open.endByte = Math.max(end, open.endByte)
+      open.count++
+      continue
+    }
+    open = { file: file[record]!, startByte: start, endByte: end, first: at, count: 1 }
+    batches.push(open)
+  }
+  return batches
+}

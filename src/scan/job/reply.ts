@@ -1,0 +1,112 @@
+/**
+ * What the replies to all jobs have in common. Plain data, since it crosses a thread; numbers in columns, whose buffers
+ * are moved.
+ */
+
+import type { ErrorData } from '../../base/errors.js'
+import type { Histogram } from '../../format/histogram.js'
+import type { Traffic } from '../../storage/store.js'
+
+/** What a job cost. */
+export interface JobStats {
+  readonly records: number
+  readonly readBytes: number
+  readonly reads: number
+  /** Where the time went, if that was asked for. */
+  readonly spent?: ThreadTimes | undefined
+}
+
+/** Milliseconds of one thread. */
+export interface ThreadTimes {
+  readonly readMs: number
+  /** Framing, checksums and the walk. */
+  readonly decodeMs: number
+  readonly reduceMs: number
+  /** Rows as text, if they were asked for, and the rest of the job. */
+  readonly writeMs: number
+}
+
+/** A record that could not be read: its index in the job's columns, and why. */
+export interface RecordFailure {
+  readonly record: number
+  readonly error: ErrorData
+}
+
+export interface AnyReply {
+  /** The requests that the job made, if its stores make requests. */
+  readonly traffic?: Traffic
+}
+
+export interface RecordReply extends AnyReply {
+  readonly stats: JobStats
+  readonly failures: readonly RecordFailure[]
+}
+
+/** Dtypes (TensorFlow's numbers; 0 if the record failed) and shapes of a job's records. */
+export interface Descriptions {
+  readonly dtypes: Uint8Array
+  readonly ranks: Uint8Array
+  /** The dimensions of all records, one after the other. */
+  readonly dims: Float64Array
+}
+
+/** Shapes of records: each is there once. */
+export interface ShapeColumn {
+  readonly lists: readonly (readonly number[])[]
+  /** For each record the index of its shape. */
+  readonly codes: Int32Array<ArrayBuffer>
+}
+
+/** The shape of each described record; that of one that failed is empty. @param tags of the records: those of a tag mostly share a shape */
+export function shapeColumn({ ranks, dims }: Descriptions, tags?: Int32Array): ShapeColumn {
+  const lists: number[][] = []
+  const codes = new Int32Array(ranks.length)
+  const codesByText = new Map<string, number>()
+  const lastOfTag: number[] = []
+  let at = 0
+  for (let record = 0; record < ranks.length; record++) {
+    const rank = ranks[record]!
+    const tag = tags === undefined ? 0 : tags[record]!
+    let code = lastOfTag[tag]
+    if (code === undefined || !isShape(lists[code]!, dims, at, rank)) {
+      const shape = Array.from(dims.subarray(at, at + rank))
+      const text = shape.join()
+      code = codesByText.get(text) ?? lists.push(shape) - 1
+      codesByText.set(text, code)
+      lastOfTag[tag] = code
+    }
+    codes[record] = code
+    at += rank
+  }
+  return { lists, codes }
+}
+
+function isShape(shape: readonly number[], dims: Float64Array, at: number, rank: number): boolean {
+  if (shape.length !== rank) return false
+  for (let axis = 0; axis < rank; axis++) if (shape[axis] !== dims[at + axis]) return false
+  return true
+}
+
+/** The shape of each described record. */
+export function shapesOf(described: Descriptions): readonly (readonly number[])[] {
+  const { lists, codes } = shapeColumn(described)
+  return Array.from(codes, code => lists[code]!)
+}
+
+/** What a TensorBoard histogram says, instead of moments. */
+export interface HistogramResult {
+  readonly record: number
+  readonly shape: readonly number[]
+  readonly reductions: Histogram['reductions']
+  readonly wallTime: number
+}
+
+/**
+ * CRC-32C of a run of a payload's bytes (check level `full` only). `storedCrc` is that of the record's footer, in the
+ * last part only.
+ */
+export interface PartChecksum {
+  readonly crc: number
+  readonly crcByteLength: number
+  readonly storedCrc: number
+}

@@ -1,0 +1,323 @@
+/** Records to be reduced to moments, and rows to be written from them. */
+
+import { countBelow } from '../../base/sorted.js'
+import { MODES, type MomentName, type StatisticName } from '../../base/types.js'
+import { answerLength, type ElementStatistic } from '../../core/statistics/statistic.js'
+import type { StoreSpec } from '../../storage/store.js'
+import {
+  coalesce,
+  columnsOf,
+  inFileOrder,
+  type JobRecords,
+  listOf,
+  placesOfRun,
+  type ReadBatch,
+  type RecordJob,
+  RecordList,
+  type RecordPlace,
+  type RecordRun,
+  type RowColumns,
+  requestShape,
+} from './plan/coalesce.js'
+import {
+  aheadByteLength,
+  jobByteLength,
+  PART_BYTES,
+  partsAtOnce,
+  RECORD_LIMIT,
+  recordsOfJob,
+  windowByteLength,
+} from './plan/memory.js'
+import type { Descriptions, HistogramResult, PartChecksum, RecordReply } from './reply.js'
+
+/** Reduce records to moments. */
+export interface ScanJob extends RecordJob {
+  readonly kind: 'scan'
+  /** Indices into `records`, so that each batch is a run of them. */
+  readonly order: Int32Array
+  readonly batches: readonly ReadBatch[]
+  /** Bytes of batches that may be in memory at once, if several are read at once. */
+  readonly aheadByteLength: number
+  /** How to write rows; null if numbers are wanted. */
+  readonly lines: LinesJob | null
+  /** The columns to make of rows; null if moments alone are wanted. */
+  readonly columns: ColumnsRequest | null
+  /** Whether to report where the time goes. This takes a second walk over the records. */
+  readonly timed: boolean
+  /** Whether to tell when each record was written. */
+  readonly wallTimes: boolean
+  /** How much the rows of moments must know, by the core's numbers. */
+  readonly known: number
+  /** What is computed from the elements besides. */
+  readonly statistics: readonly ElementStatistic[]
+  /** Whether the distribution of the elements is sketched. */
+  readonly sketched: boolean
+  readonly windowByteLength: number
+}
+
+/** How to write rows. */
+export interface LinesRequest {
+  readonly format: 'csv' | 'jsonl'
+  readonly reductions: readonly StatisticName[]
+  /** What the column `trial` says; undefined: there is none. */
+  readonly trial: string | undefined
+  /** Whether a missing reduction makes a row one with an error, which is not written here. */
+  readonly strict: boolean
+}
+
+/** The columns to make of rows. */
+export interface ColumnsRequest {
+  readonly names: readonly MomentName[]
+  /** Whether they are wanted as Parquet's pages hold them, where every row has all of the numbers. */
+  readonly packed: boolean
+  /** Whether moments are wanted, too. Otherwise they are there only for rows that lack numbers, have others or are not finite. */
+  readonly moments: boolean
+}
+
+/** What a row says besides what its record holds. */
+export interface LinesJob extends LinesRequest, RowColumns {}
+
+/** Reduce one part, or several neighbouring ones, of a record too large to be read at once. */
+export interface PartJob extends RecordJob {
+  readonly kind: 'part'
+  /** As in ScanJob; if there are any, the job is about all parts. */
+  readonly known: number
+  readonly statistics: readonly ElementStatistic[]
+  readonly sketched: boolean
+  readonly wallTimes: boolean
+  /** The first part, and the number of parts. */
+  readonly part: number
+  readonly partCount: number
+  /** The parts that the record has. */
+  readonly parts: number
+  /** Bytes of file that may be in memory at once. */
+  readonly windowByteLength: number
+  readonly aheadByteLength: number
+}
+
+/** What every job of a scan shares. */
+export interface PlanContext {
+  readonly store: StoreSpec
+  readonly checkLevel: number
+  /** Bytes a thread may use for file contents. */
+  readonly memory: number
+  /** How threads write the rows that they make. Default: they don't. */
+  readonly lines?: LinesRequest | undefined
+  /** How much is to be read by all jobs, and by how many threads. Default: not known, so that jobs are short. */
+  readonly work?: { readonly byteLength: number; readonly threads: number } | undefined
+  /** The columns that threads make of rows. Default: none. */
+  readonly columns?: ColumnsRequest | undefined
+  /** Whether jobs report where their time goes. */
+  readonly timed?: boolean | undefined
+  /** Whether jobs tell when each record was written. Default: false. */
+  readonly wallTimes?: boolean | undefined
+  /** How much the rows of moments must know: see the engine's KnownMoments. */
+  readonly known: number
+  /** What is computed from the elements besides. Default: nothing. */
+  readonly statistics?: readonly ElementStatistic[] | undefined
+  /** Whether the distribution of the elements is sketched. Default: false. */
+  readonly sketched?: boolean | undefined
+}
+
+export interface ScanReply extends RecordReply {
+  readonly kind: 'scan'
+  readonly histograms: readonly HistogramResult[]
+  readonly described: Descriptions
+  /** One row of moments per record, of no meaning for a record that failed, and for those that columns tell all about; there may be none. */
+  readonly moments: Float64Array
+  /** For each record the answers to all statistics, see `answersLength`; of no meaning if it failed, or has no order. */
+  readonly answers: Float64Array
+  readonly sketches: Sketches
+  /** Rows as text, in order, if they were asked for. */
+  readonly lines: WrittenLines | null
+  /** If they were asked for, and moments answer everything. Where a row lacks a number, or it is complex, there is NaN. */
+  readonly columns: readonly MomentColumn[] | null
+  /** Seconds since 1970, for each record; none if they were not asked for. */
+  readonly wallTimes: Float64Array
+}
+
+/** A reduction of every record. */
+export type MomentColumn = { readonly numbers: Float64Array<ArrayBuffer> } | { readonly packed: Uint8Array }
+
+/** Rows as UTF-8. */
+export interface WrittenLines {
+  readonly text: Uint8Array<ArrayBuffer>
+  /** Bytes of each record's line, 0 for one that was not written; null if all were. Then the rest of the reply is empty. */
+  readonly byteLengths: Uint32Array | null
+}
+
+/** What sketches counted: pairs of a bucket and its count. */
+export interface Sketches {
+  /** Of one record after the other. */
+  readonly pairs: Float64Array
+  /** Where the numbers of each record end; none if nothing was sketched. */
+  readonly ends: Float64Array
+}
+
+export interface PartReply extends RecordReply {
+  readonly kind: 'part'
+  readonly described: Descriptions
+  /** One row per part. */
+  readonly moments: Float64Array
+  readonly answers: Float64Array
+  readonly sketches: Sketches
+  /** One per part. */
+  readonly checksums: readonly PartChecksum[]
+  /** Of the record; undefined if it was not asked for. */
+  readonly wallTime: number | undefined
+}
+
+/** How many numbers answer all statistics of a record. */
+export function answersLength(statistics: readonly ElementStatistic[]): number {
+  return statistics.reduce((length, statistic) => length + answerLength(statistic), 0)
+}
+
+/** A job, and its records, the first of which is `first` in the plan. */
+export interface PlannedJob {
+  readonly job: ScanJob | PartJob
+  readonly rows: RowColumns
+  readonly first: number
+  readonly count: number
+}
+
+/**
+ * Cuts records, which are in the order of their rows, into jobs in the same order. Lazy: takes no more records than the
+ * next job needs. A null stands for a row without a record, and ends the job.
+ */
+export function* planJobs(
+  records: Iterable<RecordPlace | RecordRun | null>,
+  context: PlanContext,
+): Generator<PlannedJob> {
+  const limit = windowByteLength(context.memory)
+  const mostRecords = recordsOfJob(answersLength(context.statistics ?? []))
+  const { byteLength: total, threads } = context.work ?? { byteLength: 0, threads: 0 }
+  let planned = 0
+  let first = 0
+  let open = new RecordList()
+  let bytes = 0
+  const room = () => jobByteLength(total - planned, threads, planned) - bytes
+  function* close(): Generator<PlannedJob> {
+    const { length: count } = open
+    if (count === 0) return
+    const listed = open.take()
+    const at = first
+    first += count
+    open = new RecordList(count)
+    planned += bytes
+    bytes = 0
+    const { rows } = listed
+    yield { job: scanJob(listed, rows, context), rows, first: at, count }
+  }
+  function* add(record: RecordPlace): Generator<PlannedJob> {
+    const { byteLength } = record
+    if (byteLength > limit && byteLength <= RECORD_LIMIT) {
+      yield* close()
+      planned += byteLength
+      yield* planParts(record, first, context)
+      first++
+      return
+    }
+    open.add(record)
+    // An impossible length is not read either.
+    bytes += byteLength > limit ? 0 : byteLength
+    if (open.length === mostRecords || room() <= 0) yield* close()
+  }
+  for (const record of records) {
+    if (record === null) yield* close()
+    else if (!('list' in record)) yield* add(record)
+    else if (record.list.longest > limit) for (const place of placesOfRun(record)) yield* add(place)
+    else {
+      const { bytesBefore } = record.list
+      const count = bytesBefore.length - 1
+      for (let from = 0, end = 0; from < count; from = end) {
+        const full = bytesBefore[from]! + room()
+        end = Math.min(count, from + mostRecords - open.length)
+        if (bytesBefore[end]! >= full) end = countBelow(end, i => bytesBefore[i]! < full)
+        open.addRun(record, from, end)
+        bytes += bytesBefore[end]! - bytesBefore[from]!
+        if (open.length === mostRecords || room() <= 0) yield* close()
+      }
+    }
+  }
+  yield* close()
+}
+
+/** Where the records of a planned job lie, from one of them on. */
+export function placesOf({ job, rows }: PlannedJob, first = 0, end = job.records.file.length): RecordPlace[] {
+  const { files, tags, records } = job
+  return Array.from(records.file.subarray(first, end), (file, i) => {
+    const at = first + i
+    const worker = rows.workers[rows.worker[at]!]
+    return {
+      file: files[file]!,
+      tag: tags[records.tag[at]!]!,
+      startByte: records.startByte[at]!,
+      byteLength: records.byteLength[at]!,
+      step: records.step[at]!,
+      tornasole: records.tornasole[at] === 1,
+      row: worker === undefined ? null : { worker, mode: MODES[rows.mode[at]!]!, modeStep: rows.modeStep[at]! },
+    }
+  })
+}
+
+function* planParts(record: RecordPlace, first: number, context: PlanContext): Generator<PlannedJob> {
+  const { store, checkLevel, known, statistics = [], sketched = false, wallTimes = false } = context
+  const parts = Math.ceil(record.byteLength / PART_BYTES)
+  // On disk one per job, so that threads can share them. Statistics are of all elements.
+  const shared = requestShape([store], context.memory) === null ? 1 : partsAtOnce(context.memory)
+  const atOnce = statistics.length > 0 ? parts : shared
+  const { rows, ...listed } = listOf([record])
+  for (let part = 0; part < parts; part += atOnce) {
+    yield {
+      job: {
+        kind: 'part',
+        known,
+        statistics,
+        sketched,
+        wallTimes,
+        store,
+        checkLevel,
+        ...listed,
+        part,
+        partCount: Math.min(atOnce, parts - part),
+        parts,
+        windowByteLength: windowByteLength(context.memory),
+        aheadByteLength: aheadByteLength(context.memory),
+      },
+      rows,
+      first,
+      count: 1,
+    }
+  }
+}
+
+/** One job of records that are read whole, of which no rows are made. */
+export function planScan(places: readonly RecordPlace[], context: PlanContext): ScanJob {
+  return scanJob(columnsOf(places), null, context)
+}
+
+function scanJob({ files, tags, records }: JobRecords, rows: RowColumns | null, context: PlanContext): ScanJob {
+  const { store, checkLevel, memory, lines, columns, known } = context
+  const { timed = false, wallTimes = false, statistics = [], sketched = false } = context
+  const order = inFileOrder(records)
+  const batches = coalesce(records, order, { shape: requestShape([store], memory), longest: windowByteLength(memory) })
+  return {
+    kind: 'scan',
+    store,
+    checkLevel,
+    files,
+    tags,
+    records,
+    order,
+    batches,
+    aheadByteLength: aheadByteLength(memory),
+    lines: lines && rows ? { ...lines, ...rows } : null,
+    columns: columns && rows && !rows.apart ? columns : null,
+    timed,
+    wallTimes,
+    known,
+    statistics,
+    sketched,
+    windowByteLength: windowByteLength(memory),
+  }
+}

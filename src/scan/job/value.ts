@@ -1,0 +1,91 @@
+/** The values of records. */
+
+import type { DType } from '../../base/types.js'
+import type { StoreSpec } from '../../storage/store.js'
+import {
+  coalesce,
+  columnsOf,
+  inFileOrder,
+  type ReadBatch,
+  type RecordJob,
+  type RecordPlace,
+  requestShape,
+} from './plan/coalesce.js'
+import { aheadByteLength, JOB_BYTES, RECORD_LIMIT, windowByteLength } from './plan/memory.js'
+import type { RecordReply } from './reply.js'
+
+export interface ValueJob extends RecordJob {
+  readonly kind: 'value'
+  /** Indices into `records`, so that each batch is a run of them. */
+  readonly order: Int32Array
+  /** Empty if the records are too large to be read at once. */
+  readonly batches: readonly ReadBatch[]
+  readonly aheadByteLength: number
+  readonly windowByteLength: number
+  /** The most bytes that values may take, all together, whose records don't hold every element. */
+  readonly unfoldLimit: number
+}
+
+/** A tensor's value as it crosses a thread. */
+export interface RawValue {
+  readonly dtype: DType
+  readonly shape: readonly number[]
+  /** Little-endian elements in C order; empty for strings. */
+  readonly bytes: Uint8Array<ArrayBuffer>
+  /** Floats of at most 16 bits only: the elements as float32. */
+  readonly widened: Float32Array<ArrayBuffer> | null
+  /** Strings only. */
+  readonly strings: readonly string[] | null
+}
+
+export interface ValueReply extends RecordReply {
+  readonly kind: 'value'
+  /** In the order of the records, without those that failed. */
+  readonly values: readonly RawValue[]
+}
+
+export interface ValueContext {
+  readonly store: StoreSpec
+  readonly checkLevel: number
+  /** Bytes a thread may use for file contents. */
+  readonly memory: number
+  readonly unfoldLimit: number
+}
+
+/** Jobs that read the values of records, in the order of the records. */
+export function* planValues(places: readonly RecordPlace[], context: ValueContext): Generator<ValueJob> {
+  const longest = windowByteLength(context.memory)
+  const isLarge = ({ byteLength }: RecordPlace): boolean => byteLength > longest && byteLength <= RECORD_LIMIT
+  for (let first = 0; first < places.length; ) {
+    const large = isLarge(places[first]!)
+    let end = first
+    for (let bytes = 0; end < places.length && bytes < JOB_BYTES && isLarge(places[end]!) === large; end++) {
+      bytes += places[end]!.byteLength
+    }
+    yield planValueJob(places.slice(first, end), large, context)
+    first = end
+  }
+}
+
+function planValueJob(
+  places: readonly RecordPlace[],
+  isLarge: boolean,
+  { store, checkLevel, memory, unfoldLimit }: ValueContext,
+): ValueJob {
+  const { files, tags, records } = columnsOf(places)
+  const order = inFileOrder(records)
+  const longest = windowByteLength(memory)
+  return {
+    kind: 'value',
+    store,
+    checkLevel,
+    files,
+    tags,
+    records,
+    order,
+    batches: isLarge ? [] : coalesce(records, order, { shape: requestShape([store], memory), longest }),
+    aheadByteLength: aheadByteLength(memory),
+    windowByteLength: longest,
+    unfoldLimit,
+  }
+}

@@ -1,0 +1,50 @@
+/** A record that was read in parts: its moments are merged, and its combined checksum is compared with the saved one. */
+
+import type { TrialscanError } from '../../base/errors.js'
+import { Status } from '../../core/border/abi.js'
+import { UNCHECKED_CRC } from '../../core/border/framing.js'
+import { type FaultPlace, faultError } from '../../core/border/status.js'
+import { dtypeOf } from '../../core/dtype.js'
+import { withEngineSync } from '../../core/engines.js'
+import { Moments } from '../../core/moments.js'
+import { checkLevelNumber } from '../job/plan/coalesce.js'
+import type { PartChecksum } from '../job/reply.js'
+import { noAnswer } from './record-result.js'
+
+export interface RecordParts {
+  /** In the order of the parts. */
+  readonly rows: readonly Float64Array[]
+  /** As many as rows; none if the record was read at once, because then the core has checked it. */
+  readonly checksums: readonly PartChecksum[]
+  /** TensorFlow's number; 0 if it is not known. */
+  readonly dtype: number
+  /** The record's place in its job, */
+  readonly record: number
+  /** its length with its frame, */
+  readonly byteLength: number
+  /** and where it lies. */
+  readonly placeOf: () => FaultPlace
+  readonly checkLevel: number
+}
+
+export function mergeParts(parts: RecordParts): Moments | TrialscanError {
+  const mismatch = checksumError(parts)
+  if (mismatch) return mismatch
+  const dtype = dtypeOf(parts.dtype)
+  if (dtype === undefined) return noAnswer(parts.record)
+  const { rows } = parts
+  return new Moments(dtype, rows.length === 1 ? rows[0]! : withEngineSync(engine => engine.mergeRows(rows)))
+}
+
+function checksumError({ checksums, byteLength, placeOf, checkLevel }: RecordParts): TrialscanError | undefined {
+  const last = checksums.at(-1)
+  if (last === undefined || checkLevel !== checkLevelNumber('full')) return undefined
+  const stored = last.storedCrc
+  const computed = withEngineSync(engine => {
+    const crc = checksums.reduce((sum, part) => engine.crc32cCombine(sum, part.crc, part.crcByteLength), 0)
+    return engine.maskedCrc(crc)
+  })
+  if (stored === computed || stored === UNCHECKED_CRC) return undefined
+  const fault = { status: Status.badPayloadCrc, faultOffset: byteLength - 4, expected: computed, got: stored, tag: '' }
+  return faultError(fault, placeOf())
+}

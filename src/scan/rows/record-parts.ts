@@ -1,0 +1,53 @@
+/** The result of a record that was read in parts. */
+
+import { errorFromData, type TrialscanError } from '../../base/errors.js'
+import type { Moments } from '../../core/moments.js'
+import { Distribution } from '../../core/statistics/distribution.js'
+import { shapesOf } from '../job/reply.js'
+import type { PartJob, PartReply } from '../job/scan.js'
+import { mergeParts } from './merge-parts.js'
+import type { RecordResult } from './record-result.js'
+
+/** @param job the last of those that read parts of the record; if a part could not be read, the record can't */
+export function resultOfParts(
+  { files, records: { startByte, byteLength }, tags, checkLevel }: PartJob,
+  parts: readonly (PartReply | TrialscanError)[],
+  url: (path: string) => string,
+): RecordResult {
+  const replies: PartReply[] = []
+  for (const part of parts) {
+    if (part instanceof Error) return { error: part }
+    const [failure] = part.failures
+    if (failure) return { error: errorFromData(failure.error) }
+    replies.push(part)
+  }
+  const { described, answers, wallTime } = replies[0]!
+  const moments = mergeParts({
+    rows: replies.flatMap(({ moments, checksums }) => rowsOf(moments, checksums.length)),
+    checksums: replies.flatMap(({ checksums }) => checksums),
+    dtype: described.dtypes[0]!,
+    record: 0,
+    byteLength: byteLength[0]!,
+    placeOf: () => ({ url: url(files[0]!), startByte: startByte[0]!, tensor: tags[0]! }),
+    checkLevel,
+  })
+  if (moments instanceof Error) return { error: moments }
+  return { moments, shape: shapesOf(described)[0]!, answers, sketched: sketchOfParts(replies, moments), wallTime }
+}
+
+/** The distribution of the record, if it was sketched: each part is of the elements of one job. */
+function sketchOfParts(replies: readonly PartReply[], whole: Moments): Distribution | undefined {
+  if (replies.every(({ sketches }) => sketches.ends.length === 0)) return undefined
+  const counts = new Map<number, number>()
+  for (const { sketches } of replies) {
+    const { pairs } = sketches
+    for (let i = 0; i < pairs.length; i += 2) counts.set(pairs[i]!, (counts.get(pairs[i]!) ?? 0) + pairs[i + 1]!)
+  }
+  const sorted = [...counts].sort(([a], [b]) => a - b)
+  return Distribution.of(whole, Float64Array.from(sorted.flat()))
+}
+
+function rowsOf(moments: Float64Array, count: number): Float64Array[] {
+  const length = moments.length / count
+  return Array.from({ length: count }, (_, i) => moments.subarray(i * length, (i + 1) * length))
+}

@@ -1,0 +1,39 @@
+/** All index files of a trial, read by jobs. */
+
+import type { TrialscanError } from '../../base/errors.js'
+import type { IndexFile } from '../../format/index-file.js'
+import { filesOf, INDEX_FILES_PER_JOB, indexFileOf, MANY_INDEX_FILES, type ReadIndexFile } from '../job/index-files.js'
+import type { Access } from './access.js'
+import { runOnFiles } from './failed-job.js'
+import { chunksOf, pumpAll } from './pump.js'
+import { runTwice } from './runner.js'
+
+/** As in WorkOptions, and what ends the reading. */
+export interface IndexReading {
+  readonly threads?: number | undefined
+  readonly memory?: number | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+/**
+ * What index files say, or why that can't be had: in their order, as many at once as a job reads. The mode is not looked for in event
+ * files where an index file lacks it (Tornasole's).
+ */
+export async function* readIndexFiles(
+  paths: readonly string[],
+  access: Access,
+  { threads, memory, signal }: IndexReading,
+): AsyncGenerator<readonly (IndexFile | TrialscanError)[]> {
+  const runner = await access.runner(threads, paths.length < MANY_INDEX_FILES ? 0 : Number.POSITIVE_INFINITY, memory)
+  const job = { kind: 'index', store: access.spec, readsModes: false } as const
+  const read = async (some: readonly string[]) => {
+    const files = await runOnFiles<string, ReadIndexFile>(
+      some,
+      async paths => ({ files: filesOf(await runTwice(runner, { ...job, paths }, signal)) }),
+      path => access.store.url(path),
+    )
+    return files.map((file, i) => (file instanceof Error ? file : indexFileOf(file, some[i]!)))
+  }
+  const options = { ahead: runner.ahead, signal, settles: true }
+  yield* pumpAll(chunksOf(paths, INDEX_FILES_PER_JOB), read, options)
+}

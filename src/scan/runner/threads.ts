@@ -1,0 +1,199 @@
+/** Jobs on a pool of threads (Piscina): one engine per thread, with nothing shared but the compiled core. */
+
+import { setMaxListeners } from 'node:events'
+import { Piscina } from 'piscina'
+import { EngineError, errorFromData, ThreadError } from '../../base/errors.js'
+import { coreModule } from '../../core/border/module.js'
+import type { Job, ReplyTo } from '../job/job.js'
+import { CallerRunner, JOBS_A_THREAD, type StartingThreads } from './caller.js'
+import type { Runner } from './runner.js'
+import type { ThreadFailure } from './thread.js'
+
+/** A pool that loses its threads this many times without finishing a job in between is given up. */
+const MAX_LOSSES = 5
+/** How long, in milliseconds, a job may go on after an abort before its thread is ended: its read may hang. */
+const DROPPED_JOB_MS = 1000
+
+export class ThreadRunner implements StartingThreads {
+  readonly threads: number
+  readonly ahead: number
+  readonly #jobsAThread: number
+  /** The pool that gets the jobs. */
+  #pool: Promise<Piscina>
+  #losses = 0
+  #isClosed = false
+
+  /** @param jobsAThread how many jobs a thread has at once, of which it does one after the other */
+  constructor(threads: number, jobsAThread = 1) {
+    this.threads = threads
+    this.ahead = threads * 2 + 1
+    this.#jobsAThread = jobsAThread
+    this.#pool = this.#start()
+  }
+
+  async run<J extends Job>(job: J, signal?: AbortSignal): Promise<ReplyTo<J>> {
+    // Each job that is under way listens to it.
+    if (signal !== undefined) setMaxListeners(0, signal)
+    for (;;) {
+      const own = this.#pool
+      let reply: ReplyTo<J> | ThreadFailure
+      try {
+        const pool = await own
+        signal?.throwIfAborted()
+        if (this.#isClosed) throw closed()
+        if (this.#pool !== own) continue
+        const transfer = job.kind === 'arrays' && { transferList: job.moved }
+        // A thread whose job has a signal gets no other from Piscina before that is done, since an abort ends the thread.
+        reply =
+          signal !== undefined && this.#jobsAThread > 1
+            ? await this.#unlessAborted(pool.run(job, { ...transfer }), signal, own)
+            : await pool.run(job, { ...(signal && { signal }), ...transfer })
+      } catch (cause) {
+        signal?.throwIfAborted()
+        if (cause instanceof ThreadError || (cause instanceof EngineError && cause.code !== 'Engine')) throw cause
+        if (this.#isClosed) throw closed()
+        // The pool was given up while the job was in it, which says nothing about the job.
+        if (this.#pool !== own) continue
+        throw new ThreadError('ThreadDied', `its thread died: ${reasonOf(cause)}`, {}, cause)
+      }
+      this.#losses = 0
+      if (reply.kind === 'failure') throw errorFromData((reply as ThreadFailure).error)
+      return reply as ReplyTo<J>
+    }
+  }
+
+  /** What comes of work that goes on behind an abort is dropped; if it does not end, its pool is given up, and other jobs go to a new one. */
+  #unlessAborted<T>(work: Promise<T>, signal: AbortSignal, own: Promise<Piscina>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      let grace: NodeJS.Timeout | undefined
+      const giveUp = (): void => {
+        if (this.#isClosed || this.#pool !== own) return
+        this.#pool = this.#start()
+        void own.then(pool => pool.destroy())
+      }
+      const abort = (): void => {
+        reject(signal.reason)
+        grace = setTimeout(giveUp, DROPPED_JOB_MS).unref()
+      }
+      signal.addEventListener('abort', abort, { once: true })
+      work.then(resolve, reject).finally(() => {
+        signal.removeEventListener('abort', abort)
+        clearTimeout(grace)
+      })
+    })
+  }
+
+  get started(): Promise<unknown> {
+    return this.#pool
+  }
+
+  /** Ends the threads; jobs that are still running are rejected. */
+  async close(): Promise<void> {
+    forget(this)
+    this.#isClosed = true
+    await this.#pool.then(
+      pool => pool.destroy(),
+      () => {},
+    )
+  }
+
+  /** Starts a pool. If that fails it is tried once more; after that, the next scan tries again. */
+  #start(): Promise<Piscina> {
+    const started = this.#open()
+      .catch(() => this.#open())
+      .then(
+        pool => {
+          pool.on('workerDestroy', () => queueMicrotask(() => this.#replace(pool, started)))
+          this.#replace(pool, started)
+          return pool
+        },
+        (cause: unknown) => {
+          forget(this)
+          // Without an engine, threads would have nothing to run.
+          if (cause instanceof EngineError) throw cause
+          const message = `expected ${this.threads} threads to start, but they did not: ${reasonOf(cause)}`
+          throw new ThreadError('ThreadsNotStarted', message, {}, cause)
+        },
+      )
+    started.catch(() => {})
+    return started
+  }
+
+  /**
+   * If a thread's file fails to load, Piscina leaves every later task waiting for ever. So a new pool is first asked
+   * whether it runs at all.
+   */
+  async #open(): Promise<Piscina> {
+    const pool = new Piscina({
+      filename: new URL('./thread-entry.cjs', import.meta.url).href,
+      minThreads: this.threads,
+      maxThreads: this.threads,
+      concurrentTasksPerWorker: this.#jobsAThread,
+      workerData: coreModule(),
+    })
+    // Errors of threads that die while they are idle. Such threads are replaced.
+    pool.on('error', () => {})
+    try {
+      await pool.run({ kind: 'ping' })
+      return pool
+    } catch (cause) {
+      void pool.destroy()
+      throw cause
+    }
+  }
+
+  /**
+   * Piscina replaces a thread that dies. But if one dies before it was ready, Piscina never makes another, and in the
+   * end tasks wait for threads that will not come. Such a pool is given up, and its jobs go to a new one.
+   */
+  #replace(pool: Piscina, started: Promise<Piscina>): void {
+    if (this.#isClosed || this.#pool !== started || pool.threads.length >= this.threads) return
+    if (++this.#losses < MAX_LOSSES) this.#pool = this.#start()
+    else {
+      forget(this)
+      const message = `expected ${this.threads} threads to stay alive, but they died before they were ready`
+      this.#pool = Promise.reject(new ThreadError('ThreadsNotStarted', message))
+      this.#pool.catch(() => {})
+    }
+    void pool.destroy()
+  }
+}
+
+function closed(): ThreadError {
+  return new ThreadError(
+    'ThreadsClosed',
+    'expected the threads to stay alive until the work was done, but they were closed',
+  )
+}
+
+/** The reason in one line: some versions of Node.js append a stack. */
+function reasonOf(cause: unknown): string {
+  return (cause instanceof Error ? cause.message : String(cause)).split('\n', 1)[0]!
+}
+
+const runners = new Map<string, ThreadRunner>()
+
+/** The pool of that many threads, kept for the next scan. An idle pool does not keep the process alive. */
+export function threadRunner(threads: number, jobsAThread = 1): ThreadRunner {
+  const key = `${threads} ${jobsAThread}`
+  let runner = runners.get(key)
+  if (runner === undefined) {
+    runner = new ThreadRunner(threads, jobsAThread)
+    runners.set(key, runner)
+  }
+  return runner
+}
+
+/** The same with the calling thread as one of them. @param caller runs jobs there */
+export function withCaller(threads: number, caller: Runner): Runner {
+  return new CallerRunner(threads === 1 ? null : threadRunner(threads - 1, JOBS_A_THREAD), caller)
+}
+
+/** Ends every pool of this process. Scans that are still running are rejected. */
+export async function closeThreadPools(): Promise<void> {
+  await Promise.all([...runners.values()].map(runner => runner.close()))
+}
+
+function forget(runner: ThreadRunner): void {
+  for (const [key, known] of runners) if (known === runner) runners.delete(key)
+}

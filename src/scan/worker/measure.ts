@@ -1,0 +1,311 @@
+/**
+ * Answers what rules ask about tensors, in the thread that reads the bytes: moments, and tasks on the elements of one
+ * record or of two. The elements of a record that is compared with a later one are held until then; nothing else is.
+ */
+
+import { BLOCK_ELEMENTS } from '../../core/border/abi.js'
+import type { Address } from '../../core/border/memory.js'
+import { byteLengthOf, dtypeNumber, elementByteLength } from '../../core/dtype.js'
+import type { Engine } from '../../core/engine.js'
+import type { RecordContents } from '../../core/slots.js'
+import { UnfoldBudget } from '../../core/values.js'
+import { isRemote, type Store } from '../../storage/store.js'
+import type { MeasureJob, MeasureReply, TaskLists, TaskValue } from '../job/measure.js'
+import type { HistogramResult, PartChecksum } from '../job/reply.js'
+import type { RawValue } from '../job/value.js'
+import { rawValue } from './raw-value.js'
+import { openLarge } from './records/large.js'
+import { Failures, histogramResult, RecordTable } from './records/record.js'
+import { type DecodedBatch, readRecords } from './records/records.js'
+import { copyIn, ElementReader, type Elements, isShort } from './task/elements.js'
+import { HeldElements } from './task/held.js'
+import { type Asking, answerAlone, compare, type List, type Pair } from './task/tasks.js'
+
+export async function measure(job: MeasureJob, engine: Engine, stores: readonly Store[]): Promise<MeasureReply> {
+  const measurement = new Measurement(job, engine, stores)
+  if (job.batches.length > 0) await measurement.readBatches()
+  else for (let record = 0; record < job.records.file.length; record++) await measurement.readLarge(record)
+  return measurement.finish()
+}
+
+/**
+ * How many batches have to stay so that every record is in memory when a later one is compared with it, as far as there is room: what
+ * doesn't stay is copied.
+ */
+function keptBatches({ batches, records, tasks, windowByteLength }: MeasureJob, isAnyRemote: boolean): number {
+  const { first, second } = tasks
+  if (!second.some(record => record >= 0)) return 0
+  if (isAnyRemote) return 1
+  const batchOf = new Int32Array(records.file.length)
+  for (const [batch, { first, count }] of batches.entries()) batchOf.fill(batch, first, first + count)
+  const most = second.reduce((most, record, task) => {
+    return record < 0 ? most : Math.max(most, Math.abs(batchOf[record]! - batchOf[first[task]!]!))
+  }, 1)
+  const longest = batches.reduce((longest, { startByte, endByte }) => Math.max(longest, endByte - startByte), 1)
+  return Math.max(1, Math.min(most, Math.floor((2 * windowByteLength) / longest) - 1))
+}
+
+/** Lists of numbers, by task. */
+function inColumns(lists: ReadonlyMap<number, ArrayLike<number>>): TaskLists {
+  const ends = new Int32Array(lists.size)
+  let [count, length] = [0, 0]
+  for (const { length: more } of lists.values()) {
+    length += more
+    ends[count++] = length
+  }
+  const numbers = new Float64Array(length)
+  let at = 0
+  for (const list of lists.values()) {
+    numbers.set(list, at)
+    at += list.length
+  }
+  return { tasks: Int32Array.from(lists.keys()), ends, numbers }
+}
+
+/** For records about which nothing but moments is asked. */
+const NO_TASKS: number[] = []
+
+class Measurement {
+  readonly #job: MeasureJob
+  readonly #engine: Engine
+  readonly #sourceOf: (file: number) => Store
+  readonly #table: RecordTable
+  readonly #failures: Failures
+  readonly #checksums: PartChecksum[] = []
+  readonly #answers: Float64Array<ArrayBuffer>
+  readonly #lists = new Map<number, ArrayLike<number>>()
+  readonly #values: TaskValue[] = []
+  /** The tasks that become possible once a record is there, by record. */
+  readonly #tasksOf: readonly (readonly number[])[]
+  /** How many tasks wait for a later record, by record. */
+  readonly #waiting: Int32Array
+  /** How many batches stay in memory for records of later ones, besides the present one. */
+  readonly #kept: number
+  readonly #held: HeldElements
+  /** The limit on what short records unfold to: copies that are held, and values for rules. */
+  readonly #unfoldBudget: UnfoldBudget
+  readonly #reader: ElementReader
+  #readBytes = 0
+  #reads = 0
+
+  constructor(job: MeasureJob, engine: Engine, stores: readonly Store[]) {
+    const total = job.records.file.length
+    this.#job = job
+    this.#engine = engine
+    this.#sourceOf = file => stores[job.storeOf[file]!]!
+    this.#unfoldBudget = new UnfoldBudget(job.windowByteLength)
+    this.#kept = keptBatches(
+      job,
+      job.storeOf.some(store => isRemote(stores[store]!)),
+    )
+    this.#held = new HeldElements(engine, this.#unfoldBudget, this.#kept)
+    this.#reader = new ElementReader(engine, job.windowByteLength)
+    this.#table = new RecordTable(total)
+    this.#failures = new Failures(job, this.#sourceOf)
+    const { first, second } = job.tasks
+    this.#answers = new Float64Array(2 * first.length).fill(Number.NaN)
+    const tasksOf: number[][] = new Array(total).fill(NO_TASKS)
+    this.#waiting = new Int32Array(total)
+    const earlier = first.map((record, task) => Math.min(record, second[task]!))
+    first.forEach((record, task) => {
+      // A pair is compared as soon as its later record is there.
+      const later = Math.max(record, second[task]!)
+      if (tasksOf[later] === NO_TASKS) tasksOf[later] = [task]
+      else tasksOf[later]!.push(task)
+      if (earlier[task]! >= 0 && earlier[task] !== later) this.#waiting[earlier[task]!]!++
+    })
+    for (const tasks of tasksOf) if (tasks.length > 1) tasks.sort((a, b) => earlier[a]! - earlier[b]! || a - b)
+    this.#tasksOf = tasksOf
+  }
+
+  async readBatches(): Promise<void> {
+    const engine = this.#engine
+    // Where nothing but tasks is asked, there is nothing to reduce.
+    const known = this.#job.known === 0 ? null : this.#job.known
+    engine.reset()
+    const read = await readRecords(
+      this.#job,
+      engine,
+      {
+        record: (record, i, batch) => {
+          const { slots } = batch
+          this.#table.describeSlot(record, slots, i)
+          if (!this.#hasTasks(record)) return undefined
+          const [found, content] = [slots.found(i), slots.dataAddress(i)]
+          return () => this.#work(record, found, content, batch, i)
+        },
+        ...(known !== null && { endBatch: ({ first, rows }) => this.#table.reduce(first, rows) }),
+        fail: (record, error) => this.#fail(record, error),
+        ...(this.#kept > 0 && { beginBatch: () => this.#held.leaveWindow() }),
+      },
+      { sourceOf: this.#sourceOf, known, kept: this.#kept },
+    )
+    this.#readBytes += read.readBytes
+    this.#reads += read.reads
+  }
+
+  /** The tasks on a record that is in memory as a whole. */
+  #work(record: number, found: RecordContents, content: Address, decoded: DecodedBatch, i: number): void {
+    if (found.kind === 'strings') {
+      const { values } = this.#engine
+      this.#engine.decodeAgain(decoded.batch, i)
+      this.#takeStrings(record, found, () => values.copyStrings(decoded.batch, i, found, this.#unfoldBudget))
+      return
+    }
+    this.#reader.with(found, content, decoded, i, elements => {
+      this.#runTasks(record, elements, found.kind === 'content')
+    })
+  }
+
+  /** A record that is in memory one part at a time, or is so large that it has a read to itself. */
+  async readLarge(record: number): Promise<void> {
+    const { part, parts, records, known, aheadByteLength } = this.#job
+    const engine = this.#engine
+    const source = this.#sourceOf(records.file[record]!)
+    try {
+      const large = await openLarge(this.#job, record, engine, source, aheadByteLength)
+      try {
+        const { found } = large
+        const { dtype, shape, kind, dataByteLength } = found
+        this.#table.describe(record, dtypeNumber(dtype), shape)
+        const size = elementByteLength(dtype)
+        const hasTasks = this.#hasTasks(record)
+        const isContent = kind === 'content' && hasTasks
+        const region = engine.reserveBytes(isContent ? Math.ceil(dataByteLength / parts) + BLOCK_ELEMENTS * size : 0)
+        let [byteLength, count] = [0, 0]
+        const keep = (address: Address, more: number, elements: number): void => {
+          engine.view((region + byteLength) as Address, more).set(engine.view(address, more))
+          byteLength += more
+          count += elements
+        }
+        const { row, checksum } = await large.reducePart(part, parts, known, hasTasks ? keep : undefined)
+        this.#checksums[record] = checksum
+        this.#table.reduce(record, row)
+        if (!hasTasks) return
+        if (kind === 'strings') {
+          this.#takeStrings(record, found, () => large.copyStrings(this.#unfoldBudget))
+          return
+        }
+        let address = region
+        if (!isContent && part === 0) {
+          const bytes = large.copyElements(new UnfoldBudget(this.#job.windowByteLength))
+          address = copyIn(engine, bytes)
+          count = bytes.length / size
+        }
+        this.#runTasks(record, { dtype, shape, address, count, isUnfolded: isShort(found) })
+      } finally {
+        this.#readBytes += large.readBytes
+        this.#reads += large.reads
+      }
+    } catch (error) {
+      this.#fail(record, error)
+    }
+  }
+
+  /** The only thing that can be asked about strings is the value. */
+  #takeStrings(record: number, found: RecordContents, copy: () => string[]): void {
+    for (const task of this.#tasksOf[record]!) {
+      if (this.#askedBy(task).kind !== 'value') continue
+      this.#values.push({ task, value: rawValue(found, null, copy(), this.#engine) })
+    }
+  }
+
+  /** @param isInWindow whether they lie where the batch was read, and so outlast it */
+  #runTasks(record: number, elements: Elements, isInWindow = false): void {
+    const engine = this.#engine
+    const { first, second } = this.#job.tasks
+    engine.scoped(() => {
+      // Tasks that share the other record are adjacent, so it is copied in once.
+      let [at, held]: [number, Elements | undefined] = [-1, undefined]
+      for (const task of this.#tasksOf[record]!) {
+        const asked = this.#askedBy(task)
+        const other = Math.min(first[task]!, second[task]!)
+        if (other < 0) this.#alone(task, asked, elements)
+        else if (other === record) this.#answer(task, compare(engine, asked, elements, elements))
+        else {
+          if (at !== other) held = this.#held.get(other)
+          at = other
+          if (held !== undefined) {
+            const isFirst = first[task] === record
+            this.#answer(task, compare(engine, asked, isFirst ? elements : held, isFirst ? held : elements))
+          }
+          this.#release(other)
+        }
+      }
+    })
+    if (this.#waiting[record]! > 0) this.#held.hold(record, elements, isInWindow)
+  }
+
+  #alone(task: number, asked: Asking, elements: Elements): void {
+    if (asked.kind === 'value') {
+      this.#values.push({ task, value: this.#value(elements) })
+      return
+    }
+    this.#answer(task, answerAlone(this.#engine, asked, elements))
+  }
+
+  #answer(task: number, answer: Pair | List): void {
+    if ('list' in answer) {
+      this.#lists.set(task, answer.list)
+      return
+    }
+    const [a, b] = answer
+    this.#answers[2 * task] = a
+    this.#answers[2 * task + 1] = b
+  }
+
+  #value({ dtype, shape, address, count, isUnfolded }: Elements): RawValue {
+    const byteLength = byteLengthOf(dtype, count)
+    if (isUnfolded) this.#unfoldBudget.take(byteLength)
+    return rawValue({ dtype, shape }, this.#engine.view(address, byteLength).slice(), null, this.#engine)
+  }
+
+  #hasTasks(record: number): boolean {
+    return this.#tasksOf[record]!.length > 0 || this.#waiting[record]! > 0
+  }
+
+  #askedBy(task: number): Asking {
+    const { asked, what } = this.#job.tasks
+    return asked[what[task]!]!
+  }
+
+  /** One task fewer waits for a record. */
+  #release(record: number): void {
+    this.#waiting[record]!--
+    if (this.#waiting[record]! > 0) return
+    this.#held.release(record)
+  }
+
+  #fail(record: number, error: unknown): void {
+    this.#failures.add(record, error)
+    // The records it was to be compared with are no longer held for it.
+    const { first, second } = this.#job.tasks
+    for (const task of this.#tasksOf[record]!) {
+      const other = Math.min(first[task]!, second[task]!)
+      if (other >= 0 && other !== record) this.#release(other)
+    }
+  }
+
+  async finish(): Promise<MeasureReply> {
+    const histograms: HistogramResult[] = []
+    const failures = await this.#failures.finish((record, histogram) =>
+      histograms.push(histogramResult(record, histogram)),
+    )
+    return {
+      kind: 'measure',
+      described: this.#table.described,
+      histograms,
+      moments: this.#table.moments,
+      checksums: this.#checksums,
+      answers: this.#answers,
+      lists: inColumns(this.#lists),
+      values: this.#values,
+      failures,
+      stats: {
+        records: this.#job.part === 0 ? this.#job.records.file.length : 0,
+        readBytes: this.#readBytes,
+        reads: this.#reads,
+      },
+    }
+  }
+}

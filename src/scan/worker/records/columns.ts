@@ -1,0 +1,52 @@
+/** Reductions of a job's rows as columns, made by the thread that has the rows, batch by batch. */
+
+import { NumberColumns } from '../../../core/batch/columns.js'
+import type { Engine } from '../../../core/engine.js'
+import { isDefined, type Moments } from '../../../core/moments.js'
+import { isCountName } from '../../../core/statistics/statistic.js'
+import type { ColumnsRequest, MomentColumn } from '../../job/scan.js'
+import type { DecodedBatch } from './records.js'
+
+/** The header of a page of fewer rows would be much of it. */
+const PAGE_ROWS = 1024
+
+export class ColumnTable {
+  readonly #asked: ColumnsRequest
+  readonly #total: number
+  readonly #columns: NumberColumns
+  /** Whether every row so far has all of the numbers, and its dtype no others. */
+  #isWhole = true
+
+  /** @param total of the records */
+  constructor(asked: ColumnsRequest, total: number, engine: Engine) {
+    this.#asked = asked
+    this.#total = total
+    this.#columns = new NumberColumns(engine, asked.names, total)
+  }
+
+  /** Adds ordinary records of a batch, from the i-th on. */
+  addRun(i: number, count: number, { batch, records, first }: DecodedBatch): void {
+    this.#columns.add(records, first + i, batch, i, count)
+  }
+
+  /** Adds any other record that was read. */
+  add(record: number, moments: Moments): void {
+    this.#isWhole = false
+    for (const [k, name] of this.#asked.names.entries()) {
+      const value = isDefined(name, moments.dtype) ? moments.reduction(name) : Number.NaN
+      this.#columns.column(k)[record] = typeof value === 'number' ? value : Number.NaN
+    }
+  }
+
+  /** A column for each name. @param missing records that have no numbers */
+  finish(missing: readonly number[]): readonly MomentColumn[] {
+    const { names, packed } = this.#asked
+    const isPacked = packed && this.#isWhole && missing.length === 0 && this.#total >= PAGE_ROWS
+    return names.map((name, k) => {
+      if (isPacked && !isCountName(name)) return { packed: this.#columns.packed(k) }
+      const numbers = this.#columns.column(k).slice()
+      for (const record of missing) numbers[record] = Number.NaN
+      return { numbers }
+    })
+  }
+}

@@ -1,0 +1,416 @@
+/**
+ * A record too large to be read at once. Its head and tail are walked with a hole where tensor_content lies. The
+ * elements then stream through the window in blocks, which changes no bit of their moments (BLOCK_ELEMENTS).
+ */
+
+import { EngineError, type TrialscanError } from '../../../base/errors.js'
+import { CHECK_LEVELS } from '../../../base/types.js'
+import { BLOCK_ELEMENTS, type KnownMoments, Status } from '../../../core/border/abi.js'
+import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH } from '../../../core/border/framing.js'
+import type { Address, Texts } from '../../../core/border/memory.js'
+import { type FaultPlace, faultError } from '../../../core/border/status.js'
+import { byteLengthOf, elementByteLength } from '../../../core/dtype.js'
+import type { Engine } from '../../../core/engine.js'
+import type { Batch, RecordContents, RecordRequest } from '../../../core/slots.js'
+import type { Sketch } from '../../../core/statistics/sketch.js'
+import { allocate, type UnfoldBudget } from '../../../core/values.js'
+import { type ByteSource, isRemote } from '../../../storage/store.js'
+import type { JobRecords } from '../../job/plan/coalesce.js'
+import { PART_BYTES, PARTS_AT_ONCE, STREAM_BYTES } from '../../job/plan/memory.js'
+import type { PartChecksum } from '../../job/reply.js'
+import { type JobRead, ReadAhead } from './read-ahead.js'
+import { impossibleLength, placeOf, recordRequestAt } from './record.js'
+
+/** The check level at which payload checksums are verified. */
+export const CHECK_FULL = CHECK_LEVELS.indexOf('full')
+
+/** Bytes of a record that are read to find where its elements begin; more than a tag and the fields around it take. */
+export const RECORD_HEAD_BYTES = 16 << 10
+/** More bytes than anything that follows the elements in a record that a hook has saved. */
+const END_BYTES = 1 << 10
+
+export interface LargeRecordPlace {
+  readonly path: string
+  readonly startByte: number
+  readonly asked: RecordRequest
+  readonly tags: Texts
+  readonly place: FaultPlace
+  readonly checkLevel: number
+  /** Bytes of the file that may be in memory at once. */
+  readonly windowByteLength: number
+  /** The same for what streams, if several reads are under way at once. */
+  readonly aheadByteLength: number
+}
+
+/** Takes elements in the core's memory. */
+type ElementSink = (address: Address, count: number, byteLength: number) => void
+
+/** Opens a record of a job; it need not fit into memory. */
+export async function openLarge(
+  job: JobRecords & { readonly checkLevel: number; readonly windowByteLength: number },
+  record: number,
+  engine: Engine,
+  store: ByteSource,
+  aheadByteLength = 0,
+): Promise<LargeRecord> {
+  const { records } = job
+  const refused = impossibleLength(job, record, store)
+  if (refused) throw refused
+  engine.reset()
+  const tags = engine.writeTexts([job.tags[records.tag[record]!]!])
+  return LargeRecord.open(engine, store, {
+    path: job.files[records.file[record]!]!,
+    startByte: records.startByte[record]!,
+    asked: { ...recordRequestAt(records, record), tag: 0 },
+    tags,
+    place: placeOf(job, record, store),
+    checkLevel: job.checkLevel,
+    windowByteLength: job.windowByteLength,
+    aheadByteLength,
+  })
+}
+
+export class LargeRecord {
+  /** What the record holds, once it is open. */
+  found!: RecordContents
+  readBytes = 0
+  reads = 0
+  readonly #engine: Engine
+  readonly #store: ByteSource
+  readonly #record: LargeRecordPlace
+  readonly #batch: Batch
+  #tail = 0 as Address
+  #tailLength = 0
+  /** Its last bytes, if they were requested. */
+  #end: Promise<Uint8Array> | undefined
+
+  private constructor(engine: Engine, store: ByteSource, record: LargeRecordPlace) {
+    this.#engine = engine
+    this.#store = store
+    this.#record = record
+    this.#batch = engine.reserveBatch(1)
+  }
+
+  /** Reads and walks everything in a record but its elements. */
+  static async open(engine: Engine, store: ByteSource, record: LargeRecordPlace): Promise<LargeRecord> {
+    const opened = new LargeRecord(engine, store, record)
+    const known = store.headByteLength?.(record.path, record.startByte)
+    if (store.stream && known === undefined) opened.#askForEnd()
+    let headLength = known ?? RECORD_HEAD_BYTES
+    while (!(await opened.#walk(Math.min(headLength, record.asked.byteLength)))) headLength *= 16
+    return opened
+  }
+
+  /** @returns false if the head has to be longer */
+  async #walk(headLength: number): Promise<boolean> {
+    const { asked, tags, checkLevel, windowByteLength } = this.#record
+    const engine = this.#engine
+    if (headLength > windowByteLength) throw this.#tooLarge()
+    const head = engine.reserveBytes(headLength)
+    const available = await this.#read(0, head, headLength)
+    engine.ask(
+      this.#batch,
+      1,
+      tags,
+      () => asked,
+      () => ({ address: head, byteLength: available }),
+    )
+    if (!engine.checkHeader(this.#batch, checkLevel)) throw this.#fault()
+    if (available < headLength) throw this.#truncated(available)
+    const payloadLength = asked.byteLength - FRAMING_LENGTH
+    let walked = engine.walkSparse(this.#batch, payloadLength, 0, 0)
+    let slots = engine.slots(this.#batch, 1)
+    if (!walked && slots.needs(0) === 'tail') {
+      await this.#readTail(slots.dataOffset(0) + slots.dataByteLength(0))
+      walked = engine.walkSparse(this.#batch, payloadLength, this.#tail, this.#tailLength)
+      slots = engine.slots(this.#batch, 1)
+    }
+    if (!walked) {
+      const needs = slots.needs(0)
+      if (needs === 'more' && headLength < asked.byteLength) return false
+      throw needs === null ? this.#fault() : this.#tooLarge()
+    }
+    this.found = slots.found(0)
+    return true
+  }
+
+  /** Requests the end together with the head if every answer takes time: the tail is rarely longer. */
+  #askForEnd(): void {
+    const { path, startByte, asked } = this.#record
+    const bytes = new Uint8Array(Math.min(END_BYTES, asked.byteLength))
+    const at = startByte + asked.byteLength - bytes.length
+    this.#end = Promise.resolve(this.#store.readInto(path, at, bytes)).then(available => bytes.subarray(0, available))
+    this.#end.catch(() => {})
+  }
+
+  /** Reads what lies between tensor_content and the end of the record, its footer included. */
+  async #readTail(tailStart: number): Promise<void> {
+    const { asked, windowByteLength } = this.#record
+    const byteLength = asked.byteLength - tailStart
+    if (byteLength > windowByteLength) throw this.#tooLarge()
+    this.#tail = this.#engine.reserveBytes(byteLength)
+    this.#tailLength = byteLength - FOOTER_LENGTH
+    const available = await this.#read(tailStart, this.#tail, byteLength, byteLength <= END_BYTES && this.#end)
+    if (available < byteLength) throw this.#truncated(tailStart + available)
+  }
+
+  /**
+   * Streams one part of the elements, which begins and ends at whole blocks.
+   * @param sink takes elements in the core's memory, in order
+   */
+  async streamPart(part: number, parts: number, sink: ElementSink): Promise<PartChecksum> {
+    const { path, startByte, windowByteLength, aheadByteLength } = this.#record
+    const store = this.#store
+    // If every read is a request, there are few of them.
+    const longest = Math.max(STREAM_BYTES, isRemote(store) ? Math.floor(aheadByteLength / 4) : 0)
+    const { from, end, endOf, take, checksum } = this.#windows(part, parts, Math.min(windowByteLength, longest), sink)
+    const planned: JobRead[] = []
+    for (let at = from; at < end; at = endOf(at)) {
+      planned.push({ store, path, startByte: startByte + at, byteLength: endOf(at) - at })
+    }
+    const reads = new ReadAhead(this.#engine, planned, { byteLength: aheadByteLength })
+    try {
+      for (const read of planned) {
+        const { window, available } = reads.next()
+        const got = typeof available === 'number' ? available : await available
+        const at = read.startByte - startByte
+        this.readBytes += got
+        this.reads++
+        if (got < read.byteLength) throw this.#truncated(at + got)
+        take(window, at, got)
+      }
+    } finally {
+      reads.end()
+    }
+    return checksum
+  }
+
+  /**
+   * Streams neighbouring parts: one after another or, if reading means making requests, all at once, with one request
+   * each.
+   * @param sink takes elements of a part in the core's memory, in order
+   */
+  async streamParts(
+    first: number,
+    count: number,
+    parts: number,
+    sink: (part: number, ...elements: Parameters<ElementSink>) => void,
+  ): Promise<PartChecksum[]> {
+    const numbers = Array.from({ length: count }, (_, i) => first + i)
+    const { stream } = this.#store
+    if (stream === undefined || this.found.kind !== 'content') {
+      const checksums: PartChecksum[] = []
+      for (const part of numbers) {
+        checksums.push(await this.streamPart(part, parts, (...elements) => sink(part, ...elements)))
+      }
+      return checksums
+    }
+    const mark = this.#engine.mark()
+    let isOver = false
+    const capacity = Math.min(this.#record.windowByteLength, STREAM_BYTES)
+    const follow = async (part: number): Promise<PartChecksum> => {
+      const { path, startByte } = this.#record
+      const windows = this.#windows(part, parts, capacity, (...elements) => sink(part, ...elements))
+      const { from, end, endOf, take, checksum } = windows
+      if (from === end) return checksum
+      const window = this.#engine.reserveBytes(capacity)
+      let [at, filled] = [from, 0]
+      const got = await stream(path, startByte + from, end - from, chunk => {
+        // By then the memory belongs to another job.
+        if (isOver) throw new EngineError('bytes came in after their job had ended')
+        for (let used = 0; used < chunk.length; ) {
+          const piece = chunk.subarray(used, used + endOf(at) - at - filled)
+          this.#engine.view((window + filled) as Address, piece.length).set(piece)
+          used += piece.length
+          filled += piece.length
+          if (at + filled < endOf(at)) continue
+          take(window, at, filled)
+          at += filled
+          filled = 0
+        }
+      })
+      this.readBytes += got
+      this.reads++
+      if (got < end - from) throw this.#truncated(from + got)
+      return checksum
+    }
+    try {
+      return await Promise.all(numbers.map(follow))
+    } finally {
+      isOver = true
+      this.#engine.release(mark)
+    }
+  }
+
+  /**
+   * The bytes to be read for a part: its elements, with what surrounds them if that is checksummed. They are taken in windows,
+   * each of which holds either elements, or other bytes, or the footer.
+   */
+  #windows(part: number, parts: number, byteLength: number, sink: ElementSink) {
+    const { asked, checkLevel } = this.#record
+    const { dtype, kind } = this.found
+    const engine = this.#engine
+    const checked = checkLevel === CHECK_FULL
+    const payloadEnd = asked.byteLength - FOOTER_LENGTH
+    const size = elementByteLength(dtype)
+    const isContent = kind === 'content'
+    const [first, last, elementCount] = isContent ? this.#elementsOf(part, parts) : [payloadEnd, payloadEnd, 0]
+    // Head and tail are read again: they are what surrounds the first hole, and the elements may lie after that one, in
+    // another Value.
+    const from = checked && part === 0 ? HEADER_LENGTH : first
+    const end = checked && part === parts - 1 ? asked.byteLength : last
+    const step = isContent ? byteLength - (byteLength % (BLOCK_ELEMENTS * size)) : byteLength
+    const ends = [first, last, payloadEnd, end]
+    const endOf = (at: number): number => ends.reduce((next, end) => (end > at && end < next ? end : next), at + step)
+    const checksum = { crc: 0, crcByteLength: 0, storedCrc: 0 }
+    const take = (window: Address, at: number, byteLength: number): void => {
+      if (at >= payloadEnd) checksum.storedCrc = engine.uint32(window)
+      else if (checked) {
+        checksum.crc = engine.crc32c(window, byteLength, checksum.crc)
+        checksum.crcByteLength += byteLength
+      }
+      if (at < first || at >= last) return
+      // The last half of a byte of float4 may hold no element.
+      sink(window, Math.min(byteLength / size, elementCount - (at - first) / size), byteLength)
+    }
+    return { from, end, endOf, take, checksum }
+  }
+
+  /** Where the elements of a part begin and end in the record, and how many there are. Parts are cut at whole blocks. */
+  #elementsOf(part: number, parts: number): [from: number, end: number, count: number] {
+    const { dtype, elementCount, dataOffset } = this.found
+    const size = elementByteLength(dtype)
+    const perPart = Math.ceil(elementCount / parts / BLOCK_ELEMENTS) * BLOCK_ELEMENTS
+    const first = Math.min(elementCount, part * perPart)
+    const end = part === parts - 1 ? elementCount : Math.min(elementCount, first + perPart)
+    return [dataOffset + first * size, dataOffset + byteLengthOf(dtype, end), end - first]
+  }
+
+  /**
+   * Moments of neighbouring parts of the elements, which `streamParts` reads.
+   * @param kept where these elements are copied to, in the core's memory
+   * @param sketch in which they are counted
+   */
+  async reduceParts(
+    first: number,
+    count: number,
+    parts: number,
+    known: KnownMoments,
+    { kept, sketch }: { readonly kept: Address | undefined; readonly sketch: Sketch | null },
+  ) {
+    const engine = this.#engine
+    const { dtype, kind } = this.found
+    const ends = Array.from({ length: count }, (_, i) => this.#elementsOf(first + i, parts)[0])
+    const from = ends[0] ?? 0
+    const rows = engine.reserveBatch(count)
+    for (let i = 0; i < count; i++) engine.resetRow(rows, i)
+    const checksums = await this.streamParts(first, count, parts, (part, address, elements, byteLength) => {
+      engine.addToRow(rows, dtype, address, elements, part - first, known, sketch)
+      if (kept === undefined) return
+      const at = ends[part - first]! - from
+      engine.view((kept + at) as Address, byteLength).set(engine.view(address, byteLength))
+      ends[part - first]! += byteLength
+    })
+    // Values that are stored one by one, not in tensor_content, are already in memory.
+    if (first === 0 && kind === 'values') engine.addValuesToRow(this.#batch, rows, known, sketch)
+    return { rows: engine.rows(rows, count).slice(), checksums }
+  }
+
+  /** Moments of one part of the elements. @param also gets the same elements, in the core's memory and in order */
+  async reducePart(
+    part: number,
+    parts: number,
+    known: KnownMoments,
+    also?: (address: Address, byteLength: number, count: number) => void,
+  ) {
+    const engine = this.#engine
+    const { dtype, kind } = this.found
+    const row = engine.reserveBatch(1)
+    engine.resetRow(row)
+    const checksum = await this.streamPart(part, parts, (address, count, byteLength) => {
+      engine.addToRow(row, dtype, address, count, 0, known)
+      also?.(address, byteLength, count)
+    })
+    // Values that are stored one by one, not in tensor_content, are already in memory.
+    if (part === 0 && kind === 'values') engine.addValuesToRow(this.#batch, row, known)
+    return { row: engine.rows(row, 1).slice(), checksum }
+  }
+
+  /** The elements, if they are not in tensor_content; the checksum is not verified. */
+  copyElements(budget: UnfoldBudget): Uint8Array<ArrayBuffer> {
+    return this.#engine.values.copyElements(this.#batch, 0, this.found, budget)
+  }
+
+  /** The strings of a record of strings; the checksum is not verified. */
+  copyStrings(budget: UnfoldBudget): string[] {
+    return this.#engine.values.copyStrings(this.#batch, 0, this.found, budget)
+  }
+
+  /** The little-endian bytes of all elements, verified as the check level requires. */
+  async readElements(budget: UnfoldBudget): Promise<Uint8Array<ArrayBuffer>> {
+    const { kind, dataOffset, dataByteLength } = this.found
+    const out = kind === 'content' ? allocate(dataByteLength) : this.copyElements(budget)
+    const parts = this.#store.stream ? Math.ceil(this.#record.asked.byteLength / PART_BYTES) : 1
+    const ends = Array.from({ length: parts }, (_, part) => this.#elementsOf(part, parts)[0] - dataOffset)
+    let sum = { crc: 0, storedCrc: 0 }
+    for (let first = 0; first < parts; first += PARTS_AT_ONCE) {
+      const count = Math.min(PARTS_AT_ONCE, parts - first)
+      const checksums = await this.streamParts(first, count, parts, (part, address, _, byteLength) => {
+        out.set(this.#engine.view(address, byteLength), ends[part]!)
+        ends[part]! += byteLength
+      })
+      for (const { crc, crcByteLength, storedCrc } of checksums) {
+        sum = { crc: this.#engine.crc32cCombine(sum.crc, crc, crcByteLength), storedCrc }
+      }
+    }
+    this.checkPayload(sum.crc, sum.storedCrc)
+    return out
+  }
+
+  /** The strings of a record of strings, verified as the check level requires. */
+  async readStrings(budget: UnfoldBudget): Promise<string[]> {
+    const { crc, storedCrc } = await this.streamPart(0, 1, () => {})
+    this.checkPayload(crc, storedCrc)
+    return this.copyStrings(budget)
+  }
+
+  /**
+   * Throws unless the stored checksum is the payload's, or the constant that stands for one never computed. Does nothing
+   * below check level `full`.
+   */
+  checkPayload(crc: number, storedCrc: number): void {
+    if (this.#record.checkLevel !== CHECK_FULL) return
+    if (!this.#engine.checkPayload(this.#batch, crc, storedCrc)) throw this.#fault()
+  }
+
+  /** @param end the record's last bytes, if they are among those to read */
+  async #read(
+    at: number,
+    address: Address,
+    byteLength: number,
+    end: Promise<Uint8Array> | false | undefined = false,
+  ): Promise<number> {
+    const { path, startByte, asked } = this.#record
+    const bytes = end && (await end).subarray(Math.max(0, Math.min(END_BYTES, asked.byteLength) - byteLength))
+    const view = this.#engine.view(address, byteLength)
+    if (bytes) view.set(bytes)
+    const available = bytes ? bytes.length : await this.#store.readInto(path, startByte + at, view)
+    this.readBytes += available
+    this.reads++
+    return available
+  }
+
+  #fault(): TrialscanError {
+    return this.#engine.slots(this.#batch, 1).error(0, this.#record.place)
+  }
+
+  #truncated(got: number): TrialscanError {
+    const expected = this.#record.asked.byteLength
+    return faultError({ status: Status.truncated, expected, got }, this.#record.place)
+  }
+
+  #tooLarge(): TrialscanError {
+    const { asked, windowByteLength, place } = this.#record
+    return faultError({ status: Status.needMore, expected: asked.byteLength, got: windowByteLength }, place)
+  }
+}

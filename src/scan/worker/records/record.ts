@@ -1,0 +1,216 @@
+/** What jobs about records share: how a record is asked for, refused, opened and described. */
+
+import { type ErrorData, FormatError, quote, StoreError, TrialscanError, withShortPath } from '../../../base/errors.js'
+import type { DescribedRun } from '../../../core/batch/records.js'
+import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH } from '../../../core/border/framing.js'
+import { dtypeOf } from '../../../core/dtype.js'
+import { Moments } from '../../../core/moments.js'
+import { ROW_LENGTH } from '../../../core/moments-row.js'
+import type { SlotReader } from '../../../core/slots.js'
+import { decodeHistogram, type Histogram } from '../../../format/histogram.js'
+import type { ByteSource } from '../../../storage/store.js'
+import type { JobRecords, RecordColumns } from '../../job/plan/coalesce.js'
+import { RECORD_LIMIT } from '../../job/plan/memory.js'
+import type { Descriptions, HistogramResult, RecordFailure } from '../../job/reply.js'
+
+/** A histogram takes 16 bytes a bucket. */
+const MAX_HISTOGRAM_BYTES = 16 << 20
+
+/**
+ * The histogram in a record where the core finds no tensor of its tag, as in TensorBoard's files; null if there is none.
+ * The core has checked the record by then. If it can't be read a second time, what the core said of it stands.
+ */
+async function readHistogram(
+  { files, tags, records }: JobRecords,
+  record: number,
+  code: string,
+  source: ByteSource,
+): Promise<Histogram | null> {
+  const byteLength = records.byteLength[record]!
+  if ((code !== 'NoTensor' && code !== 'TagMismatch') || byteLength > MAX_HISTOGRAM_BYTES) return null
+  const frame = new Uint8Array(byteLength)
+  try {
+    await source.readInto(files[records.file[record]!]!, records.startByte[record]!, frame)
+  } catch (error) {
+    if (error instanceof StoreError) return null
+    throw error
+  }
+  const event = frame.subarray(HEADER_LENGTH, byteLength - FOOTER_LENGTH)
+  return decodeHistogram(event, tags[records.tag[record]!]!)
+}
+
+export function shapeOf({ rows }: Histogram): number[] {
+  return [rows.length / 3, 3]
+}
+
+export function histogramResult(record: number, histogram: Histogram): HistogramResult {
+  const { reductions, wallTime } = histogram
+  return { record, shape: shapeOf(histogram), reductions, wallTime }
+}
+
+/**
+ * What failed, as data, so that the rest of the job stands: the file in short, since many records can fail with it. An error
+ * that is not ours is a bug, and ends the job.
+ */
+export function failureData(error: unknown): ErrorData {
+  if (error instanceof TrialscanError) return withShortPath(error.toJSON())
+  throw error
+}
+
+/** The records of a job that failed. Some of them are histograms of TensorBoard, which the core does not know. */
+export class Failures {
+  readonly #job: JobRecords
+  readonly #sourceOf: (file: number) => ByteSource
+  readonly #failures: RecordFailure[] = []
+
+  constructor(job: JobRecords, sourceOf: (file: number) => ByteSource) {
+    this.#job = job
+    this.#sourceOf = sourceOf
+  }
+
+  add(record: number, error: unknown): void {
+    this.#failures.push({ record, error: failureData(error) })
+  }
+
+  /** @returns those that are no histograms, in the order of the records */
+  async finish(onHistogram: (record: number, histogram: Histogram) => void): Promise<RecordFailure[]> {
+    const failed: RecordFailure[] = []
+    for (const failure of this.#failures) {
+      const { record, error } = failure
+      const source = this.#sourceOf(this.#job.records.file[record]!)
+      const histogram = await readHistogram(this.#job, record, error.code, source)
+      if (histogram === null) failed.push(failure)
+      else onHistogram(record, histogram)
+    }
+    return failed.sort((a, b) => a.record - b.record)
+  }
+}
+
+export function recordRequestAt(records: RecordColumns, record: number) {
+  return {
+    byteLength: records.byteLength[record]!,
+    tag: records.tag[record]!,
+    step: records.step[record]!,
+    tornasole: records.tornasole[record] === 1,
+  }
+}
+
+export function placeOf({ files, tags, records }: JobRecords, record: number, source: ByteSource) {
+  return {
+    url: source.url(files[records.file[record]!]!),
+    startByte: records.startByte[record]!,
+    tensor: tags[records.tag[record]!]!,
+  }
+}
+
+/** The error of an index entry whose length no record can have; such a record is not read. */
+export function impossibleLength(job: JobRecords, record: number, source: ByteSource): FormatError | undefined {
+  const byteLength = job.records.byteLength[record]!
+  if (byteLength >= FRAMING_LENGTH && byteLength <= RECORD_LIMIT) return undefined
+  const { url, startByte, tensor } = placeOf(job, record, source)
+  const expected = `a record length between ${FRAMING_LENGTH} and ${RECORD_LIMIT} bytes in the index entry`
+  const message = `${url}, offset ${startByte}, tensor ${quote(tensor)}: expected ${expected}, got ${byteLength}`
+  return new FormatError('LengthMismatch', message, { url, offset: startByte, expected, got: `${byteLength}`, tensor })
+}
+
+/** Collects what records turned out to be in the order of the job's columns, whatever order they come in. */
+export class RecordTable {
+  readonly #dtypes: Uint8Array
+  readonly #ranks: Uint8Array
+  /** Where the dimensions of a record begin. */
+  readonly #begins: Float64Array
+  /** In the order in which records were described. */
+  #dims: Float64Array<ArrayBuffer>
+  #length = 0
+  /** The record that was described last, while they come in their order. */
+  #last = -1
+  /** Made when the first record needs it: rows that are written down need no moments. */
+  #moments = new Float64Array(0)
+
+  constructor(total: number) {
+    this.#dtypes = new Uint8Array(total)
+    this.#ranks = new Uint8Array(total)
+    this.#begins = new Float64Array(total)
+    // Of one record, as are most that are asked for alone, so little that it lies with the object.
+    this.#dims = new Float64Array(4 * Math.min(total, 16))
+  }
+
+  describe(record: number, dtype: number, shape: readonly number[]): void {
+    this.#begin(record, dtype, shape.length)
+    for (const size of shape) this.#dims[this.#length++] = size
+  }
+
+  /** The same, as the core tells it of the i-th record of a batch. */
+  describeSlot(record: number, slots: SlotReader, i: number): void {
+    const rank = slots.rank(i)
+    this.#begin(record, slots.dtypeNumber(i), rank)
+    for (let axis = 0; axis < rank; axis++) this.#dims[this.#length++] = slots.dimension(i, axis)
+  }
+
+  /** The same of a run. @param records which they are */
+  describeAll(records: Int32Array, { count, dtypes, ranks, dims }: DescribedRun): void {
+    for (let i = 0, at = 0; i < count; i++) {
+      this.#begin(records[i]!, dtypes[i]!, ranks[i]!)
+      for (const end = at + ranks[i]!; at < end; at++) this.#dims[this.#length++] = dims[at]!
+    }
+  }
+
+  #begin(record: number, dtype: number, rank: number): void {
+    this.#dtypes[record] = dtype
+    this.#ranks[record] = rank
+    this.#begins[record] = this.#length
+    this.#last = record > this.#last ? record : Number.POSITIVE_INFINITY
+    if (this.#length + rank <= this.#dims.length) return
+    const grown = new Float64Array(2 * (this.#length + rank))
+    grown.set(this.#dims)
+    this.#dims = grown
+  }
+
+  /** @param rows of moments, of that record and those behind it */
+  reduce(record: number, rows: Float64Array): void {
+    if (this.#moments.length === 0) this.#moments = new Float64Array(this.#dtypes.length * ROW_LENGTH)
+    this.#moments.set(rows, record * ROW_LENGTH)
+  }
+
+  /** The moments of a record that was described and reduced. */
+  momentsOf(record: number): Moments {
+    return new Moments(
+      dtypeOf(this.#dtypes[record]!)!,
+      this.#moments.subarray(record * ROW_LENGTH, (record + 1) * ROW_LENGTH),
+    )
+  }
+
+  /** @param rows of moments, one for each of the records, which may come in any order: those of neighbours are copied at once */
+  reduceAll(records: Int32Array, rows: Float64Array): void {
+    for (let start = 0, end = 1; start < records.length; start = end++) {
+      while (end < records.length && records[end] === records[end - 1]! + 1) end++
+      this.reduce(records[start]!, rows.subarray(start * ROW_LENGTH, end * ROW_LENGTH))
+    }
+  }
+
+  /** TensorFlow's numbers; 0 for a record that failed. */
+  get dtypes(): Uint8Array {
+    return this.#dtypes
+  }
+
+  /** A row of moments a record; of no meaning where it failed. */
+  get moments(): Float64Array<ArrayBuffer> {
+    return this.#moments
+  }
+
+  get described(): Descriptions {
+    const [dtypes, ranks] = [this.#dtypes, this.#ranks]
+    if (this.#last < Number.POSITIVE_INFINITY) return { dtypes, ranks, dims: this.#dims.slice(0, this.#length) }
+    const dims = new Float64Array(this.#length)
+    let at = 0
+    for (let record = 0; record < ranks.length; record++) {
+      const begin = this.#begins[record]!
+      for (let axis = 0; axis < ranks[record]!; axis++) dims[at++] = this.#dims[begin + axis]!
+    }
+    // A record can have been described twice.
+    return { dtypes, ranks, dims: dims.slice(0, at) }
+  }
+}
+
+/** Of no records. */
+export const NOTHING_DESCRIBED: Descriptions = new RecordTable(0).described

@@ -1,0 +1,140 @@
+/** Read ▸ decode ▸ one call per record: every job that reads records in batches goes this way, and decides what to do with each. */
+
+import { CoreRecords, OrdinaryRecords } from '../../../core/batch/records.js'
+import type { KnownMoments } from '../../../core/border/abi.js'
+import type { Address } from '../../../core/border/memory.js'
+import type { Engine } from '../../../core/engine.js'
+import type { Batch, SlotReader } from '../../../core/slots.js'
+import type { ByteSource } from '../../../storage/store.js'
+import type { JobRecords, ReadBatch } from '../../job/plan/coalesce.js'
+import { Clock } from './clock.js'
+import { ReadAhead } from './read-ahead.js'
+import { impossibleLength, placeOf } from './record.js'
+
+export interface BatchedRecords extends JobRecords {
+  readonly checkLevel: number
+  readonly batches: readonly ReadBatch[]
+  readonly aheadByteLength: number
+}
+
+/** A batch in the core's memory. Slots and rows are views, valid until the core is called or reserves memory. */
+export interface DecodedBatch {
+  readonly batch: Batch
+  readonly records: CoreRecords
+  readonly first: number
+  readonly count: number
+  readonly slots: SlotReader
+  /** Moments; undefined if they were not asked for. */
+  readonly rows: Float64Array<ArrayBuffer>
+}
+
+export interface RecordVisitor {
+  /**
+   * Takes ordinary records of a batch, from the i-th on, without a call for each. May call the core, but not reserve memory.
+   * @returns how many of the `count` that there are; the next one is for `record`
+   */
+  run?: ((i: number, count: number, batch: DecodedBatch, ordinary: OrdinaryRecords) => number) | undefined
+  /**
+   * Takes the i-th record of the batch, which is what its index entry says.
+   * @returns work that calls the core or reserves memory, to be done once all records of the batch were seen. If it
+   *   throws, the record has failed.
+   */
+  record(record: number, i: number, batch: DecodedBatch): (() => void) | undefined
+  /** Called before the bytes of the next batch are read, if those of the batch before are kept: of that one nothing is valid any more. */
+  beginBatch?(): void
+  /** Called after the last record of a batch, while its rows are in memory. */
+  endBatch?(batch: DecodedBatch): void
+  fail(record: number, error: unknown): void
+}
+
+export interface ReadRecordsOptions {
+  readonly sourceOf: (file: number) => ByteSource
+  /** How much rows of moments must know; null: there are none. */
+  readonly known: KnownMoments | null
+  /** The order in which the batches have the records. Default: as they are. */
+  readonly order?: Int32Array
+  /** How many batches more are read before the bytes of one are gone; see ReadAheadOptions. Default: 0. */
+  readonly kept?: number
+  readonly clock?: Clock
+}
+
+/** Works on all records of a job, batch by batch. The engine must have been reset. */
+export async function readRecords(
+  job: BatchedRecords,
+  engine: Engine,
+  visitor: RecordVisitor,
+  { sourceOf, known, order, kept = 0, clock = new Clock(false) }: ReadRecordsOptions,
+): Promise<{ readonly readBytes: number; readonly reads: number }> {
+  const { batches, records, checkLevel } = job
+  const tags = engine.writeTexts(job.tags)
+  const batch = engine.reserveBatch(batches.reduce((most, { count }) => Math.max(most, count), 1))
+  const asked = new CoreRecords(engine, records, order ?? null, tags)
+  const ordinary = visitor.run && new OrdinaryRecords(engine, batch)
+  const reads = new ReadAhead(
+    engine,
+    batches.map(({ file, startByte, endByte }) => {
+      return { store: sourceOf(file), path: job.files[file]!, startByte, byteLength: endByte - startByte }
+    }),
+    { byteLength: job.aheadByteLength, kept },
+  )
+  let readBytes = 0
+  try {
+    for (const { file, startByte, endByte, first, count } of batches) {
+      const recordOf = (i: number): number => (order === undefined ? first + i : order[first + i]!)
+      let window: Address
+      let available: number
+      clock.lap('writeMs')
+      visitor.beginBatch?.()
+      try {
+        const arrival = reads.next()
+        window = arrival.window
+        available = typeof arrival.available === 'number' ? arrival.available : await arrival.available
+        clock.lap('readMs')
+      } catch (error) {
+        for (let i = 0; i < count; i++) visitor.fail(recordOf(i), error)
+        continue
+      }
+      readBytes += available
+      const impossible = asked.ask(batch, first, count, {
+        address: window,
+        startByte,
+        byteLength: endByte - startByte,
+        available,
+      })
+      engine.scoped(() => {
+        clock.lap('writeMs')
+        if (known === null || clock.isOn) engine.decode(batch, count, checkLevel)
+        const decodeMs = clock.lap('decodeMs')
+        if (known !== null) engine.scan(batch, count, checkLevel, known)
+        // The core decodes and reduces in one call; what that takes beyond decoding alone is the time for reducing.
+        clock.lap('reduceMs', decodeMs)
+        const [slots, rows] = [engine.slots(batch, count), engine.rows(batch, count)]
+        const decoded = { batch, records: asked, first, count, slots, rows }
+        const waiting: { readonly record: number; readonly work: () => void }[] = []
+        for (let i = 0; i < count; i++) {
+          if (ordinary && impossible === 0) i += visitor.run!(i, ordinary.count(i, count - i), decoded, ordinary)
+          if (i === count) break
+          const record = recordOf(i)
+          // Compared with the index entry here, since lengths in the core have only 32 bits.
+          const refused = impossibleLength(job, record, sourceOf(file))
+          if (refused) visitor.fail(record, refused)
+          else if (decoded.slots.ok(i)) {
+            const work = visitor.record(record, i, decoded)
+            if (work !== undefined) waiting.push({ record, work })
+          } else visitor.fail(record, decoded.slots.error(i, placeOf(job, record, sourceOf(file))))
+        }
+        visitor.endBatch?.(decoded)
+        for (const { record, work } of waiting) {
+          try {
+            work()
+          } catch (error) {
+            visitor.fail(record, error)
+          }
+        }
+      })
+    }
+  } finally {
+    reads.end()
+  }
+  return { readBytes, reads: batches.length }
+}

@@ -1,0 +1,38 @@
+/** The function for each kind of job. */
+
+import type { Engine } from '../../core/engine.js'
+import type { Store, StoreSpec } from '../../storage/store.js'
+import type { Job, Reply } from '../job/job.js'
+import { reduceArrays } from './arrays.js'
+import { describe } from './describe.js'
+import { readIndexFiles } from './index-files.js'
+import { measure } from './measure.js'
+import { reducePart, scan } from './reduce.js'
+import { surveyEventFiles } from './survey.js'
+import { readValues } from './values.js'
+
+/** Runs a job on this thread's engine. */
+export function runJob(job: Job, engine: Engine, storeOf: (spec: StoreSpec) => Store): Reply | Promise<Reply> {
+  if (job.kind === 'measure') return measure(job, engine, job.stores.map(storeOf))
+  if (job.kind === 'arrays') return reduceArrays(job, engine)
+  const store = storeOf(job.store)
+  switch (job.kind) {
+    case 'scan':
+      return scan(job, engine, store)
+    case 'part':
+      return reducePart(job, engine, store)
+    case 'describe':
+      return describe(job, engine, store)
+    case 'value':
+      return readValues(job, engine, store)
+    case 'index':
+      return readIndexFiles(job, store)
+    case 'survey':
+      return surveyEventFiles(job, engine, store)
+    case 'copy':
+      return import('./copy.js').then(({ copyRecords }) => copyRecords(job, engine, store))
+    case 'verify':
+      // Few jobs need it, so a scan should not load it.
+      return import('./verify/verify.js').then(({ verifyEventFiles }) => verifyEventFiles(job, engine, store))
+  }
+}

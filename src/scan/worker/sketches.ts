@@ -1,0 +1,57 @@
+/** Sketches of the records of a job, each filled while the moments of its record are computed. */
+
+import type { DType } from '../../base/types.js'
+import { KnownMoments } from '../../core/border/abi.js'
+import type { Engine } from '../../core/engine.js'
+import type { Sketch } from '../../core/statistics/sketch.js'
+import type { Sketches } from '../job/scan.js'
+import type { DecodedBatch } from './records/records.js'
+
+/** Of jobs that sketch nothing. */
+export const NO_SKETCHES: Sketches = { pairs: new Float64Array(0), ends: new Float64Array(0) }
+
+export class SketchTable {
+  readonly #engine: Engine
+  readonly #known: KnownMoments
+  readonly #sketch: Sketch
+  /** By record. */
+  readonly #pairs: (Float64Array | undefined)[]
+
+  constructor(engine: Engine, records: number, known: KnownMoments) {
+    this.#engine = engine
+    // The extremes tell where to look for what was counted.
+    this.#known = known | KnownMoments.extremes
+    this.#sketch = engine.reserveSketch()
+    this.#pairs = new Array(records)
+  }
+
+  /** The sketch of the i-th record of a batch, whose moments `reduced` is to copy. */
+  take(
+    dtype: DType,
+    { batch }: DecodedBatch,
+    i: number,
+    reduced: (row: Float64Array) => void,
+  ): Float64Array<ArrayBuffer> {
+    const row = this.#engine.reduceSlot(batch, i, this.#known, this.#sketch.for(dtype))
+    reduced(row)
+    return this.#sketch.take(dtype, row)
+  }
+
+  /** Keeps the sketch of a record for the reply. */
+  keep(record: number, pairs: Float64Array): void {
+    this.#pairs[record] = pairs
+  }
+
+  get sketches(): Sketches {
+    let end = 0
+    const ends = Float64Array.from(this.#pairs, pairs => {
+      end += pairs?.length ?? 0
+      return end
+    })
+    const all = new Float64Array(end)
+    this.#pairs.forEach((pairs, record) => {
+      if (pairs !== undefined) all.set(pairs, (ends[record] ?? 0) - pairs.length)
+    })
+    return { pairs: all, ends }
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * Elements that are held until a later record is compared with them: where they were read for as long as that stays, which
+ * spares most a copy, and then as a copy.
+ */
+
+import { byteLengthOf } from '../../../core/dtype.js'
+import type { Engine } from '../../../core/engine.js'
+import type { UnfoldBudget } from '../../../core/values.js'
+import { copyIn, type Elements } from './elements.js'
+
+/** The most copies that are kept for reuse: the tensors of a lane have the same lengths at every step. */
+const MAX_SPARE = 16
+
+interface Held {
+  readonly elements: Elements
+  /** A copy; null: they lie in the core where they were read. */
+  bytes: Uint8Array | null
+}
+
+export class HeldElements {
+  readonly #engine: Engine
+  readonly #unfoldBudget: UnfoldBudget
+  readonly #held = new Map<number, Held>()
+  /** Records that are held where they were read, by batch: the oldest that stays first, the present one last. */
+  readonly #inWindows: number[][]
+  /** Buffers of former copies. */
+  readonly #spare: Uint8Array[] = []
+
+  /**
+   * @param unfoldBudget the limit on what short records unfold to
+   * @param kept how many batches stay where they were read, besides the present one
+   */
+  constructor(engine: Engine, unfoldBudget: UnfoldBudget, kept: number) {
+    this.#engine = engine
+    this.#inWindows = Array.from({ length: kept + 1 }, () => [])
+    this.#unfoldBudget = unfoldBudget
+  }
+
+  /** @param isInWindow whether they lie where the batch was read, and so outlast it */
+  hold(record: number, elements: Elements, isInWindow: boolean): void {
+    if (isInWindow) this.#inWindows.at(-1)!.push(record)
+    else if (elements.isUnfolded) this.#unfoldBudget.take(bytesHeld(elements))
+    this.#held.set(record, { elements, bytes: isInWindow ? null : this.#copyOf(elements) })
+  }
+
+  /** Elements in the core, until the scope ends; undefined: none are held of that record. */
+  get(record: number): Elements | undefined {
+    const held = this.#held.get(record)
+    if (held === undefined || held.bytes === null) return held?.elements
+    return { ...held.elements, address: copyIn(this.#engine, held.bytes) }
+  }
+
+  /** What is held where the next batch will be read has to be copied. */
+  leaveWindow(): void {
+    for (const record of this.#inWindows.shift()!) {
+      const held = this.#held.get(record)
+      if (held !== undefined) held.bytes = this.#copyOf(held.elements)
+    }
+    this.#inWindows.push([])
+  }
+
+  release(record: number): void {
+    const held = this.#held.get(record)
+    this.#held.delete(record)
+    if (held === undefined || held.bytes === null) return
+    if (held.elements.isUnfolded) this.#unfoldBudget.give(held.bytes.length)
+    this.#spare.push(held.bytes)
+    if (this.#spare.length > MAX_SPARE) this.#spare.shift()
+  }
+
+  #copyOf(elements: Elements): Uint8Array {
+    const byteLength = bytesHeld(elements)
+    const spare = this.#spare.findIndex(bytes => bytes.length === byteLength)
+    const bytes = spare < 0 ? new Uint8Array(byteLength) : this.#spare.splice(spare, 1)[0]!
+    bytes.set(this.#engine.view(elements.address, byteLength))
+    return bytes
+  }
+}
+
+function bytesHeld({ dtype, count }: Elements): number {
+  return byteLengthOf(dtype, count)
+}

@@ -1,0 +1,154 @@
+/** What rules ask about elements in the core's memory, of one record or of two. */
+
+import { EngineError, QueryError } from '../../../base/errors.js'
+import { BLOCK_ELEMENTS } from '../../../core/border/abi.js'
+import type { Address } from '../../../core/border/memory.js'
+import { elementByteLength } from '../../../core/dtype.js'
+import type { Engine } from '../../../core/engine.js'
+import { isDefined } from '../../../core/moments.js'
+import type { ElementStatistic } from '../../../core/statistics/statistic.js'
+import { isSameShape } from '../../../format/index-file.js'
+import { ChannelLayout, type Task } from '../../job/measure.js'
+import { differenceOf } from './difference.js'
+import type { Elements } from './elements.js'
+
+/** A task, without the records it is about. */
+export type Asking = Pick<Task, 'kind' | 'numbers'>
+
+/** The two numbers that answer a task: how many out of how many. */
+export type Pair = readonly [number, number]
+
+/** The same for those that any number of numbers answer. */
+export interface List {
+  readonly list: ArrayLike<number>
+}
+
+/** The answer to a task about one record. */
+export function answerAlone(engine: Engine, { kind, numbers }: Asking, elements: Elements): Pair | List {
+  const { dtype, address, count } = elements
+  switch (kind) {
+    case 'count':
+      return [engine.elements.countEqual(dtype, address, count, numbers[0]!), count]
+    case 'activity':
+      return activity(engine, elements, numbers)
+    case 'percentiles':
+      return { list: engine.elements.percentiles(dtype, address, count, numbers) }
+    case 'percentile':
+    case 'histogram':
+      // Complex numbers have no order, so they have no answer.
+      return { list: isDefined(kind, dtype) ? answersTo(engine, [{ kind, numbers }], elements) : [] }
+    case 'channels':
+      return { list: channelSums(engine, elements, numbers) }
+    default:
+      throw new EngineError(`expected a task about one record, got ${kind}`)
+  }
+}
+
+/** The answers to all statistics of one tensor, one after the other. */
+export function answersTo(
+  engine: Engine,
+  statistics: readonly ElementStatistic[],
+  { dtype, address, count }: Elements,
+): Float64Array<ArrayBuffer> {
+  // In one go, since each would read the elements again.
+  const percents = statistics.filter(({ kind }) => kind === 'percentile').flatMap(({ numbers }) => numbers)
+  const found = percents.length > 0 ? engine.elements.percentiles(dtype, address, count, percents) : []
+  const answers = statistics.flatMap(({ kind, numbers }) =>
+    kind === 'percentile' ? found.splice(0, 1) : engine.elements.histogram(dtype, address, count, numbers),
+  )
+  return Float64Array.from(answers)
+}
+
+/** How far two tensors are apart, and how many elements they have: -1 if their shapes differ. Of a difference, its numbers. */
+export function compare(engine: Engine, { kind, numbers }: Asking, a: Elements, b: Elements): Pair | List {
+  if (!isSameShape(a.shape, b.shape)) return kind === 'difference' ? { list: [] } : [0, -1]
+  if (a.count !== b.count) {
+    const message = 'expected two records that hold their elements in one way, got one in pieces and one not'
+    throw new QueryError('NotComparable', message)
+  }
+  if (kind === 'difference') return { list: differenceOf(engine, a, b, numbers) }
+  const apart =
+    kind === 'change'
+      ? engine.elements.sumAbsDifference(a.dtype, a.address, b.dtype, b.address, a.count)
+      : Number(!isClose(engine, a, b, numbers))
+  return [apart, a.count]
+}
+
+/** Channels of images: grey, with alpha, in colours, with both. */
+const isChannelCount = (length: number): boolean => length >= 1 && length <= 4
+
+/** The axis of channels. @param asked one of `ChannelLayout`, which the shape decides if it can, or an axis */
+function channelAxis(shape: readonly number[], asked: number): number {
+  if (asked >= 0) return asked
+  const last = shape.length - 1
+  if (last < 2) return 1
+  const [isFirst, isLast] = [isChannelCount(shape[1]!), isChannelCount(shape[last]!)]
+  if (isFirst !== isLast) return isFirst ? 1 : last
+  // Grey images without an axis of channels: one channel.
+  if (last === 2 && shape[1] === shape[2]) return shape.length
+  return asked === ChannelLayout.last ? last : 1
+}
+
+/** The number of elements in each sum, the length of the first axis, and the sums along an axis. */
+function channelSums(
+  engine: Engine,
+  { dtype, shape, address, count }: Elements,
+  [asked = 0]: readonly number[],
+): ArrayLike<number> {
+  const axis = channelAxis(shape, asked)
+  const hasAxis = axis < shape.length
+  const channels = hasAxis ? shape[axis]! : 1
+  const outer = hasAxis ? product(shape.slice(0, axis)) : 1
+  const inner = hasAxis ? product(shape.slice(axis + 1)) : count
+  // A tensor without elements can have 2^53 channels.
+  if (count === 0) return [0, shape[0] ?? 1]
+  return engine.scoped(() => {
+    const sums = engine.reserveBytes(channels * 8)
+    engine.view(sums, channels * 8).fill(0)
+    engine.elements.sumChannels(dtype, address, outer, channels, inner, sums)
+    const list = new Float64Array(2 + channels)
+    list[0] = outer * inner
+    list[1] = shape[0] ?? 1
+    new Uint8Array(list.buffer).set(engine.view(sums, channels * 8), 16)
+    return list
+  })
+}
+
+/**
+ * How many nodes there are (positions over all axes but the first; a tensor of one axis is one sample), and how many of
+ * them are within bounds in less than a given share of the samples.
+ */
+function activity(
+  engine: Engine,
+  { dtype, shape, address, count }: Elements,
+  [lo, hi, percent]: readonly number[],
+): Pair {
+  const samples = shape.length > 1 ? shape[0]! : 1
+  const nodes = samples === 0 ? 0 : count / samples
+  if (nodes === 0) return [0, 0]
+  return engine.scoped(() => {
+    const counts = engine.reserveBytes(nodes * 4)
+    engine.view(counts, nodes * 4).fill(0)
+    engine.elements.countInside(dtype, address, samples, nodes, lo!, hi!, counts)
+    // The least count that is not below the share, judged by exactly the rule's formula.
+    let least = Math.max(0, Math.floor((percent! * samples) / 100) - 1)
+    while ((100 * least) / samples < percent! && least <= samples) least++
+    return [nodes, engine.elements.countBelow(counts, nodes, least)]
+  })
+}
+
+/** Whether all elements are close. Most tensors that differ do so in their first elements, so those are compared first. */
+function isClose(engine: Engine, a: Elements, b: Elements, [rtol, atol, equalNan]: readonly number[]): boolean {
+  const tolerance = { rtol: rtol!, atol: atol!, equalNan: equalNan === 1 }
+  const [sizeA, sizeB] = [elementByteLength(a.dtype), elementByteLength(b.dtype)]
+  for (let at = 0; at < a.count; at += BLOCK_ELEMENTS) {
+    const count = Math.min(BLOCK_ELEMENTS, a.count - at)
+    const [x, y] = [(a.address + at * sizeA) as Address, (b.address + at * sizeB) as Address]
+    if (engine.elements.countNotCloseAt(a.dtype, x, b.dtype, y, count, tolerance) > 0) return false
+  }
+  return true
+}
+
+function product(sizes: readonly number[]): number {
+  return sizes.reduce((total, size) => total * size, 1)
+}

@@ -1,0 +1,60 @@
+/** The values of records. */
+
+import type { Engine } from '../../core/engine.js'
+import { UnfoldBudget } from '../../core/values.js'
+import type { Histogram } from '../../format/histogram.js'
+import type { Store } from '../../storage/store.js'
+import type { RawValue, ValueJob, ValueReply } from '../job/value.js'
+import { rawValue } from './raw-value.js'
+import { openLarge } from './records/large.js'
+import { Failures, shapeOf } from './records/record.js'
+import { type RecordVisitor, readRecords } from './records/records.js'
+
+export async function readValues(job: ValueJob, engine: Engine, store: Store): Promise<ValueReply> {
+  const total = job.records.file.length
+  const values = new Array<RawValue | null>(total).fill(null)
+  const failures = new Failures(job, () => store)
+  const unfoldBudget = new UnfoldBudget(job.unfoldLimit)
+  const visitor: RecordVisitor = {
+    record(record, i, { batch, slots }) {
+      const found = slots.found(i)
+      return () => {
+        const strings = found.kind === 'strings' ? engine.values.copyStrings(batch, i, found, unfoldBudget) : null
+        const bytes = strings ? null : engine.values.copyElements(batch, i, found, unfoldBudget)
+        values[record] = rawValue(found, bytes, strings, engine)
+      }
+    },
+    fail: (record, error) => failures.add(record, error),
+  }
+  let [readBytes, reads] = [0, 0]
+  if (job.batches.length > 0) {
+    engine.reset()
+    const { order } = job
+    const read = await readRecords(job, engine, visitor, { sourceOf: () => store, known: null, order })
+    readBytes = read.readBytes
+    reads = read.reads
+  } else {
+    for (let record = 0; record < total; record++) {
+      try {
+        const large = await openLarge(job, record, engine, store)
+        const strings = large.found.dtype === 'string' ? await large.readStrings(unfoldBudget) : null
+        const bytes = strings ? null : await large.readElements(unfoldBudget)
+        readBytes += large.readBytes
+        reads += large.reads
+        values[record] = rawValue(large.found, bytes, strings, engine)
+      } catch (error) {
+        failures.add(record, error)
+      }
+    }
+  }
+  const failed = await failures.finish((record, histogram) => {
+    values[record] = histogramValue(histogram)
+  })
+  const stats = { records: total, readBytes, reads }
+  return { kind: 'value', values: values.filter(value => value !== null), failures: failed, stats }
+}
+
+function histogramValue(histogram: Histogram): RawValue {
+  const bytes = new Uint8Array(histogram.rows.buffer)
+  return { dtype: 'float64', shape: shapeOf(histogram), bytes, widened: null, strings: null }
+}

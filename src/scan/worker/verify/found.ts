@@ -1,0 +1,258 @@
+/** What is found in a range of an event file, as the reply tells it: a row a record, a row a Value, problems and notes. */
+
+import { type ErrorData, FormatError, type TrialscanError } from '../../../base/errors.js'
+import type { Status } from '../../../core/border/abi.js'
+import { faultCode } from '../../../core/border/status.js'
+import { type RecordProblem, VALUE_KINDS, type VerifiedRange } from '../../job/verify.js'
+
+/** Problems of a range that are told one by one; the others are counted. */
+const MAX_PROBLEMS = 100
+/** Values, or records, after which a job has enough, and leaves the rest of its range to another. */
+const MAX_VALUES = 1 << 20
+
+const KIND_NUMBERS = {
+  other: VALUE_KINDS.indexOf('other'),
+  tensor: VALUE_KINDS.indexOf('tensor'),
+  histogram: VALUE_KINDS.indexOf('histogram'),
+}
+
+/** Something that is wrong with the last record: the first, and what tells that the payload has changed. */
+export interface RecordFault extends Omit<RecordProblem, 'error'> {
+  readonly code: string
+}
+
+export class FoundRecords {
+  /** What is wrong with the last record, as far as it matters to where the next one is looked for. */
+  faults: RecordFault[] = []
+  /** Whether the payload of the last record has another checksum than it should. */
+  isSpoilt = false
+  withoutChecksum = 0
+  readonly #url: string
+  readonly #withShapes: boolean
+  readonly #recordStart: number[] = []
+  readonly #recordByteLength: number[] = []
+  readonly #step: number[] = []
+  readonly #isBad: number[] = []
+  readonly #record: number[] = []
+  readonly #tag: number[] = []
+  readonly #mode: number[] = []
+  readonly #modeStep: number[] = []
+  readonly #shape: (readonly number[] | null)[] = []
+  readonly #kind: number[] = []
+  readonly #skipped: number[] = []
+  readonly #problems = new Problems()
+  readonly #notes = new Problems()
+
+  constructor(url: string, withShapes: boolean) {
+    this.#url = url
+    this.#withShapes = withShapes
+  }
+
+  /** Whether a job has found so much that it leaves the rest of its range to another. */
+  get isMuch(): boolean {
+    return this.#record.length >= MAX_VALUES || this.#recordStart.length >= MAX_VALUES
+  }
+
+  /** The last record. */
+  get last(): number {
+    return this.#recordStart.length - 1
+  }
+
+  startOf(record: number): number {
+    return this.#recordStart[record]!
+  }
+
+  endOf(record: number): number {
+    return this.#recordStart[record]! + this.#recordByteLength[record]!
+  }
+
+  byteLengthOf(record: number): number {
+    return this.#recordByteLength[record]!
+  }
+
+  stepOf(record: number): number {
+    return this.#step[record]!
+  }
+
+  isBad(record: number): boolean {
+    return this.#isBad[record] === 1
+  }
+
+  /** The first Value of the last record: the number of its tag; null: it has none. */
+  get firstTag(): number | null {
+    const first = this.#record.lastIndexOf(this.last)
+    return first < 0 ? null : this.#tag[first]!
+  }
+
+  /** The number of the tag of the only Value of the last record; null where there are others, or none. */
+  get onlyTag(): number | null {
+    const value = this.#record.lastIndexOf(this.last)
+    return value < 0 || this.#record[value - 1] === this.last ? null : this.#tag[value]!
+  }
+
+  openRecord(start: number, byteLength: number, step: number): void {
+    this.checkStep()
+    this.#recordStart.push(start)
+    this.#recordByteLength.push(byteLength)
+    this.#step.push(step)
+    this.#isBad.push(0)
+    this.isSpoilt = false
+    this.faults = []
+    this.#problems.startRecord()
+  }
+
+  /** The step of the last record; NaN: it is not known. */
+  setStep(step: number): void {
+    this.#step[this.last] = step
+  }
+
+  /** Has the last record end elsewhere. */
+  setEnd(end: number): void {
+    this.#recordByteLength[this.last] = end - this.#recordStart[this.last]!
+  }
+
+  addValue(tag: number, mode: number, modeStep: number, kind: (typeof VALUE_KINDS)[number]): void {
+    this.#record.push(this.last)
+    this.#tag.push(tag)
+    this.#mode.push(mode)
+    this.#modeStep.push(modeStep)
+    if (this.#withShapes) this.#shape.push(null)
+    this.#kind.push(KIND_NUMBERS[kind])
+  }
+
+  /** Of the last Value. */
+  setShape(shape: readonly number[]): void {
+    if (this.#withShapes) this.#shape[this.#shape.length - 1] = shape
+  }
+
+  /** Bytes that are no record. */
+  skip(startByte: number, endByte: number): void {
+    if (endByte > startByte) this.#skipped.push(startByte, endByte)
+  }
+
+  /** Whether the last record is of a step that can be. */
+  checkStep(): void {
+    const step = this.#step[this.last]
+    if (step === undefined || Number.isNaN(step) || (Number.isSafeInteger(step) && step >= 0)) return
+    const startByte = this.#recordStart[this.last]!
+    this.setStep(Number.NaN)
+    this.fail('BadStep', null, () =>
+      this.error('BadStep', startByte, 'an Event of a step from 0 to 2^53 - 1', `one of step ${step}`),
+    )
+  }
+
+  error(code: string, offset: number, expected: string, got: string): FormatError {
+    const message = `${this.#url}, offset ${offset}: expected ${expected}, got ${got}`
+    return new FormatError(code, message, { url: this.#url, offset, expected, got })
+  }
+
+  /** Something is wrong with the last record. @param status of the core; error: made if it is told */
+  failAs(status: Status, tag: string | null, error: () => TrialscanError): void {
+    // What is no fault of the record has no code, and is told as it is.
+    this.fail(faultCode(status) ?? error().code, tag, error)
+  }
+
+  /** Something is wrong with the last record. @param error made if it is told, with that code */
+  fail(code: string, tag: string | null, error: () => TrialscanError): void {
+    const { last } = this
+    this.#isBad[last] = 1
+    const fault = { code, startByte: this.startOf(last), endByte: this.endOf(last), tag, step: this.#step[last]! }
+    if (this.faults.length === 0 || code === 'BadPayloadChecksum') this.faults.push(fault)
+    this.#problems.add(fault, () => error().toJSON(), true)
+  }
+
+  /** Something is wrong with an earlier record. */
+  failRecord(record: number, tag: string, code: string, error: () => TrialscanError, step = this.stepOf(record)): void {
+    this.#problems.add({ code, ...this.#placeOf(record), tag, step }, () => error().toJSON())
+  }
+
+  setBad(record: number): void {
+    this.#isBad[record] = 1
+  }
+
+  /** Something is wrong where no record is. */
+  problem(error: TrialscanError, startByte: number, endByte: number): void {
+    const fault = { code: error.code, startByte, endByte, tag: null, step: Number.NaN }
+    this.#problems.add(fault, () => error.toJSON())
+  }
+
+  /** Something that is worth knowing, and no harm. */
+  note(code: string, record: number, tag: string | null, error: () => TrialscanError): void {
+    this.#notes.add({ code, ...this.#placeOf(record), tag, step: this.stepOf(record) }, () => error().toJSON())
+  }
+
+  /** Puts a problem in place of one of the last record, or of all there are. */
+  replace(before: RecordFault, endByte: number, error: FormatError, isOnly: boolean): void {
+    this.#problems.removeOfRecord(isOnly ? before.code : null)
+    this.#problems.add({ ...before, code: error.code, endByte }, () => error.toJSON())
+    this.faults = []
+  }
+
+  reply(byteLength: number, startByte: number, endByte: number): VerifiedRange {
+    return {
+      byteLength,
+      startByte,
+      endByte,
+      recordStart: Float64Array.from(this.#recordStart),
+      recordByteLength: Float64Array.from(this.#recordByteLength),
+      withoutChecksum: this.withoutChecksum,
+      step: Float64Array.from(this.#step),
+      isBad: Uint8Array.from(this.#isBad),
+      record: Int32Array.from(this.#record),
+      tag: Int32Array.from(this.#tag),
+      mode: Uint8Array.from(this.#mode),
+      modeStep: Float64Array.from(this.#modeStep),
+      shape: this.#shape,
+      kind: Uint8Array.from(this.#kind),
+      skipped: Float64Array.from(this.#skipped),
+      problems: this.#problems.inOrder,
+      problemCounts: this.#problems.counts,
+      notes: this.#notes.inOrder,
+      noteCounts: this.#notes.counts,
+    }
+  }
+
+  #placeOf(record: number): Pick<RecordProblem, 'startByte' | 'endByte'> {
+    return { startByte: this.startOf(record), endByte: this.endOf(record) }
+  }
+}
+
+/** Problems, of which the first are told. */
+class Problems {
+  readonly counts: Record<string, number> = {}
+  readonly #told: RecordProblem[] = []
+  /** Of the last record: those that are told, and how many there are of each code. */
+  #ofRecord: RecordProblem[] = []
+  #countsOfRecord = new Map<string, number>()
+
+  startRecord(): void {
+    if (this.#countsOfRecord.size === 0) return
+    this.#ofRecord = []
+    this.#countsOfRecord = new Map()
+  }
+
+  /** @param isOfRecord of the last one, so that it may be taken back */
+  add({ code, ...place }: RecordFault, error: () => ErrorData, isOfRecord = false): void {
+    this.counts[code] = (this.counts[code] ?? 0) + 1
+    if (isOfRecord) this.#countsOfRecord.set(code, (this.#countsOfRecord.get(code) ?? 0) + 1)
+    if (this.#told.length >= MAX_PROBLEMS) return
+    const problem = { error: error(), ...place }
+    this.#told.push(problem)
+    if (isOfRecord) this.#ofRecord.push(problem)
+  }
+
+  /** Takes back problems of the last record. @param code the first of that code alone; null: all of them */
+  removeOfRecord(code: string | null): void {
+    const told = code === null ? this.#ofRecord : this.#ofRecord.filter(({ error }) => error.code === code).slice(0, 1)
+    for (const one of told) this.#told.splice(this.#told.lastIndexOf(one), 1)
+    if (code !== null) this.counts[code]!--
+    else for (const [code, count] of this.#countsOfRecord) this.counts[code]! -= count
+    this.#ofRecord = []
+    this.#countsOfRecord = new Map()
+  }
+
+  /** Those that are told, in the order of the file. */
+  get inOrder(): RecordProblem[] {
+    return this.#told.sort((a, b) => a.startByte - b.startByte)
+  }
+}

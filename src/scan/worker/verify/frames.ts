@@ -1,0 +1,150 @@
+/** Where records begin in an event file: by their headers, and behind damage by a search for the next one that holds. */
+
+import type { TrialscanError } from '../../../base/errors.js'
+import { FRAMING_LENGTH, HEADER_LENGTH } from '../../../core/border/framing.js'
+import type { RangeSetting } from './job.js'
+import type { FileWindow } from './window.js'
+
+/** Headers behind damage that are remembered, to see which of them lead to a record that is known. */
+const MAX_LEADS = 1 << 18
+
+export class FrameFinder {
+  readonly #setting: RangeSetting
+  readonly #window: FileWindow
+  readonly #anchors: Float64Array
+  /** What the last search behind damage has come by. */
+  #search: Search | null = null
+
+  /** @param anchors where records begin, as index entries say, in order */
+  constructor(setting: RangeSetting, window: FileWindow, anchors: Float64Array) {
+    this.#setting = setting
+    this.#window = window
+    this.#anchors = anchors
+  }
+
+  /**
+   * The length of the record that begins at a byte of the file, frame and all; null where the header is bad or cut off.
+   * @param before where the record before begins, if that may be looked into again
+   */
+  async framedLength(at: number, before: number): Promise<number | null> {
+    const window = this.#window
+    if (!window.holds(at, Math.min(HEADER_LENGTH, window.fileLength - at))) {
+      const isNear = before >= window.start && at - before <= window.byteLength >> 1
+      await window.fill(isNear ? before : at)
+    }
+    return this.#setting.engine.framedLength(this.#setting.batch, window.addressOf(at), window.end - at)
+  }
+
+  /** Why the last header was bad. To be asked before anything is searched, which takes its place. */
+  headerError(url: string, startByte: number): TrialscanError {
+    const { engine, batch } = this.#setting
+    return engine.slots(batch, 1).error(0, { url, startByte, tensor: '' })
+  }
+
+  /** Whether index entries tell of records in a range of bytes, or there are none that could. */
+  mayHide(startByte: number, endByte: number): boolean {
+    const anchors = this.#anchors
+    return anchors.length === 0 || (anchors[lastBefore(anchors, startByte)] ?? endByte) < endByte
+  }
+
+  /**
+   * Where the next record begins behind a place where none does. An index entry's, if there is a record where it says;
+   * and before that only what leads to it, since the elements of a tensor may look like anything. Null: there is none.
+   * @param end where one begins, or the file ends, in any case; null: nobody knows
+   */
+  async next(at: number, end: number | null): Promise<number | null> {
+    const anchors = this.#anchors
+    const known = this.#search
+    if (end === null && known !== null && at >= known.from && at < known.until) return known.next(at)
+    const search = new Search(at)
+    let anchor = lastBefore(anchors, at)
+    const { engine } = this.#setting
+    const window = this.#window
+    const limit = end ?? window.fileLength
+    for (let from = at + 1; from + HEADER_LENGTH <= limit; ) {
+      if (!window.holds(from, HEADER_LENGTH)) await window.fill(from)
+      const available = window.end - from
+      const found = engine.survey.findFrame(window.addressOf(from), available, window.fileLength - from)
+      from += found
+      if (found + HEADER_LENGTH > available) {
+        if (window.end >= window.fileLength) break
+        continue
+      }
+      if (from >= limit) break
+      while (anchor < anchors.length && anchors[anchor]! < from) anchor++
+      if (anchors[anchor] === from) {
+        search.end(from, from)
+        break
+      }
+      search.add(from, from + engine.uint32(window.addressOf(from)) + FRAMING_LENGTH)
+      // Where nothing tells where to go on, or too much does, the next header is taken.
+      if (end === null && (anchor === anchors.length || search.isFull)) {
+        search.end(from, null)
+        break
+      }
+      if (search.isFull) return null
+      from++
+    }
+    search.end(limit, end)
+    if (end === null) this.#search = search
+    return search.next(at)
+  }
+}
+
+/** The first of some numbers in order that is greater than another. */
+function lastBefore(numbers: ArrayLike<number>, at: number): number {
+  let [low, high] = [0, numbers.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (numbers[middle]! > at) high = middle
+    else low = middle + 1
+  }
+  return low
+}
+
+/** Headers that hold, behind damage, up to a record that is known. */
+class Search {
+  readonly from: number
+  /** Up to where it has come. */
+  until = Number.NaN
+  #goal: number | null = null
+  readonly #starts: number[] = []
+  readonly #ends: number[] = []
+  /** Of these, where records begin that follow one another up to the goal; of a search without one, all. */
+  #leads: readonly number[] = []
+
+  constructor(from: number) {
+    this.from = from
+  }
+
+  get isFull(): boolean {
+    return this.#starts.length >= MAX_LEADS
+  }
+
+  add(start: number, end: number): void {
+    this.#starts.push(start)
+    this.#ends.push(end)
+  }
+
+  /** @param goal where a record begins; null: none is known. The first end counts */
+  end(until: number, goal: number | null): void {
+    if (!Number.isNaN(this.until)) return
+    this.until = until
+    this.#goal = goal
+    this.#leads = this.#starts
+    if (goal === null) return
+    const good = new Set([goal])
+    const leads: number[] = []
+    for (let i = this.#starts.length - 1; i >= 0; i--) {
+      if (!good.has(this.#ends[i]!)) continue
+      good.add(this.#starts[i]!)
+      leads.push(this.#starts[i]!)
+    }
+    this.#leads = leads.reverse()
+  }
+
+  /** Where the first record begins behind a byte; null: nowhere. */
+  next(at: number): number | null {
+    return this.#leads[lastBefore(this.#leads, at)] ?? this.#goal
+  }
+}

@@ -1,0 +1,241 @@
+/**
+ * The records that begin in a range of an event file: frames, checksums, Events, tensors against their shapes. The core surveys
+ * a window of records in one crossing. Where a frame is broken, the walk goes on at the next one that holds.
+ */
+
+import type { TrialscanError } from '../../../base/errors.js'
+import { Status, ValueKind } from '../../../core/border/abi.js'
+import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH, UNCHECKED_CRC } from '../../../core/border/framing.js'
+import type { Address } from '../../../core/border/memory.js'
+import { faultError } from '../../../core/border/status.js'
+import type { SlotReader } from '../../../core/slots.js'
+import type { VerifiedRange, VerifyRange } from '../../job/verify.js'
+import { FoundRecords } from './found.js'
+import { FrameFinder } from './frames.js'
+import { type RangeSetting, SLOTS } from './job.js'
+import { LargeRecords } from './large.js'
+import { ValueCheck } from './value-check.js'
+import { FileWindow } from './window.js'
+
+const FEW_SLOTS = 2
+
+export class RangeVerifier {
+  readonly #setting: RangeSetting
+  readonly #range: VerifyRange
+  readonly #url: string
+  readonly #window: FileWindow
+  readonly #frames: FrameFinder
+  readonly #found: FoundRecords
+  readonly #values: ValueCheck
+  readonly #large: LargeRecords
+  /** Values to survey at once: few behind a record that is spoilt, since what is surveyed behind the next one is surveyed again. */
+  #capacity = SLOTS
+  /** Bytes that may be read again to look for records in them, so that no file takes for ever. */
+  #rewindable: number
+
+  constructor(setting: RangeSetting, range: VerifyRange, fileLength: number) {
+    const { engine, job, store, window: address, windowByteLength: byteLength } = setting
+    this.#setting = setting
+    this.#range = range
+    this.#url = store.url(range.path)
+    this.#window = new FileWindow(engine, store, { path: range.path, fileLength, address, byteLength })
+    this.#frames = new FrameFinder(setting, this.#window, range.anchors)
+    this.#found = new FoundRecords(this.#url, job.withShapes === true)
+    this.#values = new ValueCheck(setting, this.#found, this.#url)
+    this.#large = new LargeRecords(setting, this.#window, this.#found, this.#values, this)
+    this.#rewindable = 2 * fileLength
+  }
+
+  get readBytes(): number {
+    return this.#window.readBytes
+  }
+
+  async run(): Promise<VerifiedRange> {
+    const { startByte, endByte } = this.#range
+    const window = this.#window
+    let at = startByte
+    await window.fill(at)
+    while (at < Math.min(endByte ?? window.fileLength, window.fileLength) && !this.#found.isMuch) {
+      let next = await this.#survey(at, endByte)
+      await this.#values.checkHistograms()
+      if (next === at) {
+        const framed = await this.#frames.framedLength(at, this.#found.faults[0]?.startByte ?? at)
+        const isWhole = framed !== null && at + framed <= window.fileLength
+        if (isWhole && at > window.start && !window.holds(at, framed)) {
+          await window.fill(at)
+          continue
+        }
+        if (isWhole) await this.#large.check(at, framed)
+        next = isWhole ? at + framed : await this.#broken(at, framed)
+      }
+      at = await this.#lookInside(next)
+    }
+    await this.#values.checkHistograms()
+    this.#values.compareReductions()
+    return this.#found.reply(window.fileLength, startByte, at)
+  }
+
+  /** Takes what is in the window from a byte of the file on. @returns where it ends */
+  async #survey(at: number, endByte: number | null): Promise<number> {
+    const window = this.#window
+    if (!window.holds(at, FRAMING_LENGTH)) await window.fill(at)
+    const { engine, batch, job } = this.#setting
+    const end = engine.scoped(() => {
+      const some = { ...batch, capacity: this.#capacity }
+      const count = engine.survey.records(some, window.addressOf(at), window.end - at, job.isTornasole)
+      return this.take(at, window.start, count, endByte ?? window.fileLength)
+    })
+    this.#capacity = this.#isSuspect(end) ? FEW_SLOTS : Math.min(SLOTS, this.#capacity * 4)
+    return end
+  }
+
+  /**
+   * Writes down what the core has found in the records from a byte of the file on, up to one that may hide others.
+   * @param base the byte of the file that lies where the window begins
+   * @param until where the first record begins that is not wanted any more
+   * @returns where the next record begins
+   */
+  take(at: number, base: number, count: number, until: number): number {
+    const { engine, batch, window } = this.#setting
+    const found = this.#found
+    if (count === 0) return at
+    const footers: Address[] = []
+    const surveyed = Math.min(count, this.#capacity)
+    let slots = engine.slots(batch, surveyed)
+    let end = at
+    let frame = 0
+    for (let i = 0; i < surveyed; i++) {
+      if (slots.frame(i) !== frame) {
+        frame = slots.frame(i)
+        const start = base + frame - window
+        if (start >= until || (footers.length > 0 && this.#isSuspect(end))) break
+        found.openRecord(start, slots.frameByteLength(i), slots.eventStep(i))
+        footers.push((frame + slots.frameByteLength(i) - FOOTER_LENGTH) as Address)
+        end = start + slots.frameByteLength(i)
+        this.checkRecord(slots, i)
+      }
+      this.#values.take(slots, i)
+    }
+    for (let rest = count, capacity = this.#capacity; rest > capacity; capacity = batch.capacity) {
+      // One record of many Values: the step may come behind them.
+      rest = engine.survey.rest(batch, end - at - FRAMING_LENGTH)
+      slots = engine.slots(batch, Math.min(rest, batch.capacity))
+      if (this.checkRecord(slots, 0)) found.setStep(slots.eventStep(0))
+      for (let i = 0; i < Math.min(rest, batch.capacity); i++) this.#values.take(slots, i)
+    }
+    found.checkStep()
+    if (this.#isSuspect(end)) footers.pop()
+    for (const footer of footers) if (engine.uint32(footer) === UNCHECKED_CRC) found.withoutChecksum++
+    return end
+  }
+
+  /** @returns whether nothing is wrong with the record of a slot, which is the last one */
+  checkRecord(slots: SlotReader, i: number): boolean {
+    const status = slots.recordStatus(i)
+    if (status === Status.ok) return true
+    const found = this.#found
+    const tag = slots.holds(i) === ValueKind.noValue ? null : this.#values.tagName(slots, i)
+    if (status !== Status.badPayloadCrc) {
+      found.setStep(Number.NaN)
+      const place = { url: this.#url, startByte: found.startOf(found.last), tensor: '' }
+      found.failAs(slots.status(i), tag, () => slots.error(i, place))
+      return false
+    }
+    const { engine } = this.#setting
+    found.isSpoilt = true
+    const byteLength = slots.frameByteLength(i)
+    const payload = (slots.frame(i) + HEADER_LENGTH) as Address
+    const crc = engine.crc32c(payload, byteLength - FRAMING_LENGTH)
+    this.badPayload(crc, engine.uint32((payload + byteLength - FRAMING_LENGTH) as Address), tag)
+    return false
+  }
+
+  /** Of the last record. */
+  badPayload(crc: number, stored: number, tag: string | null): void {
+    const found = this.#found
+    const place = { url: this.#url, startByte: found.startOf(found.last), tensor: tag ?? '' }
+    const faultOffset = found.byteLengthOf(found.last) - FOOTER_LENGTH
+    const expected = this.#setting.engine.maskedCrc(crc)
+    const fault = { status: Status.badPayloadCrc, faultOffset, expected, got: stored }
+    found.failAs(fault.status, tag, () => faultError(fault, place))
+  }
+
+  /** The file has become shorter while it was read. */
+  shrunk(at: number, expected: number, end: number): void {
+    const found = this.#found
+    this.#window.fileLength = end
+    if (found.last < 0 || found.startOf(found.last) !== at) found.openRecord(at, expected, Number.NaN)
+    const fault = { status: Status.truncated, expected, got: end - at }
+    found.failAs(fault.status, null, () => faultError(fault, { url: this.#url, startByte: at, tensor: '' }))
+  }
+
+  /**
+   * A frame that is broken, or goes beyond the end of the file: one problem, whatever is skipped.
+   * @param framed the length its header says, if that is right
+   * @returns where the next record begins, or the file ends
+   */
+  async #broken(at: number, framed: number | null): Promise<number> {
+    const found = this.#found
+    const headerError = framed === null ? this.#frames.headerError(this.#url, at) : null
+    // A record that is not what it was, and none behind it: its length is wrong, or bytes have come or gone. Then the next
+    // one may begin before the end of this.
+    const before = found.faults.find(({ code, endByte }) => code === 'BadPayloadChecksum' && endByte === at)
+    const isRewound = before !== undefined && this.#rewindable >= at - before.startByte
+    if (isRewound) this.#rewindable -= at - before.startByte
+    const next = await this.#frames.next(isRewound ? before.startByte : at, null)
+    const end = next ?? this.#window.fileLength
+    const isTorn = next === null && (framed !== null || this.#window.fileLength - at < HEADER_LENGTH)
+    found.skip(at, end)
+    if (!isTorn && before !== undefined) {
+      const { startByte } = before
+      found.setEnd(Math.min(at, end))
+      const expected = `another record behind the ${at - startByte} bytes of this one`
+      const error = found.error('BrokenFrame', startByte, expected, 'none, and another payload than was written')
+      found.replace(before, end, error, true)
+    } else found.problem(this.#frameError(at, framed, headerError, isTorn), at, end)
+    found.faults = []
+    return end
+  }
+
+  #frameError(at: number, framed: number | null, headerError: TrialscanError | null, isTorn: boolean): TrialscanError {
+    const left = this.#window.fileLength - at
+    if (isTorn) {
+      const expected = framed === null ? 'a record, which takes at least 16 bytes' : `a record of ${framed} bytes`
+      return this.#found.error('TruncatedRecord', at, expected, `${left} bytes before the file ends`)
+    }
+    if (headerError?.code === 'BadLengthChecksum') return headerError
+    const expected = `a record that ends in the file, of at most ${left} bytes`
+    const got = framed === null ? 'one of 4 GiB or more' : `one of ${framed} bytes`
+    return this.#found.error('BrokenFrame', at, expected, got)
+  }
+
+  /**
+   * Whether the last record is spoilt, and may hide others by a length that is too long: the index names some in it, or there
+   * is no index.
+   * @param end where it ends
+   */
+  #isSuspect(end: number): boolean {
+    const [fault] = this.#found.faults
+    if (fault === undefined || fault.endByte !== end || this.#rewindable < end - fault.startByte) return false
+    return this.#frames.mayHide(fault.startByte, end)
+  }
+
+  /**
+   * Looks for records in the last one, if that is spoilt.
+   * @param end where it ends
+   * @returns where the next record begins: there, or in it
+   */
+  async #lookInside(end: number): Promise<number> {
+    const [fault] = this.#found.faults
+    if (fault === undefined || !this.#isSuspect(end)) return end
+    const { startByte } = fault
+    this.#rewindable -= end - startByte
+    const next = (await this.#frames.next(startByte, end)) ?? end
+    if (next === end) return end
+    this.#found.setEnd(next)
+    const expected = `a record of at most ${next - startByte} bytes, since another begins behind these`
+    const error = this.#found.error('BrokenFrame', startByte, expected, `one of ${end - startByte}`)
+    this.#found.replace(fault, next, error, false)
+    return next
+  }
+}

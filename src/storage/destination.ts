@@ -1,0 +1,166 @@
+/** Where results are written to: a directory on disk, or a prefix on S3. Each file appears whole or not at all. */
+
+import { dirname, join } from 'node:path'
+import { StoreError } from '../base/errors.js'
+import { makeDirectory, removeFile, writeAtOnce } from './local/aside.js'
+import { type CommitOptions, makeDurable, OutputFile } from './local/output.js'
+import { openStore, storeSpec } from './open.js'
+import { S3Requests } from './s3/requests.js'
+import type { S3Options } from './s3/spec.js'
+import { upload } from './s3/upload.js'
+import type { Store, StoreSpec } from './store.js'
+
+/** A disk that has taken longer than this for a short file is given time. */
+const SLOW_WRITE_MS = 20
+const PAUSE_MS = 1000
+
+/** @throws StoreError in all it does */
+export class Destination {
+  readonly #spec: Exclude<StoreSpec, { readonly kind: 'web' }>
+  #store: Store
+  #requests: S3Requests | undefined
+  /** When files may be written at once again. */
+  #atOnceFrom = 0
+  /** Where such files were written last. */
+  readonly #madeDirectories = new Set<string>()
+
+  private constructor(spec: Exclude<StoreSpec, { readonly kind: 'web' }>) {
+    this.#spec = spec
+    this.#store = openStore(spec)
+  }
+
+  /** @param place a path, or `s3://bucket/prefix` @throws UsageError */
+  static at(place: string, s3?: S3Options): Destination {
+    const spec = storeSpec(place, s3 && { s3 })
+    // Only pages have stores of another kind.
+    return new Destination(spec as Exclude<StoreSpec, { readonly kind: 'web' }>)
+  }
+
+  /** What is there. It remembers what it has seen: `look` forgets it. */
+  get store(): Store {
+    return this.#store
+  }
+
+  /** Forgets what was seen of it. */
+  async look(): Promise<Store> {
+    await this.#store.close()
+    this.#store = openStore(this.#spec)
+    return this.#store
+  }
+
+  /**
+   * Writes a file that is not there yet. On S3 one that is there stays as it is, whoever has written it, and whenever.
+   * @returns how many bytes it has; null: another is there
+   */
+  async create(
+    path: string,
+    chunks: AsyncIterable<Uint8Array | string> | Iterable<Uint8Array | string>,
+    options?: CommitOptions,
+  ): Promise<number | null> {
+    return this.#spec.kind === 's3' ? this.#put(path, chunks, true) : this.#writeFile(path, chunks, options)
+  }
+
+  /**
+   * Writes a short file, in place of one that is there, before it returns: on a local disk that has not been slow just now.
+   * @returns false: it did not, and `create` or `replace` can
+   */
+  writeAtOnce(path: string, chunks: readonly Uint8Array[]): boolean {
+    if (this.#spec.kind === 's3') return false
+    const start = performance.now()
+    if (start < this.#atOnceFrom) return false
+    const local = this.#localPath(path)
+    const isWritten = writeAtOnce(local, chunks, this.#makeDirectory(dirname(local)))
+    const end = performance.now()
+    if (end - start > SLOW_WRITE_MS) this.#atOnceFrom = end + PAUSE_MS
+    return isWritten
+  }
+
+  /** Takes back a file that was written, where another that belongs to it could not be: on disk alone, and as far as it can. */
+  takeBack(path: string): void {
+    if (this.#spec.kind === 'local') removeFile(this.#localPath(path))
+  }
+
+  /** Writes a file, unless there is one. @returns whether there was none: of several who try at once, one has it */
+  async claim(path: string, text: string): Promise<boolean> {
+    if (this.#spec.kind === 's3') return this.#claimObject(this.#spec, path, text)
+    const file = await OutputFile.create(this.#localPath(path), { makesDirectory: true })
+    try {
+      await file.write(text)
+      return await file.commitNew()
+    } catch (error) {
+      await file.discard()
+      throw error
+    }
+  }
+
+  /** Returns once files would be there after a power failure, too. */
+  async makeDurable(paths: readonly string[]): Promise<void> {
+    if (this.#spec.kind === 's3') return
+    for (const path of paths) await makeDurable(this.#localPath(path))
+  }
+
+  /** Writes a short file in place of the one that is there. */
+  async replace(path: string, text: string): Promise<void> {
+    if (this.writeAtOnce(path, [Buffer.from(text)])) return
+    await (this.#spec.kind === 's3' ? this.#put(path, [text], false) : this.#writeFile(path, [text]))
+  }
+
+  close(): Promise<void> {
+    return this.#store.close()
+  }
+
+  async #writeFile(
+    path: string,
+    chunks: AsyncIterable<Uint8Array | string> | Iterable<Uint8Array | string>,
+    options?: CommitOptions,
+  ): Promise<number> {
+    const file = await OutputFile.create(this.#localPath(path), { makesDirectory: true })
+    let byteLength = 0
+    try {
+      for await (const chunk of chunks) {
+        const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
+        await file.write(bytes)
+        byteLength += bytes.length
+      }
+      await file.commit(options)
+      return byteLength
+    } catch (error) {
+      await file.discard()
+      throw error
+    }
+  }
+
+  /** @returns whether it was not there */
+  #makeDirectory(directory: string): boolean {
+    if (this.#madeDirectories.has(directory)) return false
+    const isNew = makeDirectory(directory) !== null
+    if (this.#madeDirectories.size > 100) this.#madeDirectories.clear()
+    this.#madeDirectories.add(directory)
+    return isNew
+  }
+
+  #localPath(path: string): string {
+    return join((this.#spec as { readonly root: string }).root, path)
+  }
+
+  async #claimObject(spec: Extract<StoreSpec, { readonly kind: 's3' }>, path: string, text: string): Promise<boolean> {
+    this.#requests ??= new S3Requests(spec)
+    const key = `${spec.prefix}${path}`
+    const { isWritten, attempts } = await this.#requests.put(key, Buffer.from(text), true)
+    if (isWritten || attempts === 1) return isWritten
+    const url = this.#requests.url(key)
+    const message = `${url}: it is there after ${attempts} attempts to write it, one of which may have done so although it seemed to fail`
+    const advice = 'if no other writer has begun here, remove it and begin again'
+    throw new StoreError('Unavailable', `${message}: ${advice}`, { url, attempts })
+  }
+
+  #put(
+    path: string,
+    chunks: AsyncIterable<Uint8Array | string> | Iterable<Uint8Array | string>,
+    isNew: boolean,
+  ): Promise<number | null> {
+    const spec = this.#spec as Extract<StoreSpec, { readonly kind: 's3' }>
+    this.#requests ??= new S3Requests(spec)
+    return upload(this.#requests, `${spec.prefix}${path}`, chunks, isNew)
+  }
+}

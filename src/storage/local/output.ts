@@ -1,0 +1,344 @@
+/**
+ * What is written to the local disk is there as a whole or not at all: files, and a directory, a copy of a trial. It grows
+ * under a temporary name beside its own and is renamed when it is whole; all that writes uses this.
+ */
+
+import { closeSync, constants, openSync, promises, rmSync } from 'node:fs'
+import { basename, dirname, join, relative, resolve, sep } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { UsageError } from '../../base/errors.js'
+import { checkOptions, kinds, optionsOf } from '../../base/options.js'
+import { makeDirectory, temporaryPath, writeAll, writeError } from './aside.js'
+import { isInside } from './local-store.js'
+
+const { access, appendFile, chmod, link, mkdir, open, readdir, realpath, rename, rm, rmdir, stat, writeFile } = promises
+
+/** Files under way, by their temporary paths. */
+const underWay = new Set<string>()
+
+/** Makes an empty file that is there and known within one turn of the event loop: nothing ends the process in between. */
+function beginAside(aside: string, mode: number): void {
+  closeSync(openSync(aside, 'wx', mode))
+  underWay.add(aside)
+}
+
+/** Removes it, unless it has its name by now. */
+function endAside(aside: string): void {
+  rmSync(aside, { force: true })
+  underWay.delete(aside)
+}
+
+/** Bytes of one call: Node.js counts them in 31 bits. */
+const MOST_WRITTEN = 1 << 30
+
+export interface OutputFileOptions {
+  /** Make the directory that the file is to lie in, and those above it. Default: false, so that it has to be there. */
+  readonly makesDirectory?: boolean
+}
+
+export interface CommitOptions {
+  /** Return only once it would be there after a power failure, too. Default: false. */
+  readonly isDurable?: boolean
+}
+
+const COMMIT_OPTIONS = optionsOf<CommitOptions>({ isDurable: kinds.flag })
+
+const OUTPUT_FILE_OPTIONS = optionsOf<OutputFileOptions>({ makesDirectory: kinds.flag })
+
+/**
+ * A file under way. It replaces the file that is there, or that a link there leads to, once it is whole; a device or a pipe
+ * is written to as it is.
+ */
+export class OutputFile {
+  readonly #path: string
+  readonly #handle: promises.FileHandle
+  readonly #target: string
+  /** Null where it is written to directly. */
+  readonly #aside: string | null
+
+  private constructor(path: string, handle: promises.FileHandle, target: string, aside: string | null) {
+    this.#path = path
+    this.#handle = handle
+    this.#target = target
+    this.#aside = aside
+  }
+
+  /** Removes what is there of all files under way, at once: for a process that ends without waiting. */
+  static removeAll(): void {
+    for (const aside of underWay) endAside(aside)
+  }
+
+  /** Begins a file. @throws StoreError */
+  static async create(path: string, options?: OutputFileOptions): Promise<OutputFile> {
+    const { makesDirectory = false } = checkOptions('OutputFile.create', OUTPUT_FILE_OPTIONS, options)
+    return written(path, async () => {
+      if (makesDirectory) makeDirectory(dirname(path))
+      const target = await realpath(path).catch(() => resolve(path))
+      const there = await stat(target).catch(() => null)
+      const isSpecial = there !== null && !there.isFile()
+      const aside = isSpecial ? null : temporaryPath(target)
+      if (aside === null) return new OutputFile(path, await open(target, 'w'), target, null)
+      // What may not be written is replaced as well.
+      beginAside(aside, there === null ? 0o666 : 0o600)
+      try {
+        const handle = await open(aside, 'r+')
+        if (there !== null) await handle.chmod(there.mode)
+        return new OutputFile(path, handle, target, aside)
+      } catch (error) {
+        endAside(aside)
+        throw error
+      }
+    })
+  }
+
+  /** @throws StoreError */
+  async write(chunk: string | Uint8Array): Promise<void> {
+    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
+    await written(this.#path, async () => {
+      for (let at = 0; at < bytes.length; ) {
+        at += (await this.#handle.write(bytes, at, Math.min(MOST_WRITTEN, bytes.length - at))).bytesWritten
+      }
+    })
+  }
+
+  /** All is written: gives it its name. @throws StoreError */
+  async commit(options?: CommitOptions): Promise<void> {
+    const { isDurable = false } = checkOptions('outputFile.commit', COMMIT_OPTIONS, options)
+    await written(this.#path, async () => {
+      if (isDurable) await this.#handle.sync()
+      await this.#handle.close()
+      if (this.#aside === null) return
+      await rename(this.#aside, this.#target)
+      // Nothing is left to be removed, and looking takes a millisecond.
+      underWay.delete(this.#aside)
+      if (isDurable) await syncFile(dirname(this.#target))
+    })
+  }
+
+  /** As `commit`, if there is no such file. @returns whether there was none */
+  async commitNew(): Promise<boolean> {
+    return written(this.#path, async () => {
+      await this.#handle.close()
+      if (this.#aside === null) return false
+      try {
+        await link(this.#aside, this.#target)
+        return true
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+        throw error
+      } finally {
+        endAside(this.#aside)
+      }
+    })
+  }
+
+  /** Something went wrong: leaves nothing behind. */
+  async discard(): Promise<void> {
+    await this.#handle.close().catch(() => {})
+    if (this.#aside !== null) endAside(this.#aside)
+  }
+}
+
+/** A directory under way. */
+export class OutputDirectory {
+  /** Where its files are written until it is whole: an absolute path. */
+  readonly root: string
+  readonly #target: string
+  /** Directories above it that were made for it, the innermost first. */
+  readonly #parents: readonly string[]
+  readonly #made = new Set<string>()
+
+  private constructor(root: string, target: string, parents: readonly string[]) {
+    this.root = root
+    this.#target = target
+    this.#parents = parents
+  }
+
+  /**
+   * Begins a directory that is not there yet, or is empty.
+   * @param out its path, or `file://` URL
+   * @param source the directory that it must not lie in, nor be; null: none that is local
+   * @throws UsageError for a place where it can't be; StoreError where it can't be written
+   */
+  static async create(out: string, source: string | null): Promise<OutputDirectory> {
+    const target = outputPath(out)
+    const [real, there] = await written(out, () => Promise.all([realPath(target), stat(target).catch(noSuchFile)]))
+    if (source !== null) {
+      const realSource = await realPath(source)
+      if (isInside(real, realSource)) throw usage(out, 'outside of the trial', 'one in it')
+      if (await pathPassesThrough(target, realSource))
+        throw usage(out, 'outside of the trial', 'one that a link in it leads to')
+    }
+    if (there !== null) {
+      if (!there.isDirectory()) throw usage(out, 'that is new or empty', 'a file')
+      const entries = await written(out, () => readdir(real))
+      if (entries.length > 0) throw usage(out, 'that is new or empty', `one that holds ${entries.sort()[0]}`)
+      // Its name is given to another directory in the end, which no mount point allows.
+      const above = await written(out, () => stat(dirname(real)))
+      if (above.dev !== there.dev) throw usage(out, 'that can be replaced', 'a mount point: name a directory in it')
+    }
+    const parent = dirname(real)
+    const first = makeDirectory(parent)
+    const parents: string[] = []
+    if (first !== null) for (let at = parent; at.length >= first.length; at = dirname(at)) parents.push(at)
+    const root = temporaryPath(real)
+    await written(out, () => mkdir(root))
+    // It takes the place of one that may be private.
+    if (there !== null) await written(out, () => chmod(root, there.mode))
+    return new OutputDirectory(root, real, parents)
+  }
+
+  /** Its URL, once it has its name. */
+  get url(): string {
+    return pathToFileURL(this.#target).href
+  }
+
+  /** Where a file is to be written now, its directory made. @param path relative, with `/` */
+  async place(path: string): Promise<string> {
+    const target = join(this.root, path)
+    if (!target.startsWith(this.root + sep)) throw new UsageError(`expected a path in the copy, got ${path}`, { path })
+    const directory = dirname(target)
+    if (!this.#made.has(directory)) makeDirectory(directory)
+    this.#made.add(directory)
+    return target
+  }
+
+  /** Whether a path can be had here: no name of more than 255 bytes, and 4,095 in all. @param path relative, with `/` */
+  fits(path: string): boolean {
+    const names = path.split('/')
+    return Buffer.byteLength(join(this.root, path)) < 4096 && names.every(name => Buffer.byteLength(name) <= 255)
+  }
+
+  /** Writes a file. @param path relative, with `/` */
+  async write(path: string, bytes: Uint8Array | string): Promise<void> {
+    const target = await this.place(path)
+    await written(target, () => writeFile(target, bytes, { flag: 'wx' }))
+  }
+
+  /** Removes a file that was begun, be it there or not. @param target as `place` gave it */
+  async remove(target: string): Promise<void> {
+    await written(target, () => rm(target, { force: true }))
+  }
+
+  /** All is written: gives it its name. */
+  async commit(): Promise<void> {
+    await written(this.#target, async () => {
+      // What was put there meanwhile is not replaced: only an empty directory can be removed so.
+      await rmdir(this.#target).catch(noSuchFile)
+      await rename(this.root, this.#target)
+    })
+  }
+
+  /** Something went wrong: leaves nothing behind. */
+  async discard(): Promise<void> {
+    // A thread may still write its last piece. Whatever happens here, what went wrong before is what is told.
+    await rm(this.root, { recursive: true, force: true, maxRetries: 5 }).catch(() => {})
+    for (const parent of this.#parents) await rmdir(parent).catch(() => {})
+  }
+}
+
+/** A file of a directory under way, written piece by piece: from a thread. Throws StoreErrors. */
+export class PieceWriter {
+  readonly #path: string
+  readonly #file: number
+
+  /** @param path absolute */
+  constructor(path: string) {
+    this.#path = path
+    this.#file = this.#written(() => openSync(path, 'wx'))
+  }
+
+  write(bytes: Uint8Array): void {
+    this.#written(() => writeAll(this.#file, bytes))
+  }
+
+  close(): void {
+    this.#written(() => closeSync(this.#file))
+  }
+
+  #written<T>(action: () => T): T {
+    try {
+      return action()
+    } catch (error) {
+      throw writeError(this.#path, error)
+    }
+  }
+}
+
+function outputPath(out: string): string {
+  const place = typeof out === 'string' ? out.trim() : ''
+  if (place === '' || place.includes('\0')) throw usage(out, 'with a name', JSON.stringify(out))
+  if (/^file:\/\//i.test(place)) return resolve(fileURLToPath(place))
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(place)) throw usage(out, 'on the local disk', 'a URL')
+  return resolve(place)
+}
+
+function usage(out: string, expected: string, got: string): UsageError {
+  return new UsageError(`${out}: expected a directory ${expected}, got ${got}`, { out })
+}
+
+/** Brings what the system holds of a file, or of a directory, to the disk. */
+async function syncFile(path: string): Promise<void> {
+  const handle = await open(path, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+/** Makes a directory that files can be put in, and those above it. @throws StoreError if it can't be, or is there and no such one */
+export async function makeWritable(directory: string): Promise<void> {
+  await written(directory, async () => {
+    makeDirectory(directory)
+    await access(directory, constants.W_OK | constants.X_OK)
+  })
+}
+
+/** Adds to the end of a file, which may not be there yet; nor its directory. @throws StoreError */
+export async function appendToFile(path: string, content: string | Uint8Array): Promise<void> {
+  await written(path, async () => {
+    makeDirectory(dirname(path))
+    await appendFile(path, content)
+  })
+}
+
+/** @throws StoreError */
+export async function makeDurable(path: string): Promise<void> {
+  await written(path, async () => {
+    await syncFile(path)
+    await syncFile(dirname(path))
+  })
+}
+
+async function written<T>(path: string, action: () => Promise<T>): Promise<T> {
+  try {
+    return await action()
+  } catch (error) {
+    throw writeError(path, error)
+  }
+}
+
+function noSuchFile(error: unknown): null {
+  if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+  throw error
+}
+
+/** Whether a path leads into a directory, were it only to leave it again by a link that lies there. */
+async function pathPassesThrough(path: string, directory: string): Promise<boolean> {
+  for (let at = path; at !== dirname(at); at = dirname(at)) if (isInside(await realPath(at), directory)) return true
+  return false
+}
+
+/** What a file that is put at a path replaces in a directory: its path there, with `/`; null for one outside of it. */
+export async function placeInDirectory(directory: string, path: string): Promise<string | null> {
+  const [root, parent] = await Promise.all([realPath(resolve(directory)), realPath(dirname(resolve(path)))])
+  const place = join(parent, basename(path))
+  return isInside(place, root) ? relative(root, place).replaceAll(sep, '/') : null
+}
+
+/** The real path of something that is perhaps not there yet. */
+async function realPath(path: string): Promise<string> {
+  const parent = dirname(path)
+  return realpath(path).catch(async () => (parent === path ? path : join(await realPath(parent), basename(path))))
+}

@@ -1,0 +1,70 @@
+/** Makes a store from what a person writes as the place of a trial. */
+
+import { basename, dirname, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { UsageError } from '../base/errors.js'
+import { ComposedStore } from './composed/composed-store.js'
+import { isFile } from './local/file.js'
+import { LocalStore } from './local/local-store.js'
+import { S3Store } from './s3/s3-store.js'
+import { type S3Options, s3Spec } from './s3/spec.js'
+import type { LocalStoreSpec, PlainStoreSpec, Store, StoreSpec } from './store.js'
+
+/** The store for a spec. Reads nothing yet. */
+export function openStore(spec: StoreSpec): Store {
+  if (spec.kind === 'composed') return new ComposedStore(openStore(spec.base), spec)
+  if (spec.kind === 'web') throw new UsageError(`expected a trial on disk or on S3, got one of a browser: ${spec.root}`)
+  return spec.kind === 's3' ? new S3Store(spec) : new LocalStore(spec)
+}
+
+/**
+ * The spec of the store at a local path, a `file://` URL or an `s3://` URL. A relative path starts at the working
+ * directory. Blanks around it are ignored, as smdebug does.
+ * @throws UsageError for anything else, and for an option that has no effect there
+ */
+export function storeSpec(
+  pathOrUrl: string,
+  { allowSymlinks = false, s3 = {} }: { readonly allowSymlinks?: boolean; readonly s3?: S3Options } = {},
+): PlainStoreSpec {
+  if (typeof pathOrUrl !== 'string' || pathOrUrl.trim() === '' || pathOrUrl.includes('\0')) {
+    const got = typeof pathOrUrl === 'string' ? JSON.stringify(pathOrUrl) : `a value of type ${typeof pathOrUrl}`
+    throw new UsageError(`expected the path or URL of a trial, a text that is not empty, got ${got}`, { pathOrUrl })
+  }
+  const place = pathOrUrl.trim()
+  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(place)?.[1]?.toLowerCase()
+  if (scheme === 's3') {
+    if (!allowSymlinks) return s3Spec(place, s3)
+    const message = `expected allowSymlinks for a trial on disk only, since S3 has no links, got it for ${pathOrUrl}`
+    throw new UsageError(message, { pathOrUrl, option: 'allowSymlinks' })
+  }
+  const local = (path: string): LocalStoreSpec => {
+    const [idle] = Object.entries(s3).find(([, value]) => value !== undefined) ?? []
+    if (idle === undefined) return { kind: 'local', ...(allowSymlinks && { allowSymlinks }), ...placeOf(path) }
+    const message = `expected s3.${idle} for a trial at s3://bucket/prefix only, got it for ${pathOrUrl}`
+    throw new UsageError(message, { pathOrUrl, option: `s3.${idle}` })
+  }
+  if (scheme === undefined) return local(resolve(place))
+  if (scheme !== 'file') {
+    throw new UsageError(`expected a local path, a file:// or an s3:// URL, got ${pathOrUrl}`, { pathOrUrl })
+  }
+  return local(resolve(pathOf(place)))
+}
+
+/** Event files of smdebug's, which are none without their directory. */
+const OF_SMDEBUG = /^\d+_.*\.tfevents$/
+
+/** An event file of TensorBoard's that is named itself is the only one of its directory. */
+function placeOf(path: string): Omit<LocalStoreSpec, 'kind'> {
+  const name = basename(path)
+  if (!name.includes('tfevents') || OF_SMDEBUG.test(name) || !isFile(path)) return { root: path }
+  // Whoever names a link means what it leads to.
+  return { root: dirname(path), only: name, allowSymlinks: true }
+}
+
+function pathOf(url: string): string {
+  try {
+    return fileURLToPath(url)
+  } catch (error) {
+    throw new UsageError(`expected a file:// URL of this machine, got ${url}`, { pathOrUrl: url }, error)
+  }
+}

@@ -1,0 +1,225 @@
+/** What S3 and the way to it answer, as errors: which are worth another try, and what to do about the others. */
+
+import type { IncomingHttpHeaders } from 'node:http'
+import { FormatError, StoreError, type TrialscanError } from '../../base/errors.js'
+
+/** A request that failed, in the words of whoever failed it. */
+export class S3Failure extends Error {
+  /** Of the answer; none came if it is undefined. */
+  readonly status: number | undefined
+  /** S3's code, Node.js's, or the SDK's name of the error. */
+  readonly code: string
+  /** Where S3 says that the bucket is. */
+  readonly region: string | undefined
+  readonly retryAfterMs: number | undefined
+  /** What time it is, as S3 says. */
+  readonly date: string | undefined
+  /** The proxy on the way, without its password. */
+  readonly proxy: string | undefined
+
+  constructor(
+    message: string,
+    known: {
+      readonly status?: number
+      readonly code: string
+      readonly region?: string
+      readonly retryAfterMs?: number
+      readonly date?: string
+      readonly proxy?: string
+    },
+    cause?: unknown,
+  ) {
+    super(message, { cause })
+    this.status = known.status
+    this.code = known.code
+    this.region = known.region
+    this.retryAfterMs = known.retryAfterMs
+    this.date = known.date
+    this.proxy = known.proxy
+  }
+
+  /** Whether fewer requests at once would do: S3 asks for it, or descriptors for their connections have run out. */
+  get isThrottling(): boolean {
+    return this.status === 429 || this.status === 503 || THROTTLING.has(this.code)
+  }
+
+  /** Whether the same request may succeed later. */
+  get isRetryable(): boolean {
+    if (RETRYABLE.has(this.code) || this.isThrottling) return true
+    return this.status !== undefined && (this.status >= 500 || this.status === 408)
+  }
+}
+
+const THROTTLING: ReadonlySet<string> = new Set([
+  'SlowDown',
+  'RequestLimitExceeded',
+  'KMS.ThrottlingException',
+  'EMFILE',
+  'ENFILE',
+])
+
+/** The way was interrupted, or S3 was not quick enough for itself; a clock that is wrong is set right by the SDK. */
+const RETRYABLE: ReadonlySet<string> = new Set([
+  'ECONNRESET',
+  'ECONNREFUSED',
+  'ECONNABORTED',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EAI_AGAIN',
+  'ENETUNREACH',
+  'EHOSTUNREACH',
+  'TimeoutError',
+  'ShortBody',
+  'StalledBody',
+  'SlowBody',
+  'BadListing',
+  'NoETag',
+  'RequestTimeout',
+  'RequestTimeTooSkewed',
+  'InternalError',
+  'ConditionalRequestConflict',
+  'ServiceUnavailable',
+  'ProxyUnavailable',
+])
+
+/** What the SDK tells of an error, by status and code: its names are not always S3's. */
+export function failureOf(error: unknown): S3Failure {
+  if (error instanceof S3Failure) return error
+  const known = error as {
+    readonly name?: string
+    readonly code?: string
+    readonly message?: string
+    readonly $metadata?: { readonly httpStatusCode?: number }
+    readonly $response?: { readonly statusCode?: number; readonly headers?: IncomingHttpHeaders }
+  }
+  const status = known.$metadata?.httpStatusCode ?? known.$response?.statusCode
+  const region = known.$response?.headers?.['x-amz-bucket-region']
+  const date = known.$response?.headers?.date
+  const retryAfter = Number(known.$response?.headers?.['retry-after'])
+  return new S3Failure(
+    (known.message ?? String(error)).split('\n')[0]!,
+    {
+      ...(status !== undefined && { status }),
+      code: known.code ?? known.name ?? 'Unknown',
+      ...(typeof region === 'string' && { region }),
+      ...(date !== undefined && { date }),
+      ...(retryAfter > 0 && { retryAfterMs: retryAfter * 1000 }),
+    },
+    error,
+  )
+}
+
+/** What a request was about, and how often it was tried. */
+export interface S3Request {
+  readonly url: string
+  readonly bucket: string
+  /** As the Range header has it. */
+  readonly range?: string | undefined
+  readonly attempts: number
+}
+
+/** The error to throw once a failure is final. */
+export function s3Error(failure: S3Failure, { url, bucket, range, attempts }: S3Request): TrialscanError {
+  const { status, code, proxy } = failure
+  const fields = { url, attempts, ...(range !== undefined && { range }), ...(status !== undefined && { status }) }
+  const where = `${url}${range === undefined ? '' : `, ${range}`}`
+  const tries = attempts > 1 ? ` (${attempts} attempts)` : ''
+  if (status === 412) {
+    const [expected, got] = ['the object that was there at the first read', 'another']
+    const message = `${where}: expected ${expected}, got ${got}: it was changed in the meantime`
+    return new FormatError('ObjectChanged', message, { ...fields, expected, got }, failure)
+  }
+  const error = (kind: 'NotFound' | 'Denied' | 'Unavailable', detail: string): StoreError =>
+    new StoreError(
+      kind,
+      `${where}: ${detail}${tries}`,
+      { ...fields, retryable: failure.isRetryable, s3: code },
+      failure,
+    )
+  if (code === 'BadListing' || code === 'EndlessListing') {
+    return error('Unavailable', `the listing of bucket ${bucket} is incomplete: ${failure.message}`)
+  }
+  if (code === 'LongListing') {
+    return error('Unavailable', `the listing of bucket ${bucket} is too long: ${failure.message}`)
+  }
+  if (code === 'NoSuchBucket') return error('NotFound', `no such bucket: ${bucket}`)
+  if (code === 'NoSuchKey') return error('NotFound', 'no such object')
+  if (status === 404 && !failure.isRetryable) {
+    const hint = 'is the endpoint right, or does a proxy or a portal answer in its place?'
+    return error('NotFound', `expected S3's NoSuchKey, got a status 404 that is not S3's: ${hint}`)
+  }
+  if (proxy !== undefined) {
+    const wayOut = 'or name the host in NO_PROXY'
+    if (code === 'ProxyUnauthorized') {
+      return error(
+        'Denied',
+        `the proxy ${proxy} refuses: ${failure.message}: write http://name:password@host:port, ${wayOut}`,
+      )
+    }
+    const detail = `the proxy ${proxy} makes no connection to S3: ${failure.message}: allow it there, ${wayOut}`
+    if (code.startsWith('Proxy')) return error(code === 'ProxyRefused' ? 'Denied' : 'Unavailable', detail)
+    return error('Unavailable', `expected an answer of S3 through the proxy ${proxy}, got ${code}: ${failure.message}`)
+  }
+  const denial = denialOf(failure)
+  if (denial !== undefined) return error('Denied', denial)
+  if (code === 'InvalidObjectState') return error('Unavailable', ARCHIVED)
+  if (code === 'EMFILE' || code === 'ENFILE') return error('Unavailable', `${code}: ${NO_DESCRIPTORS}`)
+  if (failure.region !== undefined && (status === 301 || status === 307 || status === 400)) {
+    return error(
+      'Unavailable',
+      `the bucket is in region ${failure.region}: say so (s3.region, --s3-region, AWS_REGION)`,
+    )
+  }
+  if (status === 301) return error('Unavailable', 'the bucket is elsewhere: is the region right, or the endpoint?')
+  if (status === 403 || status === 401) {
+    const hint = 'is the region right, and are s3:ListBucket and s3:GetObject allowed?'
+    return error('Denied', `S3 refuses (${code}): ${hint}`)
+  }
+  const said = status === undefined ? code : `${status} ${code}`
+  return error('Unavailable', `expected an answer of S3, got ${said}: ${failure.message}`)
+}
+
+const EXPIRED =
+  'the credentials have expired: get new ones (aws sso login, or from where AWS_SESSION_TOKEN came), and run this again'
+const ARCHIVED =
+  'the object is archived (Glacier, Deep Archive or an archive tier): restore it first (aws s3api restore-object), which takes minutes to days'
+const NO_DESCRIPTORS =
+  'no file descriptor is left for a connection: raise the limit (ulimit -n), or make fewer at once (s3.maxSockets)'
+
+/** Why S3, or whoever has the credentials, refuses, and what to do; undefined where that is not known. */
+function denialOf({ code, message, status, date }: S3Failure): string | undefined {
+  if (code === 'RequestTimeTooSkewed' || code === 'RequestExpired') {
+    const times = date === undefined ? '' : `: it says ${new Date().toUTCString()}, S3 says ${date}`
+    return `the clock of this machine is wrong${times}: set it`
+  }
+  // What gives credentials, such as a session of SSO, says it in words of its own.
+  if (code.startsWith('Credentials') || code.startsWith('Token')) {
+    if (/expired|invalid_grant|refresh/i.test(message)) return DENIALS.ExpiredToken
+  }
+  const isRefused = status === 400 || status === 403
+  if (isRefused && (code.startsWith('KMS.') || /\bkms:|customer master key|KMS key/i.test(message))) {
+    const what = /disabled/i.test(code + message)
+      ? 'is disabled'
+      : /NotFound|not exist/i.test(code)
+        ? 'is not there'
+        : ''
+    const why = what || 'refuses'
+    return `the object is encrypted, and its KMS key ${why} (${code}): kms:Decrypt is needed, for a key that is enabled, in its policy too`
+  }
+  if (isRefused && /server side encryption|SSE-C|customer.provided/i.test(message)) {
+    return `the object is encrypted with a key that only who wrote it has (SSE-C): copy it to one without`
+  }
+  return DENIALS[code]
+}
+
+const DENIALS: Readonly<Record<string, string>> = {
+  CredentialsProviderError:
+    'no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile; for a public bucket ask anonymously (s3.anonymous, --s3-anonymous)',
+  ExpiredToken: EXPIRED,
+  ExpiredTokenException: EXPIRED,
+  TokenRefreshRequired: EXPIRED,
+  InvalidToken: 'the session token is not valid: get new credentials',
+  InvalidAccessKeyId:
+    'S3 does not know the access key: is AWS_ACCESS_KEY_ID (or the profile) right, and of this account? Temporary keys need AWS_SESSION_TOKEN',
+  SignatureDoesNotMatch: 'the signature is wrong: is the secret access key right, and the endpoint?',
+}

@@ -1,0 +1,101 @@
+/** What is said of a trial on S3, as plain data: where it lies, and how it is to be read. */
+
+import { UsageError } from '../../base/errors.js'
+
+/** Keys of an account. Without them the SDK's usual chain is asked: AWS_* variables, profiles, roles of the machine. */
+export interface S3Credentials {
+  readonly accessKeyId: string
+  readonly secretAccessKey: string
+  readonly sessionToken?: string
+  /** What the SDK's own credentials (AwsCredentialIdentity) carry besides, so that they can be given as they are. */
+  readonly expiration?: Date
+  readonly accountId?: string
+  readonly credentialScope?: string
+  /** The SDK writes it into credentials that it is given. */
+  readonly $source?: object
+}
+
+export interface S3Options {
+  /** URL of the server. Default: AWS_ENDPOINT_URL_S3, a profile's, or that of AWS. */
+  readonly endpoint?: string
+  /** Default: AWS_REGION or a profile's, else us-east-1; if the bucket is elsewhere, where S3 says that it is. */
+  readonly region?: string
+  /** Buckets as the first part of the path, not of the host name: what most servers other than AWS want. */
+  readonly forcePathStyle?: boolean
+  readonly credentials?: S3Credentials
+  /** Unsigned requests, for public buckets. */
+  readonly anonymous?: boolean
+  /** How often a request is tried in all. Default 8. */
+  readonly maxAttempts?: number
+  /** Milliseconds until an answer must begin. Default 10,000. */
+  readonly requestTimeoutMs?: number
+  /** Milliseconds within an answer without a byte. Default 10,000. */
+  readonly idleTimeoutMs?: number
+  /**
+   * Bytes a second that an answer has to come at; one that trickles is asked for again, from where it was on. Default 1,000; 0: any
+   * rate will do.
+   */
+  readonly minBytesPerSecond?: number
+  /** Milliseconds over which that is measured. Default 60,000. */
+  readonly rateTimeoutMs?: number
+  /** Requests in flight at once, and connections kept open. Default 32. */
+  readonly maxSockets?: number
+  /** Bytes between two records that are read over rather than asked for apart. Default 512 KiB. */
+  readonly gapByteLength?: number
+  /** Bytes of a request; what is longer is cut into several at once. At least 64 KiB. Default 2 MiB. */
+  readonly partByteLength?: number
+  /**
+   * Objects of no trial, after which the listing of a place that seems to be none ends with an error. Default 100,000, or 10,000
+   * where trials lie below; 0: nowhere. Any listing ends with an error after 10,000,000 keys, or one for each KiB of the
+   * JavaScript heap where these are fewer, unless this limit is higher, or 0.
+   */
+  readonly listLimit?: number
+  /** A directory to keep what was read, for the next time; opt-in. */
+  readonly cacheDirectory?: string
+  /** Bytes to be kept there. Default 10 GiB. */
+  readonly cacheByteLength?: number
+}
+
+export interface S3StoreSpec {
+  readonly kind: 's3'
+  readonly bucket: string
+  /** Begins every key of the trial: empty, or with a slash at its end. */
+  readonly prefix: string
+  readonly options: S3Options
+}
+
+/** What holds where nothing was said. The figures are from measurements (ARCHITECTURE.md). */
+export const S3_DEFAULTS = {
+  maxAttempts: 8,
+  requestTimeoutMs: 10_000,
+  idleTimeoutMs: 10_000,
+  minBytesPerSecond: 1000,
+  rateTimeoutMs: 60_000,
+  maxSockets: 32,
+  gapByteLength: 512 << 10,
+  partByteLength: 2 << 20,
+  cacheByteLength: 10 * 2 ** 30,
+} as const
+
+/** The spec of `s3://bucket/prefix`. @throws UsageError */
+export function s3Spec(url: string, options: S3Options): S3StoreSpec {
+  // Keys stand in such URLs as they are: nothing is decoded.
+  const [, bucket, rest] = /^s3:\/\/([^/]+)(?:\/(.*))?$/is.exec(url) ?? []
+  if (bucket === undefined || !/^[A-Za-z0-9][A-Za-z0-9._:-]{1,254}$/.test(bucket)) {
+    throw new UsageError(`expected s3://bucket/prefix, got ${JSON.stringify(url)}`, { pathOrUrl: url })
+  }
+  checkTogether(options)
+  const prefix = (rest ?? '').replace(/^\/+|\/+$/g, '')
+  return { kind: 's3', bucket, prefix: prefix === '' ? '' : `${prefix}/`, options: { ...options } }
+}
+
+/** What the options are together. */
+function checkTogether({ credentials, anonymous, cacheDirectory, cacheByteLength }: S3Options): void {
+  if (cacheByteLength !== undefined && cacheDirectory === undefined) {
+    throw new UsageError('expected s3.cacheDirectory beside s3.cacheByteLength, which is of that cache, got none')
+  }
+  if (credentials && anonymous) throw new UsageError('expected s3.credentials or s3.anonymous, got both')
+  if (credentials && !(credentials.accessKeyId && credentials.secretAccessKey)) {
+    throw new UsageError('expected s3.credentials to be { accessKeyId, secretAccessKey, sessionToken? }')
+  }
+}

@@ -1,0 +1,120 @@
+/** Which files a trial behind URLs has: HTTP has no directories, so a text tells it. */
+
+import { FormatError, quote } from '../../base/errors.js'
+import { parseListing } from '../s3/listing.js'
+import { newTraffic, type ReadContext } from '../store.js'
+import type { WebFile } from './place.js'
+import { getRange } from './requests.js'
+
+/** The listing of a trial of a million files, with some room. */
+const MAX_LISTING_BYTES = 256 << 20
+/** A page of S3 has a thousand keys. */
+const MAX_PAGES = 10_000
+
+/**
+ * Reads a listing: a text with a path a line, as `find . -type f` writes it, or the answer of S3 to ListObjectsV2, of which
+ * all pages are read. The keys of S3 must begin with the prefix that its URL names.
+ * @throws FormatError `BadListing`
+ */
+export async function readListing(
+  url: string,
+  headers: Readonly<Record<string, string>>,
+  context: ReadContext,
+): Promise<readonly WebFile[]> {
+  const text = await readText(url, headers, context)
+  return /^\ufeff?\s*</.test(text) ? readPages(url, text, headers, context) : parsePaths(text, url)
+}
+
+/** @throws FormatError for a path that leads out of the trial */
+export function parsePaths(text: string, url: string): WebFile[] {
+  return text
+    .split('\n')
+    .map(line => line.replace(/\r$/, '').replace(/^\.\//, ''))
+    .filter(line => line !== '')
+    .map(path => {
+      if (isInside(path)) return { path }
+      throw badListing(url, 'a path a line, each inside the trial', quote(path))
+    })
+}
+
+/** Whether a path is one of a trial: relative, and without steps up. */
+export function isInside(path: string): boolean {
+  return !path.includes('\0') && path.split('/').every(part => part !== '' && part !== '.' && part !== '..')
+}
+
+async function readPages(
+  url: string,
+  first: string,
+  headers: Readonly<Record<string, string>>,
+  context: ReadContext,
+): Promise<readonly WebFile[]> {
+  const files: WebFile[] = []
+  const tokens = new Set<string>()
+  const prefix = new URL(url).searchParams.get('prefix') ?? ''
+  for (let [text, token]: [string, string | undefined] = [first, undefined]; ; ) {
+    const page = pageOf(url, text, prefix, token)
+    for (const { key } of page.objects) {
+      const path = key.slice(prefix.length)
+      // Consoles make an empty object of a "folder".
+      if (path !== '' && !path.endsWith('/') && isInside(path)) files.push({ path })
+    }
+    if (page.token === null) return files
+    if (tokens.has(page.token) || tokens.size >= MAX_PAGES) {
+      throw badListing(url, 'another NextContinuationToken', quote(page.token))
+    }
+    tokens.add(page.token)
+    token = page.token
+    const next = new URL(url)
+    next.searchParams.set('continuation-token', token)
+    text = await readText(next.href, headers, context)
+  }
+}
+
+function pageOf(url: string, text: string, prefix: string, token: string | undefined) {
+  try {
+    // The name of the bucket is part of the URL in more than one way: an alias, which is held against nothing.
+    return parseListing(text, ':', { prefix, isFlat: false, token })
+  } catch (cause) {
+    const message = cause instanceof Error ? cause.message : String(cause)
+    throw new FormatError('BadListing', `${url}: ${message}`, { url }, cause)
+  }
+}
+
+async function readText(
+  url: string,
+  headers: Readonly<Record<string, string>>,
+  { signal, traffic }: ReadContext,
+): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  const own = newTraffic()
+  try {
+    await getRange(
+      {
+        url,
+        startByte: 0,
+        endByte: Number.POSITIVE_INFINITY,
+        headers,
+        begin: () => {},
+        take: (chunk, at) => {
+          if (at + chunk.length > MAX_LISTING_BYTES) {
+            throw badListing(url, `at most ${MAX_LISTING_BYTES} bytes`, 'more')
+          }
+          text += decoder.decode(chunk, { stream: true })
+        },
+      },
+      { signal, traffic: [own] },
+    )
+  } finally {
+    for (const one of traffic) {
+      one.listRequests += own.getRequests
+      one.receivedBytes += own.receivedBytes
+      one.retries += own.retries
+    }
+  }
+  return text + decoder.decode()
+}
+
+function badListing(url: string, expected: string, got: string): FormatError {
+  return new FormatError('BadListing', `${url}: expected ${expected}, got ${got}`, { url, expected, got })
+}

@@ -1,0 +1,204 @@
+/** What the jobs of an inquiry answered about records and tasks, decoded when it is looked at. */
+
+import { type ErrorData, errorFromData, errorToData, type TrialscanError } from '../../base/errors.js'
+import type { GlobalStep, Worker } from '../../base/types.js'
+import { Moments } from '../../core/moments.js'
+import { ROW_LENGTH } from '../../core/moments-row.js'
+import type { TensorLocation } from '../../format/index-file.js'
+import type { TrialState } from '../../scan/catalog/state.js'
+import type { WorkerStep } from '../../scan/catalog/worker-steps.js'
+import type { MeasuredPlace, MeasureJob, MeasureReply } from '../../scan/job/measure.js'
+import type { HistogramResult } from '../../scan/job/reply.js'
+import type { RawValue } from '../../scan/job/value.js'
+import { mergeParts } from '../../scan/rows/merge-parts.js'
+import { failureOfRecord } from '../../scan/runner/failed-job.js'
+import { KeptRows } from './kept-rows.js'
+
+/** The outcome for a record. */
+export type RecordAnswer = Moments | HistogramResult | TrialscanError
+
+/** The outcome of a task. */
+export type TaskAnswer = readonly number[] | RawValue
+
+/** A worker's step of a trial. */
+export interface StepOfTrial {
+  readonly state: TrialState
+  readonly workerStep: WorkerStep
+  /** The number of the trial's store; set with the first record that is asked about. */
+  store: number
+}
+
+/** A record that is asked about. There may be a million, so it has few fields. */
+export class RecordRef implements MeasuredPlace {
+  readonly #of: StepOfTrial
+  readonly #place: TensorLocation | number
+  /** In the order of the plan. */
+  readonly number: number
+  /** The answers of its job. */
+  answers: JobAnswers | null = null
+  at = -1
+
+  /** @param place where it lies, or the place of its tensor in a list of very many */
+  constructor(of: StepOfTrial, place: TensorLocation | number, number: number) {
+    this.#of = of
+    this.#place = place
+    this.number = number
+  }
+
+  get location(): TensorLocation {
+    return typeof this.#place === 'number' ? this.#of.workerStep.tensors.at!(this.#place).value : this.#place
+  }
+
+  get state(): TrialState {
+    return this.#of.state
+  }
+
+  get store(): number {
+    return this.#of.store
+  }
+
+  get worker(): Worker {
+    return this.#of.workerStep.worker
+  }
+
+  get file(): string {
+    return this.location.eventFile ?? this.#of.workerStep.eventFile
+  }
+
+  get tag(): string {
+    return this.location.name
+  }
+
+  get startByte(): number {
+    return this.location.startByte
+  }
+
+  get byteLength(): number {
+    return this.location.byteLength
+  }
+
+  get step(): GlobalStep {
+    return this.#of.workerStep.step
+  }
+
+  get tornasole(): boolean {
+    return this.#of.workerStep.isTornasole
+  }
+
+  get isAnswered(): boolean {
+    return this.answers !== null
+  }
+
+  get answer(): RecordAnswer {
+    return this.answers!.record(this)
+  }
+}
+
+/** Rows of moments. */
+type Rows = Pick<KeptRows, 'row'>
+
+function rowsIn(moments: Float64Array): Rows {
+  return { row: i => moments.subarray(i * ROW_LENGTH, (i + 1) * ROW_LENGTH) }
+}
+
+/** The outcome of a job, decoded when it is looked at. */
+export class JobAnswers {
+  readonly #job: MeasureJob
+  /** Without their rows. */
+  readonly #parts: readonly Omit<MeasureReply, 'moments'>[]
+  readonly #rows: readonly Rows[]
+  readonly #failure: ErrorData | null
+  /** By record: what there is instead of moments. */
+  readonly #special: ReadonlyMap<number, ErrorData | HistogramResult>
+  /** By task: answers that are not two numbers. */
+  readonly #long: ReadonlyMap<number, Float64Array | RawValue>
+  /** The record that was looked at last, and its answer: most are looked at several times in a row. */
+  #lastAt = -1
+  #last: RecordAnswer | undefined
+
+  /**
+   * @param parts the replies to all parts of the job
+   * @param failure why some are missing
+   * @param isOneOfMany whether there are so many records that their rows are to be kept small
+   */
+  constructor(job: MeasureJob, parts: readonly MeasureReply[], failure: ErrorData | null, isOneOfMany: boolean) {
+    this.#job = job
+    this.#parts = parts.map(({ moments, ...others }) => others)
+    this.#rows = parts.map(({ moments }) => (isOneOfMany ? new KeptRows(moments) : rowsIn(moments)))
+    this.#failure = failure
+    const special = new Map<number, ErrorData | HistogramResult>()
+    const long = new Map<number, Float64Array | RawValue>()
+    for (const { failures, histograms, values, lists } of parts) {
+      for (const histogram of histograms) special.set(histogram.record, histogram)
+      for (const { record, error } of failures) special.set(record, error)
+      for (const { task, value } of values) long.set(task, value)
+      const { tasks, ends, numbers } = lists
+      for (const [i, task] of tasks.entries()) long.set(task, numbers.subarray(ends[i - 1] ?? 0, ends[i]))
+    }
+    this.#special = special
+    this.#long = long
+  }
+
+  /** How many of the records could not be read. */
+  get unread(): number {
+    if (this.#failure !== null) return this.#job.records.file.length
+    return new Set(this.#parts.flatMap(({ failures }) => failures.map(({ record }) => record))).size
+  }
+
+  record(ref: RecordRef): RecordAnswer {
+    if (this.#last === undefined || this.#lastAt !== ref.at) {
+      this.#last = this.#read(ref)
+      this.#lastAt = ref.at
+    }
+    return this.#last
+  }
+
+  #read(ref: RecordRef): RecordAnswer {
+    if (this.#failure !== null) {
+      const urlOf = (path: string) => ref.state.access.store.url(path)
+      return atStep(failureOfRecord(this.#failure, this.#job, ref.at, urlOf), ref.step)
+    }
+    const special = this.#special.get(ref.at)
+    if (special) return 'reductions' in special ? special : atStep(errorFromData(special), ref.step)
+    const { at } = ref
+    const parts = this.#parts
+    const moments = mergeParts({
+      rows: this.#rows.map(rows => rows.row(at)),
+      checksums: parts[0]!.checksums.length === 0 ? [] : parts.map(({ checksums }) => checksums[at]!),
+      dtype: parts[0]!.described.dtypes[at]!,
+      record: at,
+      byteLength: ref.byteLength,
+      placeOf: () => ({ url: ref.state.access.store.url(ref.file), startByte: ref.startByte, tensor: ref.tag }),
+      checkLevel: this.#job.checkLevel,
+    })
+    return moments instanceof Moments ? moments : atStep(moments, ref.step)
+  }
+
+  /** Null if there is no answer for these records. The answers of parts are added up. */
+  task(at: number): TaskAnswer | null {
+    const long = this.#long.get(at)
+    if (long) return long instanceof Float64Array ? arrayOf(long) : long
+    let [a, b] = [0, 0]
+    for (const { answers } of this.#parts) {
+      const [more, compared] = [answers[2 * at]!, answers[2 * at + 1]!]
+      if (Number.isNaN(compared)) return null
+      if (compared < 0) return [0, -1]
+      a += more
+      b += compared
+    }
+    return [a, b]
+  }
+}
+
+/** The same as `Array.from`, which goes through an iterator and takes ten times as long. */
+function arrayOf(numbers: Float64Array): number[] {
+  const array = new Array<number>(numbers.length)
+  for (let i = 0; i < numbers.length; i++) array[i] = numbers[i]!
+  return array
+}
+
+/** The error of a record, with the record's step: questions about another step may share the record. */
+function atStep(error: TrialscanError, step: number): TrialscanError {
+  const data = errorToData(error)
+  return errorFromData({ ...data, fields: { ...data.fields, step } })
+}

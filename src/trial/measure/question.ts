@@ -1,0 +1,305 @@
+/** Questions about a tensor at a step: what was asked, and the answer, which is decoded when it is looked at. */
+
+import {
+  EngineError,
+  errorFromData,
+  errorToData,
+  QueryError,
+  quote,
+  ReductionUndefined,
+  TensorUnavailableForStep,
+  TrialscanError,
+} from '../../base/errors.js'
+import type { DType, GlobalStep, MomentName, ReductionName } from '../../base/types.js'
+import { isDefined, Moments, type ReductionValue, undefinedReduction } from '../../core/moments.js'
+import type { ElementHistogram } from '../../core/statistics/distribution.js'
+import { histogramFrom, isReductionName } from '../../core/statistics/statistic.js'
+import type { Task } from '../../scan/job/measure.js'
+import { type TensorValue, tensorValue } from '../../scan/job/tensor-value.js'
+import { savedNumber } from '../../scan/rows/saved-number.js'
+import type { RecordAnswer, RecordRef, TaskAnswer } from './answers.js'
+
+/** What a question is about. */
+export interface QuestionSubject {
+  readonly name: string
+  readonly step: GlobalStep
+  /** The reductions that the hook saved. */
+  readonly savedReductions: readonly ReductionName[]
+  /** The record of its saved value. */
+  readonly valueRecord: RecordRef
+}
+
+/** Something asked about a tensor. */
+export interface Question<A> {
+  /** Whether the answer is known, or why there is none. */
+  readonly isAnswered: boolean
+  /** The answer; undefined until it is known, and if there is none. */
+  readonly answer: A | undefined
+  /** Why there is no answer; undefined before it is known, and if there is one. */
+  readonly error: TrialscanError | undefined
+  /** The answer. @throws why there is none */
+  readonly value: A
+}
+
+/** A question, whose answer is decoded when it is first looked at: there are as many as records times rules. */
+export abstract class AnyQuestion<A> implements Question<A> {
+  readonly kind: string
+  readonly tensor: QuestionSubject
+  /** Another question about the same tensor. */
+  next: AnyQuestion<unknown> | null = null
+
+  constructor(kind: string, tensor: QuestionSubject) {
+    this.kind = kind
+    this.tensor = tensor
+  }
+
+  abstract get isAnswered(): boolean
+  /** @throws why there is no answer */
+  protected abstract read(): A
+
+  get answer(): A | undefined {
+    return this.isAnswered && this.error === undefined ? this.value : undefined
+  }
+
+  get error(): TrialscanError | undefined {
+    if (!this.isAnswered) return undefined
+    try {
+      this.value
+      return undefined
+    } catch (error) {
+      return error instanceof TrialscanError ? error : errorFromData(errorToData(error))
+    }
+  }
+
+  get value(): A {
+    if (!this.isAnswered) throw new EngineError('expected the question to be answered by now')
+    return this.read()
+  }
+}
+
+/** A question that the moments of a record answer. */
+export class RecordQuestion<A> extends AnyQuestion<A> {
+  readonly #record: RecordRef
+  readonly #read: (answer: RecordAnswer, tensor: QuestionSubject, kind: never) => A
+
+  constructor(
+    kind: string,
+    tensor: QuestionSubject,
+    record: RecordRef,
+    read: (answer: RecordAnswer, tensor: QuestionSubject, kind: never) => A,
+  ) {
+    super(kind, tensor)
+    this.#record = record
+    this.#read = read
+  }
+
+  get isAnswered(): boolean {
+    return this.#record.isAnswered
+  }
+
+  protected read(): A {
+    return this.#read(this.#record.answer, this.tensor, this.kind as never)
+  }
+}
+
+/** A question about the elements of one record, or of two. */
+export class TaskQuestion<A> extends AnyQuestion<A> implements Task {
+  declare readonly kind: Task['kind']
+  readonly numbers: readonly number[]
+  readonly other: QuestionSubject | null
+  readonly first: number
+  readonly second: number
+  readonly #read: (result: TaskAnswer, tensor: QuestionSubject) => A
+  #answer: A | undefined
+  /** The index of its answer in its job. */
+  at = -1
+
+  constructor(
+    kind: Task['kind'],
+    tensor: QuestionSubject,
+    numbers: readonly number[],
+    other: QuestionSubject | null,
+    read: (result: TaskAnswer, tensor: QuestionSubject) => A,
+  ) {
+    super(kind, tensor)
+    this.numbers = numbers
+    this.other = other
+    this.first = tensor.valueRecord.number
+    this.second = other ? other.valueRecord.number : -1
+    this.#read = read
+  }
+
+  get isAnswered(): boolean {
+    return this.at >= 0
+  }
+
+  protected read(): A {
+    if (this.#answer !== undefined) return this.#answer
+    const record = this.tensor.valueRecord
+    for (const { answer } of this.other ? [record, this.other.valueRecord] : [record]) {
+      if (answer instanceof TrialscanError) throw answer
+    }
+    const result = record.answers!.task(this.at)
+    if (result === null) throw noNumbers(record.tag, record.step)
+    this.#answer = this.#read(result, this.tensor)
+    return this.#answer
+  }
+}
+
+/** A question about something that was not saved. */
+export class Unanswerable extends AnyQuestion<never> {
+  readonly #what: string
+  readonly #without: QuestionSubject
+
+  constructor(kind: string, tensor: QuestionSubject, what: string, without = tensor) {
+    super(kind, tensor)
+    this.#what = what
+    this.#without = without
+  }
+
+  get isAnswered(): boolean {
+    return true
+  }
+
+  protected read(): never {
+    const { name, step, savedReductions } = this.#without
+    const kept = savedReductions.join(', ')
+    const detail = `expected ${this.#what} to be saved, but ${kept === '' ? 'only its shape was' : `only ${kept} were`}`
+    throw new TensorUnavailableForStep(name, step, 'GLOBAL', detail)
+  }
+}
+
+/** How many nodes a layer has, and how many of them were inactive. */
+export interface Activity {
+  readonly nodes: number
+  readonly inactive: number
+}
+
+/** Sums along an axis. */
+export interface ChannelSums {
+  readonly sums: readonly number[]
+  /** Elements in each sum. */
+  readonly count: number
+  /** Length of the first axis; 1 if there is none. */
+  readonly samples: number
+}
+
+/** How two tensors of one shape differ. Two NaN are equal. */
+export interface TensorDifference {
+  /** Of one, and of the other. */
+  readonly dtype: DType
+  readonly otherDtype: DType
+  /** Elements of each. */
+  readonly count: number
+  /** Of each; null where the bits are equal. */
+  readonly shape: readonly number[] | null
+  /** Whether they are the same bit by bit; false for two dtypes. */
+  readonly hasEqualBits: boolean
+  /** The first element that differs, as an index in C order; null: none does. */
+  readonly first: number | null
+  readonly unequalCount: number
+  /** Elements that are not close: |a − b| > atol + rtol·|b|. */
+  readonly beyondCount: number
+  /** The largest |a − b| and |a − b| / |b|; NaN where a NaN stands against a number. */
+  readonly maxAbsolute: number
+  readonly maxRelative: number
+  /** The mean |a − b|; null if it is not finite. */
+  readonly meanAbsolute: number | null
+  /** Where |a − b| is largest, as an index in C order; null: nowhere. */
+  readonly largest: number | null
+  /** The two elements there, as float64; null: there are none, or they are complex. */
+  readonly largestPair: readonly [a: number, b: number] | null
+  /** ‖a − b‖ / ‖a‖; Infinity where a is all zeros, null where NaN or infinities leave none. */
+  readonly relativeNorm: number | null
+  /** The largest distance in units of the last place; null unless both are of one float type. */
+  readonly maxUlps: number | null
+  /** What a half, 90 % and 99 % of the elements are apart at most, in units of the last place, rounded up to 0, 1, 3, 7 and so on, or to the largest. */
+  readonly ulps: { readonly p50: number; readonly p90: number; readonly p99: number } | null
+  /** Σab / √(Σa²·Σb²); null if one is all zeros, or not finite. */
+  readonly cosine: number | null
+  /** √Σa² / √Σb²; null if it is not finite. */
+  readonly normRatio: number | null
+  /** Which of the two has NaN or infinities. */
+  readonly notFinite: 'neither' | 'a' | 'b' | 'both'
+}
+
+/** How many elements are equal to a number, out of how many. */
+export interface Count {
+  readonly equal: number
+  readonly elements: number
+}
+
+export function readMoments(answer: RecordAnswer, { name, step }: QuestionSubject): Moments {
+  if (answer instanceof Moments) return answer
+  if (answer instanceof TrialscanError) throw answer
+  throw new QueryError('NoTensor', `${name} at step ${step} is a histogram, not a tensor`, { tensor: name })
+}
+
+export function readReduction(answer: RecordAnswer, tensor: QuestionSubject, name: MomentName): ReductionValue {
+  if (!(answer instanceof Moments || answer instanceof TrialscanError)) {
+    const reduction = isReductionName(name) ? answer.reductions[name] : undefined
+    if (reduction !== undefined) return reduction
+    throw new ReductionUndefined(name, 'a histogram', 'a histogram does not record that')
+  }
+  const moments = readMoments(answer, tensor)
+  if (!isDefined(name, moments.dtype)) throw undefinedReduction(name, moments.dtype)
+  return moments.reduction(name)
+}
+
+export function readSaved(answer: RecordAnswer, tensor: QuestionSubject, name: ReductionName): ReductionValue {
+  const value = savedNumber(readMoments(answer, tensor), name)
+  if (value instanceof ReductionUndefined) throw value
+  return value
+}
+
+export function numbersOf(result: TaskAnswer, tensor: QuestionSubject): readonly number[] {
+  if ('bytes' in result) throw noNumbers(tensor.name, tensor.step)
+  return result
+}
+
+export function readPercentile(result: TaskAnswer, tensor: QuestionSubject): number {
+  const [percentile] = numbersOf(result, tensor)
+  if (percentile === undefined) throw undefinedReduction('percentile', 'complex128')
+  return percentile
+}
+
+export function readElementHistogram(result: TaskAnswer, tensor: QuestionSubject): ElementHistogram {
+  const numbers = numbersOf(result, tensor)
+  if (numbers.length === 0) throw undefinedReduction('histogram', 'complex128')
+  return histogramFrom(numbers)
+}
+
+export function readValue(result: TaskAnswer, tensor: QuestionSubject): TensorValue {
+  if ('bytes' in result) return tensorValue(result)
+  throw noNumbers(tensor.name, tensor.step)
+}
+
+export function readAllclose(result: TaskAnswer, tensor: QuestionSubject): boolean {
+  const [apart, compared] = numbersOf(result, tensor)
+  return apart === 0 && compared! >= 0
+}
+
+export function readChange(result: TaskAnswer, tensor: QuestionSubject): number | null {
+  const [sum, compared] = numbersOf(result, tensor)
+  return compared! < 0 ? null : sum! / compared!
+}
+
+export function readActivity(result: TaskAnswer, tensor: QuestionSubject): Activity {
+  const [nodes, inactive] = numbersOf(result, tensor)
+  return { nodes: nodes!, inactive: inactive! }
+}
+
+export function readCount(result: TaskAnswer, tensor: QuestionSubject): Count {
+  const [equal, elements] = numbersOf(result, tensor)
+  return { equal: equal!, elements: elements! }
+}
+
+export function readChannelSums(result: TaskAnswer, tensor: QuestionSubject): ChannelSums {
+  const numbers = numbersOf(result, tensor)
+  const [count, samples] = numbers
+  return { sums: numbers.slice(2), count: count!, samples: samples! }
+}
+
+function noNumbers(tensor: string, step: number): QueryError {
+  return new QueryError('NotNumeric', `expected numbers in ${quote(tensor)} at step ${step}`, { tensor, step })
+}

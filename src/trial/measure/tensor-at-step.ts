@@ -1,0 +1,395 @@
+/** The tensors of a trial at a step, for those who ask about them. */
+
+import { checkOptions } from '../../base/options.js'
+import type {
+  GlobalStep,
+  HistogramName,
+  Mode,
+  ModeStep,
+  MomentName,
+  PercentileName,
+  ReductionName,
+  StatisticName,
+  Worker,
+} from '../../base/types.js'
+import { KnownMoments } from '../../core/border/abi.js'
+import { isDefined, type Moments, type ReductionValue, setFor } from '../../core/moments.js'
+import type { ElementHistogram } from '../../core/statistics/distribution.js'
+import {
+  elementStatistic,
+  expectStatistic,
+  isMomentName,
+  isReductionName,
+  type StatisticValue,
+} from '../../core/statistics/statistic.js'
+import type { TensorLocation } from '../../format/index-file.js'
+import { isSameStep } from '../../scan/catalog/columns/saved-rows.js'
+import type { SavedTensor } from '../../scan/catalog/columns/tensor-lists.js'
+import type { TrialState } from '../../scan/catalog/state.js'
+import type { WorkerStep } from '../../scan/catalog/worker-steps.js'
+import { TOLERANCE, type Tolerance } from '../../scan/job/allclose.js'
+import type { Task } from '../../scan/job/measure.js'
+import type { TensorValue } from '../../scan/job/tensor-value.js'
+import { OF_SCALAR } from '../../scan/rows/saved-number.js'
+import type { RecordRef, StepOfTrial, TaskAnswer } from './answers.js'
+import { DIFFERENCE_TOLERANCE, type DifferenceTolerance, readDifference, toleranceNumbers } from './difference.js'
+import {
+  type Activity,
+  type AnyQuestion,
+  type ChannelSums,
+  type Count,
+  numbersOf,
+  type Question,
+  type QuestionSubject,
+  RecordQuestion,
+  readActivity,
+  readAllclose,
+  readChange,
+  readChannelSums,
+  readCount,
+  readElementHistogram,
+  readMoments,
+  readPercentile,
+  readReduction,
+  readSaved,
+  readValue,
+  TaskQuestion,
+  type TensorDifference,
+  Unanswerable,
+} from './question.js'
+
+/** What collects questions. */
+export interface Gatherer {
+  /** A record that questions are about. @param place where it lies, or the place of its tensor in a list of very many */
+  record(of: StepOfTrial, place: TensorLocation | number): RecordRef
+  /** Makes sure that moments know at least this much. */
+  know(known: KnownMoments): void
+  /** Returns the same array for the same numbers. */
+  sameNumbers(numbers: readonly number[]): readonly number[]
+  readonly tasks: TaskQuestion<unknown>[]
+  /** The number of distinct questions. */
+  questionCount: number
+}
+
+const NO_NUMBERS: readonly number[] = []
+let checkedTolerance: Tolerance | undefined
+
+/** A tensor at a step, to be asked about. Asking the same twice gives the same question. */
+export class TensorAtStep {
+  readonly #of: WorkerTensors
+  /** What was saved, or its place in a list of very many: of a million, no object is kept. */
+  readonly #place: SavedTensor | number
+  /** The last question; it links to the ones before it, of which there are few. */
+  #asked: AnyQuestion<unknown> | null = null
+  #record: RecordRef | undefined
+
+  /** Use `inquiry.atStep`. @internal */
+  constructor(of: WorkerTensors, place: SavedTensor | number) {
+    this.#of = of
+    this.#place = place
+  }
+
+  get #saved(): SavedTensor {
+    return typeof this.#place === 'number' ? this.#of.workerStep.tensors.at!(this.#place) : this.#place
+  }
+
+  get name(): string {
+    return this.#saved.tensor
+  }
+
+  get step(): GlobalStep {
+    return this.#of.workerStep.step
+  }
+
+  get mode(): Mode {
+    return this.#of.workerStep.mode
+  }
+
+  get modeStep(): ModeStep {
+    return this.#of.workerStep.modeStep
+  }
+
+  get worker(): Worker {
+    return this.#of.workerStep.worker
+  }
+
+  /** Its position among what its worker saved at the step. Tensors are saved in the order in which they are computed. */
+  get place(): number {
+    return this.#saved.value?.startByte ?? Number.POSITIVE_INFINITY
+  }
+
+  /** Whether its value was saved. */
+  get hasValue(): boolean {
+    return this.#saved.value !== null
+  }
+
+  /** Whether it can't have more than a few elements, judged by the length of its record alone. */
+  get isSmall(): boolean {
+    const { value, tensor } = this.#saved
+    return value === null || value.byteLength < 512 + tensor.length
+  }
+
+  /** The shape, if it was saved separately. */
+  get savedShape(): readonly number[] | null {
+    return this.#saved.shape?.shape ?? null
+  }
+
+  /** The reductions that the hook saved. */
+  get savedReductions(): readonly ReductionName[] {
+    return [...this.#saved.reductions.keys()]
+  }
+
+  /** A reduction: as the hook saved it, or else computed from the value, as counts, percentiles and histograms are. */
+  reduction(name: MomentName): Question<ReductionValue>
+  reduction(name: PercentileName): Question<number>
+  reduction(name: HistogramName): Question<ElementHistogram>
+  reduction(name: StatisticName): Question<StatisticValue>
+  reduction(name: StatisticName): Question<StatisticValue> {
+    if (isMomentName(name)) return this.#ofMoments(name)
+    const { kind, numbers } = expectStatistic(name)
+    return kind === 'histogram'
+      ? this.#task(kind, numbers, null, readElementHistogram)
+      : this.#task(kind, numbers, null, readPercentile)
+  }
+
+  #ofMoments(name: MomentName): Question<ReductionValue> {
+    const known = this.#find<ReductionValue>(name)
+    if (known) return known
+    const location = isReductionName(name) ? this.#saved.reductions.get(name) : undefined
+    if (location) {
+      const record = this.#of.inquiry.record(this.#of, location)
+      this.#of.inquiry.know(OF_SCALAR)
+      return this.#ask(new RecordQuestion(name, this, record, readSaved))
+    }
+    if (!this.hasValue) return this.#ask(new Unanswerable(name, this, name))
+    this.#of.inquiry.know(setFor([name]))
+    return this.#ask(new RecordQuestion(name, this, this.valueRecord, readReduction))
+  }
+
+  /**
+   * The moments of the value: the number of elements, NaN, infinities and zeros, the extremes, and what these
+   * reductions need. No arguments mean all reductions.
+   */
+  moments(...reductions: readonly MomentName[]): Question<Moments> {
+    this.#of.inquiry.know(reductions.length === 0 ? KnownMoments.all : setFor(reductions))
+    return this.counts()
+  }
+
+  /** Like `moments`, but with counts and extremes only, which cost a fifth of the rest. */
+  counts(): Question<Moments> {
+    this.#of.inquiry.know(KnownMoments.extremes)
+    const known = this.#find<Moments>('moments')
+    if (known) return known
+    if (!this.hasValue) return this.#ask(new Unanswerable('moments', this, 'the value'))
+    return this.#ask(new RecordQuestion('moments', this, this.valueRecord, readMoments))
+  }
+
+  /** The value itself. It is handed to the calling thread, and held until the step has been judged. */
+  value(): Question<TensorValue> {
+    return this.#task('value', NO_NUMBERS, null, readValue)
+  }
+
+  /** Whether each element is close to that of another tensor (numpy's allclose(this, other)); false if the shapes differ. */
+  allclose(other: TensorAtStep, options?: Tolerance): Question<boolean> {
+    // Rules ask with the same tolerance again and again.
+    if (options !== checkedTolerance) checkedTolerance = checkOptions('tensorAtStep.allclose', TOLERANCE, options)
+    const { rtol = 1e-5, atol = 1e-8, equalNan = false } = options ?? {}
+    return this.#task('allclose', [rtol, atol, equalNan ? 1 : 0], other, readAllclose)
+  }
+
+  /** How it differs from another tensor; null if the shapes differ. */
+  difference(other: TensorAtStep, options?: DifferenceTolerance): Question<TensorDifference | null> {
+    const tolerance = toleranceNumbers(checkOptions('tensorAtStep.difference', DIFFERENCE_TOLERANCE, options))
+    return this.#task('difference', tolerance, other, readDifference)
+  }
+
+  /** The mean of |this − older|; null if the shapes differ. */
+  meanAbsChange(older: TensorAtStep): Question<number | null> {
+    return this.#task('change', NO_NUMBERS, older, readChange)
+  }
+
+  /**
+   * How many nodes (positions over all axes but the first, which is that of the samples) have an element in (lo, hi) in
+   * less than `percent` of the samples. If `hi` is NaN there is no upper bound.
+   */
+  activity(lo: number, hi: number, percent: number): Question<Activity> {
+    return this.#task('activity', [lo, hi, percent], null, readActivity)
+  }
+
+  /** How many elements are equal to a number, out of how many. */
+  count(of: number): Question<Count> {
+    return this.#task('count', [of], null, readCount)
+  }
+
+  /**
+   * Sums along an axis; one sum of all elements if the tensor has too few axes.
+   * @param axis of channels; `ChannelLayout.first` or `last`: the one that the shape tells or, if it leaves that open, this one
+   */
+  channelSums(axis: number): Question<ChannelSums> {
+    return this.#task('channels', [axis], null, readChannelSums)
+  }
+
+  /** Percentiles (0 to 100) of the elements, interpolated as numpy does. */
+  percentiles(...percents: readonly number[]): Question<readonly number[]> {
+    return this.#task('percentiles', percents, null, numbersOf)
+  }
+
+  /** The value, if it was asked for and has been read. */
+  get answeredValue(): TensorValue | undefined {
+    return this.#find<TensorValue>('value')?.answer
+  }
+
+  /** A reduction, if it was asked for and is known, or follows from what is. */
+  answeredReduction(name: StatisticName): StatisticValue | undefined {
+    if (!isMomentName(name)) {
+      const statistic = elementStatistic(name)
+      if (statistic === null) return undefined
+      const { kind, numbers } = statistic
+      return this.#findTask<StatisticValue>(kind, this.#of.inquiry.sameNumbers(numbers), null)?.answer
+    }
+    const asked = this.#find<ReductionValue>(name)
+    if (asked) return asked.answer
+    if (isReductionName(name) && this.#saved.reductions.has(name)) return undefined
+    const moments = this.#find<Moments>('moments')?.answer
+    return moments?.knows(name) && isDefined(name, moments.dtype) ? moments.reduction(name) : undefined
+  }
+
+  /** Whether it belongs to a worker's step. */
+  isOf(workerStep: WorkerStep): boolean {
+    return isSameStep(this.#of.workerStep, workerStep)
+  }
+
+  /** The record of its saved value. @internal */
+  get valueRecord(): RecordRef {
+    this.#record ??= this.#of.inquiry.record(
+      this.#of,
+      typeof this.#place === 'number' ? this.#place : this.#place.value!,
+    )
+    return this.#record
+  }
+
+  #task<A>(
+    kind: Task['kind'],
+    given: readonly number[],
+    other: TensorAtStep | null,
+    read: (result: TaskAnswer, tensor: QuestionSubject) => A,
+  ): Question<A> {
+    const numbers = this.#of.inquiry.sameNumbers(given)
+    const known = this.#findTask<A>(kind, numbers, other)
+    if (known) return known
+    const without = this.hasValue ? (other?.hasValue === false ? other : null) : this
+    if (without) return this.#ask(new Unanswerable(kind, this, 'the value', without))
+    const question = new TaskQuestion(kind, this, numbers, other, read)
+    this.#of.inquiry.tasks.push(question)
+    return this.#ask(question)
+  }
+
+  #findTask<A>(
+    kind: Task['kind'],
+    numbers: readonly number[],
+    other: TensorAtStep | null,
+  ): TaskQuestion<A> | undefined {
+    for (let asked = this.#asked; asked !== null; asked = asked.next) {
+      if (asked.kind !== kind) continue
+      const task = asked as TaskQuestion<A>
+      if (task.numbers === numbers && task.other === other) return task
+    }
+    return undefined
+  }
+
+  #ask<A>(question: AnyQuestion<A>): Question<A> {
+    this.#of.inquiry.questionCount++
+    question.next = this.#asked
+    this.#asked = question
+    return question
+  }
+
+  #find<A>(kind: string): Question<A> | undefined {
+    let asked = this.#asked
+    while (asked !== null && asked.kind !== kind) asked = asked.next
+    return (asked as AnyQuestion<A> | null) ?? undefined
+  }
+}
+
+/** What one worker saved at a step. */
+export class WorkerTensors implements StepOfTrial {
+  readonly inquiry: Gatherer
+  readonly state: TrialState
+  readonly workerStep: WorkerStep
+  store = -1
+  readonly #known = new Map<string, TensorAtStep>()
+  /** The same by their places in a list of very many, where a map of their names would be as large as they are. */
+  readonly #byPlace: (TensorAtStep | undefined)[] = []
+  readonly #selected = new Map<readonly string[], readonly TensorAtStep[]>()
+
+  /** Use `inquiry.atStep`. */
+  constructor(inquiry: Gatherer, state: TrialState, workerStep: WorkerStep) {
+    this.inquiry = inquiry
+    this.state = state
+    this.workerStep = workerStep
+  }
+
+  get(name: string): TensorAtStep | undefined {
+    const { tensors } = this.workerStep
+    const place = tensors.placeOf?.(name)
+    if (place !== undefined) {
+      this.#byPlace[place] ??= new TensorAtStep(this, place)
+      return this.#byPlace[place]
+    }
+    const known = this.#known.get(name)
+    if (known) return known
+    const saved = tensors.get(name)
+    if (saved === undefined) return undefined
+    const tensor = new TensorAtStep(this, saved)
+    this.#known.set(name, tensor)
+    return tensor
+  }
+
+  /** Those of the named tensors that exist; the same list for the same list of names. */
+  select(names: readonly string[]): readonly TensorAtStep[] {
+    let selected = this.#selected.get(names)
+    if (selected === undefined) {
+      selected = names.map(name => this.get(name)).filter(tensor => tensor !== undefined)
+      this.#selected.set(names, selected)
+    }
+    return selected
+  }
+
+  /** A tensor that has been asked about. */
+  asked(name: string): TensorAtStep | undefined {
+    const place = this.workerStep.tensors.placeOf?.(name)
+    return place === undefined ? this.#known.get(name) : this.#byPlace[place]
+  }
+}
+
+/** The tensors of a trial at a step. */
+export class StepTensors {
+  /** In the order of the workers' names. */
+  readonly #workers: ReadonlyMap<string, WorkerTensors>
+
+  /** Use `inquiry.atStep`. */
+  constructor(inquiry: Gatherer, state: TrialState, workerSteps: readonly WorkerStep[]) {
+    this.#workers = new Map(
+      workerSteps.map(workerStep => [workerStep.worker, new WorkerTensors(inquiry, state, workerStep)]),
+    )
+  }
+
+  /** What a worker saved; undefined if it saved nothing at the step. */
+  of(worker: string): WorkerTensors | undefined {
+    return this.#workers.get(worker)
+  }
+
+  /** From several workers, the first that has it. @param among only these workers; null: all */
+  get(name: string, among: ReadonlySet<string> | null = null): TensorAtStep | undefined {
+    for (const [worker, tensors] of this.#workers) {
+      const tensor = among === null || among.has(worker) ? tensors.get(name) : undefined
+      if (tensor) return tensor
+    }
+    return undefined
+  }
+
+  /** Those of the named tensors that exist, each as `get` finds it. */
+  select(names: readonly string[], among: ReadonlySet<string> | null = null): readonly TensorAtStep[] {
+    return names.map(name => this.get(name, among)).filter(tensor => tensor !== undefined)
+  }
+}

@@ -1,0 +1,176 @@
+/** The page about a trial or two: its views, and the way between them. */
+
+import type { ReportData } from '../data.js'
+import { h } from './dom.js'
+import { counted, shown } from './text.js'
+import type { ShownTrial } from './trials.js'
+import { type BoostingChoice, boostingView, isBoosted } from './views/boosting.js'
+import { classesView } from './views/classes.js'
+import { type EmbeddingChoice, embeddingView } from './views/embedding.js'
+import { firstChoice, type LayersChoice, layers } from './views/layers.js'
+import { badge, overview } from './views/overview.js'
+import { type TensorChoice, tensorView } from './views/tensor.js'
+import type { View } from './views/view.js'
+
+type ViewName = 'overview' | 'layers' | 'tensor' | 'classes' | 'boosting' | 'embedding'
+
+/** The views, what their tabs say, and of which trials there is something to see. */
+const VIEWS: readonly (readonly [name: ViewName, text: string, isThere: (trials: readonly ShownTrial[]) => boolean])[] =
+  [
+    ['overview', 'Overview', () => true],
+    ['layers', 'Layers × steps', () => true],
+    ['tensor', 'Tensors', () => true],
+    ['classes', 'Classes', trials => trials.some(({ view }) => view.hasClasses)],
+    ['boosting', 'Features', trials => trials.some(isBoosted)],
+    [
+      'embedding',
+      'Embedding',
+      trials => trials.some(({ view, source }) => source.embedsAny || view.embedding !== null),
+    ],
+  ]
+
+export interface PageOptions {
+  readonly title: string
+  readonly version: string
+  /** What else stands in the head. */
+  readonly extras: readonly HTMLElement[]
+  /** Of two runs: where they first differ. */
+  readonly comparison?: ReportData['comparison']
+  /** The end of the last line. */
+  readonly foot: string
+}
+
+export class Page {
+  #trials: readonly ShownTrial[]
+  readonly #options: PageOptions
+  readonly #layersChoice: LayersChoice
+  readonly #tensorChoice: TensorChoice
+  readonly #content = h('div', { id: 'view', tabindex: -1 })
+  readonly #embeddingChoice: EmbeddingChoice = { method: 'tsne', tensor: '' }
+  readonly #boostingChoice: BoostingChoice = { measure: '' }
+  readonly #tabs: ReadonlyMap<ViewName, HTMLElement>
+  readonly #foot = h('footer', {})
+  #view: (View & { readonly isOf: ViewName }) | null = null
+
+  constructor(trials: readonly ShownTrial[], options: PageOptions) {
+    this.#trials = trials
+    this.#options = options
+    const tabs = VIEWS.filter(([, , isThere]) => isThere(trials))
+    this.#tabs = new Map(tabs.map(([name, text]) => [name, h('a', { href: `#${name}` }, text)]))
+    this.#layersChoice = firstChoice(trials)
+    this.#tensorChoice = {
+      name: firstTensor(trials),
+      statistic: this.#layersChoice.statistic,
+      scale: 'linear',
+      shape: 'ridges',
+    }
+  }
+
+  async start(): Promise<void> {
+    const report = document.getElementById('report')!
+    addEventListener('hashchange', () => void this.#show())
+    await this.#show(true)
+    report.append(this.#head(), this.#content, this.#foot)
+    report.removeAttribute('aria-busy')
+  }
+
+  /** Shows newer trials where the old ones are. */
+  update(trials: readonly ShownTrial[]): Promise<void> {
+    this.#trials = trials
+    return this.#redraw()
+  }
+
+  /** What somebody writes in, or has pointed at, stays. */
+  async #redraw(): Promise<void> {
+    const { scrollX, scrollY } = window
+    this.#content.style.minHeight = `${this.#content.offsetHeight}px`
+    if (this.#view?.isOf === this.#asked()) await this.#view.update(this.#trials)
+    else await this.#show(true)
+    this.#content.style.minHeight = ''
+    this.#tell()
+    scrollTo(scrollX, scrollY)
+  }
+
+  #open(name: string): void {
+    location.hash = `tensor=${encodeURIComponent(name)}`
+  }
+
+  /** What the address asks for. */
+  #asked(): ViewName {
+    const [view, name] = location.hash.slice(1).split('=', 2)
+    if (view === 'tensor' && name !== undefined) {
+      const decoded = decodeURIComponent(name)
+      if (this.#trials.some(({ tensorOf }) => tensorOf.has(decoded))) this.#tensorChoice.name = decoded
+    }
+    return [...this.#tabs.keys()].find(name => name === view) ?? 'overview'
+  }
+
+  async #viewOf(name: ViewName): Promise<View> {
+    const trials = this.#trials
+    const open = (tensor: string) => this.#open(tensor)
+    if (trials.every(({ view }) => view.series.length === 0)) {
+      // Of a training that has just begun there may be something later.
+      return { element: h('p', {}, 'There is no tensor to show.'), update: () => this.#show(true) }
+    }
+    if (this.#tensorChoice.name === '') this.#tensorChoice.name = firstTensor(trials)
+    if (name === 'layers') return layers(trials, this.#layersChoice, open)
+    if (name === 'tensor') return tensorView(trials, this.#tensorChoice, open)
+    if (name === 'classes') return classesView(trials)
+    if (name === 'boosting') return boostingView(trials, this.#boostingChoice)
+    if (name === 'embedding') return embeddingView(trials, this.#embeddingChoice)
+    const { comparison = null } = this.#options
+    const openDifferences = () => {
+      Object.assign(this.#layersChoice, {
+        kind: 'all',
+        statistic: 'difference',
+        scale: 'log',
+      } satisfies Partial<LayersChoice>)
+    }
+    return overview(trials, open, comparison && { ...comparison, open: openDifferences })
+  }
+
+  async #show(isFirst = false): Promise<void> {
+    const name = this.#asked()
+    for (const [own, tab] of this.#tabs) {
+      if (own === name) tab.setAttribute('aria-current', 'page')
+      else tab.removeAttribute('aria-current')
+    }
+    this.#view = { ...(await this.#viewOf(name)), isOf: name }
+    this.#content.replaceChildren(this.#view.element)
+    this.#tell()
+    if (isFirst) return
+    scrollTo(0, 0)
+    this.#content.focus({ preventScroll: true })
+  }
+
+  #head(): HTMLElement {
+    const { title, extras } = this.#options
+    const trials = this.#trials
+    return h(
+      'header',
+      {},
+      h(
+        'h1',
+        {},
+        ...(trials.length === 1 ? [shown(title)] : trials.flatMap(({ view }, i) => [badge(i), `${shown(view.name)} `])),
+      ),
+      ...extras,
+      h('nav', { 'aria-label': 'Views' }, ...this.#tabs.values()),
+    )
+  }
+
+  #tell(): void {
+    const { version, foot } = this.#options
+    const values = this.#trials.reduce((sum, { view }) => sum + view.values, 0)
+    const by = version === '' ? 'trialscan' : `trialscan ${version}`
+    this.#foot.textContent = `${counted(values, 'tensor value')}, by ${by}. ${foot}`
+  }
+}
+
+/** A gradient or a weight, if there is one. */
+function firstTensor(trials: readonly ShownTrial[]): string {
+  const { tensors, findings } = trials[0]!.view
+  const found = findings.find(({ tensor, cause }) => tensor !== null && cause === null)?.tensor
+  const best = found ?? tensors.findIndex(({ kind }) => kind === 'gradients' || kind === 'weights')
+  return tensors[Math.max(0, best)]?.name ?? ''
+}

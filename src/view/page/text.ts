@@ -1,0 +1,100 @@
+/** Numbers and names as people read them. */
+
+import type { ThinnedView } from '../data.js'
+
+/** Controls, bidi and other invisible marks, line separators, halves of surrogate pairs. */
+const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
+
+/** A name whose invisible marks are spelled out: they could make one name look like another. */
+export function shown(name: string): string {
+  return name.replace(UNSAFE, mark => `\\u{${mark.codePointAt(0)!.toString(16)}}`)
+}
+
+/** A long name, without its middle. */
+export function shortened(name: string, length = 44): string {
+  const text = shown(name)
+  if (text.length <= length) return text
+  const half = (length - 1) / 2
+  return `${text.slice(0, Math.ceil(half))}…${text.slice(-Math.floor(half))}`
+}
+
+/** Six significant digits. */
+export function short(value: number): string {
+  if (!Number.isFinite(value) || value === 0) return String(value)
+  const size = Math.abs(value)
+  if (size < 1e6 && size >= 1e-4) return String(Number(value.toPrecision(6)))
+  return Number(value.toPrecision(4)).toExponential().replace('e+', 'e')
+}
+
+/** With a capital, and an end. */
+export function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`
+}
+
+export function counted(count: number, one: string, many = `${one}s`): string {
+  return `${count.toLocaleString('en')} ${count === 1 ? one : many}`
+}
+
+/** Which steps are shown, where not all are: "60 of 90 steps are shown: all 9 EVAL, 51 of 81 TRAIN." Null: all are. */
+export function thinnedText(thinned: readonly ThinnedView[]): string | null {
+  if (thinned.length === 0) return null
+  const sum = (count: (one: ThinnedView) => number) => thinned.reduce((total, one) => total + count(one), 0)
+  const parts = thinned.map(({ mode, kept, of }) => (kept === of ? `all ${of} ${mode}` : `${kept} of ${of} ${mode}`))
+  return `${sum(({ kept }) => kept)} of ${counted(
+    sum(({ of }) => of),
+    'step',
+  )} are shown: ${parts.join(', ')}. A report of fewer steps has all.`
+}
+
+/** A cell of a CSV file. */
+export function csvCell(value: string | number): string {
+  const text = String(value)
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}
+
+export function csv(rows: readonly (readonly (string | number)[])[]): string {
+  return `${rows.map(row => row.map(csvCell).join(',')).join('\n')}\n`
+}
+
+const N = 'n is the number of elements.'
+
+/** What each statistic is. */
+export const MEANINGS: Readonly<Record<string, string>> = {
+  abs_mean: `Mean of the absolute values: Σ|x| / n. ${N}`,
+  mean: `Mean: Σx / n. ${N}`,
+  std: `Standard deviation of all elements: √(Σ(x − mean)² / n). ${N}`,
+  variance: `Σ(x − mean)² / n. ${N}`,
+  min: 'The smallest element.',
+  max: 'The largest element.',
+  sum: 'Σx',
+  prod: 'Πx',
+  l1: 'L1 norm: Σ|x|',
+  l2: 'L2 norm: √Σx²',
+  abs_min: 'The smallest absolute value.',
+  abs_max: 'The largest absolute value.',
+  abs_std: 'Standard deviation of the absolute values.',
+  abs_variance: 'Variance of the absolute values.',
+  abs_sum: 'Σ|x|',
+  abs_prod: 'Π|x|',
+  abs_l1: 'L1 norm of the absolute values, which is that of the values.',
+  abs_l2: 'L2 norm of the absolute values, which is that of the values.',
+  nan_count: 'How many elements are NaN (not a number).',
+  inf_count: 'How many elements are infinite.',
+  zero_count: 'How many elements are 0.',
+  count: 'How many elements there are.',
+  difference:
+    'By how much the elements of A differ from those of B, beside their size: mean |A − B| / mean |A|. 0 where all are equal.',
+  update_ratio:
+    'By how much a weight W changed since the step W₀ of the same mode before it: mean |W − W₀| / mean |W₀|.',
+}
+
+export const KIND_NAMES: Readonly<Record<string, string>> = {
+  losses: 'Losses',
+  metrics: 'Metrics',
+  gradients: 'Gradients',
+  weights: 'Weights',
+  biases: 'Biases',
+  outputs: 'Layer outputs',
+  inputs: 'Layer inputs',
+  other: 'Others',
+}

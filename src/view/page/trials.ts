@@ -1,0 +1,237 @@
+/** What the page shows, unpacked as it is needed: from its own file, or from a server. */
+
+import type { Kind } from '../../trial/kinds/kinds.js'
+import {
+  type ClassesView,
+  type EmbeddingView,
+  type PackedColumn,
+  type PackedNumbers,
+  type ReportData,
+  type RidgeView,
+  SERVED_STATISTICS,
+  type ShownStatistic,
+  type TrialView,
+} from '../data.js'
+
+type Numbers = Float64Array | Float32Array | Uint8Array
+
+/** Which tensors numbers are of. */
+export type Scope = { readonly kind: Kind | 'all' } | { readonly tensor: string }
+
+/** A statistic of all series or, where they are named, of some. */
+export type ScopedColumn = PackedColumn & { readonly series?: readonly number[] }
+
+/** Where numbers come from. */
+export interface Source {
+  readonly statistics: readonly ShownStatistic[]
+  /** At least those of the scope. Null: there are none. */
+  column(name: ShownStatistic, scope: Scope): Promise<ScopedColumn | null>
+  /** Of a tensor's series. */
+  ridges(tensor: string): Promise<readonly RidgeView[]>
+  classes(): Promise<ClassesView | null>
+  /** Whether any tensor can be asked for, or only the one that was chosen before. */
+  readonly embedsAny: boolean
+  /** @param tensor is asked for where any can be */
+  embedding(tensor: string): Promise<EmbeddingView | null>
+  /** The steps at which the elements of a series can be had. */
+  elementSteps(series: number): readonly number[]
+  /** Null: they are too many. */
+  elements(series: number, step: number): Promise<Elements | null>
+}
+
+/** All elements of a tensor, in C order. */
+export interface Elements {
+  readonly shape: readonly number[]
+  readonly numbers: ArrayLike<number>
+}
+
+/** What the file has. */
+export function fileSource(view: TrialView): Source {
+  return {
+    statistics: view.columns.map(({ name }) => name),
+    column: async name => view.columns.find(column => column.name === name) ?? null,
+    ridges: async tensor =>
+      view.ridges.filter(({ series }) => view.tensors[view.series[series]!.tensor]!.name === tensor),
+    classes: async () => view.classes,
+    embedsAny: false,
+    embedding: async () => view.embedding,
+    elementSteps: series => view.elements.filter(one => one.series === series).map(({ step }) => step),
+    elements: async (series, step) => {
+      const found = view.elements.find(one => one.series === series && one.step === step)
+      return found ? { shape: found.shape, numbers: await unpack(found.numbers) } : null
+    },
+  }
+}
+
+/** More are not asked for: nobody looks at each. */
+const MAX_ELEMENTS = 65_536
+
+/** What a server answers. @param base its address of the trial */
+export function liveSource(base: string, view: TrialView): Source {
+  const get = async (path: string) => {
+    const response = await fetch(base + path)
+    if (!response.ok) throw new Error(await response.text())
+    return response.json()
+  }
+  return {
+    statistics: SERVED_STATISTICS,
+    column: (name, scope) => {
+      const [[key, value]] = Object.entries(scope) as [[string, string]]
+      return get(`/view/column?statistic=${name}&${key}=${encodeURIComponent(value)}`)
+    },
+    ridges: tensor => get(`/view/ridges?tensor=${encodeURIComponent(tensor)}`),
+    classes: () => get('/view/classes'),
+    embedsAny: true,
+    embedding: tensor => get(`/view/embedding?tensor=${encodeURIComponent(tensor)}`),
+    elementSteps: series => {
+      const { shape, dtype } = view.tensors[view.series[series]!.tensor]!
+      const size = shape?.reduce((product, size) => product * size, 1) ?? Number.POSITIVE_INFINITY
+      return size > MAX_ELEMENTS || dtype === null || dtype === 'string' || dtype.startsWith('complex')
+        ? []
+        : [...view.steps.keys()]
+    },
+    elements: async (series, step) => {
+      const { tensor, worker } = view.series[series]!
+      const [name, of] = [view.tensors[tensor]!.name, view.workers[worker]!]
+      const query = `tensor=${encodeURIComponent(name)}&step=${view.steps[step]}&worker=${encodeURIComponent(of)}`
+      const { shape, values } = await get(`/value?${query}`)
+      const flat = (shape.length === 0 ? [values] : values.flat(shape.length)) as readonly (number | string | boolean)[]
+      // NaN and the infinities are texts.
+      return { shape, numbers: Float64Array.from(flat, Number) }
+    },
+  }
+}
+
+export async function unpack({ type, length, base64 }: PackedNumbers): Promise<Numbers> {
+  const bytes = Uint8Array.from(atob(base64), character => character.charCodeAt(0))
+  const inflated = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate-raw'))
+  const split = new Uint8Array(await new Response(inflated).arrayBuffer())
+  const width = split.length / Math.max(1, length)
+  const joined = new Uint8Array(split.length)
+  for (let byte = 0; byte < width; byte++) {
+    for (let i = 0; i < length; i++) joined[i * width + byte] = split[byte * length + i]!
+  }
+  if (type === 'uint8') return joined
+  return type === 'float64' ? new Float64Array(joined.buffer) : new Float32Array(joined.buffer)
+}
+
+/** A statistic of every series. */
+export class Column {
+  readonly #steps: number
+  readonly #numbers: Numbers
+  /** Where each series stands; null: in its order. */
+  readonly #rows: ReadonlyMap<number, number> | null
+  readonly #words: Uint32Array
+  readonly #stride: number
+
+  constructor(
+    readonly packed: ScopedColumn,
+    numbers: Numbers,
+    steps: number,
+  ) {
+    this.#numbers = numbers
+    this.#words = new Uint32Array(numbers.buffer)
+    this.#stride = numbers.BYTES_PER_ELEMENT / 4
+    this.#steps = Math.ceil(steps / packed.every)
+    this.#rows = packed.series ? new Map(packed.series.map((series, row) => [series, row])) : null
+  }
+
+  /** At a step that it has. NaN where there is none. */
+  at(series: number, step: number): number {
+    return this.#numbers[this.#place(series, step)] ?? Number.NaN
+  }
+
+  /** Whether the series has a number there, be it NaN. */
+  isThere(series: number, step: number): boolean {
+    const at = this.#place(series, step)
+    if (at < 0) return false
+    return !Number.isNaN(this.#numbers[at]) || (this.#words[at * this.#stride]! & 1) === 1
+  }
+
+  #place(series: number, step: number): number {
+    const row = this.#rows === null ? series : this.#rows.get(series)
+    return row === undefined ? -1 : row * this.#steps + Math.floor(step / this.packed.every)
+  }
+
+  /** Whether it has this very step. */
+  has(step: number): boolean {
+    return step % this.packed.every === 0
+  }
+}
+
+/** Some of a tensor's steps, each with the shares of its elements in bins. */
+export interface Ridge {
+  readonly view: RidgeView
+  readonly shares: Uint8Array
+}
+
+export class ShownTrial {
+  readonly source: Source
+  readonly #columns = new Map<string, Promise<Column | null>>()
+  #states: Promise<Uint8Array> | undefined
+  /** The index of each tensor. */
+  readonly tensorOf: ReadonlyMap<string, number>
+  /** The series of each tensor. */
+  readonly seriesOf: readonly (readonly number[])[]
+
+  constructor(
+    readonly view: TrialView,
+    source: Source,
+  ) {
+    this.source = source
+    this.tensorOf = new Map(view.tensors.map(({ name }, i) => [name, i]))
+    const seriesOf: number[][] = view.tensors.map(() => [])
+    for (const [series, { tensor }] of view.series.entries()) seriesOf[tensor]!.push(series)
+    this.seriesOf = seriesOf
+  }
+
+  get statistics(): readonly ShownStatistic[] {
+    return this.source.statistics
+  }
+
+  /** Numbers of the tensors in the scope, and maybe of others. Null: there are none. */
+  column(name: ShownStatistic, scope: Scope): Promise<Column | null> {
+    const key = JSON.stringify([name, scope])
+    const known =
+      this.#columns.get(key) ??
+      this.source
+        .column(name, scope)
+        .then(async packed =>
+          packed === null ? null : new Column(packed, await unpack(packed.numbers), this.view.steps.length),
+        )
+    this.#columns.set(key, known)
+    return known
+  }
+
+  /** For each series and step an index into STATES. */
+  states(): Promise<Uint8Array> {
+    this.#states ??= unpack(this.view.states) as Promise<Uint8Array>
+    return this.#states
+  }
+
+  /** How a tensor's elements are distributed, of each series that has it. */
+  async ridges(tensor: string): Promise<readonly Ridge[]> {
+    const views = await this.source.ridges(tensor)
+    return Promise.all(views.map(async view => ({ view, shares: (await unpack(view.shares)) as Uint8Array })))
+  }
+
+  /** `12 (TRAIN 8)`. @param step the index of a step */
+  stepText(step: number): string {
+    const { steps, modes, mode, modeStep } = this.view
+    const name = modes[mode[step]!]
+    return name === undefined || name === 'GLOBAL' ? `${steps[step]}` : `${steps[step]} (${name} ${modeStep[step]})`
+  }
+}
+
+/** What a server's page is given: which trials it shows; none: the list of all. */
+export interface LiveData {
+  readonly live: readonly string[]
+  readonly version: string
+  readonly title: string
+  /** Whether there is no other trial. */
+  readonly isOnly: boolean
+}
+
+export function readData(): ReportData | LiveData {
+  return JSON.parse(document.getElementById('data')!.textContent!) as ReportData | LiveData
+}

@@ -1,0 +1,250 @@
+/** How labels were predicted: a table of confusions by class, or what is left of a regression. */
+
+import * as Plot from '@observablehq/plot'
+import type { ClassesStep, ClassesView } from '../../data.js'
+import { h, term } from '../dom.js'
+import { actions, describe, fitting, lineChart } from '../pictures/charts.js'
+import { isDashed, modeColor, runColor } from '../pictures/colors.js'
+import { short, shown, thinnedText } from '../text.js'
+import type { ShownTrial } from '../trials.js'
+import { badge } from './overview.js'
+import { stepper } from './stepper.js'
+import type { View } from './view.js'
+
+const STYLE = { background: 'transparent', fontFamily: 'inherit', fontSize: '12px' }
+
+export async function classesView(given: readonly ShownTrial[]): Promise<View> {
+  const element = h('section', {})
+  const update = async (trials: readonly ShownTrial[]) => {
+    const found = await Promise.all(trials.map(({ source }) => source.classes()))
+    const all = found.filter(classes => classes !== null)
+    const parts = trials.flatMap((trial, i) => {
+      const classes = found[i] ?? null
+      const place = trials.length > 1 ? i : null
+      const head = place === null ? null : h('h2', {}, badge(place), shown(trial.view.name))
+      return classes === null
+        ? []
+        : [h('article', {}, head, ...partsOf({ trial, classes, place, scale: scaleOf(all) }))]
+    })
+    element.replaceChildren(...parts)
+    if (element.childElementCount === 0)
+      element.append(h('p', {}, 'There are no labels and predictions of the same step.'))
+  }
+  await update(given)
+  return { element, update }
+}
+
+/** What is drawn, and beside what. */
+interface Shown {
+  readonly trial: ShownTrial
+  readonly classes: ClassesView
+  /** Which of two trials it is; null: there is one. */
+  readonly place: number | null
+  readonly scale: SampleScale
+}
+
+/** One scale for all trials and steps, so that what is alike looks alike. */
+interface SampleScale {
+  /** The largest count of a table. */
+  readonly count: number
+  readonly residuals: readonly [number, number]
+  readonly labels: readonly [number, number]
+  readonly predictions: readonly [number, number]
+}
+
+function scaleOf(all: readonly ClassesView[]): SampleScale {
+  const steps = all.flatMap(({ steps }) => steps)
+  const ends = (numbersOf: (one: ClassesStep) => readonly number[]): readonly [number, number] => {
+    let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
+    for (const one of steps) {
+      for (const x of numbersOf(one)) [low, high] = [Math.min(low, x), Math.max(high, x)]
+    }
+    return low < high ? [low, high] : [low - 1, low + 1]
+  }
+  return {
+    count: Math.max(1, ...steps.map(({ counts }) => counts.reduce((most, count) => Math.max(most, count), 0))),
+    residuals: ends(({ residuals }) => residuals),
+    labels: ends(({ labels }) => labels),
+    predictions: ends(({ labels, residuals }) => labels.map((label, i) => label + residuals[i]!)),
+  }
+}
+
+function partsOf(all: Shown): (HTMLElement | null)[] {
+  const { trial, classes } = all
+  const { labels, predictions, steps } = classes
+  const picture = h('div', { class: 'one' })
+  const show = (i: number) =>
+    picture.replaceChildren(
+      ...(classes.classes === null ? residuals(steps[i]!, all) : confusion(steps[i]!, classes.classes, all)),
+    )
+  const text = (i: number) => `step ${trial.stepText(steps[i]!.step)}`
+  const control = stepper(steps.length, text, show, steps.length - 1)
+  return [
+    h('p', { class: 'muted' }, `Labels: ${shown(labels)}. Predictions: ${shown(predictions)}.`),
+    noteOf(thinnedText(classes.thinned)),
+    overSteps(all),
+    control,
+    picture,
+  ]
+}
+
+function noteOf(text: string | null): HTMLElement | null {
+  return text === null ? null : h('p', { class: 'note' }, text)
+}
+
+/** How well it went, over the steps. */
+function overSteps({ trial, classes: { classes, steps }, place }: Shown): HTMLElement {
+  const lines = [...new Set(steps.map(({ step }) => trial.view.mode[step]!))].map(mode => ({
+    name: trial.view.modes[mode]!,
+    color: place === null ? modeColor(trial.view.modes[mode]!) : runColor(place),
+    isDashed: place !== null && isDashed(trial.view.modes[mode]!),
+    points: steps
+      .filter(({ step }) => trial.view.mode[step] === mode)
+      .map(one => ({
+        x: trial.view.steps[one.step]!,
+        y: classes === null ? rootMeanSquare(one.residuals) : accuracyOf(one, classes.length),
+      })),
+  }))
+  const name = classes === null ? 'RMSE' : 'accuracy'
+  const meaning =
+    classes === null
+      ? 'Root of the mean squared residual: √(Σ(prediction − label)² / n).'
+      : 'The share of samples whose class was predicted.'
+  return h(
+    'div',
+    { class: 'card' },
+    h('h4', {}, term(name === 'RMSE' ? 'RMSE' : 'Accuracy', meaning)),
+    lineChart({ label: `${name} over the steps`, lines, width: 1100, height: 200, yLabel: name }),
+  )
+}
+
+function accuracyOf({ counts, undecided }: ClassesStep, size: number): number {
+  const total = counts.reduce((sum, count) => sum + count, undecided)
+  return Array.from({ length: size }, (_, i) => counts[i * size + i]!).reduce((sum, count) => sum + count, 0) / total
+}
+
+function rootMeanSquare(residuals: readonly number[]): number {
+  return Math.sqrt(residuals.reduce((sum, residual) => sum + residual ** 2, 0) / residuals.length)
+}
+
+/** After what samples are shown of. */
+function undecidedText({ undecided }: ClassesStep): string {
+  return undecided === 0 ? '' : `; ${undecided} more without a finite prediction`
+}
+
+function confusion(one: ClassesStep, classes: readonly number[], { trial, scale }: Shown): HTMLElement[] {
+  const { counts } = one
+  const size = classes.length
+  const at = (label: number, predicted: number) => counts[label * size + predicted]!
+  const rowSum = (label: number) => classes.reduce((sum, _, predicted) => sum + at(label, predicted), 0)
+  const columnSum = (predicted: number) => classes.reduce((sum, _, label) => sum + at(label, predicted), 0)
+  const share = (part: number, of: number) => (of === 0 ? '–' : `${((100 * part) / of).toFixed(0)} %`)
+  const cell = (label: number, predicted: number) => {
+    const count = at(label, predicted)
+    const strength = Math.round((70 * count) / scale.count)
+    const color = label === predicted ? 'var(--good)' : 'var(--bad)'
+    const style = count === 0 ? '' : `background: color-mix(in srgb, ${color} ${strength}%, transparent)`
+    const title = `${count} of class ${classes[label]} predicted to be ${classes[predicted]}`
+    return h('td', { class: 'number', style, title }, count === 0 ? '' : String(count))
+  }
+  const step = trial.stepText(one.step)
+  const rows = () => [
+    ['label', 'predicted', 'count'],
+    ...classes.flatMap((label, i) => classes.map((predicted, j) => [label, predicted, at(i, j)])),
+  ]
+  const table = h(
+    'table',
+    { class: 'confusion' },
+    h('caption', {}, `Labels (rows) and what was predicted (columns) at step ${step}${undecidedText(one)}`),
+    h(
+      'thead',
+      {},
+      h(
+        'tr',
+        {},
+        h('th', { scope: 'col' }, 'Label'),
+        ...classes.map(value => h('th', { scope: 'col' }, String(value))),
+        h('th', { scope: 'col' }, 'Samples'),
+        h(
+          'th',
+          { scope: 'col' },
+          term('Recall', 'Of the samples of a class, the share that was predicted to be of it.'),
+        ),
+        h(
+          'th',
+          { scope: 'col' },
+          term('Precision', 'Of the samples that were predicted to be of a class, the share that is.'),
+        ),
+      ),
+    ),
+    h(
+      'tbody',
+      {},
+      ...classes.map((value, i) =>
+        h(
+          'tr',
+          {},
+          h('th', { scope: 'row' }, String(value)),
+          ...classes.map((_, j) => cell(i, j)),
+          h('td', { class: 'number' }, String(rowSum(i))),
+          h('td', { class: 'number' }, share(at(i, i), rowSum(i))),
+          h('td', { class: 'number' }, share(at(i, i), columnSum(i))),
+        ),
+      ),
+    ),
+  )
+  return [h('div', { class: 'wide' }, table), actions(`the confusions at step ${step}`, rows, null)]
+}
+
+function residuals(one: ClassesStep, { trial, place, scale }: Shown): HTMLElement[] {
+  const { residuals, labels, step } = one
+  const at = `step ${trial.stepText(step)}${undecidedText(one)}`
+  const points = residuals.map((residual, i) => ({ label: labels[i]!, residual, predicted: labels[i]! + residual }))
+  const histogram = Plot.plot({
+    width: fitting(500),
+    height: 260,
+    marginLeft: 56,
+    style: STYLE,
+    x: { label: 'prediction − label', tickFormat: short, domain: scale.residuals },
+    y: { label: 'samples' },
+    marks: [
+      Plot.rectY(points, {
+        ...Plot.binX({ y: 'count' }, { x: 'residual', domain: [...scale.residuals] }),
+        fill: runColor(place),
+        inset: 0.5,
+      }),
+      Plot.ruleY([0]),
+    ],
+  })
+  const scatter = Plot.plot({
+    width: fitting(500),
+    height: 260,
+    marginLeft: 56,
+    style: STYLE,
+    x: { label: 'label', tickFormat: short, domain: scale.labels },
+    y: { label: 'prediction', tickFormat: short, domain: scale.predictions },
+    marks: [
+      Plot.link([0], {
+        x1: Math.min(...labels),
+        y1: Math.min(...labels),
+        x2: Math.max(...labels),
+        y2: Math.max(...labels),
+        stroke: 'currentColor',
+        strokeOpacity: 0.4,
+      }),
+      Plot.dot(points, { x: 'label', y: 'predicted', r: 2, fill: runColor(place), fillOpacity: 0.6 }),
+    ],
+  })
+  describe(histogram, `How far predictions are from the labels at ${at}`)
+  describe(scatter, `Predictions beside the labels at ${at}`)
+  const rows = () => [['label', 'prediction'], ...points.map(({ label, predicted }) => [label, predicted])]
+  return [
+    h(
+      'div',
+      { class: 'cards' },
+      h('div', { class: 'card' }, histogram as unknown as HTMLElement),
+      h('div', { class: 'card' }, scatter as unknown as HTMLElement),
+    ),
+    actions(`labels and predictions at ${at}`, rows, histogram),
+  ]
+}

@@ -1,0 +1,285 @@
+/** Samples as points of a plane, step by step; beside a point what the model was given, and what it made of it. */
+
+import * as Plot from '@observablehq/plot'
+import { EMBEDDING_METHODS, type EmbeddingMethod, type EmbeddingView, type ImagesView } from '../../data.js'
+import { button, choice, h, term } from '../dom.js'
+import { actions, describe, fitting } from '../pictures/charts.js'
+import { pixel } from '../pictures/colors.js'
+import { imageOf } from '../pictures/images.js'
+import { saveGif } from '../pictures/raster.js'
+import { shown, thinnedText } from '../text.js'
+import { type ShownTrial, unpack } from '../trials.js'
+import { badge } from './overview.js'
+import { stepper } from './stepper.js'
+import type { View } from './view.js'
+
+export interface EmbeddingChoice {
+  method: EmbeddingMethod
+  /** Where any tensor can be asked for. */
+  tensor: string
+}
+
+const NAMES: Readonly<Record<EmbeddingMethod, string>> = { tsne: 't-SNE', umap: 'UMAP', pca: 'PCA' }
+const MEANINGS: Readonly<Record<EmbeddingMethod, string>> = {
+  tsne: 't-SNE: neighbours stay neighbours; distances between clusters say little.',
+  umap: 'UMAP: neighbours stay neighbours, and clusters keep some of their distances.',
+  pca: 'PCA: the two directions in which samples vary most; distances are true to scale.',
+}
+const PLAY_MS = 500
+const SHOWN_IMAGES = 8
+/** Labels that are told apart by colour. */
+const MAX_LABELS = 12
+
+export async function embeddingView(given: readonly ShownTrial[], chosen: EmbeddingChoice): Promise<View> {
+  let trials = given
+  const parts = h('div', {})
+  const meaning = h('p', { class: 'muted meaning' })
+  const draw = async () => {
+    meaning.textContent = MEANINGS[chosen.method]
+    const drawn = trials.map(async (trial, i) => {
+      const head = trials.length > 1 ? h('h2', {}, badge(i), shown(trial.view.name)) : null
+      if (trial.source.embedsAny && chosen.tensor === '')
+        return h('article', {}, head, h('p', {}, 'Choose a tensor whose first axis is that of the samples.'))
+      try {
+        const embedding = await trial.source.embedding(chosen.tensor)
+        return embedding === null || embedding.steps.length === 0
+          ? h('article', {}, head, h('p', {}, 'There is nothing to show.'))
+          : h('article', {}, head, ...(await pictureOf(trial, embedding, chosen.method)))
+      } catch (error) {
+        return h('article', {}, head, h('p', { class: 'found' }, shown(messageOf(error))))
+      }
+    })
+    parts.replaceChildren(h('p', { class: 'muted' }, 'Points are computed …'))
+    parts.replaceChildren(...(await Promise.all(drawn)))
+  }
+  const names = trials[0]!.view.tensors
+    .filter(({ shape }) => shape !== null && shape.length >= 2 && shape[0]! >= 4)
+    .map(({ name }) => name)
+  const tensor = h('input', {
+    type: 'search',
+    list: 'samples',
+    value: chosen.tensor,
+    onchange: () => {
+      chosen.tensor = tensor.value
+      void draw()
+    },
+  })
+  const element = h(
+    'section',
+    {},
+    h(
+      'form',
+      { class: 'controls', onsubmit: event => event.preventDefault() },
+      trials[0]!.source.embedsAny
+        ? h(
+            'label',
+            { class: 'choice wide' },
+            h('span', {}, 'Tensor'),
+            tensor,
+            h('datalist', { id: 'samples' }, ...names.map(value => h('option', { value }))),
+          )
+        : null,
+      choice(
+        'Method',
+        EMBEDDING_METHODS.map(method => [method, NAMES[method]] as const),
+        chosen.method,
+        method => {
+          chosen.method = method
+          void draw()
+        },
+      ),
+    ),
+    meaning,
+    parts,
+  )
+  await draw()
+  const update = async (newer: readonly ShownTrial[]) => {
+    trials = newer
+    // Nobody's animation is stopped.
+    if (element.querySelector('.player.on') === null) await draw()
+  }
+  return { element, update }
+}
+
+function messageOf(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error)
+  try {
+    return (JSON.parse(text) as { readonly error: { readonly message: string } }).error.message
+  } catch {
+    return text
+  }
+}
+
+async function pictureOf(trial: ShownTrial, embedding: EmbeddingView, method: EmbeddingMethod): Promise<HTMLElement[]> {
+  const { tensor, labels, steps } = embedding
+  const all = [...new Set(steps.flatMap(({ labels }) => labels))].sort((a, b) => a - b)
+  const pixels = await Promise.all(
+    steps.map(async ({ images, reconstructions }) => ({
+      images: images && { ...images, pixels: (await unpack(images.pixels)) as Uint8Array },
+      reconstructions: reconstructions && {
+        ...reconstructions,
+        pixels: (await unpack(reconstructions.pixels)) as Uint8Array,
+      },
+    })),
+  )
+  const text = (i: number) => `step ${trial.stepText(steps[i]!.step)}`
+  const plot = (i: number, title?: string) =>
+    scatter(
+      steps[i]!.points[method],
+      // Of all steps, so that those that were placed together can be compared.
+      steps.flatMap(({ points }) => points[method]),
+      steps[i]!.labels,
+      all,
+      `${NAMES[method]} of ${shown(tensor)} at ${text(i)}`,
+      title,
+    )
+  const picture = h('div', { class: 'one' })
+  const beside = h('div', {
+    class: 'pairs',
+    role: 'img',
+    'aria-label': 'What the model was given, and what it made of it, sample by sample',
+  })
+  const shownSamples = (i: number, from: number) => {
+    const { images, reconstructions } = pixels[i]!
+    const count = Math.max(images?.count ?? 0, reconstructions?.count ?? 0)
+    const first = Math.max(0, Math.min(from, count - SHOWN_IMAGES))
+    return Array.from({ length: Math.min(SHOWN_IMAGES, count) }, (_, at) => {
+      const sample = first + at
+      const label = steps[i]!.labels[sample]
+      return h(
+        'figure',
+        { class: sample === from ? 'chosen' : '' },
+        greyImage(images, sample),
+        greyImage(reconstructions, sample),
+        h('figcaption', {}, label === undefined ? `${sample}` : `${sample}: ${label}`),
+      )
+    })
+  }
+  const show = (i: number) => {
+    const svg = plot(i)
+    // What is under the pointer.
+    svg.addEventListener('input', () => {
+      const { value } = svg as unknown as { readonly value: { readonly sample: number } | null }
+      if (value) beside.replaceChildren(...shownSamples(i, value.sample))
+    })
+    const rows = () => [
+      ['sample', 'x', 'y', 'label'],
+      ...steps[i]!.points[method].map(([x, y], sample) => [sample, x, y, steps[i]!.labels[sample] ?? '']),
+    ]
+    const gif = button('GIF', () => void saveGif(frames(), 'embedding.gif', PLAY_MS), {
+      'aria-label': 'Save the animation as GIF',
+    })
+    picture.replaceChildren(
+      svg as unknown as HTMLElement,
+      actions(`the points at ${text(i)}`, rows, svg, steps.length > 1 ? [gif] : []),
+    )
+    beside.replaceChildren(...shownSamples(i, 0))
+  }
+  const frames = function* () {
+    for (const i of steps.keys()) yield plot(i, text(i))
+  }
+  const hasPairs = embedding.images !== null || embedding.reconstructions !== null
+  return [
+    h(
+      'p',
+      { class: 'muted' },
+      `${shown(tensor)}, ${steps[0]!.points.pca.length} samples a step${placedText(steps)}`,
+      labels === null ? '.' : `; colours are ${shown(labels)}.`,
+      thinnedText(embedding.thinned) === null ? null : ` ${thinnedText(embedding.thinned)}`,
+    ),
+    stepper(steps.length, text, show, steps.length - 1, PLAY_MS),
+    h(
+      'div',
+      { class: 'embedding' },
+      picture,
+      hasPairs
+        ? h(
+            'div',
+            {},
+            h(
+              'h4',
+              {},
+              term(
+                'Given, and reconstructed',
+                `${embedding.images ?? 'nothing'} above, ${embedding.reconstructions ?? 'nothing'} below: each from its own least element (black) to its largest (white). Point at a sample to see its images.`,
+              ),
+            ),
+            beside,
+          )
+        : null,
+    ),
+  ]
+}
+
+/** Which points can be compared. */
+function placedText(steps: EmbeddingView['steps']): string {
+  const most = Math.max(...steps.map(({ pool }) => pool.steps))
+  if (most === 1) return ''
+  const isAll = steps.every(({ pool }) => pool.steps === steps.length)
+  return isAll ? ', those of all steps placed together' : `, those of up to ${most} steps of a mode placed together`
+}
+
+type Pixels = (Omit<ImagesView, 'pixels'> & { readonly pixels: Uint8Array }) | null
+
+function greyImage(images: Pixels, sample: number): HTMLElement | null {
+  if (images === null || sample >= images.count) return null
+  const { height, width, pixels } = images
+  const at = sample * height * width
+  return imageOf(height, width, i => {
+    const grey = pixels[at + i]!
+    return pixel(grey, grey, grey)
+  })
+}
+
+function domainOf(numbers: readonly number[]): readonly [number, number] {
+  const [low, high] = [Math.min(...numbers), Math.max(...numbers)]
+  return low < high ? [low, high] : [low - 1, high + 1]
+}
+
+/** @param beside points that the axes have room for, too */
+function scatter(
+  points: readonly (readonly [number, number])[],
+  beside: readonly (readonly [number, number])[],
+  labels: readonly number[],
+  all: readonly number[],
+  label: string,
+  title?: string,
+): SVGElement {
+  const samples = points.map(([x, y], sample) => ({ x, y, sample, label: labels[sample] ?? 0 }))
+  const isClasses = all.length <= MAX_LABELS
+  const svg = Plot.plot({
+    width: fitting(620),
+    height: 480,
+    style: { background: 'transparent', fontFamily: 'inherit', fontSize: '12px' },
+    x: { axis: null, inset: 16, domain: domainOf(beside.map(([x]) => x)) },
+    y: { axis: null, inset: 16, domain: domainOf(beside.map(([, y]) => y)) },
+    color: isClasses ? { type: 'ordinal', domain: [...all], scheme: 'turbo', legend: false } : { scheme: 'viridis' },
+    marks: [
+      Plot.frame({ strokeOpacity: 0.2 }),
+      Plot.dot(samples, {
+        x: 'x',
+        y: 'y',
+        fill: all.length > 0 ? 'label' : 'currentColor',
+        r: 4.5,
+        stroke: 'white',
+        strokeWidth: 0.5,
+      }),
+      // Colours alone don't tell everybody.
+      ...(all.length > 0 && isClasses && points.length <= 200
+        ? [Plot.text(samples, { x: 'x', y: 'y', text: 'label', dy: -9, fontSize: 10, fill: 'currentColor' })]
+        : []),
+      Plot.tip(
+        samples,
+        Plot.pointer({
+          x: 'x',
+          y: 'y',
+          title: ({ sample, label }: { sample: number; label: number }) =>
+            all.length > 0 ? `sample ${sample}, label ${label}` : `sample ${sample}`,
+        }),
+      ),
+      ...(title === undefined ? [] : [Plot.text([title], { frameAnchor: 'top-left', dx: 8, dy: 8, fontSize: 14 })]),
+    ],
+  })
+  describe(svg, `${label}: ${points.length} points${all.length > 0 ? ` of ${all.length} labels` : ''}.`)
+  return svg as SVGElement
+}

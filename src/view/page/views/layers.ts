@@ -1,0 +1,336 @@
+/** Tensors × steps as a heat map: of one trial, of two on one scale, or of what differs. */
+
+import { KINDS, type Kind } from '../../../trial/kinds/kinds.js'
+import type { ShownStatistic } from '../../data.js'
+import { choice, h } from '../dom.js'
+import { actions } from '../pictures/charts.js'
+import { HeatMap } from '../pictures/heat-map.js'
+import { legendOf, ratioLegend } from '../pictures/legend.js'
+import { ratioShading, type ScaleName, type Shading, shadingOf } from '../pictures/shading.js'
+import { counted, KIND_NAMES, MEANINGS, short, shortened, shown } from '../text.js'
+import type { Column, ShownTrial } from '../trials.js'
+import { badge, type OpenTensor } from './overview.js'
+import type { View } from './view.js'
+
+/** What is chosen. It outlives the view. */
+export interface LayersChoice {
+  kind: Kind | 'all'
+  statistic: ShownStatistic
+  scale: ScaleName
+  filter: string
+}
+
+const SIGNED: ReadonlySet<ShownStatistic> = new Set(['mean', 'min', 'max', 'sum', 'prod'])
+
+export function firstChoice(trials: readonly ShownTrial[]): LayersChoice {
+  const has = (kind: Kind) => trials.some(({ view }) => view.tensors.some(tensor => tensor.kind === kind))
+  const kind = (['gradients', 'weights', 'outputs'] as const).find(has) ?? 'all'
+  const statistics = trials[0]!.statistics
+  return {
+    kind,
+    statistic: statistics.includes('abs_mean') ? 'abs_mean' : (statistics[0] ?? 'abs_mean'),
+    scale: 'log',
+    filter: '',
+  }
+}
+
+/** A trial's numbers, and which of its series are shown. */
+interface Layer {
+  readonly trial: ShownTrial
+  readonly series: readonly number[]
+  /** Those at which one of them was saved, and that the column has. */
+  readonly steps: readonly number[]
+  readonly column: Column
+  readonly states: Uint8Array
+}
+
+export async function layers(given: readonly ShownTrial[], chosen: LayersChoice, open: OpenTensor): Promise<View> {
+  let trials = given
+  const maps = h('div', { class: 'maps' })
+  let drawn: readonly HeatMap[] = []
+  let asked = 0
+  const draw = async (isSame = false) => {
+    const turn = ++asked
+    const { elements, heatMaps } = await mapsOf(trials, chosen, open)
+    // Something else may have been chosen meanwhile.
+    if (turn !== asked) return
+    const focused = drawn.findIndex(({ element }) => element.contains(document.activeElement))
+    maps.replaceChildren(...elements)
+    if (isSame) for (const [i, map] of heatMaps.entries()) map.takeOver(drawn[i])
+    heatMaps[focused]?.focus()
+    drawn = heatMaps
+  }
+  const set = <K extends keyof LayersChoice>(name: K, value: LayersChoice[K]) => {
+    chosen[name] = value
+    void draw()
+  }
+  const kinds = KINDS.filter(kind => trials.some(({ view }) => view.tensors.some(tensor => tensor.kind === kind)))
+  const statistics = [...new Set(trials.flatMap(({ statistics }) => statistics))]
+  const meaning = h('p', { class: 'muted meaning' })
+  const explain = () => (meaning.textContent = MEANINGS[chosen.statistic] ?? '')
+  explain()
+  await draw()
+  const element = h(
+    'section',
+    {},
+    h(
+      'form',
+      { class: 'controls', onsubmit: event => event.preventDefault() },
+      choice('Tensors', [['all', 'All'], ...kinds.map(kind => [kind, KIND_NAMES[kind]!] as const)], chosen.kind, kind =>
+        set('kind', kind),
+      ),
+      choice(
+        'Show',
+        statistics.map(name => [name, name] as const),
+        chosen.statistic,
+        name => {
+          set('statistic', name)
+          explain()
+        },
+      ),
+      choice(
+        'Scale',
+        [
+          ['log', 'Logarithmic'],
+          ['linear', 'Linear'],
+        ],
+        chosen.scale,
+        scale => set('scale', scale),
+      ),
+      h(
+        'label',
+        { class: 'choice' },
+        h('span', {}, 'Name has'),
+        h('input', {
+          type: 'search',
+          value: chosen.filter,
+          placeholder: 'any text',
+          oninput: event => set('filter', (event.target as HTMLInputElement).value),
+        }),
+      ),
+    ),
+    meaning,
+    maps,
+  )
+  const update = (newer: readonly ShownTrial[]) => {
+    trials = newer
+    return draw(true)
+  }
+  return { element, update }
+}
+
+interface Maps {
+  readonly elements: readonly HTMLElement[]
+  readonly heatMaps: readonly HeatMap[]
+}
+
+async function mapsOf(trials: readonly ShownTrial[], chosen: LayersChoice, open: OpenTensor): Promise<Maps> {
+  const found = await Promise.all(trials.map(trial => layerOf(trial, chosen)))
+  const shownLayers = found.filter(layer => layer !== null)
+  if (shownLayers.length === 0) {
+    return { elements: [h('p', {}, 'No tensor has such numbers: choose others.')], heatMaps: [] }
+  }
+  // One scale for all, so that colours can be compared.
+  const shading = shadingOf(numbersOf(shownLayers), SIGNED.has(chosen.statistic), chosen.scale)
+  const maps = shownLayers.map(layer =>
+    mapOf(layer, chosen, shading, trials.length > 1 ? trials.indexOf(layer.trial) : null, open),
+  )
+  const difference = shownLayers.length === 2 ? differenceOf(shownLayers[0]!, shownLayers[1]!, chosen, open) : null
+  const all = difference === null ? maps : [...maps, difference]
+  const [a, b] = shownLayers
+  return {
+    elements: [
+      legendOf(shading, chosen.statistic),
+      ...all.map(({ element }) => element),
+      ...(b !== undefined && difference === null ? [h('p', { class: 'note' }, withoutRatio(a!, b))] : []),
+    ],
+    heatMaps: all.map(({ map }) => map),
+  }
+}
+
+async function layerOf(trial: ShownTrial, { kind, statistic, filter }: LayersChoice): Promise<Layer | null> {
+  const { view } = trial
+  const column = await trial.column(statistic, { kind })
+  if (column === null) return null
+  const wanted = filter.toLowerCase()
+  const states = await trial.states()
+  const series = [...view.series.keys()].filter(i => {
+    const { name, kind: own } = view.tensors[view.series[i]!.tensor]!
+    return (kind === 'all' || own === kind) && name.toLowerCase().includes(wanted)
+  })
+  // Workers of a tensor below each other, tensors in the order of the training.
+  series.sort(
+    (a, b) => view.series[a]!.tensor - view.series[b]!.tensor || view.series[a]!.worker - view.series[b]!.worker,
+  )
+  const count = view.steps.length
+  const steps = [...view.steps.keys()].filter(
+    step => column.has(step) && series.some(of => states[of * count + step] !== 0),
+  )
+  return steps.length === 0 ? null : { trial, series, steps, column, states }
+}
+
+/** Whether there is a number. */
+function isThere({ column }: Layer, series: number, step: number): boolean {
+  return column.isThere(series, step)
+}
+
+function* numbersOf(all: readonly Layer[]): Generator<number> {
+  for (const layer of all) {
+    for (const series of layer.series) {
+      for (const step of layer.steps) if (isThere(layer, series, step)) yield layer.column.at(series, step)
+    }
+  }
+}
+
+function mapOf(
+  layer: Layer,
+  { statistic }: LayersChoice,
+  shading: Shading,
+  place: number | null,
+  open: OpenTensor,
+): DrawnMap {
+  const { trial, series, steps, column } = layer
+  const { view } = trial
+  const name = (row: number) => view.tensors[view.series[series[row]!]!.tensor]!.name
+  const worker = (row: number) =>
+    view.workers.length > 1 ? ` · ${shown(view.workers[view.series[series[row]!]!.worker]!)}` : ''
+  const map = new HeatMap({
+    rows: series.length,
+    steps: steps.length,
+    value: (row, i) => column.at(series[row]!, steps[i]!),
+    isThere: (row, i) => isThere(layer, series[row]!, steps[i]!),
+    shading,
+    rowText: row => `${shortened(name(row), 38)}${worker(row)}`,
+    stepText: i => String(view.steps[steps[i]!]),
+    cellText: (row, i) => {
+      const step = steps[i]!
+      const state = layer.states[series[row]! * view.steps.length + step]
+      const value = column.at(series[row]!, step)
+      const number = `${statistic} ${column.packed.isExact ? value : short(value)}`
+      const without = state === 0 ? 'not saved' : state === 2 ? 'could not be read' : `no ${statistic}`
+      const said = isThere(layer, series[row]!, step) ? number : without
+      return `${shown(name(row))}${worker(row)} · step ${trial.stepText(step)}: ${said}`
+    },
+    onOpen: row => open(name(row)),
+    label: `${statistic} of ${counted(series.length, 'row')} at ${counted(steps.length, 'step')} of ${shown(view.name)}`,
+  })
+  const element = h(
+    'figure',
+    {},
+    place === null
+      ? null
+      : statistic === 'difference'
+        ? h('figcaption', {}, badge(0), badge(1), 'How far they are apart')
+        : h('figcaption', {}, badge(place), shown(view.name)),
+    map.element,
+    actions(
+      `${statistic} of the layers`,
+      () => [
+        ['tensor', 'worker', 'step', statistic],
+        ...series.flatMap((at, row) =>
+          steps
+            .filter(step => isThere(layer, at, step))
+            .map(step => [name(row), view.workers[view.series[at]!.worker]!, view.steps[step]!, column.at(at, step)]),
+        ),
+      ],
+      null,
+    ),
+    column.packed.every > 1
+      ? h(
+          'p',
+          { class: 'note' },
+          `One step in ${column.packed.every}, rounded to three digits: that is what fits into the file. A report of fewer tensors or steps has all.`,
+        )
+      : null,
+  )
+  return { element, map }
+}
+
+/** A heat map in its figure. */
+interface DrawnMap {
+  readonly element: HTMLElement
+  readonly map: HeatMap
+}
+
+/** log₂ of the ratio of magnitudes where both trials have a tensor at a step: 0 where they are the same, ±∞ where one is 0. */
+function differenceOf(a: Layer, b: Layer, { statistic }: LayersChoice, open: OpenTensor): DrawnMap | null {
+  const steps = a.steps
+    .map(i => ({ step: a.trial.view.steps[i]!, i }))
+    .map(({ step, i }) => ({ step, i, j: b.trial.view.steps.indexOf(step) }))
+    .filter(({ j }) => j >= 0)
+  const keyOf = ({ trial: { view } }: Layer, series: number) =>
+    JSON.stringify([view.tensors[view.series[series]!.tensor]!.name, view.workers[view.series[series]!.worker]])
+  const others = new Map(b.series.map(series => [keyOf(b, series), series]))
+  const pairs = a.series.flatMap(series => {
+    const other = others.get(keyOf(a, series))
+    return other === undefined ? [] : [[series, other] as const]
+  })
+  if (steps.length === 0 || pairs.length === 0) return null
+  const ratio = (row: number, step: number): number => {
+    const [x, y] = [a.column.at(pairs[row]![0], steps[step]!.i), b.column.at(pairs[row]![1], steps[step]!.j)]
+    if (!Number.isFinite(x) || !Number.isFinite(y)) return Number.NaN
+    // Beside 0 there is no ratio: ±∞.
+    return x === y ? 0 : Math.log2(Math.abs(y)) - Math.log2(Math.abs(x))
+  }
+  const both = (row: number, step: number) =>
+    isThere(a, pairs[row]![0], steps[step]!.i) && isThere(b, pairs[row]![1], steps[step]!.j)
+  const most = pairs.map((_, row) =>
+    Math.max(...steps.map((_, step) => (both(row, step) ? weight(ratio(row, step)) : 0))),
+  )
+  // Differences first.
+  const order = pairs.map((_, row) => row).sort((x, y) => most[y]! - most[x]! || x - y)
+  const all = order.flatMap(row => steps.flatMap((_, step) => (both(row, step) ? [ratio(row, step)] : [])))
+  const shading = ratioShading(all)
+  const name = (row: number) => a.trial.view.tensors[a.trial.view.series[pairs[order[row]!]![0]]!.tensor]!.name
+  const map = new HeatMap({
+    rows: order.length,
+    steps: steps.length,
+    value: (row, step) => ratio(order[row]!, step),
+    isThere: (row, step) => both(order[row]!, step),
+    shading,
+    rowText: row => shortened(name(row), 38),
+    stepText: step => String(steps[step]!.step),
+    cellText: (row, step) => {
+      const [x, y] = pairs[order[row]!]!
+      const values = `${statistic} A ${short(a.column.at(x, steps[step]!.i))}, B ${short(b.column.at(y, steps[step]!.j))}`
+      return `${shown(name(row))} · step ${steps[step]!.step}: ${both(order[row]!, step) ? `${values}${timesText(ratio(order[row]!, step))}` : 'not in both'}`
+    },
+    onOpen: row => open(name(row)),
+    label: `How many times ${statistic} of B is that of A, the largest differences first`,
+  })
+  const element = h(
+    'figure',
+    {},
+    h(
+      'figcaption',
+      {},
+      badge(0),
+      badge(1),
+      'How many times as large one is as the other: the largest differences first',
+    ),
+    ratioLegend(shading),
+    map.element,
+  )
+  return { element, map }
+}
+
+/** What a ratio says, behind the numbers. */
+function timesText(ratio: number): string {
+  if (ratio === 0) return ': equal'
+  if (!Number.isFinite(ratio)) return ''
+  return ratio > 0 ? `: B is ${short(2 ** ratio)} times A` : `: A is ${short(2 ** -ratio)} times B`
+}
+
+/** Why two trials have no picture of their ratios. */
+function withoutRatio(a: Layer, b: Layer): string {
+  const [ofA, ofB] = [a, b].map(({ trial: { view } }) => view.workers.map(shown))
+  const why = ofA!.some(worker => ofB!.includes(worker))
+    ? 'no tensor was saved at the same step in both'
+    : `workers are matched by their names, and those of A (${ofA!.join(', ')}) are called otherwise than those of B (${ofB!.join(', ')})`
+  return `There is no picture of A beside B: ${why}.`
+}
+
+/** What is not a number differs most. */
+function weight(ratio: number): number {
+  return Number.isNaN(ratio) ? Number.POSITIVE_INFINITY : Math.abs(ratio)
+}

@@ -1,0 +1,241 @@
+/** One tensor: its statistics and its distribution over the steps, of all workers and trials. */
+
+import { MAX_RIDGES, type RidgeView, type ShownStatistic } from '../../data.js'
+import { button, choice, h } from '../dom.js'
+import { type Line, lineChart } from '../pictures/charts.js'
+import { isDashed, modeColor, runColor, workerColor } from '../pictures/colors.js'
+import { KIND_NAMES, MEANINGS, sentence, shown } from '../text.js'
+import type { ShownTrial } from '../trials.js'
+import { type DistributionShape, distribution } from './distribution.js'
+import { elementsViews } from './elements.js'
+import { badge, type OpenTensor } from './overview.js'
+import type { View } from './view.js'
+
+/** Workers whose elements are shown. */
+const MAX_WORKERS = 4
+
+/** What is chosen. It outlives the view. */
+export interface TensorChoice {
+  name: string
+  statistic: ShownStatistic
+  scale: 'linear' | 'log'
+  shape: DistributionShape
+}
+
+export async function tensorView(given: readonly ShownTrial[], chosen: TensorChoice, open: OpenTensor): Promise<View> {
+  let trials = given
+  const names = [...new Set(trials.flatMap(({ view }) => view.tensors.map(({ name }) => name)))]
+  const { name } = chosen
+  const at = names.indexOf(name)
+  const chart = h('div', {})
+  const about = h('div', {})
+  const elements = h('div', {})
+  const draw = async () => chart.replaceChildren(await statisticChart(trials, chosen))
+  const update = async (newer: readonly ShownTrial[]) => {
+    trials = newer
+    about.replaceChildren(...trials.map((trial, i) => describe(trial, name, trials.length > 1 ? i : null)))
+    await draw()
+    // Nobody's animation is stopped.
+    if (elements.querySelector('.player.on') === null) {
+      elements.replaceChildren(...(await distributions(trials, name, chosen)), ...(await elementViews(trials, name)))
+    }
+  }
+  await update(trials)
+  const meaning = h('p', { class: 'muted meaning' }, MEANINGS[chosen.statistic] ?? '')
+  const options = h('datalist', { id: 'names' }, ...names.map(name => h('option', { value: name })))
+  const element = h(
+    'section',
+    { class: 'tensor' },
+    h(
+      'form',
+      { class: 'controls', onsubmit: event => event.preventDefault() },
+      h(
+        'label',
+        { class: 'choice wide' },
+        h('span', {}, 'Tensor'),
+        h('input', {
+          type: 'search',
+          list: 'names',
+          value: name,
+          onchange: event => {
+            const { value } = event.target as HTMLInputElement
+            if (names.includes(value)) open(value)
+          },
+        }),
+        options,
+      ),
+      button('‹ Previous', () => open(names[at - 1]!), { disabled: at <= 0 }),
+      button('Next ›', () => open(names[at + 1]!), { disabled: at >= names.length - 1 }),
+      choice(
+        'Show',
+        [...new Set(trials.flatMap(({ statistics }) => statistics))].map(name => [name, name] as const),
+        chosen.statistic,
+        statistic => {
+          chosen.statistic = statistic
+          meaning.textContent = MEANINGS[statistic] ?? ''
+          void draw()
+        },
+      ),
+      choice(
+        'Scale',
+        [
+          ['linear', 'Linear'],
+          ['log', 'Logarithmic'],
+        ],
+        chosen.scale,
+        scale => {
+          chosen.scale = scale
+          void draw()
+        },
+      ),
+    ),
+    h('h2', { class: 'name' }, shown(name)),
+    about,
+    meaning,
+    chart,
+    elements,
+  )
+  return { element, update }
+}
+
+function describe(trial: ShownTrial, name: string, place: number | null): HTMLElement {
+  const { view } = trial
+  const index = trial.tensorOf.get(name)
+  if (index === undefined)
+    return h('p', { class: 'muted' }, place === null ? null : badge(place), 'not saved in this trial')
+  const { kind, dtype, shape } = view.tensors[index]!
+  const size = shape === null ? 'shape not known' : shape.length === 0 ? 'scalar' : shape.join(' × ')
+  const found = view.findings.filter(({ tensor }) => tensor === index)
+  const rules = [...new Set(found.map(({ rule }) => rule))]
+  return h(
+    'p',
+    {},
+    place === null ? null : badge(place),
+    `${KIND_NAMES[kind]!}, ${dtype ?? 'only reductions were saved'}, ${size}. `,
+    rules.length > 0
+      ? h('span', { class: 'found' }, sentence(`${rules.join(', ')}: ${shown(found[0]!.message)}`))
+      : null,
+  )
+}
+
+async function statisticChart(
+  trials: readonly ShownTrial[],
+  { name, statistic, scale }: TensorChoice,
+): Promise<HTMLElement> {
+  const lines: Line[] = []
+  for (const [place, trial] of trials.entries()) {
+    const { view } = trial
+    const column = await trial.column(statistic, { tensor: name })
+    const tensor = trial.tensorOf.get(name)
+    if (column === null || tensor === undefined) continue
+    for (const series of trial.seriesOf[tensor]!) {
+      const worker = view.series[series]!.worker
+      // Steps of different modes are no line.
+      for (const mode of new Set(view.mode)) {
+        const points = view.steps.flatMap((x, step) =>
+          view.mode[step] === mode && column.has(step) && column.isThere(series, step)
+            ? [{ x, y: column.at(series, step) }]
+            : [],
+        )
+        if (points.length === 0) continue
+        const parts = [
+          trials.length > 1 ? 'AB'[place]! : '',
+          view.workers.length > 1 ? shown(view.workers[worker]!) : '',
+          new Set(view.mode).size > 1 ? view.modes[mode]! : '',
+        ].filter(part => part !== '')
+        const name = view.modes[mode]!
+        const hasWorkers = view.workers.length > 1
+        const color = trials.length > 1 ? runColor(place) : hasWorkers ? workerColor(worker) : modeColor(name)
+        lines.push({
+          name: parts.join(' ') || statistic,
+          color,
+          isDashed: (trials.length > 1 || hasWorkers) && isDashed(name),
+          points,
+        })
+      }
+    }
+  }
+  if (lines.length === 0) return h('p', { class: 'muted' }, `There is no ${statistic} of this tensor.`)
+  const label = `${statistic} of ${shown(name)} over the steps, ${lines.length === 1 ? 'one line' : `${lines.length} lines`}.`
+  return lineChart({ label, lines, isLog: scale === 'log', yLabel: statistic, width: 1100, height: 300 })
+}
+
+/** Of each trial and worker. */
+async function distributions(
+  trials: readonly ShownTrial[],
+  name: string,
+  chosen: TensorChoice,
+): Promise<HTMLElement[]> {
+  const found = (
+    await Promise.all(
+      trials.map(async (trial, place) => {
+        const ridges = await trial.ridges(name)
+        return ridges.map(ridge => ({ trial, ...ridge, place: trials.length > 1 ? place : null }))
+      }),
+    )
+  ).flat()
+  if (found.length === 0) {
+    const why = withoutDistribution(trials, name)
+    return [h('p', { class: 'muted' }, why)]
+  }
+  // One axis for all, so that they can be compared.
+  const domain = [
+    Math.min(...found.map(({ view }) => view.low)),
+    Math.max(...found.map(({ view }) => view.high)),
+  ] as const
+  // And one height.
+  const densest = Math.max(...found.map(({ view }) => densityOf(view)))
+  const drawn = found.map(({ trial, view, shares, place }) => {
+    const { workers, series } = trial.view
+    const worker = workers.length > 1 ? workers[series[view.series]!.worker]! : null
+    return distribution({
+      chosen,
+      trial,
+      ridge: view,
+      shares,
+      height: densityOf(view) / densest,
+      place,
+      domain,
+      tensor: name,
+      worker,
+    })
+  })
+  return [h('h3', {}, 'How its elements are distributed'), h('div', { class: 'distributions' }, ...drawn)]
+}
+
+/** The largest share of elements for each unit of value. */
+function densityOf({ most, low, high, bins }: RidgeView): number {
+  return (most * bins) / (high - low)
+}
+
+/** Why there is no distribution of a tensor. */
+function withoutDistribution(trials: readonly ShownTrial[], name: string): string {
+  const saved = trials.flatMap(({ view, tensorOf }) => view.tensors[tensorOf.get(name) ?? -1] ?? [])
+  const dtypes = saved.flatMap(({ dtype }) => dtype ?? [])
+  if (dtypes.length === 0)
+    return 'Only its reductions were saved: there are no elements whose distribution could be shown.'
+  if (dtypes.every(dtype => dtype === 'string')) return 'Its elements are texts, which have no distribution.'
+  if (dtypes.every(dtype => dtype.startsWith('complex')))
+    return 'Its elements are complex: their distribution is not shown.'
+  if (saved.every(({ shape }) => shape?.includes(0))) return 'It has no elements.'
+  const isLimited = trials.some(({ source, view }) => !source.embedsAny && view.series.length > MAX_RIDGES)
+  return isLimited
+    ? `Its distribution is not in this report, which has those of ${MAX_RIDGES} tensors at most: choose fewer when it is made.`
+    : 'None of its elements is finite, or none could be read.'
+}
+
+/** The elements themselves, of each trial and worker. */
+async function elementViews(trials: readonly ShownTrial[], name: string): Promise<HTMLElement[]> {
+  const wanted = trials.flatMap((trial, place) => {
+    const tensor = trial.tensorOf.get(name)
+    return (tensor === undefined ? [] : trial.seriesOf[tensor]!.slice(0, MAX_WORKERS)).map(series => {
+      const { workers, series: all } = trial.view
+      const worker = workers.length > 1 ? shown(workers[all[series]!.worker]!) : null
+      const of = [trials.length > 1 ? 'AB'[place] : null, worker].filter(part => part != null).join(' ')
+      const title = of === '' ? shown(name) : `${shown(name)} of ${of}`
+      return { trial, series, title, caption: [trials.length > 1 ? badge(place) : null, worker] }
+    })
+  })
+  const found = await elementsViews(wanted)
+  return found.length === 0 ? [] : [h('h3', {}, 'Its elements'), ...found]
+}

@@ -1,0 +1,26 @@
+/** How much one request may ask for. */
+
+import { UsageError } from '../../base/errors.js'
+import { elementStatistics } from '../../core/statistics/statistic.js'
+import { answersLength } from '../../scan/job/scan.js'
+import { totals } from '../../scan/rows/rows.js'
+import { parseReductions } from '../../trial/reduction.js'
+import { type ScanOptions, selectGroups } from '../../trial/scan-selection.js'
+import { stateOf, type Trial } from '../../trial/trial.js'
+
+/** Percentiles, edges and counts of all rows together: some hundred megabytes of text. */
+const MAX_NUMBERS = 1 << 24
+
+/** @throws UsageError for histograms and percentiles that come to more than one answer may have; what `trial.scan` throws */
+export function expectBounded(trial: Trial, options: ScanOptions): void {
+  const reductions = parseReductions(options.reductions ?? 'all')
+  const perRow = answersLength(elementStatistics(reductions))
+  if (perRow === 0) return
+  const { totalRows } = totals({ groups: selectGroups(stateOf(trial), trial.name, options), reductions })
+  const numbers = perRow * totalRows
+  if (numbers <= MAX_NUMBERS) return
+  throw new UsageError(
+    `expected histograms and percentiles of at most ${MAX_NUMBERS} numbers in one answer, got ${totalRows} rows of ${perRow}: ask for fewer bins, tensors or steps at a time`,
+    { rows: totalRows, numbersPerRow: perRow },
+  )
+}

@@ -1,0 +1,149 @@
+/** Statistics of a trial that are looked at, kept so that only what is new has to be read. */
+
+import { ReductionUndefined } from '../../base/errors.js'
+import type { Kind } from '../../trial/kinds/kinds.js'
+import type { ScanOptions } from '../../trial/scan-selection.js'
+import type { Trial } from '../../trial/trial.js'
+import type { PackedColumn, ServedStatistic } from '../data.js'
+import type { Update } from '../judged.js'
+import { markNaN, packed, rounded } from '../packing.js'
+import type { Skeleton } from '../skeleton.js'
+
+/** Which tensors a column is of. */
+export type Scope = { readonly kind: Kind | 'all' } | { readonly tensor: string }
+
+/** A statistic of some series, in the order of the view's. */
+export type ScopedColumn = Pick<PackedColumn, 'name' | 'every' | 'isExact' | 'numbers'> & {
+  /** Which series: their indices. */
+  readonly series: readonly number[]
+  readonly version: number
+}
+
+/** What is known of the trial when a column is read. */
+export interface Known {
+  readonly trial: Trial
+  readonly of: Skeleton
+  /** Of each tensor. */
+  readonly kinds: readonly Kind[]
+  readonly version: number
+  readonly updates: readonly Update[]
+}
+
+/** Bytes of numbers that are kept of a trial. */
+const MAX_KEPT_BYTES = 256 << 20
+/** More numbers than this are sent rounded to three digits: a page shows them as colours. */
+const MAX_EXACT = 400_000
+/** Numbers of series at steps, by the indices of both, as far as they have been read. */
+interface KeptColumn {
+  /** Steps up to here are whole, and have been read. */
+  upTo: number
+  readonly numbers: (number[] | undefined)[]
+  cells: number
+}
+
+export class KeptColumns {
+  readonly #reading: Pick<ScanOptions, 'signal' | 'threads' | 'memory'>
+  readonly #columns = new Map<string, KeptColumn>()
+  /** The steps that the columns are of. */
+  #stepsOf: readonly number[] = []
+  /** What is being read. */
+  readonly #turns = new Map<string, Promise<void>>()
+
+  constructor(reading: Pick<ScanOptions, 'signal' | 'threads' | 'memory'>) {
+    this.#reading = reading
+  }
+
+  /** A statistic of the tensors in a scope, at all steps: read where it has not been before. */
+  column(name: ServedStatistic, scope: Scope, known: () => Promise<Known>): Promise<ScopedColumn> {
+    const key = JSON.stringify([name, scope])
+    // What two ask for at once is read once.
+    const column = (this.#turns.get(key) ?? Promise.resolve()).then(async () =>
+      this.#column(key, name, scope, await known()),
+    )
+    const turn = column.then(
+      () => {},
+      () => {},
+    )
+    this.#turns.set(key, turn)
+    void turn.then(() => this.#turns.get(key) === turn && this.#turns.delete(key))
+    return column
+  }
+
+  async #column(
+    key: string,
+    name: ServedStatistic,
+    scope: Scope,
+    { trial, of, kinds, version, updates }: Known,
+  ): Promise<ScopedColumn> {
+    const isMeant = (tensor: number): boolean =>
+      'tensor' in scope ? of.tensors[tensor] === scope.tensor : scope.kind === 'all' || kinds[tensor] === scope.kind
+    const series = [...of.series.keys()].filter(i => isMeant(of.series[i]!.tensor))
+    const tensors = [...new Set(series.map(i => of.tensors[of.series[i]!.tensor]!))]
+    const kept = this.#keptFor(key, of)
+    if (name === 'update_ratio') {
+      for (const { tensor, worker, step, ratio } of updates) {
+        const [at, index] = [of.seriesAt(worker, tensor), of.stepAt(step)]
+        if (at !== undefined && index !== undefined) put(kept, at, index, ratio)
+      }
+    } else if (tensors.length > 0) await this.#read(trial, name, tensors, kept, of)
+    const count = of.steps.length
+    const numbers = new Float64Array(series.length * count).fill(Number.NaN)
+    for (const [row, at] of series.entries()) {
+      for (const [step, value] of kept.numbers[at]?.entries() ?? []) numbers[row * count + step] = value ?? Number.NaN
+    }
+    const isExact = numbers.length <= MAX_EXACT
+    const sent = isExact ? numbers : rounded(numbers)
+    markNaN(sent, i => kept.numbers[series[Math.floor(i / count)]!]?.[i % count] !== undefined)
+    return { name, every: 1, isExact, numbers: packed(sent), series, version }
+  }
+
+  /** What has been read of a column. A trial whose steps have not just become more is read anew. */
+  #keptFor(key: string, { steps }: Skeleton): KeptColumn {
+    if (this.#stepsOf.some((step, i) => steps[i] !== step)) this.#columns.clear()
+    this.#stepsOf = steps
+    const kept = this.#columns.get(key) ?? { upTo: -1, numbers: [], cells: 0 }
+    this.#columns.delete(key)
+    this.#columns.set(key, kept)
+    let bytes = 0
+    for (const [other, { cells }] of [...this.#columns].reverse()) {
+      bytes += cells * 8
+      if (bytes > MAX_KEPT_BYTES && other !== key) this.#columns.delete(other)
+    }
+    return kept
+  }
+
+  async #read(
+    trial: Trial,
+    name: Exclude<ServedStatistic, 'update_ratio'>,
+    tensors: readonly string[],
+    kept: KeptColumn,
+    of: Skeleton,
+  ): Promise<void> {
+    const complete = new Set<number>(trial.steps())
+    const from = kept.upTo + 1
+    if ((of.steps.at(-1) ?? -1) < from) return
+    const scan = trial.scan({
+      tensors,
+      reductions: [name],
+      steps: [from, null],
+      ...this.#reading,
+    })
+    for await (const { tensor, worker, step, reductions, error } of scan) {
+      if (tensor === null) continue
+      const [at, index] = [of.seriesAt(worker, tensor), of.stepAt(step)]
+      if (at === undefined || index === undefined) continue
+      if (error && !(error instanceof ReductionUndefined)) of.fail(at, index)
+      const value = reductions[name]
+      if (typeof value !== 'number') continue
+      put(kept, at, index, value)
+    }
+    const open = of.steps.find(step => step >= from && !complete.has(step))
+    kept.upTo = open === undefined ? of.steps.at(-1)! : open - 1
+  }
+}
+
+function put(kept: KeptColumn, series: number, step: number, value: number): void {
+  kept.numbers[series] ??= []
+  kept.numbers[series][step] = value
+  kept.cells++
+}

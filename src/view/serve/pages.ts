@@ -1,0 +1,48 @@
+/** The pages that a server shows, and what they are made of. */
+
+import { pageHtml } from '../page-html.js'
+import { PAGE_POLICY } from './access.js'
+import { etag, has } from './answers.js'
+import type { App, Context } from './http.js'
+
+export interface PageOptions {
+  /** By their ids. */
+  readonly trials: ReadonlyMap<string, unknown>
+  readonly version: string
+}
+
+/** @param known throws for an id that there isn't */
+export function addPages(app: App, options: PageOptions, known: (id: string) => string): void {
+  const { trials } = options
+  const asset = (path: string, type: string, text: (source: typeof import('../page-source.js')) => string) =>
+    app.get(path, async context => {
+      const body = text(await import('../page-source.js'))
+      const tag = etag(body)
+      if (has(context, tag)) return context.body(null, 304, { etag: tag })
+      return context.body(body, 200, { 'content-type': type, etag: tag, 'cache-control': 'no-cache' })
+    })
+  asset('/assets/page.js', 'text/javascript; charset=utf-8', ({ SCRIPT }) => SCRIPT)
+  asset('/assets/page.css', 'text/css; charset=utf-8', ({ STYLE }) => STYLE)
+  asset('/assets/licenses.txt', 'text/plain; charset=utf-8', ({ LICENSES }) => LICENSES)
+  app.get('/favicon.ico', context => context.body(null, 204))
+  app.get('/', context =>
+    trials.size === 1 ? pageOf(context, options, [...trials.keys()]) : pageOf(context, options, []),
+  )
+  app.get('/trials/:id', context => pageOf(context, options, [known(context.req.param('id'))]))
+  app.get('/compare/:a/:b', context => {
+    const { a, b } = context.req.param()
+    return pageOf(context, options, [known(a), known(b)])
+  })
+}
+
+/** @param ids of the trials that it shows; none: the list of all */
+function pageOf(context: Context, { version, trials }: PageOptions, ids: readonly string[]): Response {
+  const title = ids.length > 0 ? ids.join(' and ') : `${trials.size} trials`
+  const html = pageHtml({
+    title,
+    data: { live: ids, version, title, isOnly: trials.size === 1 },
+    head: '<link rel="stylesheet" href="/assets/page.css">',
+    script: '<script src="/assets/page.js"></script>',
+  })
+  return context.html(html, 200, { 'content-security-policy': PAGE_POLICY, 'cache-control': 'no-cache' })
+}

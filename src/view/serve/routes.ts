@@ -1,0 +1,310 @@
+/** What is answered to which address: the pages, and the API that they and other programs use. */
+
+import { createHash } from 'node:crypto'
+import { QueryError, quote } from '../../base/errors.js'
+import { MIN_MEMORY } from '../../scan/job/plan/memory.js'
+import { npyChunks } from '../../table/npy.js'
+import { KINDS, type Kind } from '../../trial/kinds/kinds.js'
+import type { ScanOptions } from '../../trial/scan-selection.js'
+import { SERVED_STATISTICS, type ServedStatistic } from '../data.js'
+import { trialOverview } from '../overview.js'
+import { guard, problem, SAFE_HEADERS } from './access.js'
+import { chunksOf, etag, failure, has, jsonText, listed } from './answers.js'
+import { Asked, type Parameter, SCAN, type ScanFormat, SELECTION, VALUE, type ValueFormat } from './asked.js'
+import { expectBounded } from './bounds.js'
+import { changesOf, changesOfAll } from './events.js'
+import { type App, type Context, compressed, newApp } from './http.js'
+import type { Scope } from './kept-columns.js'
+import { OPENAPI } from './openapi.js'
+import { addPages } from './pages.js'
+import type { ServedTrial } from './served-trial.js'
+import { streamOf } from './streams.js'
+import type { Turns } from './turns.js'
+
+export interface RouteOptions {
+  readonly trials: ReadonlyMap<string, ServedTrial>
+  readonly token: string | undefined
+  /** Whose pages may read the answers, besides our own. */
+  readonly cors: readonly string[]
+  readonly version: string
+  /** Of all scans and reads. */
+  readonly turns: Turns
+  readonly threads: number | undefined
+  readonly memory: number | undefined
+  /** Aborted when the server closes. */
+  readonly signal: AbortSignal
+}
+
+/** Elements that a value has as JSON, at most. */
+const MAX_JSON_ELEMENTS = 1_000_000
+
+const MEDIA_TYPES: Readonly<Record<ScanFormat, string>> = {
+  json: 'application/json',
+  jsonl: 'application/jsonl',
+  csv: 'text/csv; charset=utf-8',
+  arrow: 'application/vnd.apache.arrow.stream',
+  parquet: 'application/vnd.apache.parquet',
+}
+
+export function routes(options: RouteOptions): App {
+  return new Routes(options).app
+}
+
+class Routes {
+  readonly app = newApp()
+  readonly #options: RouteOptions
+  readonly #turns: Turns
+  /** Tells versions of one run of the server from those of another. */
+  readonly #run = createHash('sha256').update(`${Date.now()} ${Math.random()}`).digest('base64url').slice(0, 10)
+
+  constructor(options: RouteOptions) {
+    this.#options = options
+    this.#turns = options.turns
+    this.#secure()
+    addPages(this.app, options, id => this.#served(id).id)
+    this.#api()
+    this.app.notFound(context => context.json(problem('NotFound', `there is nothing at ${context.req.path}`), 404))
+    this.app.onError((error, context) => failure(error, context))
+  }
+
+  #secure(): void {
+    const { app } = this
+    const { token, cors } = this.#options
+    app.use(async (context, next) => {
+      await next()
+      for (const [name, value] of Object.entries(SAFE_HEADERS)) context.res.headers.set(name, value)
+      const origin = context.req.header('origin')
+      if (origin !== undefined && cors.includes(origin)) {
+        context.res.headers.set('access-control-allow-origin', origin)
+        context.res.headers.set('cross-origin-resource-policy', 'cross-origin')
+        context.res.headers.append('vary', 'Origin')
+      }
+    })
+    // A question before the question has no token.
+    app.options('*', context =>
+      cors.includes(context.req.header('origin') ?? '')
+        ? new Response(null, {
+            status: 204,
+            headers: {
+              'access-control-allow-methods': 'GET',
+              'access-control-allow-headers': 'authorization, if-none-match',
+            },
+          })
+        : context.json(problem('Forbidden', 'expected an origin that was allowed'), 403),
+    )
+    app.use(guard(token))
+    app.use(async (context, next) => {
+      if (context.req.method === 'GET' || context.req.method === 'HEAD') return next()
+      return context.json(problem('MethodNotAllowed', `expected GET, got ${context.req.method}`), 405, {
+        allow: 'GET, HEAD',
+      })
+    })
+    app.use(compressed([MEDIA_TYPES.jsonl]))
+  }
+
+  #api(): void {
+    const { app } = this
+    const { trials, version } = this.#options
+    app.get('/api/openapi.json', context =>
+      context.json({ ...OPENAPI, info: { ...OPENAPI.info, version: version || '0' } }),
+    )
+    app.get('/api/trials', context => {
+      this.#ask(context, [])
+      // Those that nobody has looked at yet are opened behind the answer.
+      for (const one of trials.values()) one.open().catch(() => {})
+      return context.json([...trials.values()].map(listed))
+    })
+    this.#get('/api/trials/:id', [], async one => {
+      await one.open()
+      return listed(one)
+    })
+    this.#get('/api/trials/:id/overview', SELECTION, async (one, asked, signal) =>
+      trialOverview(await one.open(), { ...asked.selection, ...this.#reading(signal) }),
+    )
+    this.#get('/api/trials/:id/findings', [], async one => {
+      await one.open()
+      const { judging } = one
+      return { rules: judging?.rules ?? [], findings: judging?.findings ?? [] }
+    })
+    this.#get('/api/trials/:id/tensors', [], async one => {
+      const trial = await one.open()
+      const { tensors } = await trial.summary(this.#working)
+      return tensors.map(({ error, ...tensor }) => ({ ...tensor, ...(error && { error: error.message }) }))
+    })
+    this.#get('/api/trials/:id/view', [], one => one.view())
+    this.#get('/api/trials/:id/view/column', COLUMN, (one, asked) => {
+      const name = asked.text('statistic') as ServedStatistic
+      const tensor = asked.text('tensor')
+      const scope: Scope = tensor === undefined ? { kind: (asked.text('kind') ?? 'all') as Kind | 'all' } : { tensor }
+      return one.column(name, scope)
+    })
+    this.#get('/api/trials/:id/view/ridges', [NAME], (one, asked) => one.ridges(asked.text('tensor')!))
+    this.#get('/api/trials/:id/view/classes', [], (one, _, signal) => one.classes(signal))
+    this.#get('/api/trials/:id/view/embedding', EMBEDDING, (one, asked, signal) => {
+      const [labels, images, reconstructions] = ['labels', 'images', 'reconstructions'].map(name => asked.text(name))
+      const named = {
+        ...(labels !== undefined && { labels }),
+        ...(images !== undefined && { images }),
+        ...(reconstructions !== undefined && { reconstructions }),
+      }
+      return one.embedding({ embed: asked.text('tensor')!, ...named }, signal)
+    })
+    app.get('/api/trials/:id/events', async context => {
+      this.#ask(context, [])
+      const one = this.#served(context.req.param('id'))
+      await one.open()
+      return changesOf(one, context, this.#signal(context))
+    })
+    app.get('/api/events', context => {
+      this.#ask(context, [])
+      return changesOfAll([...trials.values()], context, this.#signal(context))
+    })
+    app.get('/api/trials/:id/scan', context => this.#scan(context))
+    app.get('/api/trials/:id/value', context => this.#value(context))
+  }
+
+  #served(id: string): ServedTrial {
+    const found = this.#options.trials.get(id)
+    if (found === undefined)
+      throw new QueryError('TrialUnavailable', `there is no trial ${quote(id)}; /api/trials lists them`, { trial: id })
+    return found
+  }
+
+  #ask(context: Context, parameters: readonly Parameter[]): Asked {
+    const { searchParams } = new URL(context.req.url)
+    return new Asked(searchParams, parameters)
+  }
+
+  /** An answer as JSON, which stays the same as long as the trial does. */
+  #get(
+    path: string,
+    parameters: readonly Parameter[],
+    answer: (one: ServedTrial, asked: Asked, signal: AbortSignal) => Promise<unknown>,
+  ): void {
+    this.app.get(path, async context => {
+      const one = this.#served(context.req.param('id')!)
+      const asked = this.#ask(context, parameters)
+      await one.open()
+      const tag = this.#tag(one, context, true)
+      if (has(context, tag)) return context.body(null, 304, { etag: tag })
+      const signal = this.#signal(context)
+      const end = await this.#turns.take(signal)
+      try {
+        return context.body(jsonText(await answer(one, asked, signal)), 200, {
+          'content-type': 'application/json',
+          etag: tag,
+          'cache-control': 'private, no-cache',
+        })
+      } finally {
+        end()
+      }
+    })
+  }
+
+  /** Changes with the trial, with what is asked of it, and with each run of the server. */
+  #tag(one: ServedTrial, context: Context, isJudged = false): string {
+    const found = isJudged ? `${one.change.version} ${one.change.findings}` : ''
+    return etag(`${this.#run} ${one.trialVersion} ${found} ${context.req.url}`)
+  }
+
+  #signal(context: Context): AbortSignal {
+    return AbortSignal.any([this.#options.signal, context.req.raw.signal])
+  }
+
+  get #working() {
+    const { threads, memory } = this.#options
+    return {
+      ...(threads !== undefined && { threads }),
+      ...(memory !== undefined && { memory: Math.max(memory, MIN_MEMORY) }),
+    }
+  }
+
+  #reading(signal: AbortSignal) {
+    return { ...this.#working, signal }
+  }
+
+  async #scan(context: Context): Promise<Response> {
+    const one = this.#served(context.req.param('id')!)
+    const asked = this.#ask(context, SCAN)
+    const trial = await one.open()
+    const format = (asked.text('format') ?? 'jsonl') as ScanFormat
+    const tag = this.#tag(one, context)
+    if (has(context, tag)) return context.body(null, 304, { etag: tag })
+    const gone = new AbortController()
+    const signal = AbortSignal.any([this.#signal(context), gone.signal])
+    const wanted: ScanOptions = { ...asked.selection, reductions: asked.reductions, ...this.#reading(signal) }
+    // What is wrong with the request is told before the answer begins.
+    expectBounded(trial, wanted)
+    const chunks = chunksOf(trial, format, wanted)
+    const headers = { 'content-type': MEDIA_TYPES[format], etag: tag, 'cache-control': 'private, no-cache' }
+    if (context.req.method === 'HEAD') return context.body(null, 200, headers)
+    const end = await this.#turns.take(signal)
+    return new Response(streamOf(context, chunks, { gone, end }), { headers })
+  }
+
+  async #value(context: Context): Promise<Response> {
+    const one = this.#served(context.req.param('id')!)
+    const asked = this.#ask(context, VALUE)
+    const trial = await one.open()
+    const tensor = trial.tensor(asked.text('tensor')!)
+    const step = asked.integer('step') ?? tensor.steps({ showIncompleteSteps: true }).at(-1)
+    if (step === undefined)
+      throw new QueryError('StepUnavailable', `${quote(tensor.name)} was saved at no step`, { tensor: tensor.name })
+    const worker = asked.text('worker')
+    const tag = this.#tag(one, context)
+    if (has(context, tag)) return context.body(null, 304, { etag: tag })
+    const end = await this.#turns.take(this.#signal(context))
+    let isStreamed = false
+    try {
+      const value = await tensor.value(step, { ...(worker !== undefined && { worker }) })
+      const headers = { etag: tag, 'cache-control': 'private, no-cache' }
+      if ((asked.text('format') ?? ('json' satisfies ValueFormat)) === 'npy') {
+        isStreamed = true
+        return new Response(streamOf(context, npyChunks(value), { end }), {
+          headers: {
+            ...headers,
+            'content-type': 'application/octet-stream',
+            'content-disposition': 'attachment; filename="tensor.npy"',
+          },
+        })
+      }
+      const { dtype, shape } = value
+      const count = shape.reduce((product, size) => product * size, 1)
+      if (count > MAX_JSON_ELEMENTS) {
+        throw new QueryError(
+          'ValueTooLarge',
+          `${quote(tensor.name)} has ${count} elements, more than JSON is made of here: ask for format=npy`,
+          {
+            tensor: tensor.name,
+          },
+        )
+      }
+      const body = jsonText({
+        tensor: tensor.name,
+        step,
+        worker: worker ?? tensor.workers(step)[0],
+        dtype,
+        shape,
+        values: value.toNested(),
+      })
+      return context.body(body, 200, { ...headers, 'content-type': 'application/json' })
+    } finally {
+      // A stream ends it when it has ended itself.
+      if (!isStreamed) end()
+    }
+  }
+}
+
+const NAME: Parameter = { name: 'tensor', description: 'The whole name of the tensor.', isRequired: true }
+const EMBEDDING: readonly Parameter[] = [
+  NAME,
+  { name: 'labels', description: 'What colours the points.' },
+  { name: 'images', description: 'What the model was given.' },
+  { name: 'reconstructions', description: 'What it made of that.' },
+]
+/** Of the page's own. */
+export const COLUMN: readonly Parameter[] = [
+  { name: 'statistic', description: 'Which numbers.', isRequired: true, values: SERVED_STATISTICS },
+  { name: 'kind', description: 'Of which kind of tensors.', values: ['all', ...KINDS] },
+  { name: 'tensor', description: 'Of this tensor alone.' },
+]

@@ -1,0 +1,129 @@
+/** Trials over HTTP: pages that follow a training as it runs, and an API for other programs. */
+
+import { quote, StoreError, UsageError } from '../../base/errors.js'
+import { checkOptions, kinds, optionsOf } from '../../base/options.js'
+import { WORK_OPTIONS, type WorkOptions } from '../../scan/runner/access.js'
+import { S3_OPTIONS } from '../../storage/s3/options.js'
+import type { S3Options } from '../../storage/s3/spec.js'
+import { expectSafe } from './access.js'
+import { ServedTrial } from './served-trial.js'
+import { Turns } from './turns.js'
+
+export interface ServeOptions extends WorkOptions {
+  /** Default: 7070. 0: any that is free. */
+  readonly port?: number
+  /** Default: 127.0.0.1, which only this machine reaches. */
+  readonly host?: string
+  /** What clients must show. Required for a host that other machines reach. */
+  readonly token?: string
+  /** Origins whose pages may read the answers: `https://example.org`. Default: none but the server's own. */
+  readonly cors?: readonly string[]
+  /** Scans and reads at once; more wait. Default: 4. */
+  readonly maxWork?: number
+  /** Whether rules judge the trials that are looked at. Default: true. */
+  readonly rules?: boolean
+  /** Milliseconds between two looks at a running trial, where the platform does not report changes. Default: 500; on S3, 5,000. */
+  readonly pollMs?: number
+  readonly s3?: S3Options
+  /** Of trialscan, for the pages. Default: none is told. */
+  readonly version?: string
+}
+
+const SERVE_OPTIONS = optionsOf<ServeOptions>({
+  ...WORK_OPTIONS,
+  port: kinds.wholeNumber(0, 65_535),
+  host: kinds.text,
+  token: kinds.text,
+  cors: kinds.listOf('origins', kinds.text),
+  maxWork: kinds.wholeNumber(1, 1024),
+  rules: kinds.flag,
+  pollMs: kinds.milliseconds,
+  s3: S3_OPTIONS,
+  version: kinds.text,
+})
+
+export interface TrialServer {
+  /** Where it answers, without a slash at the end. */
+  readonly url: string
+  readonly port: number
+  /** Ends all answers and closes the trials. */
+  close(): Promise<void>
+}
+
+const DEFAULT_PORT = 7070
+const DEFAULT_WORK = 4
+const POLL_MS = { local: 500, remote: 5000 }
+
+/**
+ * Serves trials: pages at `/`, an API at `/api` (`/api/openapi.json` describes it). Each trial is opened when it is first looked at.
+ * @param paths of trials, on disk or on S3. Nothing else is served
+ * @throws UsageError; StoreError if the port can't be had
+ */
+export async function serveTrials(paths: string | readonly string[], options?: ServeOptions): Promise<TrialServer> {
+  const asked = checkOptions('serveTrials', SERVE_OPTIONS, options)
+  const all = typeof paths === 'string' ? [paths] : paths
+  if (!Array.isArray(all) || all.length === 0 || !all.every(path => typeof path === 'string')) {
+    throw new UsageError('serveTrials: expected paths of trials, at least one')
+  }
+  const { host = '127.0.0.1', port = DEFAULT_PORT, token, cors = [], maxWork = DEFAULT_WORK, version = '' } = asked
+  const { threads, memory, s3, rules: judges = true } = asked
+  expectSafe(host, token)
+  for (const origin of cors) {
+    if (!isOrigin(origin))
+      throw new UsageError(`expected an origin such as https://example.org, got ${quote(origin)}`, { option: 'cors' })
+  }
+  const trials = new Map<string, ServedTrial>()
+  for (const path of all) {
+    const isRemote = /^\s*s3:/i.test(path)
+    const id = idFor(path, trials)
+    const served = new ServedTrial(id, path, {
+      trial: { requireCollections: false, refresh: 'manual', ...(isRemote && s3 && { s3 }) },
+      pollMs: asked.pollMs ?? POLL_MS[isRemote ? 'remote' : 'local'],
+      judges,
+      ...(threads !== undefined && { threads }),
+      ...(memory !== undefined && { memory }),
+    })
+    trials.set(id, served)
+  }
+  const closing = new AbortController()
+  const [{ listen }, { routes }] = await Promise.all([import('./http.js'), import('./routes.js')])
+  const turns = new Turns(maxWork)
+  const app = routes({ trials, token, cors, version, turns, threads, memory, signal: closing.signal })
+  const { server, port: got } = await listen(app, host, port).catch(error => {
+    throw new StoreError(
+      'Unavailable',
+      `can't listen at ${host}, port ${port}: ${(error as Error).message}`,
+      { url: `http://${host}:${port}` },
+      error,
+    )
+  })
+  const name = host.includes(':') ? `[${host}]` : host
+  return {
+    url: `http://${name}:${got}`,
+    port: got,
+    async close() {
+      closing.abort()
+      server.closeAllConnections()
+      await new Promise<void>(resolve => server.close(() => resolve()))
+      await Promise.all([...trials.values()].map(one => one.close()))
+    },
+  }
+}
+
+/** The last part of a trial's path, with a number where several have the same. */
+function idFor(path: string, taken: ReadonlyMap<string, unknown>): string {
+  const name =
+    path
+      .trim()
+      .replace(/[\\/]+$/, '')
+      .split(/[\\/]/)
+      .at(-1) || 'trial'
+  for (let i = 1; ; i++) {
+    const id = i === 1 ? name : `${name}~${i}`
+    if (!taken.has(id)) return id
+  }
+}
+
+function isOrigin(text: string): boolean {
+  return URL.canParse(text) && new URL(text).origin === text
+}

@@ -1,0 +1,340 @@
+/** A trial that is looked at while it may still grow: read when it is looked at, and no more of it than that. */
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { problemLines } from '../../base/problem-lines.js'
+import { waitFor } from '../../scan/catalog/wait.js'
+import type { Kind } from '../../trial/kinds/kinds.js'
+import { kindsOf } from '../../trial/kinds/kinds.js'
+import { createTrial, type TrialOptions } from '../../trial/open.js'
+import { stateOf, type Trial } from '../../trial/trial.js'
+import { findingsOf, identityOf } from '../collect.js'
+import type { ClassesView, EmbeddingView, RidgeView, ServedStatistic, TensorView, TrialView } from '../data.js'
+import { Judging } from '../judged.js'
+import { packed } from '../packing.js'
+import { ridgesOf } from '../ridges.js'
+import { classesOf, labelNames } from '../samples/classes.js'
+import { type EmbeddingOptions, embeddingOf } from '../samples/embedding.js'
+import { Skeleton } from '../skeleton.js'
+import { KeptColumns, type Scope, type ScopedColumn } from './kept-columns.js'
+
+/** What clients are told as it changes. */
+export interface Change {
+  readonly version: number
+  readonly steps: number
+  readonly findings: number
+  /** Whether the job has said that it ended. */
+  readonly isEnded: boolean
+  /** Whether nothing can change any more: the job has ended, and rules have judged all of it. */
+  readonly isOver: boolean
+}
+
+export interface ServedOptions {
+  readonly threads?: number
+  readonly memory?: number
+  readonly trial: TrialOptions
+  /** Milliseconds between two looks at a running trial, where the platform does not report changes. */
+  readonly pollMs: number
+  /** Whether rules judge it. */
+  readonly judges: boolean
+}
+
+/** How long nobody has to have looked before rules begin. */
+const QUIET_MS = 250
+/** How often clients are told of findings, and of how far the rules have come. */
+const TELL_MS = 250
+const PROGRESS_MS = 1000
+/** Descriptions of tensors are read for no more than so many. */
+const MAX_DESCRIBED = 20_000
+
+export class ServedTrial {
+  readonly id: string
+  readonly path: string
+  readonly #options: ServedOptions
+  #opening: Promise<Trial> | undefined
+  #trial: Trial | undefined
+  #error: unknown
+  #judging: Judging | undefined
+  /** Whether rules have judged all that there will be. */
+  #isJudged = false
+  /** Whether no step will come any more. */
+  #isKept = false
+  /** Changes with the trial. */
+  #trialVersion = 0
+  /** Changes with the trial, and with what is found in it. */
+  #version = 0
+  #skeleton: { readonly version: number; readonly of: Skeleton; readonly kinds: readonly Kind[] } | undefined
+  #descriptions = new Map<string, Pick<TensorView, 'dtype' | 'shape'>>()
+  readonly #columns: KeptColumns
+  /** How many are looking, and when somebody last did. */
+  #looks = 0
+  #lookedAt = performance.now()
+  readonly #listeners = new Set<(change: Change) => void>()
+  readonly #closing = new AbortController()
+  #toldAt = 0
+  #telling: ReturnType<typeof setTimeout> | undefined
+
+  constructor(id: string, path: string, options: ServedOptions) {
+    this.id = id
+    this.path = path
+    this.#options = options
+    this.#columns = new KeptColumns(this.#reading)
+  }
+
+  get #reading() {
+    const { threads, memory } = this.#options
+    return {
+      signal: this.#closing.signal,
+      ...(threads !== undefined && { threads }),
+      ...(memory !== undefined && { memory }),
+    }
+  }
+
+  async #look<T>(work: () => Promise<T>): Promise<T> {
+    this.#looks++
+    try {
+      return await work()
+    } finally {
+      this.#looks--
+      this.#lookedAt = performance.now()
+    }
+  }
+
+  /** The trial, opened when it is first asked for. @throws what `createTrial` throws, now and later */
+  open(): Promise<Trial> {
+    this.#opening ??= this.#open()
+    return this.#opening
+  }
+
+  /** The trial, if it has been opened. */
+  get opened(): Trial | undefined {
+    return this.#trial
+  }
+
+  /** Why it can't be opened. */
+  get error(): unknown {
+    return this.#error
+  }
+
+  get judging(): Judging | undefined {
+    return this.#judging
+  }
+
+  /** Whether what was read of it is still true. */
+  get trialVersion(): number {
+    return this.#trialVersion
+  }
+
+  get change(): Change {
+    return {
+      version: this.#version,
+      steps: this.#trial?.steps({ showIncompleteSteps: true }).length ?? 0,
+      findings: this.#judging?.findingCount ?? 0,
+      isEnded: this.#trial?.loadedAllSteps ?? false,
+      isOver: this.#isKept && (!this.#options.judges || this.#isJudged),
+    }
+  }
+
+  /** @returns how to stop listening */
+  listen(listener: (change: Change) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    clearTimeout(this.#telling)
+    await this.#opening?.then(trial => trial.close()).catch(() => {})
+  }
+
+  async #open(): Promise<Trial> {
+    try {
+      const trial = await createTrial(this.path, this.#options.trial)
+      this.#trial = trial
+      this.#version++
+      void this.#keepUp(trial)
+      if (this.#options.judges) void this.#judge(trial)
+      return trial
+    } catch (error) {
+      this.#error = error
+      // It may be there later.
+      this.#opening = undefined
+      throw error
+    }
+  }
+
+  /** Looks for new steps until the job ends. */
+  async #keepUp(trial: Trial): Promise<void> {
+    const state = stateOf(trial)
+    const { signal } = this.#closing
+    let known = state.contents
+    const look = async () => {
+      await state.refresh()
+      const answer = state.contents
+      return answer === known && !state.ended ? { missing: 'something new', there: '' } : { answer }
+    }
+    try {
+      while (!state.ended) {
+        known = await waitFor(state.access.store, look, {
+          timeoutMs: Number.MAX_SAFE_INTEGER,
+          pollMs: this.#options.pollMs,
+          signal,
+        })
+        this.#trialVersion++
+        this.#isKept = state.ended
+        this.#changed()
+      }
+      this.#isKept = true
+    } catch (error) {
+      if (!signal.aborted) this.#error = error
+    }
+  }
+
+  async #judge(trial: Trial): Promise<void> {
+    const { pollMs } = this.#options
+    // What somebody looks at comes first: rules read all of the trial.
+    while (this.#looks > 0 || performance.now() - this.#lookedAt < QUIET_MS) {
+      await sleep(QUIET_MS / 4, undefined, { ref: false })
+      if (this.#closing.signal.aborted) return
+    }
+    this.#judging = new Judging(trial)
+    await judgeOn(this.#judging, { ...this.#reading, pollMs }, isNews =>
+      this.#changedSoon(isNews ? TELL_MS : PROGRESS_MS),
+    )
+    this.#isJudged = true
+    if (!this.#closing.signal.aborted) this.#changed()
+  }
+
+  #changed(): void {
+    this.#version++
+    this.#toldAt = performance.now()
+    clearTimeout(this.#telling)
+    this.#telling = undefined
+    const { change } = this
+    for (const listener of this.#listeners) listener(change)
+  }
+
+  #changedSoon(ms: number): void {
+    if (this.#telling !== undefined) return
+    const wait = Math.max(0, this.#toldAt + ms - performance.now())
+    this.#telling = setTimeout(() => this.#changed(), wait)
+    this.#telling.unref()
+  }
+
+  async #bones(): Promise<{ readonly of: Skeleton; readonly kinds: readonly Kind[]; readonly version: number }> {
+    const trial = await this.open()
+    if (this.#skeleton?.version !== this.#version) {
+      const of = new Skeleton(trial, {})
+      const kindOf = kindsOf(trial)
+      this.#skeleton = { version: this.#version, of, kinds: of.tensors.map(kindOf) }
+    }
+    return this.#skeleton
+  }
+
+  /** What there is, without any number. */
+  view(): Promise<TrialView & { readonly version: number }> {
+    return this.#look(() => this.#view())
+  }
+
+  async #view(): Promise<TrialView & { readonly version: number }> {
+    const trial = await this.open()
+    await this.#describe(trial)
+    const { of, kinds, version } = await this.#bones()
+    const { steps, mode, modeStep, workers, series, states, tensors } = of
+    const none = { dtype: null, shape: null }
+    return {
+      version,
+      ...identityOf(trial),
+      steps,
+      mode,
+      modeStep,
+      workers,
+      tensors: tensors.map((name, i) => ({ name, kind: kinds[i]!, ...(this.#descriptions.get(name) ?? none) })),
+      series,
+      states: packed(states),
+      columns: [],
+      ridges: [],
+      elements: [],
+      classes: null,
+      hasClasses: labelNames(trial) !== null,
+      embedding: null,
+      ...(this.#judging ? findingsOf(this.#judging, of) : this.#unjudged),
+      problems: [...new Set([...problemLines(trial.problems), ...(this.#judging?.problems.lines ?? [])])],
+      values: states.reduce((sum, state) => sum + state, 0),
+      readBytes: 0,
+    }
+  }
+
+  get #unjudged(): Pick<TrialView, 'findings' | 'findingCount' | 'rules' | 'judged'> {
+    const state = this.#options.judges ? 'waiting' : 'off'
+    return { findings: [], findingCount: 0, rules: [], judged: { state, steps: 0 } }
+  }
+
+  /** Reads dtypes and shapes of tensors that are not known yet. */
+  async #describe(trial: Trial): Promise<void> {
+    const names = trial.tensorNames()
+    if (names.length > MAX_DESCRIBED || names.every(name => this.#descriptions.has(name))) return
+    const { threads, memory } = this.#options
+    const { tensors } = await trial.summary({
+      ...(threads !== undefined && { threads }),
+      ...(memory !== undefined && { memory }),
+    })
+    for (const { name, dtype, shape } of tensors) this.#descriptions.set(name, { dtype, shape })
+  }
+
+  /** A statistic of the tensors in a scope, at all steps: read where it has not been before. */
+  column(name: ServedStatistic, scope: Scope): Promise<ScopedColumn> {
+    return this.#look(async () => {
+      const trial = await this.open()
+      return this.#columns.column(name, scope, async () => ({
+        trial,
+        updates: this.#judging?.updates ?? [],
+        ...(await this.#bones()),
+      }))
+    })
+  }
+
+  /** How labels were predicted; null: there are none, or no predictions. */
+  async classes(signal: AbortSignal): Promise<ClassesView | null> {
+    const trial = await this.open()
+    const { of } = await this.#bones()
+    return classesOf(trial, { ...this.#reading, signal }, of)
+  }
+
+  /** A tensor's samples as points of a plane. @throws as `embeddingOf` */
+  async embedding(options: EmbeddingOptions, signal: AbortSignal): Promise<EmbeddingView> {
+    const trial = await this.open()
+    const { of } = await this.#bones()
+    return embeddingOf(trial, options, { ...this.#reading, signal }, of)
+  }
+
+  /** How the elements of a tensor are distributed over some of its steps, of each worker. */
+  async ridges(tensor: string): Promise<readonly RidgeView[]> {
+    const trial = await this.open()
+    const { of } = await this.#bones()
+    return ridgesOf(trial, of, tensor, this.#reading)
+  }
+}
+
+/** Judges steps as they come. @param onProgress is told whether more has been found */
+async function judgeOn(
+  judging: Judging,
+  options: {
+    readonly signal: AbortSignal
+    readonly pollMs: number
+    readonly threads?: number
+    readonly memory?: number
+  },
+  onProgress: (isNews: boolean) => void,
+): Promise<void> {
+  let known = 0
+  const tell = () => {
+    const found = judging.updates.length + judging.findingCount
+    onProgress(found > known)
+    known = found
+  }
+  try {
+    await judging.run({ ...options, follow: true, timeoutMs: Number.MAX_SAFE_INTEGER, onProgress: tell })
+  } catch (error) {
+    if (!options.signal.aborted) judging.problems.add(error instanceof Error ? error : new Error(String(error)))
+  }
+}

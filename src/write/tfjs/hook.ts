@@ -1,0 +1,328 @@
+/** A hook for trainings with TensorFlow.js: it saves what they compute, as the writer is configured, and has rules judge it. */
+
+import { UsageError } from '../../base/errors.js'
+import { checkOptions, kinds, optionsOf, shown } from '../../base/options.js'
+import type { Mode } from '../../base/types.js'
+import type { Finding } from '../../rules/finding.js'
+import { TrialWriter } from '../writer.js'
+import { layersModelOf, watchModel } from './model.js'
+import { metricOf, VariableNames } from './names.js'
+import { expectOptimizer, takeWeight, watchOptimizer } from './optimizer.js'
+import { type HookReport, type HookRules, TrainingRules } from './rules.js'
+import { type Step, Steps } from './steps.js'
+import type { LayersModel, TensorFlow, TfModel, TfOptimizer, TfTensor, TfVariable } from './tensorflow.js'
+
+export interface HookOptions<T extends TensorFlow = TensorFlow> {
+  /** The TensorFlow.js that trains: `import * as tf from '@tensorflow/tfjs'`. */
+  readonly tf: T
+}
+
+const HOOK_OPTIONS = optionsOf<HookOptions>(
+  { tf: kinds.that<TensorFlow>("TensorFlow.js, as import * as tf from '@tensorflow/tfjs' has it", isTensorFlow) },
+  'tf',
+)
+
+/** What saves the tensors of a training. `createHook` makes it. */
+export interface TrialHook {
+  /** Whether a rule has asked for the training to stop. `fit` stops by itself. */
+  readonly isStopped: boolean
+  /** What rules have found so far. */
+  readonly findings: readonly Finding[]
+
+  /** Has a model's layers, losses, weights and evaluations saved, outside of `fit`, too. `fit` does it for its own model. */
+  registerModel(model: TfModel): void
+
+  /** Has each `minimize` or `applyGradients` of an optimizer be a step. @returns the same optimizer */
+  wrap<O extends TfOptimizer>(optimizer: O): O
+
+  /**
+   * A training step: `optimizer.minimize(f, true, variables)`. It waits while steps before it are still to be written.
+   * @returns the loss, which is the caller's to dispose of
+   */
+  minimize<L extends TfTensor>(optimizer: TfOptimizer, f: () => L, variables?: readonly TfVariable[]): Promise<L>
+
+  /**
+   * A step of any kind: all that `work` computes with what the hook knows, and what it saves, belongs to it.
+   * @param work synchronous
+   * @returns what `work` returns
+   */
+  step<R>(mode: Mode, work: () => R): Promise<R>
+
+  /**
+   * Saves a tensor of the step under way, as it is now, if it is to be saved.
+   * @param collection Default: `default`
+   * @throws UsageError outside of a step
+   */
+  save(name: string, tensor: TfTensor | number, options?: { readonly collection?: string }): void
+
+  /** Saves a number at the step under way, whichever steps are saved, as `scalar/` and its name. @throws UsageError outside of a step */
+  saveScalar(name: string, value: number): void
+
+  /**
+   * Has rules judge each step as soon as it is written. The training waits for them, so that it stops at the step that they stop it at.
+   * @throws UsageError for a rule that there is not, and for a parameter that it does not have
+   */
+  rules(rules: HookRules): Promise<void>
+
+  /** Waits until all steps that have ended can be read. @throws StoreError */
+  flush(): Promise<void>
+
+  /** Ends the trial, leaves models and optimizers as they were, and closes the writer. @returns what rules have said */
+  close(): Promise<HookReport>
+}
+
+/** A hook is a callback of the Layers API, where there is one. */
+export type CallbackOf<T> = T extends { readonly Callback: abstract new () => infer C } ? C : unknown
+
+/**
+ * Makes a hook that saves with a writer: a callback for `model.fit` and `model.fitDataset`, and calls for loops of one's own.
+ * @param writer made with `framework: 'tfjs'`. The hook calls its `step`, `setMode` and `close`, and nobody else.
+ * @throws UsageError
+ */
+export function createHook<T extends TensorFlow>(
+  writer: TrialWriter,
+  options: HookOptions<T>,
+): TrialHook & CallbackOf<T> {
+  const { tf } = checkOptions('createHook', HOOK_OPTIONS, options)
+  if (!(writer instanceof TrialWriter)) {
+    throw new UsageError(`createHook: expected what createWriter returns, got ${shown(writer)}`, { call: 'createHook' })
+  }
+  const { framework = 'pytorch' } = writer.options
+  if (framework !== 'tfjs') {
+    const message = `createHook: expected a writer with framework: 'tfjs', got one with '${framework}'`
+    throw new UsageError(message, { call: 'createHook', framework })
+  }
+  return new (hookClass(tf))(writer, tf) as TrialHook & CallbackOf<T>
+}
+
+function isTensorFlow(given: unknown): boolean {
+  const { keep, engine } = (given ?? {}) as Partial<TensorFlow>
+  return typeof keep === 'function' && typeof engine === 'function'
+}
+
+type HookClass = new (writer: TrialWriter, tf: TensorFlow) => TrialHook
+const classes = new WeakMap<TensorFlow, HookClass>()
+
+/** `fit` takes an instance of the caller's own Callback. */
+function hookClass(tf: TensorFlow): HookClass {
+  const known = classes.get(tf)
+  if (known !== undefined) return known
+  const made = extend((tf.Callback ?? Object) as new () => object)
+  classes.set(tf, made)
+  return made
+}
+
+function extend(Callback: new () => object): HookClass {
+  return class Hook extends Callback implements TrialHook {
+    readonly #training: Training
+
+    constructor(writer: TrialWriter, tf: TensorFlow) {
+      super()
+      this.#training = new Training(writer, tf)
+    }
+
+    get isStopped(): boolean {
+      return this.#training.isStopped
+    }
+
+    get findings(): readonly Finding[] {
+      return this.#training.report.findings
+    }
+
+    registerModel(model: TfModel): void {
+      this.#training.addModel(layersModelOf('hook.registerModel', model))
+    }
+
+    wrap<O extends TfOptimizer>(optimizer: O): O {
+      this.#training.addOptimizer('hook.wrap', optimizer)
+      return optimizer
+    }
+
+    async minimize<L extends TfTensor>(
+      optimizer: TfOptimizer,
+      f: () => L,
+      variables?: readonly TfVariable[],
+    ): Promise<L> {
+      this.#training.addOptimizer('hook.minimize', optimizer)
+      const minimize = (): unknown => optimizer.minimize(f as () => never, true, variables as never)
+      return this.step('TRAIN', minimize as () => L)
+    }
+
+    async step<R>(mode: Mode, work: () => R): Promise<R> {
+      const result = this.#training.inStep(mode, work)
+      await this.#training.steps.room()
+      return result
+    }
+
+    save(name: string, tensor: TfTensor | number, { collection = 'default' } = {}): void {
+      this.#training.expectStep('hook.save').take(name, collection, tensor)
+    }
+
+    saveScalar(name: string, value: number): void {
+      this.#training.expectStep('hook.saveScalar').addScalar(name, value)
+    }
+
+    rules(rules: HookRules): Promise<void> {
+      return this.#training.judgeBy(rules)
+    }
+
+    flush(): Promise<void> {
+      return this.#training.flush()
+    }
+
+    close(): Promise<HookReport> {
+      return this.#training.close()
+    }
+
+    // ------------------------------------------------------------------------------------------ What `fit` calls
+
+    setModel(model: LayersModel): void {
+      this.#training.addModel(model)
+    }
+
+    async onBatchBegin(): Promise<void> {
+      this.#training.beginBatch()
+    }
+
+    async onBatchEnd(_batch: number, logs: Readonly<Record<string, TfTensor | number>> = {}): Promise<void> {
+      this.#training.endBatch(logs)
+      await this.#training.steps.room()
+    }
+
+    async onTrainEnd(): Promise<void> {
+      await this.#training.flush()
+    }
+  }
+}
+
+const NOTHING: HookReport = { findings: [], missing: [], problems: [] }
+
+/** What is known of a training: models, optimizers, and the step under way. */
+class Training {
+  readonly steps: Steps
+  readonly #writer: TrialWriter
+  readonly #tf: TensorFlow
+  readonly #names = new VariableNames()
+  /** With what leaves each as it was. */
+  readonly #models = new Map<LayersModel, () => void>()
+  readonly #optimizers = new Map<TfOptimizer, () => void>()
+  #current: Step | null = null
+  #rules: TrainingRules | null = null
+  #isStopped = false
+
+  constructor(writer: TrialWriter, tf: TensorFlow) {
+    this.#writer = writer
+    this.#tf = tf
+    this.steps = new Steps(writer, tf)
+  }
+
+  get current(): Step | null {
+    return this.#current
+  }
+
+  get isStopped(): boolean {
+    return this.#isStopped
+  }
+
+  get report(): HookReport {
+    return this.#rules?.report ?? NOTHING
+  }
+
+  /** @throws UsageError where there is no step */
+  expectStep(call: string): Step {
+    if (this.#current !== null) return this.#current
+    throw new UsageError(`${call}: expected a step under way, got none: call it within hook.step or hook.minimize`, {
+      call,
+    })
+  }
+
+  addModel(model: LayersModel): void {
+    // What `compile` has changed since is seen.
+    this.#models.get(model)?.()
+    this.#names.addModel(model)
+    this.#models.set(model, watchModel(model, this))
+    if (model.optimizer) this.addOptimizer('hook.registerModel', model.optimizer)
+  }
+
+  addOptimizer(call: string, optimizer: TfOptimizer): void {
+    expectOptimizer(call, optimizer)
+    if (this.#optimizers.has(optimizer)) return
+    const inStep = <T>(work: (step: Step) => T): T => this.inStep('TRAIN', work)
+    this.#optimizers.set(optimizer, watchOptimizer(optimizer, this.#tf, this.#names, inStep))
+  }
+
+  async judgeBy(given: HookRules): Promise<void> {
+    if (this.#rules !== null) throw new UsageError('hook.rules: expected one call, got another')
+    const rules = new TrainingRules(this.#writer, given, () => this.#stop())
+    this.#rules = rules
+    await rules.open()
+    this.steps.onWritten = () => rules.judge()
+  }
+
+  /** Runs something as part of the step under way if that is of its mode, or as a step of its own. */
+  inStep<T>(mode: Mode, work: (step: Step) => T): T {
+    const before = this.#current
+    if (before?.mode === mode) return work(before)
+    const step = this.steps.begin(mode)
+    this.#current = step
+    try {
+      const result = work(step)
+      this.#takeWeights(step)
+      return result
+    } catch (error) {
+      step.dispose()
+      throw error
+    } finally {
+      this.#current = before
+      this.steps.end(step)
+    }
+  }
+
+  beginBatch(): void {
+    this.#current = this.steps.begin('TRAIN')
+  }
+
+  endBatch(logs: Readonly<Record<string, TfTensor | number>>): void {
+    const step = this.#current
+    if (step === null) return
+    for (const [metric, value] of Object.entries(logs)) {
+      if (metric === 'batch' || metric === 'size' || step.has(metric)) continue
+      const { name, collection } = metricOf(metric)
+      step.take(name, collection, value)
+    }
+    this.#takeWeights(step)
+    this.#current = null
+    this.steps.end(step)
+  }
+
+  async flush(): Promise<void> {
+    this.#current = null
+    await this.steps.flush()
+    await this.#writer.flush()
+  }
+
+  async close(): Promise<HookReport> {
+    for (const undo of [...this.#models.values(), ...this.#optimizers.values()]) undo()
+    this.#models.clear()
+    this.#optimizers.clear()
+    this.#current = null
+    try {
+      await this.steps.flush()
+      return this.report
+    } finally {
+      await this.#rules?.close()
+      await this.#writer.close()
+    }
+  }
+
+  #takeWeights(step: Step): void {
+    for (const { weights } of this.#models.keys()) {
+      for (const weight of weights) takeWeight(step, this.#names.of(weight), weight.read())
+    }
+  }
+
+  #stop(): void {
+    this.#isStopped = true
+    for (const model of this.#models.keys()) model.stopTraining = true
+  }
+}

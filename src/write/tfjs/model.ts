@@ -1,0 +1,134 @@
+/** What is seen of a model of the Layers API while it is trained and evaluated: layers, losses, weights. */
+
+import { UsageError } from '../../base/errors.js'
+import { shown } from '../../base/options.js'
+import type { Mode } from '../../base/types.js'
+import { LOSS, metricOf, ofLayer } from './names.js'
+import type { Step } from './steps.js'
+import { type Layer, type LayersModel, listOf, type TestFunction, type TfModel, type TfTensor } from './tensorflow.js'
+
+/** What runs a model's own code as a step, and what is under way. */
+export interface Watcher {
+  readonly current: Step | null
+  inStep<T>(mode: Mode, work: (step: Step) => T): T
+}
+
+/** @throws UsageError for anything but a model of the Layers API that was built */
+export function layersModelOf(call: string, given: TfModel): LayersModel {
+  const { model, layers } = (given ?? {}) as Partial<LayersModel>
+  const found = model ?? (given as LayersModel)
+  if (!Array.isArray(layers) || !Array.isArray(found.inputs)) {
+    const wanted = 'a model of the Layers API that knows the shape of its inputs'
+    throw new UsageError(`${call}: expected ${wanted}, got ${shown(given)}`, { call })
+  }
+  return found
+}
+
+/**
+ * Has a model tell what it computes.
+ * @returns what makes it as it was
+ */
+export function watchModel(model: LayersModel, watcher: Watcher): () => void {
+  const undo = [
+    ...layersIn(model).map(layer => watchLayer(layer, inputsOf(model, layer), watcher)),
+    watchLosses(model, watcher),
+    watchEvaluation(model, watcher),
+  ]
+  return () => {
+    for (const one of undo) one()
+  }
+}
+
+/** All layers, those of models within the model included. */
+function layersIn({ layers = [] }: Pick<Layer, 'layers'>): readonly Layer[] {
+  return layers.flatMap(layer => [layer, ...layersIn((layer as Layer & { model?: Layer }).model ?? layer)])
+}
+
+/** Which inputs of the model a layer is given first, by their places among its own. */
+function inputsOf({ inputs }: LayersModel, layer: Layer): ReadonlyMap<number, number> {
+  const found = new Map<number, number>()
+  for (const [i, input] of inputs.entries()) {
+    const [first] = input.sourceLayer.outboundNodes
+    if (first?.outboundLayer === layer) found.set(first.inputTensors.indexOf(input), i)
+  }
+  return found
+}
+
+function watchLayer(layer: Layer, inputs: ReadonlyMap<number, number>, watcher: Watcher): () => void {
+  const { call } = layer
+  layer.call = (given, ...more) => {
+    const step = watcher.current
+    if (step === null) return call.call(layer, given, ...more)
+    // Before the call: it may let go of them.
+    for (const [i, tensor] of listOf<TfTensor>(given).entries()) {
+      step.takeNext(ofLayer(layer, 'inputs'), 'layers', tensor)
+      const input = inputs.get(i)
+      if (input !== undefined) takeOnce(step, numbered('inputs', input), 'inputs', tensor)
+    }
+    const computed = call.call(layer, given, ...more)
+    for (const tensor of listOf<TfTensor>(computed)) step.takeNext(ofLayer(layer, 'outputs'), 'layers', tensor)
+    return computed
+  }
+  return () => {
+    delete (layer as Partial<Layer>).call
+  }
+}
+
+/** Labels and predictions are what loss functions are given, one for each output. */
+function watchLosses({ lossFunctions = [] }: LayersModel, watcher: Watcher): () => void {
+  const before = [...lossFunctions]
+  for (const [i, loss] of before.entries()) {
+    lossFunctions[i] = (labels, predictions) => {
+      const step = watcher.current
+      if (step !== null) {
+        takeOnce(step, numbered('labels', i), 'labels', labels)
+        takeOnce(step, numbered('predictions', i), 'outputs', predictions)
+      }
+      return loss(labels, predictions)
+    }
+  }
+  return () => {
+    lossFunctions.splice(0, before.length, ...before)
+  }
+}
+
+/** Each batch of an evaluation is a step. */
+function watchEvaluation(model: LayersModel, watcher: Watcher): () => void {
+  const watched = new WeakSet<TestFunction>()
+  const watch = (test: TestFunction): TestFunction => {
+    if (watched.has(test)) return test
+    const one: TestFunction = data =>
+      watcher.inStep('EVAL', step => {
+        const computed = test.call(model, data)
+        // The loss so far for each output, then the metrics.
+        const losses = model.lossFunctions?.length ?? 1
+        takeOnce(step, LOSS.name, LOSS.collection, computed[losses - 1]!)
+        for (const [i, metric] of model.metricsNames.slice(1).entries()) {
+          const { name, collection } = metricOf(metric)
+          takeOnce(step, name, collection, computed[losses + i]!)
+        }
+        return computed
+      })
+    watched.add(one)
+    return one
+  }
+  const { makeTestFunction, testLoop } = model
+  model.makeTestFunction = () => {
+    makeTestFunction.call(model)
+    model.testFunction = watch(model.testFunction)
+  }
+  // `fit` has made its function before it tells of the model.
+  model.testLoop = (f, ...more) => testLoop.call(model, watch(f), ...more)
+  return () => {
+    delete (model as Partial<LayersModel>).makeTestFunction
+    delete (model as Partial<LayersModel>).testLoop
+  }
+}
+
+function takeOnce(step: Step, name: string, collection: string, tensor: TfTensor): void {
+  if (!step.has(name)) step.take(name, collection, tensor)
+}
+
+function numbered(name: string, number: number): string {
+  return number === 0 ? name : `${name}_${number}`
+}

@@ -1,0 +1,155 @@
+/** Rules that judge each step of a training as soon as it is written. */
+
+import { RuleEvaluationConditionMet } from '../../base/errors.js'
+import { checkOptions, isObject, kinds, optionsOf } from '../../base/options.js'
+import type { Action } from '../../rules/action/action.js'
+import { type Finding, isUnavailable } from '../../rules/finding.js'
+import { RuleRegistry } from '../../rules/registry.js'
+import type { Rule, RuleClass } from '../../rules/rule.js'
+import { createTrial } from '../../trial/open.js'
+import type { Trial } from '../../trial/trial.js'
+import type { TrialWriter } from '../writer.js'
+
+/** What is done when a rule fires: `stop` ends the training, a function or an action is called. */
+export type HookAction = 'stop' | Action | Action['onFire']
+
+export interface HookRule {
+  /** A rule's name, or its class. */
+  readonly rule: string | RuleClass
+  /** What is not given is as `check` has it where it runs all rules. */
+  readonly parameters?: Readonly<Record<string, unknown>>
+  /** What findings call it. Default: the name of its class. */
+  readonly name?: string
+  readonly actions?: HookAction | readonly HookAction[]
+}
+
+export type HookRules = readonly (string | RuleClass | HookRule)[]
+
+/** What rules have said of a training. */
+export interface HookReport {
+  readonly findings: readonly Finding[]
+  /** What rules wanted, and was not saved: one sentence each, after the rule's name. */
+  readonly missing: readonly string[]
+  /** What a rule or one of its actions has thrown, and tensors that could not be read. */
+  readonly problems: readonly { readonly rule: string; readonly error: Error }[]
+}
+
+/** A built-in rule has parameters that suit most trials, besides smdebug's defaults. */
+type SuggestingClass = RuleClass & { readonly suggested?: Readonly<Record<string, string>> }
+
+const HOOK_RULE = optionsOf<HookRule>(
+  {
+    rule: kinds.that<string | RuleClass>('the name of a rule, or its class', isRuleOrName),
+    parameters: kinds.that('an object of parameters', isObject),
+    name: kinds.text,
+    actions: kinds.that('stop, functions or actions', isActions),
+  },
+  'rule',
+)
+
+export class TrainingRules {
+  readonly #writer: TrialWriter
+  readonly #given: readonly HookRule[]
+  readonly #stop: () => void
+  readonly #findings: Finding[] = []
+  readonly #problems: { rule: string; error: Error }[] = []
+  /** Those that judge no more: they have thrown. */
+  readonly #ended = new Set<Rule>()
+  #trial: Trial | null = null
+  #rules: readonly Rule[] = []
+  #last = -1
+
+  /** @throws UsageError */
+  constructor(writer: TrialWriter, given: HookRules, stop: () => void) {
+    this.#writer = writer
+    this.#stop = stop
+    this.#given = given.map(one => {
+      const rule = typeof one === 'string' || typeof one === 'function' ? { rule: one } : one
+      return checkOptions('hook.rules', HOOK_RULE, rule)
+    })
+  }
+
+  get report(): HookReport {
+    const missing = this.#rules.flatMap(rule => rule.missing().map(sentence => `${rule.name}: ${sentence}`))
+    const unread = this.#rules.flatMap(rule => rule.problems().map(({ error }) => ({ rule: rule.name, error })))
+    return { findings: [...this.#findings], missing, problems: [...this.#problems, ...unread] }
+  }
+
+  /** Opens the trial as it is written so far: of a rule that is none, or that has no such parameter, it tells at once. */
+  async open(): Promise<void> {
+    const { path, options } = this.#writer
+    const trial = await createTrial(path, { refresh: 'manual', ...(options.s3 && { s3: options.s3 }) })
+    this.#trial = trial
+    const registry = new RuleRegistry()
+    this.#rules = this.#given.map(({ rule, parameters = {}, name, actions = [] }) => {
+      const RuleOf = typeof rule === 'string' ? registry.get(rule) : rule
+      const called = name ?? RuleOf.name
+      const all = [
+        ({ findings }: { readonly findings: readonly Finding[] }) => void this.#findings.push(...findings),
+        ...(Array.isArray(actions) ? (actions as readonly HookAction[]) : [actions as HookAction]).map(action =>
+          this.#actionOf(action, called),
+        ),
+      ]
+      return new RuleOf(trial, { ...(RuleOf as SuggestingClass).suggested, ...parameters, name: called, actions: all })
+    })
+  }
+
+  /** Judges the steps that have come. */
+  async judge(): Promise<void> {
+    const trial = this.#trial!
+    await trial.refresh()
+    const steps = trial.steps().filter(step => step > this.#last)
+    for (const step of steps) {
+      this.#last = step
+      for (const rule of this.#rules) if (!this.#ended.has(rule)) await this.#invoke(rule, step)
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#trial?.close()
+  }
+
+  async #invoke(rule: Rule, step: number): Promise<void> {
+    try {
+      await rule.invoke(step)
+    } catch (error) {
+      if (error instanceof RuleEvaluationConditionMet) {
+        if (error.endOfRule) this.#ended.add(rule)
+      } else if (!isUnavailable(error)) {
+        // A rule that fails does not end the training.
+        this.#ended.add(rule)
+        this.#problems.push({ rule: rule.name, error: errorOf(error) })
+      }
+    }
+  }
+
+  #actionOf(action: HookAction, rule: string): Action {
+    if (action === 'stop') return { name: 'stop', onFire: this.#stop }
+    const { name, onFire } = typeof action === 'function' ? { name: 'callback', onFire: action } : action
+    return {
+      name,
+      onFire: async (firing, logger) => {
+        try {
+          await onFire.call(action, firing, logger)
+        } catch (error) {
+          this.#problems.push({ rule, error: errorOf(error) })
+        }
+      },
+    }
+  }
+}
+
+function errorOf(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown))
+}
+
+function isRuleOrName(given: unknown): boolean {
+  return typeof given === 'string' || typeof given === 'function'
+}
+
+function isActions(given: unknown): boolean {
+  return (Array.isArray(given) ? given : [given]).every(one => {
+    if (one === 'stop' || typeof one === 'function') return true
+    return typeof one === 'object' && one !== null && typeof (one as Partial<Action>).onFire === 'function'
+  })
+}

@@ -126,8 +126,6 @@ describe.each(files)('src/%s', file => {
     for (const name of imports.filter(name => name.startsWith('.'))) {
       const target = posix.normalize(posix.join(posix.dirname(file), name.replace(/\.js$/, '.ts')))
       expect(files, `${file} imports ${name}`).toContain(target)
-      if (file.startsWith('cli/bench/') && stageOf(target) === 'kernels') continue
-      if (stageOf(file) === 'cli' && stageOf(target) !== 'cli') expect(target).toBe('index.ts')
       expect(STAGES.indexOf(stageOf(target)), `${file} imports ${target}`).toBeLessThanOrEqual(
         STAGES.indexOf(stageOf(file)),
       )

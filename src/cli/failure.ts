@@ -9,7 +9,7 @@ import {
   ThreadError,
   TrialscanError,
   UsageError,
-} from '../index.js'
+} from '../base/errors.js'
 import { EXIT } from './exit.js'
 import { colorsFor, safe } from './terminal.js'
 

@@ -3,7 +3,7 @@
 import { readFile, realpath, stat } from 'node:fs/promises'
 import { resolve, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { StoreError, UsageError } from '../index.js'
+import { StoreError, UsageError } from '../base/errors.js'
 
 /** Device and number of each file that is read: the same by any name, and through any link. */
 const inputs = new Set<string>()

@@ -1,7 +1,8 @@
 /** Where data goes: standard output, or a file that appears whole or not at all. */
 
 import { fstatSync } from 'node:fs'
-import { OutputFile, type OutputFileOptions, StoreError } from '../index.js'
+import { StoreError } from '../base/errors.js'
+import { OutputFile, type OutputFileOptions } from '../storage/local/output.js'
 import { expectNoInput } from './input-file.js'
 
 type Chunk = string | Uint8Array

@@ -1,7 +1,7 @@
 /** A progress bar on standard error, if that is a terminal and the work is long. */
 
 import type { SingleBar } from 'cli-progress'
-import type { ScanProgress } from '../index.js'
+import type { ScanProgress } from '../scan/rows/scan.js'
 
 /** Shorter work has no bar. */
 const SHORT_MS = 500

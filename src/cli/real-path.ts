@@ -3,7 +3,7 @@
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { StoreError, UsageError } from '../index.js'
+import { StoreError, UsageError } from '../base/errors.js'
 
 /** The real path of something that may not exist yet. */
 export async function realPathOf(path: string): Promise<string> {

@@ -1,6 +1,8 @@
 /** Steps in words: those that a trial has, and those that it was asked for and does not have. */
 
-import { type Mode, type Trial, TrialscanError } from '../index.js'
+import { TrialscanError } from '../base/errors.js'
+import type { Mode } from '../base/types.js'
+import type { Trial } from '../trial/trial.js'
 import { countText, shortList } from './format/number.js'
 import type { StepsText } from './options/arguments.js'
 

@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { REDUCTIONS, type ReductionName } from '../../index.js'
+import { REDUCTIONS, type ReductionName } from '../../base/types.js'
 import { along } from '../../kernels/along.js'
 import { crc32c } from '../../kernels/checksum.js'
 import { allclose } from '../../kernels/compare.js'

@@ -1,6 +1,6 @@
 /** The expected answers: the 18 reductions in the most careful way, however slow. */
 
-import { REDUCTIONS, type ReductionBase, type ReductionName } from '../../index.js'
+import { REDUCTIONS, type ReductionBase, type ReductionName } from '../../base/types.js'
 
 /** In the order of REDUCTIONS. The values must be finite, and at least one. */
 export function expectedReductions(values: Float64Array): Float64Array {

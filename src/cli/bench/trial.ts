@@ -1,6 +1,8 @@
 /** Where the time of a scan goes. */
 
-import { createTrial, type ScanStats, type Trial } from '../../index.js'
+import type { ScanStats } from '../../scan/rows/costs.js'
+import { createTrial } from '../../trial/open.js'
+import type { Trial } from '../../trial/trial.js'
 import { readRates } from './read-rates.js'
 
 /** What a thread does. */

@@ -2,19 +2,13 @@
 
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import {
-  type AllRules,
-  FormatError,
-  type Missing,
-  makeRules,
-  parseRuleConfigurations,
-  problemLines,
-  type Rule,
-  type RuleConfiguration,
-  RuleRegistry,
-  type Trial,
-  UsageError,
-} from '../../index.js'
+import { FormatError, UsageError } from '../../base/errors.js'
+import { problemLines } from '../../base/problem-lines.js'
+import { makeRules, parseRuleConfigurations, type RuleConfiguration } from '../../rules/config.js'
+import type { Missing } from '../../rules/finding.js'
+import { type AllRules, RuleRegistry } from '../../rules/registry.js'
+import type { Rule } from '../../rules/rule.js'
+import type { Trial } from '../../trial/trial.js'
 import type { FindingFormat } from '../format/finding/format.js'
 import { findingCsv, findingJsonl } from '../format/finding/lines.js'
 import { severalFormats } from '../format/finding/summary.js'

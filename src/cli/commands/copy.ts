@@ -1,6 +1,6 @@
 /** `trialscan copy`: a trial's files on disk, those that are new. */
 
-import { copyTrial } from '../../index.js'
+import { copyTrial } from '../../integrity/repair/copy.js'
 import { EXIT } from '../exit.js'
 import { bytesText, counted, countText } from '../format/number.js'
 import { placeOptions, type S3Flags, s3OptionsFor } from '../options/s3.js'

@@ -1,17 +1,11 @@
 /** `trialscan diff`: where two runs of a training first differ. */
 
-import {
-  type CheckLevel,
-  DIFFERENCE_COLUMNS,
-  type DifferenceAt,
-  DifferenceTable,
-  type DiffWorkersOptions,
-  diff,
-  diffWorkers,
-  type Trial,
-  type TrialDiff,
-  UsageError,
-} from '../../index.js'
+import { UsageError } from '../../base/errors.js'
+import type { CheckLevel } from '../../base/types.js'
+import { type DiffWorkersOptions, diff, diffWorkers, type TrialDiff } from '../../compare/diff.js'
+import type { DifferenceAt } from '../../compare/records.js'
+import { DIFFERENCE_COLUMNS, DifferenceTable } from '../../compare/table.js'
+import type { Trial } from '../../trial/trial.js'
 import { EXIT, heavier } from '../exit.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine } from '../format/lines.js'

@@ -1,17 +1,13 @@
 /** `trialscan dump`: the values of tensors, for numpy: one .npz of all, or a directory with a .npy for each. */
 
 import { join } from 'node:path'
-import {
-  type CheckLevel,
-  npyChunks,
-  problemLines,
-  readValues,
-  type SavedValue,
-  type TensorValue,
-  type Trial,
-  type TrialscanError,
-  UsageError,
-} from '../../index.js'
+import { type TrialscanError, UsageError } from '../../base/errors.js'
+import { problemLines } from '../../base/problem-lines.js'
+import type { CheckLevel } from '../../base/types.js'
+import type { TensorValue } from '../../scan/job/tensor-value.js'
+import { npyChunks } from '../../table/npy.js'
+import type { Trial } from '../../trial/trial.js'
+import { readValues, type SavedValue } from '../../trial/values.js'
 import { EXIT } from '../exit.js'
 import { npySubstitute } from '../format/npy.js'
 import { bytesText, counted, countText } from '../format/number.js'

@@ -1,6 +1,8 @@
 /** `trialscan export`: a trial as runs of TensorBoard. */
 
-import { type CheckLevel, exportTensorBoard, problemLines } from '../../index.js'
+import { problemLines } from '../../base/problem-lines.js'
+import type { CheckLevel } from '../../base/types.js'
+import { exportTensorBoard } from '../../write/tensorboard/export.js'
 import { EXIT } from '../exit.js'
 import { bytesText, counted, countText } from '../format/number.js'
 import { expectS3, isOnS3, type S3Flags, s3For } from '../options/s3.js'

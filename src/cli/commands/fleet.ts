@@ -2,23 +2,15 @@
 
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import {
-  type CheckLevel,
-  estimateFleet,
-  type FleetCheck,
-  type FleetFormat,
-  type FleetPlan,
-  type FleetStatus,
-  fleetStatus,
-  mergedTable,
-  PlanPlace,
-  planFleet,
-  RuleRegistry,
-  runShard,
-  type ShardStatus,
-  type Trial,
-  UsageError,
-} from '../../index.js'
+import { UsageError } from '../../base/errors.js'
+import type { CheckLevel } from '../../base/types.js'
+import { estimateFleet } from '../../fleet/estimate.js'
+import { type FleetStatus, fleetStatus, mergedTable, type ShardStatus } from '../../fleet/merge.js'
+import { PlanPlace } from '../../fleet/place.js'
+import { type FleetCheck, type FleetFormat, type FleetPlan, planFleet } from '../../fleet/plan.js'
+import { runShard } from '../../fleet/shard.js'
+import { RuleRegistry } from '../../rules/registry.js'
+import type { Trial } from '../../trial/trial.js'
 import { EXIT } from '../exit.js'
 import { runOptions, type WorkFlags } from '../fleet/run-options.js'
 import type { FormatOf } from '../format/formats.js'

@@ -1,15 +1,12 @@
 /** `trialscan import`: runs of TensorBoard as a trial. */
 
 import { readdir } from 'node:fs/promises'
-import {
-  type CheckLevel,
-  importTensorBoard,
-  type LeftOutSummary,
-  MissingCollectionFiles,
-  problemLines,
-  type Trial,
-  UsageError,
-} from '../../index.js'
+import { MissingCollectionFiles, UsageError } from '../../base/errors.js'
+import { problemLines } from '../../base/problem-lines.js'
+import type { CheckLevel } from '../../base/types.js'
+import type { Trial } from '../../trial/trial.js'
+import { importTensorBoard } from '../../write/tensorboard/import.js'
+import type { LeftOutSummary } from '../../write/tensorboard/left-out.js'
 import { EXIT } from '../exit.js'
 import { counted } from '../format/number.js'
 import { expectS3, isOnS3, type S3Flags, s3For } from '../options/s3.js'

@@ -1,22 +1,15 @@
 /** What `check` and `rule-invoker` share: run rules over a trial, write the findings, choose the exit code. */
 
-import {
-  type BuiltinClass,
-  type DiagnosedFinding,
-  Diagnosis,
-  type Evaluation,
-  evaluate,
-  type Finding,
-  InvalidWorker,
-  LearningRates,
-  type Logger,
-  type Missing,
-  problemLines,
-  type Rule,
-  type Trial,
-  type TrialOptions,
-  UsageError,
-} from '../../index.js'
+import { InvalidWorker, UsageError } from '../../base/errors.js'
+import { problemLines } from '../../base/problem-lines.js'
+import type { BuiltinClass } from '../../rules/base/builtin.js'
+import { LearningRates } from '../../rules/base/learning-rates.js'
+import { type DiagnosedFinding, Diagnosis } from '../../rules/diagnosis.js'
+import { type Evaluation, evaluate } from '../../rules/evaluate.js'
+import type { Finding, Logger, Missing } from '../../rules/finding.js'
+import type { Rule } from '../../rules/rule.js'
+import type { TrialOptions } from '../../trial/open.js'
+import type { Trial } from '../../trial/trial.js'
 import { EXIT } from '../exit.js'
 import {
   type ChosenParameter,

@@ -1,6 +1,6 @@
 /** `trialscan ls --files`: the files below places. */
 
-import { type TrialFile, trialFiles } from '../../index.js'
+import { type TrialFile, trialFiles } from '../../integrity/repair/copy.js'
 import { EXIT } from '../exit.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine, jsonLine } from '../format/lines.js'

@@ -1,6 +1,10 @@
 /** `trialscan ls`: what a trial holds. */
 
-import { type Mode, modes, problemLines, type TensorSummary, type Trial, TrialscanError } from '../../index.js'
+import { TrialscanError } from '../../base/errors.js'
+import { problemLines } from '../../base/problem-lines.js'
+import { type Mode, modes } from '../../base/types.js'
+import type { TensorSummary } from '../../trial/summary.js'
+import type { Trial } from '../../trial/trial.js'
 import type { FormatOf } from '../format/formats.js'
 import {
   type CollectionListing,

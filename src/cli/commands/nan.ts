@@ -1,6 +1,8 @@
 /** `trialscan nan`: where NaN and infinities come from. */
 
-import { type CheckLevel, type NonFiniteRecord, type NonFiniteTrace, traceNonFinite } from '../../index.js'
+import type { CheckLevel } from '../../base/types.js'
+import { type NonFiniteTrace, traceNonFinite } from '../../compare/non-finite/trace.js'
+import type { NonFiniteRecord } from '../../compare/records.js'
 import { EXIT, heavier } from '../exit.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine } from '../format/lines.js'

@@ -1,13 +1,9 @@
 /** `trialscan record`: tensors from standard input, saved as a trial. */
 
-import {
-  type FormatError,
-  type Framework,
-  parseHookConfig,
-  type RecordedStream,
-  recordStream,
-  UsageError,
-} from '../../index.js'
+import { type FormatError, UsageError } from '../../base/errors.js'
+import type { Framework } from '../../base/types.js'
+import { parseHookConfig } from '../../write/hook-config.js'
+import { type RecordedStream, recordStream } from '../../write/stream/record.js'
 import { EXIT } from '../exit.js'
 import { counted, countText } from '../format/number.js'
 import { readInputFile } from '../input-file.js'

@@ -2,7 +2,9 @@
 
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { OutputFile, type ReindexedFile, reindexTrial, StoreError } from '../../index.js'
+import { StoreError } from '../../base/errors.js'
+import { type ReindexedFile, reindexTrial } from '../../integrity/repair/reindex.js'
+import { OutputFile } from '../../storage/local/output.js'
 import { EXIT } from '../exit.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine, jsonLine } from '../format/lines.js'

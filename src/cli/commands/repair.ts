@@ -1,7 +1,8 @@
 /** `trialscan repair`: a clean copy of what is whole in a trial. */
 
 import { rmSync } from 'node:fs'
-import { type LeftOut, type RepairReport, repairTrial } from '../../index.js'
+import { repairTrial } from '../../integrity/repair/repair.js'
+import type { LeftOut, RepairReport } from '../../integrity/repair/report.js'
 import { EXIT } from '../exit.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine, jsonLine } from '../format/lines.js'

@@ -1,6 +1,9 @@
 /** `trialscan report`: a page about one training, or about two. */
 
-import { type CheckLevel, reportHtml, type Trial, UsageError } from '../../index.js'
+import { UsageError } from '../../base/errors.js'
+import type { CheckLevel } from '../../base/types.js'
+import type { Trial } from '../../trial/trial.js'
+import { reportHtml } from '../../view/report.js'
 import { EXIT } from '../exit.js'
 import { bytesText, counted } from '../format/number.js'
 import { expectS3, type S3Flags } from '../options/s3.js'

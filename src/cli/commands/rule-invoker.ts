@@ -1,13 +1,10 @@
 /** `trialscan rule-invoker`: one rule over one trial, with the options of Tornasole's command. */
 
-import {
-  type Finding,
-  makeRules,
-  problemLines,
-  RuleEvaluationConditionMet,
-  RuleRegistry,
-  UsageError,
-} from '../../index.js'
+import { RuleEvaluationConditionMet, UsageError } from '../../base/errors.js'
+import { problemLines } from '../../base/problem-lines.js'
+import { makeRules } from '../../rules/config.js'
+import type { Finding } from '../../rules/finding.js'
+import { RuleRegistry } from '../../rules/registry.js'
 import { type FindingFormat, type JudgingReport, stepsOfFindings } from '../format/finding/format.js'
 import { findingCsv, findingJsonl } from '../format/finding/lines.js'
 import { worstText } from '../format/finding/table.js'

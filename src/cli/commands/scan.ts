@@ -1,6 +1,9 @@
 /** `trialscan scan`: prints rows as they come. */
 
-import { type RowFilter, type ScanStats, type Traffic, UsageError } from '../../index.js'
+import { UsageError } from '../../base/errors.js'
+import type { ScanStats } from '../../scan/rows/costs.js'
+import type { Traffic } from '../../storage/store.js'
+import type { RowFilter } from '../../table/where.js'
 import { EXIT } from '../exit.js'
 import { bytesText, counted, countText } from '../format/number.js'
 import { settle } from '../options/given.js'

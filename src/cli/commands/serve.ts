@@ -2,7 +2,8 @@
 
 import { existsSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
-import { StoreError, serveTrials } from '../../index.js'
+import { StoreError } from '../../base/errors.js'
+import { serveTrials } from '../../view/serve/serve.js'
 import { EXIT } from '../exit.js'
 import { counted } from '../format/number.js'
 import { expectS3, type S3Flags, s3OptionsOf } from '../options/s3.js'

@@ -1,6 +1,9 @@
 /** `trialscan show --steps`: how the elements of a tensor are distributed, a line a step. */
 
-import { Distribution, type Mode, type ScanRow, UsageError } from '../../index.js'
+import { UsageError } from '../../base/errors.js'
+import type { Mode } from '../../base/types.js'
+import { Distribution } from '../../core/statistics/distribution.js'
+import type { ScanRow } from '../../scan/job/row.js'
 import { EXIT } from '../exit.js'
 import { blocks } from '../format/bars.js'
 import type { FormatOf } from '../format/formats.js'

@@ -1,6 +1,7 @@
 /** `trialscan show FILE`: what a file of torch or a pickle holds, no longer than a screen. */
 
-import { type PickleStructure, pickleStructure, UsageError } from '../../index.js'
+import { UsageError } from '../../base/errors.js'
+import { type PickleStructure, pickleStructure } from '../../scan/catalog/checkpoint/structure.js'
 import { EXIT } from '../exit.js'
 import type { FormatOf } from '../format/formats.js'
 import { type S3Flags, s3OptionsFor } from '../options/s3.js'

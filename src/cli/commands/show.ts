@@ -1,19 +1,13 @@
 /** `trialscan show`: one tensor at one step. */
 
-import {
-  type Mode,
-  type Moments,
-  npyChunks,
-  QueryError,
-  REDUCTIONS,
-  type ScanRow,
-  type Tensor,
-  TensorUnavailableForStep,
-  type TensorValue,
-  type Trial,
-  UsageError,
-  type ValueOptions,
-} from '../../index.js'
+import { QueryError, TensorUnavailableForStep, UsageError } from '../../base/errors.js'
+import { type Mode, REDUCTIONS } from '../../base/types.js'
+import type { Moments } from '../../core/moments.js'
+import type { ScanRow } from '../../scan/job/row.js'
+import type { TensorValue } from '../../scan/job/tensor-value.js'
+import { npyChunks } from '../../table/npy.js'
+import type { Tensor, ValueOptions } from '../../trial/tensor.js'
+import type { Trial } from '../../trial/trial.js'
 import { EXIT } from '../exit.js'
 import { blocks, histogram } from '../format/bars.js'
 import { elementLines, valueJson } from '../format/elements.js'

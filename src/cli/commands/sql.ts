@@ -1,6 +1,7 @@
 /** `trialscan sql`: a query over what trials hold, or over tables that scans have written. */
 
-import { type CheckLevel, UsageError } from '../../index.js'
+import { UsageError } from '../../base/errors.js'
+import type { CheckLevel } from '../../base/types.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine } from '../format/lines.js'
 import { counted, countText } from '../format/number.js'

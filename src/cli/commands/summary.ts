@@ -1,7 +1,10 @@
 /** `trialscan summary`: trainings at a glance. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type CheckLevel, type Trial, trialOverview, UsageError } from '../../index.js'
+import { UsageError } from '../../base/errors.js'
+import type { CheckLevel } from '../../base/types.js'
+import type { Trial } from '../../trial/trial.js'
+import { trialOverview } from '../../view/overview.js'
 import { EXIT } from '../exit.js'
 import type { FormatOf } from '../format/formats.js'
 import { overviewText } from '../format/view/overview.js'

@@ -1,16 +1,12 @@
 /** `trialscan top`: the rows of a scan with the largest or smallest number, or those that an expression is true for. */
 
-import {
-  type CheckLevel,
-  parseColumns,
-  parseWhere,
-  type RowColumn,
-  type RowFilter,
-  type Scan,
-  type ScanRow,
-  type Trial,
-  UsageError,
-} from '../../index.js'
+import { UsageError } from '../../base/errors.js'
+import type { CheckLevel } from '../../base/types.js'
+import type { ScanRow } from '../../scan/job/row.js'
+import type { Scan } from '../../scan/rows/scan.js'
+import { parseColumns, type RowColumn } from '../../table/columns.js'
+import { parseWhere, type RowFilter } from '../../table/where.js'
+import type { Trial } from '../../trial/trial.js'
 import { EXIT } from '../exit.js'
 import { type Cells, cellCsv, cellJson, cellsOf, cellTable } from '../format/cells.js'
 import type { FormatOf } from '../format/formats.js'

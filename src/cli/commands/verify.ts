@@ -1,6 +1,7 @@
 /** `trialscan verify`: what is wrong with the bytes of a trial. */
 
-import { type VerifyProblem, verifyTrial } from '../../index.js'
+import type { VerifyProblem } from '../../integrity/verify/problem.js'
+import { verifyTrial } from '../../integrity/verify/verify.js'
 import { EXIT } from '../exit.js'
 import type { FormatOf } from '../format/formats.js'
 import { type VerifyFormat, verifyCsv, verifyJsonl } from '../format/verify-lines.js'

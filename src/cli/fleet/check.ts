@@ -1,6 +1,11 @@
 /** Trials judged by rules, in the shards of a plan. */
 
-import { type FleetCheck, type FleetJudging, problemLines, QueryError, RuleRegistry, type Trial } from '../../index.js'
+import { QueryError } from '../../base/errors.js'
+import { problemLines } from '../../base/problem-lines.js'
+import type { FleetCheck } from '../../fleet/plan.js'
+import type { FleetJudging } from '../../fleet/shard.js'
+import { RuleRegistry } from '../../rules/registry.js'
+import type { Trial } from '../../trial/trial.js'
 import { rulesOf } from '../commands/check.js'
 import { expectWorkers, judge, Trials } from '../commands/judge.js'
 import { findingJsonl } from '../format/finding/lines.js'

@@ -1,6 +1,6 @@
 /** BullMQ over Redis, which is loaded only here. Both are optional packages: whoever wants a queue installs them. */
 
-import { StoreError, UsageError } from '../../index.js'
+import { StoreError, UsageError } from '../../base/errors.js'
 
 const PACKAGES = ['bullmq', 'ioredis'] as const
 

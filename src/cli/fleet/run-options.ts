@@ -1,6 +1,7 @@
 /** How a shard is run, as the options of `fleet run` and `fleet work` say. */
 
-import type { FleetPlan, ShardOptions } from '../../index.js'
+import type { FleetPlan } from '../../fleet/plan.js'
+import type { ShardOptions } from '../../fleet/shard.js'
 import { type S3Flags, s3OptionsOf } from '../options/s3.js'
 import { VERSION } from '../version.js'
 

@@ -1,6 +1,10 @@
 /** `trialscan fleet submit` and `fleet work`: shards of plans through a queue. */
 
-import { FormatError, fleetStatus, PlanPlace, QueryError, runShard, shardName, UsageError } from '../../index.js'
+import { FormatError, QueryError, UsageError } from '../../base/errors.js'
+import { fleetStatus } from '../../fleet/merge.js'
+import { PlanPlace } from '../../fleet/place.js'
+import { shardName } from '../../fleet/plan.js'
+import { runShard } from '../../fleet/shard.js'
 import { EXIT } from '../exit.js'
 import { counted, countText } from '../format/number.js'
 import { type S3Flags, s3For } from '../options/s3.js'

@@ -1,6 +1,6 @@
 /** Histograms and sparklines of block characters. */
 
-import type { TensorData } from '../../index.js'
+import type { TensorData } from '../../scan/job/tensor/data.js'
 
 const BLOCKS = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 

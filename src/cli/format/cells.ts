@@ -1,6 +1,9 @@
 /** Chosen columns of rows as lines. Values are written as `scan` writes them. */
 
-import { type ColumnValue, type RowColumn, rowText, type ScanRow, type TrialscanError } from '../../index.js'
+import type { TrialscanError } from '../../base/errors.js'
+import type { ScanRow } from '../../scan/job/row.js'
+import * as rowText from '../../scan/job/row.js'
+import type { ColumnValue, RowColumn } from '../../table/columns.js'
 import { type Colors, columnLines, safe, safeJson, safeName } from '../terminal.js'
 import { csvLine } from './lines.js'
 import {

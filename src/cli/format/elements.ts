@@ -1,6 +1,9 @@
 /** All elements of a tensor as text, for other programs: an element a line, or one JSON object with all of them. */
 
-import { REDUCTIONS, rowText, type ScanRow, type TensorData } from '../../index.js'
+import { REDUCTIONS } from '../../base/types.js'
+import type { ScanRow } from '../../scan/job/row.js'
+import * as rowText from '../../scan/job/row.js'
+import type { TensorData } from '../../scan/job/tensor/data.js'
 import { safe, safeJson } from '../terminal.js'
 import { csvLine } from './lines.js'
 import { complexText, jsonNumber, plainNumber } from './number.js'

@@ -1,6 +1,6 @@
 /** A tensor's elements for people: nested brackets as numpy prints them, long axes cut in the middle. */
 
-import type { TensorData } from '../../index.js'
+import type { TensorData } from '../../scan/job/tensor/data.js'
 import { padStart, safe } from '../terminal.js'
 import { complexText, shortNumber } from './number.js'
 

@@ -3,7 +3,9 @@
  * to the same.
  */
 
-import { type RowFormat, type RowFormatName, rowText, type StatisticName } from '../../index.js'
+import type { StatisticName } from '../../base/types.js'
+import type { RowFormat, RowFormatName } from '../../scan/job/row.js'
+import * as rowText from '../../scan/job/row.js'
 import { safe, safeJson } from '../terminal.js'
 
 /** How rows become lines. */

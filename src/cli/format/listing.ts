@@ -1,6 +1,9 @@
 /** What `ls` tells of trials. */
 
-import { type Mode, rowText, type TensorSummary, type TrialscanError } from '../../index.js'
+import type { TrialscanError } from '../../base/errors.js'
+import type { Mode } from '../../base/types.js'
+import * as rowText from '../../scan/job/row.js'
+import type { TensorSummary } from '../../trial/summary.js'
 import { type Colors, colorsFor, columnLines, columns, safe, safeJson, safeName } from '../terminal.js'
 import type { FormatOf } from './formats.js'
 import { csvLine } from './lines.js'

@@ -1,6 +1,6 @@
 /** What is said of a .npy file whose elements numpy has no dtype for. */
 
-import type { DType } from '../../index.js'
+import type { DType } from '../../base/types.js'
 
 /** How such elements were written; null: numpy has the dtype. */
 export function npySubstitute(dtype: DType): string | null {

@@ -1,6 +1,6 @@
 /** Numbers and shapes as text. */
 
-import { rowText } from '../../index.js'
+import * as rowText from '../../scan/job/row.js'
 
 export const {
   bucketsText,

@@ -1,6 +1,7 @@
 /** Rows as a table for people. Widths are set before the first row, so that rows are shown as they come. */
 
-import type { ScanRow, StatisticName } from '../../index.js'
+import type { StatisticName } from '../../base/types.js'
+import type { ScanRow } from '../../scan/job/row.js'
 import { type Colors, padEnd, padStart, safe, safeName, widthOf } from '../terminal.js'
 import type { RowWriter } from './lines.js'
 import {

@@ -1,6 +1,7 @@
 /** Problems of a trial for other programs, one per line. The keys, the columns and their order don't change. */
 
-import type { Verification, VerifyProblem } from '../../index.js'
+import type { VerifyProblem } from '../../integrity/verify/problem.js'
+import type { Verification } from '../../integrity/verify/verify.js'
 import { csvLine, jsonLine } from './lines.js'
 
 export interface VerifyFormat {

@@ -1,6 +1,7 @@
 /** Problems of a trial for people: file by file, what was expected and found, what is lost, and what to do. */
 
-import type { Verification, VerifyProblem } from '../../index.js'
+import type { VerifyProblem } from '../../integrity/verify/problem.js'
+import type { Verification } from '../../integrity/verify/verify.js'
 import { type Colors, safe, wrapped } from '../terminal.js'
 import { bytesText, counted, countText } from './number.js'
 import type { VerifyFormat } from './verify-lines.js'

@@ -1,7 +1,8 @@
 /** Parsers of command line arguments. */
 
 import { InvalidArgumentError } from 'commander'
-import { parseSteps, type StepSlice } from '../../index.js'
+import type { StepSlice } from '../../scan/catalog/step-selection.js'
+import { parseSteps } from '../../scan/catalog/step-text.js'
 import { type Command, FORMATS, type FormatName, formatNames } from '../format/formats.js'
 
 /** Gathers the values of a repeatable option. */

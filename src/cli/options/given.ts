@@ -1,6 +1,7 @@
 /** Settles options that depend on each other or on the machine: format, output and threads. */
 
-import { maxThreads, UsageError } from '../../index.js'
+import { UsageError } from '../../base/errors.js'
+import { maxThreads } from '../../scan/runner/access.js'
 import { type Command, FORMATS, type FormatName, type FormatOf, formatNames, formatOfName } from '../format/formats.js'
 import { note } from '../terminal.js'
 

@@ -1,6 +1,8 @@
 /** The options of where trials lie, on S3 above all. */
 
-import { type S3Options, type TrialOptions, UsageError } from '../../index.js'
+import { UsageError } from '../../base/errors.js'
+import type { S3Options } from '../../storage/s3/spec.js'
+import type { TrialOptions } from '../../trial/open.js'
 
 export interface S3Flags {
   readonly s3Endpoint?: string

@@ -1,13 +1,10 @@
 /** `trialscan scan` of several trials: one table with a column `trial`, or a directory with a part for each. */
 
-import {
-  parseReductions,
-  type RowFilter,
-  type Scan,
-  type TableFormatName,
-  tableBytes,
-  trialFingerprint,
-} from '../../index.js'
+import type { Scan } from '../../scan/rows/scan.js'
+import { type TableFormatName, tableBytes } from '../../table/table.js'
+import type { RowFilter } from '../../table/where.js'
+import { trialFingerprint } from '../../trial/fingerprint.js'
+import { parseReductions } from '../../trial/reduction.js'
 import type { FormatOf } from '../format/formats.js'
 import { rowLines } from '../format/lines.js'
 import { counted, countText } from '../format/number.js'

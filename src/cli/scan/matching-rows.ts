@@ -1,6 +1,8 @@
 /** Rows of a scan that an expression is true for, and what there was besides. */
 
-import type { RowFilter, ScanRow, TrialscanError } from '../../index.js'
+import type { TrialscanError } from '../../base/errors.js'
+import type { ScanRow } from '../../scan/job/row.js'
+import type { RowFilter } from '../../table/where.js'
 import { counted, countText } from '../format/number.js'
 
 /** Counts of a scan's rows. */

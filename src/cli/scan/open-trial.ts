@@ -1,6 +1,7 @@
 /** A trial opened for a command: what is worth knowing about it goes to stderr. */
 
-import { createTrial, type Trial, type TrialOptions } from '../../index.js'
+import { createTrial, type TrialOptions } from '../../trial/open.js'
+import type { Trial } from '../../trial/trial.js'
 import { note } from '../terminal.js'
 
 /** Notes that are told one by one. */

@@ -1,17 +1,12 @@
 /** What commands that scan have in common: how the options say what to scan, and how rows are written. */
 
-import {
-  type CheckLevel,
-  REDUCTIONS,
-  type RowFilter,
-  type RowFormatName,
-  type Scan,
-  type ScanOptions,
-  type ScanRow,
-  type StatisticName,
-  type TableFormatName,
-  type Trial,
-} from '../../index.js'
+import { type CheckLevel, REDUCTIONS, type StatisticName } from '../../base/types.js'
+import type { RowFormatName, ScanRow } from '../../scan/job/row.js'
+import type { Scan } from '../../scan/rows/scan.js'
+import type { TableFormatName } from '../../table/table.js'
+import type { RowFilter } from '../../table/where.js'
+import type { ScanOptions } from '../../trial/scan-selection.js'
+import type { Trial } from '../../trial/trial.js'
 import type { FormatOf } from '../format/formats.js'
 import { type RowWriter, rowLines } from '../format/lines.js'
 import { tableFormat } from '../format/table.js'

@@ -1,15 +1,11 @@
 /** Which part of a trial is scanned: as options say it, and in words where they select nothing. */
 
-import {
-  type Mode,
-  parseReductions,
-  REDUCTIONS,
-  type ScanOptions,
-  type StatisticName,
-  selectSteps,
-  TensorUnavailable,
-  type Trial,
-} from '../../index.js'
+import { TensorUnavailable } from '../../base/errors.js'
+import { type Mode, REDUCTIONS, type StatisticName } from '../../base/types.js'
+import { selectSteps } from '../../scan/catalog/step-selection.js'
+import { parseReductions } from '../../trial/reduction.js'
+import type { ScanOptions } from '../../trial/scan-selection.js'
+import type { Trial } from '../../trial/trial.js'
 import { counted, shortList } from '../format/number.js'
 import type { StepsText } from '../options/arguments.js'
 import { absentSteps, globalStepsOf, modeSpans, spanText } from '../step-texts.js'

@@ -1,6 +1,7 @@
 /** A scan as a Parquet file or an Arrow stream. Loaded where there is one. */
 
-import { type Scan, type TableFormatName, tableBytes } from '../../index.js'
+import type { Scan } from '../../scan/rows/scan.js'
+import { type TableFormatName, tableBytes } from '../../table/table.js'
 import type { Output } from '../output.js'
 import { VERSION } from '../version.js'
 import type { ScanFlags } from './rows.js'

@@ -1,6 +1,8 @@
 /** What belongs together in two trials, from files. */
 
-import { type Partition, type TensorMap, UsageError } from '../../index.js'
+import { UsageError } from '../../base/errors.js'
+import type { Partition } from '../../compare/pairing.js'
+import type { TensorMap } from '../../compare/tensor-map.js'
 import { readInputFile } from '../input-file.js'
 
 /** @throws StoreError, UsageError for anything but an object */

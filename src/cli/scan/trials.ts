@@ -1,6 +1,9 @@
 /** The trials of a command that takes several: which they are, opened one after the other, and what came of each. */
 
-import { findTrials, type Trial, type TrialOptions, TrialscanError, UsageError } from '../../index.js'
+import { TrialscanError, UsageError } from '../../base/errors.js'
+import { findTrials } from '../../trial/find.js'
+import type { TrialOptions } from '../../trial/open.js'
+import type { Trial } from '../../trial/trial.js'
 import { EXIT, heavier } from '../exit.js'
 import { counted, countText } from '../format/number.js'
 import { placeOptions, type TrialFlags, trialOptions } from '../options/s3.js'

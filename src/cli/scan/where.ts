@@ -1,3 +1,3 @@
 /** The parser of expressions. Loaded where there is one. */
 
-export { parseWhere } from '../../index.js'
+export { parseWhere } from '../../table/where.js'

@@ -6,7 +6,7 @@ import { mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, parse } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { TrialscanError, UsageError } from '../../index.js'
+import { TrialscanError, UsageError } from '../../base/errors.js'
 
 const PACKAGE = '@duckdb/node-api'
 const DEFAULT_MEMORY_MIB = 1024

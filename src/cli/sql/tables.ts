@@ -2,22 +2,17 @@
 
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import {
-  type CheckLevel,
-  Diagnosis,
-  evaluate,
-  type Finding,
-  OutputFile,
-  parseReductions,
-  REDUCTIONS,
-  RuleRegistry,
-  type ScanProgress,
-  type StatisticName,
-  type Trial,
-  TrialscanError,
-  tableBytes,
-  UsageError,
-} from '../../index.js'
+import { TrialscanError, UsageError } from '../../base/errors.js'
+import { type CheckLevel, REDUCTIONS, type StatisticName } from '../../base/types.js'
+import { Diagnosis } from '../../rules/diagnosis.js'
+import { evaluate } from '../../rules/evaluate.js'
+import type { Finding } from '../../rules/finding.js'
+import { RuleRegistry } from '../../rules/registry.js'
+import type { ScanProgress } from '../../scan/rows/scan.js'
+import { OutputFile } from '../../storage/local/output.js'
+import { tableBytes } from '../../table/table.js'
+import { parseReductions } from '../../trial/reduction.js'
+import type { Trial } from '../../trial/trial.js'
 import type { S3Flags } from '../options/s3.js'
 import { WHOLE } from '../scan/partitions.js'
 import { Losses, opened } from '../scan/trials.js'

@@ -1,6 +1,9 @@
 /** What a format of findings is, and the report that it writes. */
 
-import type { DiagnosedFinding, Finding, HookCollection, Missing, TrialscanError, UnusualRate } from '../../../index.js'
+import type { TrialscanError } from '../../../base/errors.js'
+import type { UnusualRate } from '../../../rules/base/learning-rates.js'
+import type { DiagnosedFinding } from '../../../rules/diagnosis.js'
+import type { Finding, HookCollection, Missing } from '../../../rules/finding.js'
 
 export interface FindingFormat {
   /** Whether each finding is written at once, as a line of its own. */

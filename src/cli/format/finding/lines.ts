@@ -1,6 +1,7 @@
 /** Findings for other programs, one per line. The keys, the columns and their order don't change. */
 
-import type { DiagnosedFinding, Missing } from '../../../index.js'
+import type { DiagnosedFinding } from '../../../rules/diagnosis.js'
+import type { Missing } from '../../../rules/finding.js'
 import { safeJson } from '../../terminal.js'
 import { csvLine } from '../lines.js'
 import { jsonNumber } from '../number.js'

@@ -1,6 +1,8 @@
 /** Findings for people: what is wrong with the training, since when, where it is worst, and what to do about it. */
 
-import { type DiagnosedFinding, type Finding, type Missing, problemLines } from '../../../index.js'
+import { problemLines } from '../../../base/problem-lines.js'
+import type { DiagnosedFinding } from '../../../rules/diagnosis.js'
+import type { Finding, Missing } from '../../../rules/finding.js'
 import { type Colors, safe, wrapped } from '../../terminal.js'
 import { counted, countText, shortNumber } from '../number.js'
 import {

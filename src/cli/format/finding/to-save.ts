@@ -1,6 +1,9 @@
 /** What would have to be saved for rules that lack data, as the configuration of SageMaker's hook says it. */
 
-import { type HookCollection, type Missing, type Rule, type Trial, UsageError } from '../../../index.js'
+import { UsageError } from '../../../base/errors.js'
+import type { HookCollection, Missing } from '../../../rules/finding.js'
+import type { Rule } from '../../../rules/rule.js'
+import type { Trial } from '../../../trial/trial.js'
 import { safeJson } from '../../terminal.js'
 import { isFindingOf } from './format.js'
 

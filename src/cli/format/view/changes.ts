@@ -1,6 +1,7 @@
 /** What changed between two runs of one step each, such as two checkpoints: the largest relative changes first. */
 
-import type { DifferenceAt, TrialDiff } from '../../../index.js'
+import type { TrialDiff } from '../../../compare/diff.js'
+import type { DifferenceAt } from '../../../compare/records.js'
 import { type Colors, columns, safe, safeName } from '../../terminal.js'
 import { apartNumbers, counted, countText, shortNumber } from '../number.js'
 

@@ -1,6 +1,7 @@
 /** Where two runs differ, for people: the first line is the answer. */
 
-import type { DifferenceAt, TrialDiff } from '../../../index.js'
+import type { TrialDiff } from '../../../compare/diff.js'
+import type { DifferenceAt } from '../../../compare/records.js'
 import { type Colors, columns, safe, safeName, wrapped } from '../../terminal.js'
 import { apartNumbers, counted, countText, shortNumber } from '../number.js'
 import { changesBlocks } from './changes.js'

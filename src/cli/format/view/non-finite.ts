@@ -1,12 +1,7 @@
 /** Where NaN and infinities come from, for people. */
 
-import type {
-  NonFiniteOrigin,
-  NonFiniteRecord,
-  NonFiniteTrace,
-  PassedOverflow,
-  RecordPlaceInTime,
-} from '../../../index.js'
+import type { NonFiniteOrigin, NonFiniteTrace } from '../../../compare/non-finite/trace.js'
+import type { NonFiniteRecord, PassedOverflow, RecordPlaceInTime } from '../../../compare/records.js'
 import { type Colors, columns, safe, safeName, wrapped } from '../../terminal.js'
 import { counted, countText, shortNumber } from '../number.js'
 

@@ -1,6 +1,6 @@
 /** A training at a glance, as text: as wide as the terminal, and 80 columns at least. */
 
-import type { OverviewLine, TrialOverview } from '../../../index.js'
+import type { OverviewLine, TrialOverview } from '../../../view/overview.js'
 import { type Colors, columns, padEnd, safe, safeName, widthOf, wrapped } from '../../terminal.js'
 import { sparkline } from '../bars.js'
 import { lacksTensors } from '../finding/format.js'

@@ -1,6 +1,6 @@
 /** A tensor as a picture in a terminal: pixels where it draws them (kitty's protocol, sixel), else blocks. */
 
-import type { TensorData } from '../../../index.js'
+import type { TensorData } from '../../../scan/job/tensor/data.js'
 
 export type PictureName = 'auto' | 'kitty' | 'sixel' | 'blocks' | 'none'
 

@@ -6,11 +6,13 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { closePools, createTrial, diffWorkers, type Trial } from '#dist/index.js'
 import { trialscan } from './cli/run.js'
 import { FIXTURES, type GoldenTensor, golden } from './support/checkpoint-files.js'
-import { bytesOf, dict, pickled, tensor, torchZip } from './support/pickles.js'
+import { bytesOf, call, dict, int, list, pickled, tensor, torchZip, tuple } from './support/pickles.js'
 import { scratchDirectory } from './support/scratch.js'
 
 type Golden = Readonly<Record<string, GoldenTensor>>
 type GoldenSteps = { readonly steps: Readonly<Record<string, Golden>> }
+
+const torchSize = (...sizes: number[]) => call('torch', 'Size', tuple(...sizes.map(int)))
 
 const scratch = scratchDirectory('torch-trials')
 afterAll(closePools)
@@ -96,6 +98,59 @@ describe('torch.save', () => {
       expect([...(value.data as Float32Array)]).toEqual([200, 1])
       const { rows } = (await diffWorkers(trial)) as unknown as { rows?: unknown }
       expect(rows === undefined || Array.isArray(rows)).toBe(true)
+    })
+  })
+})
+
+/** A file of one tensor of two floats. */
+function twoFloats(values: readonly [number, number], wrap: (tensor: Uint8Array) => Uint8Array): Uint8Array {
+  const content = new Uint8Array(Float32Array.from(values).buffer)
+  return torchZip({ 'data.pkl': pickled(wrap(tensor({ count: 2, size: [2], stride: [1] }))), 'data/0': content })
+}
+
+describe('files of ranks', () => {
+  it("of DeepSpeed's ZeRO: flat partitions under one name in all ranks", async () => {
+    const root = join(scratch, 'zero/global_step7')
+    mkdirSync(root, { recursive: true })
+    const model = twoFloats([1, 2], w => dict({ module: dict({ w }), param_shapes: list(dict({ w: torchSize(2) })) }))
+    writeFileSync(join(root, 'mp_rank_00_model_states.pt'), model)
+    for (const rank of [0, 1]) {
+      const states = twoFloats([rank, rank === 0 ? 0 : Number.NaN], flat =>
+        dict({ optimizer_state_dict: dict({ single_partition_of_fp32_groups: list(flat) }) }),
+      )
+      writeFileSync(join(root, `bf16_zero_pp_rank_${rank}_mp_rank_00_optim_states.pt`), states)
+    }
+    const flat = 'optim_states.optimizer_state_dict.single_partition_of_fp32_groups.0'
+    await withTrial(join(scratch, 'zero'), async trial => {
+      const ranks = ['zero_pp_rank_0_mp_rank_00', 'zero_pp_rank_1_mp_rank_00']
+      expect([trial.steps(), trial.workers()]).toEqual([[7], ['mp_rank_00', ...ranks]])
+      expect(trial.tensorNames()).toEqual(['module.w', flat])
+      expect(trial.collection('master_weights').members).toEqual([flat])
+      expect(trial.checkpoint!.parameters).toBe(2)
+      const counts: unknown[] = []
+      for await (const { worker, moments } of trial.scan({ tensors: [flat], reductions: ['l2'], threads: 0 })) {
+        counts.push([worker, moments!.nanCount])
+      }
+      expect(counts).toEqual(ranks.map((rank, i) => [rank, i]))
+    })
+    const { stdout } = await trialscan('show', join(root, 'mp_rank_00_model_states.pt'))
+    expect(stdout).toContain('param_shapes: 1 item\n  0:\n    w: [2]\n')
+  })
+
+  it('of verl: model and optimizer of each rank', async () => {
+    const root = join(scratch, 'verl/global_step_3/actor')
+    mkdirSync(root, { recursive: true })
+    for (const rank of [0, 1]) {
+      for (const part of ['model', 'optim']) {
+        writeFileSync(
+          join(root, `${part}_world_size_2_rank_${rank}.pt`),
+          twoFloats([rank, 0], w => dict({ w })),
+        )
+      }
+    }
+    await withTrial(join(scratch, 'verl'), async trial => {
+      expect([trial.steps(), trial.workers()]).toEqual([[3], ['rank_0', 'rank_1']])
+      expect(trial.tensorNames()).toEqual(['optim.w', 'w'])
     })
   })
 })

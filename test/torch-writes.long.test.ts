@@ -1,10 +1,11 @@
-/** Files that Debian's torch writes beside us: each dtype, view, nesting and protocol, and random state dicts of a fixed seed. */
+/** Files that Debian's torch writes and reads beside us: each dtype, view, nesting and protocol, numpy's arrays, and random state dicts of a fixed seed. */
 
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { trialscan } from './cli/run.js'
 import { bytesOfTensor, contentsOf, readContent } from './support/checkpoint-files.js'
 import { isRequired } from './support/golden.js'
 import { scratchDirectory } from './support/scratch.js'
@@ -16,7 +17,7 @@ const scratch = scratchDirectory('torch-writes')
 
 /** Writes files, and answers.json: of each file the tensors, with a digest of their elements in C order. */
 const WRITER = `
-import argparse, collections, hashlib, json, os, random, sys, torch
+import argparse, collections, hashlib, json, numpy, os, random, sys, torch
 out = sys.argv[1]
 random.seed(20261126)
 torch.manual_seed(20261126)
@@ -38,6 +39,9 @@ def digest(tensor):
 def walk(value, path, found):
     if isinstance(value, torch.Tensor):
         found['.'.join(path)] = {'dtype': name_of(value.dtype), 'shape': list(value.shape), 'sha256': digest(value)}
+    elif isinstance(value, numpy.ndarray) and value.dtype.kind != 'U':
+        raw = numpy.ascontiguousarray(value).tobytes()
+        found['.'.join(path)] = {'dtype': str(value.dtype), 'shape': list(value.shape), 'sha256': hashlib.sha256(raw).hexdigest()}
     elif isinstance(value, dict):
         for key, item in value.items():
             walk(item, path + [str(key)], found)
@@ -101,11 +105,52 @@ for protocol in [2, 3, 4, 5]:
         base = tensor(dtype, [4, 6])
         state = {'base': base, 'transposed': base.t(), 'row': base[2], 'every_other': base[:, ::2], 'scalar': tensor(dtype, [])}
         save('dtype-%s-%d.pt' % (name_of(dtype), protocol), state, pickle_protocol=protocol)
+    for legacy in [False, True]:
+        arrays = {'scalar': numpy.float64(2.5), 'text': numpy.array(['a', 'b'])}
+        for kind in ['?', 'i1', 'u1', 'i2', 'u2', 'i4', 'u4', 'i8', 'u8', 'f2', 'f4', 'f8', 'c8', 'c16']:
+            base = numpy.random.RandomState(1).randint(0, 256, 24 * numpy.dtype(kind).itemsize).astype('u1')
+            base = (base & 1 if kind == '?' else base).view(kind).reshape(2, 3, 4)
+            arrays[kind] = {'base': base, 'fortran': numpy.asfortranarray(base), 'strided': base[:, ::2], 'none': base[:0], 'one': base[1, 1, 1, ...]}
+        save('numpy-%d-%s.pt' % (protocol, legacy), arrays, pickle_protocol=protocol, _use_new_zipfile_serialization=not legacy)
 for i in range(300):
     options = {'_use_new_zipfile_serialization': False} if i % 4 == 3 else {'pickle_protocol': 2 + i % 3}
     save('random-%d.pt' % i, nested(2), **options)
 with open(os.path.join(out, 'answers.json'), 'w') as file:
     json.dump(answers, file)
+`
+
+/** Reads our .npz and .npy of each file as tensors of torch, and says which are not those of torch.load. */
+const READER = `
+import json, numpy, os, sys, torch
+out = sys.argv[1]
+wrong, count = [], 0
+def tensors(value, path, found):
+    if isinstance(value, torch.Tensor):
+        found['/'.join(path)] = value.detach()
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            tensors(item, path + [str(key)], found)
+    return found
+def same(name, ours, theirs):
+    global count
+    count += 1
+    # numpy has no bfloat16: it is float32 there.
+    wanted = theirs.float() if theirs.dtype == torch.bfloat16 else theirs
+    ours = torch.from_numpy(numpy.ascontiguousarray(ours)).reshape(ours.shape)
+    if ours.dtype != wanted.dtype or ours.shape != wanted.shape or ours.numpy().tobytes() != wanted.contiguous().numpy().tobytes():
+        wrong.append(name)
+for name in sorted(os.listdir(out)):
+    if not name.endswith('.npz'):
+        continue
+    stem = name[:-4]
+    arrays = numpy.load(os.path.join(out, name))
+    theirs = tensors(torch.load(os.path.join(out, stem + '.pt')), [], {})
+    if set(arrays) != {'0/' + key for key in theirs}:
+        wrong.append([name, sorted(arrays), sorted(theirs)])
+    for key, tensor in theirs.items():
+        same(stem + ' ' + key, arrays['0/' + key], tensor)
+        same(stem + '/' + key, numpy.load(os.path.join(out, stem, '0', key + '.npy')), tensor)
+print(json.dumps({'wrong': wrong, 'count': count}))
 `
 
 interface Answer {
@@ -123,7 +168,7 @@ describe.skipIf(!hasTorch && !isRequired('torch'))('what torch writes', () => {
       string,
       Record<string, Answer>
     >
-    expect(Object.keys(answers)).toHaveLength(348)
+    expect(Object.keys(answers)).toHaveLength(356)
     const contentOf = readContent(scratch)
     for (const [file, expected] of Object.entries(answers)) {
       const { tensors, unread, problems } = await contentsOf(scratch, file)
@@ -136,5 +181,19 @@ describe.skipIf(!hasTorch && !isRequired('torch'))('what torch writes', () => {
       )
       expect(found, file).toEqual(expected)
     }
+  })
+  it('is read by torch as it was written, from what dump makes of it', { timeout: 600_000 }, async () => {
+    const files = readdirSync(scratch).filter(file => /^dtype-\w+-[25]\.pt$/.test(file))
+    expect(files).toHaveLength(24)
+    for (const file of files) {
+      const stem = join(scratch, file.slice(0, -'.pt'.length))
+      for (const out of [`${stem}.npz`, stem]) {
+        expect((await trialscan('dump', `${stem}.pt`, '--out', out)).code, file).toBe(0)
+      }
+    }
+    const program = join(scratch, 'read.py')
+    writeFileSync(program, READER)
+    const told = execFileSync(PYTHON, ['-W', 'ignore', program, scratch], { encoding: 'utf8' })
+    expect(JSON.parse(told)).toEqual({ wrong: [], count: 24 * 5 * 2 })
   })
 })

@@ -27,13 +27,7 @@ args: argparse.Namespace
   lr: 0.001
   name: "a"
 big: "1180591620717411303424"
-numpy: numpy.core.multiarray.scalar
-  arguments: 2 items
-    0: numpy.dtype
-      arguments: ["f8", false, true]
-      state: [3, "<", none, none, none, -1, -1, 0]
-    1: _codecs.encode
-      arguments: ["\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0004@", "latin1"]
+numpy: 2.5
 list: 2 items
   0: float32 [2]
   1:

@@ -84,9 +84,10 @@ export function sizeOf(dtype: string): number {
 
 /** The elements of a tensor in C order, gathered one by one. */
 export function bytesOfTensor(
-  { dtype, shape, blocks }: StoredTensor,
+  { dtype, shape, blocks, data }: StoredTensor,
   contentOf: (path: string) => Uint8Array,
 ): Uint8Array {
+  if (data !== undefined) return data
   const size = sizeOf(dtype)
   const count = shape.reduce((product, length) => product * length, 1)
   const bytes = new Uint8Array(count * size)

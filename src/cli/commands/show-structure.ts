@@ -74,7 +74,7 @@ function linesOf(key: string, value: Value, depth: number): string[] {
   if (isList(value)) {
     if (value.every(isScalar)) return [`${head}[${value.map(shortText).join(', ')}]`]
     return [
-      `${head}${value.length} items`,
+      `${head}${itemCount(value)}`,
       ...inner(
         value.map((item, i) => [`${i}`, item]),
         depth + 1,
@@ -124,6 +124,10 @@ function isList(value: Value): value is readonly Value[] {
   return Array.isArray(value)
 }
 
+function itemCount({ length }: readonly Value[]): string {
+  return `${length} ${length === 1 ? 'item' : 'items'}`
+}
+
 function isScalar(value: Value): boolean {
   return typeof value !== 'object' || value === null
 }
@@ -139,7 +143,7 @@ function isTensor(value: Value): boolean {
 function shortText(value: Value): string {
   if (typeof value === 'string') return safe(JSON.stringify(value))
   if (typeof value !== 'object' || value === null) return value === null ? 'none' : `${value}`
-  if (isList(value)) return `${value.length} items`
+  if (isList(value)) return itemCount(value)
   if (typeof value.tensor === 'string') {
     if (typeof value.unread === 'string') return `${safe(value.tensor)}, not read`
     return `${safe(value.tensor)} [${(value.shape as readonly number[]).join(', ')}]`

@@ -14,6 +14,8 @@ const MASTER =
   /(?:^|[._])(?:master(?:_weights?|_params?)?|fp32(?:_flat_groups|_from_fp16)?|single_partition_of_fp32_groups)(?:[.]|$)/
 const SCALE = /(?:^|[._])(?:\w*scales?(?:_inv|_2)?|\w*zeros|qzeros|g_idx|absmax|quant_map|quant_state\S*)$/
 
+const RANDOM_STATE = /(?:^|[._])(?:\w*rng(?:_states?)?|random_states?)(?:[._]|$)/
+
 /** Optimizer states that are collections of their own. */
 const STATES: readonly (readonly [collection: string, pattern: RegExp])[] = [
   ['exp_avg', /(?:^|[._])exp_avg(?:[.]|$)/],
@@ -47,7 +49,7 @@ export function isOptimizerState(name: string): boolean {
 
 /** Whether a tensor's elements are parameters of the model, as they are counted. */
 export function isParameter(name: string): boolean {
-  return !isOptimizerState(name) && !SCALE.test(name)
+  return !isOptimizerState(name) && !SCALE.test(name) && !RANDOM_STATE.test(name)
 }
 
 /** The collections that a name belongs to. */

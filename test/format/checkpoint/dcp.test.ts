@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { DISTRIBUTED } from '#dist/format/checkpoint/dcp/format.js'
 import type { TensorFileContents } from '#dist/format/checkpoint/stored-tensor.js'
 import { FormatError, StoreError } from '#dist/index.js'
+import { counting, safetensors } from '../../../fixtures/checkpoint-writer.js'
 import { bytesOfTensor, fileOf } from '../../support/checkpoint-files.js'
 import {
   bytesOf,
@@ -82,6 +83,40 @@ describe('chunks', () => {
     expect([...new Float32Array(bytes.buffer)]).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
   })
 
+  /** As torch writes it with SerializationFormat.SAFETENSORS: each chunk a file of its own. */
+  function safetensorsRanks(name = 'a.weight', dtype: 'F32' | 'F64' = 'F32') {
+    const chunk = (first: number) => safetensors([counting(name, [2, 3], dtype, first)])
+    const [upper, lower] = [chunk(0), chunk(6)]
+    const place = (start: number, { length }: Uint8Array) => ({ file: '__0_0.distcp', start, length })
+    const metadata = distributedMetadata({
+      'a.weight': {
+        size: [4, 3],
+        chunks: [
+          { offsets: [0, 0], sizes: [2, 3], place: place(0, upper) },
+          { offsets: [2, 0], sizes: [2, 3], place: place(upper.length, lower) },
+        ],
+      },
+    })
+    return { metadata, files: { 'step-1/__0_0.distcp': bytesOf(upper, lower) } as Files }
+  }
+
+  it('may be safetensors', async () => {
+    const { metadata, files } = safetensorsRanks()
+    const { tensors, unread } = await read(metadata, files)
+    expect(unread).toEqual([])
+    const bytes = bytesOfTensor(tensors[0]!, path => files[path]!)
+    expect([...new Float32Array(bytes.buffer)]).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
+  })
+
+  it.each<[string, ReturnType<typeof safetensorsRanks>, RegExp]>([
+    ['name', safetensorsRanks('b'), /expected an entry "a\.weight" in the header of a chunk, got none/],
+    ['dtype', safetensorsRanks('a.weight', 'F64'), /a chunk of float32 \[2,3\], got float64 \[2,3\]/],
+  ])('of safetensors with another %s are told', async (_, { metadata, files }, message) => {
+    const { tensors, unread } = await read(metadata, files)
+    expect(tensors).toEqual([])
+    expect(unread[0]!.error.message).toMatch(message)
+  })
+
   it('are found without their index, and without elements', async () => {
     const empty = distributedMetadata({
       x: {
@@ -155,7 +190,7 @@ describe('what is missing is named, and the rest is read', () => {
 
   it('a chunk that is none', async () => {
     const place = { file: '__1_0.distcp', start: 64, length: 100 }
-    await expectUnread(changed(1, { place }), /a chunk as torch\.save writes it, got other bytes/)
+    await expectUnread(changed(1, { place }), /a chunk as torch\.save writes it, or of safetensors, got other bytes/)
   })
 
   it('a dtype that is not known', async () => {

@@ -91,6 +91,7 @@ describe('files of torch', () => {
       format: 'torch.save, zip',
       step: '7',
       big: '1180591620717411303424',
+      numpy: '2.5',
     })
   })
 })

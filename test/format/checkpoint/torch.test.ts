@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import type { Surroundings, TensorFileContents } from '#dist/format/checkpoint/stored-tensor.js'
+import type { StoredTensor, Surroundings, TensorFileContents } from '#dist/format/checkpoint/stored-tensor.js'
 import { TORCH } from '#dist/format/checkpoint/torch/format.js'
 import { FormatError } from '#dist/index.js'
 import { FIXTURES, fileOf } from '../../support/checkpoint-files.js'
@@ -309,6 +309,19 @@ describe('refusals', () => {
     const at = file.indexOf('PK\x01\x02')
     file[at + 8]! |= 1
     await expect(read(Uint8Array.from(file))).rejects.toThrow(/a member that is not encrypted/)
+  })
+
+  it.each([
+    ['3', [0x80, 3]],
+    ['4', [0x80, 4, 0x95, 13, 0, 0, 0, 0, 0, 0, 0]],
+    ['5', [0x80, 5]],
+  ])('but not a legacy file of protocol %s', async (_, head) => {
+    const moved = ({ blocks, ...tensor }: StoredTensor) => ({
+      ...tensor,
+      blocks: blocks.map(block => ({ ...block, start: block.start + head.length - 2 })),
+    })
+    const { tensors } = await read(bytesOf(head, legacy.slice(2)))
+    expect(tensors).toEqual((await read(legacy)).tensors.map(moved))
   })
 
   it('a legacy file that was cut off has the tensors before', async () => {

@@ -1,17 +1,22 @@
-/** A checkpoint of torch.distributed.checkpoint: `.metadata`, and a `__<rank>_<n>.distcp` a rank, in which each chunk is an archive of its own. */
+/** A checkpoint of torch.distributed.checkpoint: `.metadata`, and a `__<rank>_<n>.distcp` a rank, in which each chunk is an archive or a safetensors file of its own. */
 
 import { FormatError, StoreError } from '../../../base/errors.js'
 import { runPickle } from '../pickle/machine.js'
-import type {
-  Block,
-  RangedFile,
-  StoredTensor,
-  Surroundings,
-  TensorFileContents,
-  UnreadTensor,
+import { LENGTH_BYTES } from '../safetensors/dtypes.js'
+import { SAFETENSORS } from '../safetensors/safetensors.js'
+import { type HeaderTensor, headerLength, parseHeader } from '../safetensors/safetensors-header.js'
+import {
+  type Block,
+  HEAD_BYTES,
+  type RangedFile,
+  type StoredTensor,
+  type Surroundings,
+  type TensorFileContents,
+  type UnreadTensor,
 } from '../stored-tensor.js'
 import { readTorchArchive } from '../torch/archive.js'
 import { torchFault } from '../torch/fault.js'
+import type { ElementType } from '../torch/storage.js'
 import { dangerousOf, warningOf } from '../torch/summary.js'
 import { findTensors, isContiguous } from '../torch/tensors.js'
 import { WindowedFile } from '../torch/window.js'
@@ -205,7 +210,7 @@ class Checkpoint {
 
   /** What chunks with the same layout have in common. */
   #layoutOf(tensor: DistributedTensor, chunk: number, byteLength: number): string {
-    const type = tensor.type as { readonly name: string }
+    const type = tensor.type as ElementType
     return `${tensor.files[chunk]} ${type.name} ${tensor.shape.length} ${tensor.lengths[chunk]! - byteLength}`
   }
 }
@@ -220,17 +225,33 @@ async function elementsOf(
   const [base, length] = [tensor.starts[chunk]!, tensor.lengths[chunk]!]
   const part = new WindowedFile(file, base, length)
   const wrong = (expected: string, got: string) => torchFault(`${file.url}: ${tensor.name}`, base, expected, got)
-  const head = await part.read(0, ZIP.length)
-  if (!ZIP.every((byte, i) => head[i] === byte)) throw wrong('a chunk as torch.save writes it', 'other bytes')
+  const rank = tensor.shape.length
+  const sizes = Array.from(tensor.sizes.subarray(chunk * rank, (chunk + 1) * rank))
+  const type = tensor.type as ElementType
+  const head = await part.read(0, HEAD_BYTES)
+  if (SAFETENSORS.matches(head)) {
+    const entry = await safetensorsEntry(part, tensor.name)
+    if (entry === undefined) throw wrong(`an entry ${JSON.stringify(tensor.name)} in the header of a chunk`, 'none')
+    if (entry.dtype !== type.dtype || entry.shape.join() !== sizes.join()) {
+      throw wrong(`a chunk of ${type.name} [${sizes}]`, `${entry.dtype} [${entry.shape}]`)
+    }
+    return entry.begin
+  }
+  if (!ZIP.every((byte, i) => head[i] === byte)) {
+    throw wrong('a chunk as torch.save writes it, or of safetensors', 'other bytes')
+  }
   const archive = await readTorchArchive(part, base)
   const [found, ...others] = findTensors(runPickle(archive.pickle, archive.pickleUrl))
-  if (found === undefined || others.length > 0 || found.path.length > 0 || typeof found.view === 'string') {
+  if (
+    found === undefined ||
+    others.length > 0 ||
+    found.path.length > 0 ||
+    typeof found.view === 'string' ||
+    !('storage' in found.view)
+  ) {
     throw wrong('one tensor in a chunk', found === undefined ? 'none' : 'something else')
   }
   const { view } = found
-  const rank = tensor.shape.length
-  const sizes = Array.from(tensor.sizes.subarray(chunk * rank, (chunk + 1) * rank))
-  const type = tensor.type as { readonly name: string }
   if (view.type.name !== type.name || view.shape.join() !== sizes.join()) {
     throw wrong(`a chunk of ${type.name} [${sizes}]`, `${view.type.name} [${view.shape}]`)
   }
@@ -242,6 +263,16 @@ async function elementsOf(
     throw wrong(`${byteLength} bytes of elements`, `${Math.max(0, (place?.byteLength ?? 0) - start)}`)
   }
   return place.start - base + start
+}
+
+/** A chunk may be a safetensors file of its own, whose entry has the name of the tensor. */
+async function safetensorsEntry(part: WindowedFile, name: string): Promise<HeaderTensor | undefined> {
+  const length = headerLength(await part.read(0, LENGTH_BYTES), part.url, part.byteLength)
+  const json = await part.read(LENGTH_BYTES, length)
+  const header = parseHeader(json, part.url, part.byteLength)
+  const broken = header.unread.find(entry => entry.name === name)
+  if (broken !== undefined) throw broken.error
+  return header.tensors.find(entry => entry.name === name)
 }
 
 function offsetsOf({ shape, offsets }: DistributedTensor, chunk: number): string {

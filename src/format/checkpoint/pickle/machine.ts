@@ -384,7 +384,9 @@ class Machine {
   }
 
   #text(kind: typeof KIND.text | typeof KIND.latin | typeof KIND.bytes, byteLength: number): void {
-    if (byteLength > MAX_TEXT_BYTES) throw this.#fault(`at most ${MAX_TEXT_BYTES} bytes of text`, `${byteLength}`)
+    // Bytes are never decoded: an array of numpy may be long.
+    if (kind !== KIND.bytes && byteLength > MAX_TEXT_BYTES)
+      throw this.#fault(`at most ${MAX_TEXT_BYTES} bytes of text`, `${byteLength}`)
     this.#push(this.#tape.bytesAt(kind, this.#take(byteLength), byteLength))
   }
 

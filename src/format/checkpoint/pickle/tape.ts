@@ -297,6 +297,11 @@ export class Pickle {
     return this.#bytes.subarray(at, at + this.#length[handle]!)
   }
 
+  /** Where the bytes of a text or of bytes begin in the pickle's. */
+  startOf(handle: Handle): number {
+    return this.#at[handle]!
+  }
+
   /** `collections.OrderedDict`; undefined: no global. */
   globalName(handle: Handle): string | undefined {
     if (this.kind(handle) !== KIND.global) return undefined

@@ -24,6 +24,8 @@ export interface StoragePlace {
 
 export interface TorchArchive {
   readonly pickle: Uint8Array
+  /** Where that begins in the file. */
+  readonly pickleStart: number
   /** How errors call it. */
   readonly pickleUrl: string
   /** Where storages lie, by key; an error for one that can't be read; no entry for one that is not there. */
@@ -58,11 +60,13 @@ export async function readTorchArchive(file: WindowedFile, base = 0): Promise<To
   const ends = endsOf(members, directoryStart)
   const order = byName.get(`${prefix}byteorder`)
   if (order !== undefined) {
-    const text = new TextDecoder().decode(await contentOf(file, order, base, 16))
+    const text = new TextDecoder().decode((await contentOf(file, order, base, 16)).bytes)
     if (text !== 'little') throw torchFault(url, base + order.offset, 'little-endian elements', JSON.stringify(text))
   }
+  const { bytes, start } = await contentOf(file, pickle, base, MAX_PICKLE_BYTES)
   return {
-    pickle: await contentOf(file, pickle, base, MAX_PICKLE_BYTES),
+    pickle: bytes,
+    pickleStart: base + start,
     pickleUrl: `${url}: ${pickle.name}`,
 
     async places(keys) {
@@ -100,7 +104,12 @@ function faultOf(url: string, { name, method, fault, offset, byteLength, compres
   return torchFault(url, base + offset, `${name} as torch.save stores it`, got)
 }
 
-async function contentOf(file: WindowedFile, member: ZipMember, base: number, limit: number): Promise<Uint8Array> {
+async function contentOf(
+  file: WindowedFile,
+  member: ZipMember,
+  base: number,
+  limit: number,
+): Promise<{ readonly bytes: Uint8Array; readonly start: number }> {
   const { url } = file
   const { name, offset, byteLength } = member
   const fault = faultOf(url, member, base)
@@ -113,7 +122,7 @@ async function contentOf(file: WindowedFile, member: ZipMember, base: number, li
   if (bytes.length < byteLength) {
     throw torchFault(url, base + start, `${byteLength} bytes of ${name}`, `${bytes.length} up to the end of the file`)
   }
-  return bytes
+  return { bytes, start }
 }
 
 /** Where what follows each member begins. */

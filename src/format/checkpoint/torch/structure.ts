@@ -1,7 +1,8 @@
 /** What a pickle holds as a tree to be looked at: tensors by dtype and shape, objects by class, all else as it is. */
 
 import { type Handle, KIND, type Pickle } from '../pickle/tape.js'
-import { type FoundTensor, tensorAt } from './tensors.js'
+import { bytesAt, numpyScalarAt } from './numpy.js'
+import { type FoundTensor, integersOf, tensorAt } from './tensors.js'
 
 /** JSON: dicts are objects, and `{ tensor, shape }`, `{ class, … }`, `{ bytes }`, `{ more }` stand for what JSON has no word for. */
 export type StructureValue =
@@ -90,7 +91,13 @@ class Structure {
     const tensor = tensorAt(pickle, handle)
     if (tensor !== null) return tensorValue(tensor)
     if (pickle.kind(handle) === KIND.persistent) return { id: this.value(pickle.link(handle, 0)) }
+    const scalar = numpyScalarAt(pickle, handle)
+    if (scalar !== undefined) return typeof scalar === 'boolean' ? scalar : numberValue(scalar)
+    const bytes = bytesAt(pickle, handle)
+    if (bytes !== undefined) return { bytes: bytes.length }
     const name = pickle.calleeName(handle)
+    const size = name === 'torch.Size' ? integersOf(pickle, handle) : undefined
+    if (size !== undefined) return size
     const [list, dict, state, keywords] = (['list', 'dict', 'state', 'keywords'] as const).map(part =>
       pickle.part(handle, part),
     )

@@ -1,6 +1,7 @@
 /** What a pickle holds besides tensors: its scalars, the classes it names, and those that no checkpoint needs. */
 
 import { KIND, type Pickle } from '../pickle/tape.js'
+import { numpyScalarAt } from './numpy.js'
 
 /** Modules whose functions do what a checkpoint never needs: run code or commands, reach the network, write files. */
 const DANGEROUS =
@@ -86,6 +87,6 @@ export function metadataOf(pickle: Pickle, layout: string): ReadonlyMap<string, 
 function scalarText(pickle: Pickle, value: number): string | undefined {
   const kind = pickle.kind(value)
   if (kind === KIND.true || kind === KIND.false) return kind === KIND.true ? 'true' : 'false'
-  const scalar = pickle.text(value) ?? pickle.numeric(value)
+  const scalar = pickle.text(value) ?? pickle.numeric(value) ?? numpyScalarAt(pickle, value)
   return scalar === undefined ? undefined : `${scalar}`.slice(0, MAX_FACT_LENGTH)
 }

@@ -1,6 +1,7 @@
 /** The tensors in a pickle of torch.save: where each stands, and which elements of which storage it has. */
 
 import { type Handle, KIND, type Pickle } from '../pickle/tape.js'
+import { isNumpyArray, type NumpyArray, numpyArrayAt } from './numpy.js'
 import { type ElementType, elementTypeOf, type Storage, storageOf } from './storage.js'
 
 /** A view of a storage. */
@@ -16,8 +17,8 @@ export interface View {
 export interface FoundTensor {
   /** The keys that lead to it. */
   readonly path: readonly string[]
-  /** A text: why it can't be read. */
-  readonly view: View | string
+  /** A text: why it can't be read. An array of numpy lies in the pickle itself. */
+  readonly view: View | NumpyArray | string
   /** What it is where it can't be read. */
   readonly kind: string
 }
@@ -70,7 +71,7 @@ class Search {
       if (storageOf(pickle, handle) === null) throw pickle.fault('ids of storages', 'a persistent id of something else')
       return true
     }
-    return rebuiltBy(pickle.calleeName(handle)) !== null
+    return rebuiltBy(pickle.calleeName(handle)) !== null || isNumpyArray(pickle, handle)
   }
 
   #visit(handle: Handle, path: readonly string[]): void {
@@ -120,7 +121,7 @@ function keyText(pickle: Pickle, key: Handle): string {
 /** What stands at a place of a pickle, if it is a tensor; null: it is none. */
 export function tensorAt(pickle: Pickle, handle: Handle): Omit<FoundTensor, 'path'> | null {
   const isTensor = storageOf(pickle, handle) !== null || rebuiltBy(pickle.calleeName(handle)) !== null
-  return isTensor ? viewOf(pickle, handle) : null
+  return isTensor || isNumpyArray(pickle, handle) ? viewOf(pickle, handle) : null
 }
 
 /** What a tensor is a view of. Nested wrappings are passed through. */
@@ -131,6 +132,7 @@ function viewOf(pickle: Pickle, handle: Handle): Omit<FoundTensor, 'path'> {
     const shape = [byteLength / type.byteLength]
     return { view: { storage, type, offset: viewOffset, shape, stride: [1] }, kind: 'storage' }
   }
+  if (isNumpyArray(pickle, handle)) return { view: numpyArrayAt(pickle, handle), kind: 'numpy.ndarray' }
   const kind = rebuiltBy(pickle.calleeName(handle)) ?? ''
   const list = pickle.part(handle, 'arguments')!
   return rebuilt(pickle, kind, list)

@@ -1,6 +1,7 @@
 /** Files of torch.save: `.pt`, `.pth`, `.bin`, `.ckpt`. */
 
 import type { FormatError } from '../../../base/errors.js'
+import { fortranStride } from '../../array/npy.js'
 import { isZip } from '../../array/zip-directory.js'
 import { runPickle } from '../pickle/machine.js'
 import type { Pickle } from '../pickle/tape.js'
@@ -10,6 +11,7 @@ import { torchFault } from './fault.js'
 import { fileNameFacts } from './file-name.js'
 import { readLegacyTorch } from './legacy.js'
 import { isLegacyTorch } from './legacy-magic.js'
+import { isAsItLies, type NumpyArray, numpyBytes } from './numpy.js'
 import { metadataOf } from './summary.js'
 import { type FoundTensor, findTensors, isContiguous, type View } from './tensors.js'
 import { WindowedFile } from './window.js'
@@ -19,11 +21,16 @@ const HEAD_BYTES = 512
 /** Where a tar of 2017 says that it is one. */
 const TAR_MAGIC = { at: 257, text: 'ustar' }
 
+/** Arrays of numpy that stand as text in a pickle are kept in memory: no more of them. */
+const MAX_TEXT_BYTES = 64 << 20
+
 /** What a file holds that torch.save wrote, but for its tensors' elements. */
 export interface TorchFile {
   readonly pickle: Pickle
   /** `zip`, `legacy`. */
   readonly layout: 'zip' | 'legacy'
+  /** Where the bytes of the pickle begin in the file. */
+  readonly pickleStart: number
   places(keys: readonly string[]): Promise<ReadonlyMap<string, StoragePlace | Error>>
 }
 
@@ -33,11 +40,12 @@ export async function openTorchFile(file: RangedFile): Promise<TorchFile> {
   const head = await windowed.read(0, HEAD_BYTES)
   if (isZip(head)) {
     const archive = await readTorchArchive(windowed)
-    return { pickle: runPickle(archive.pickle, archive.pickleUrl), layout: 'zip', places: archive.places }
+    const { pickleStart, places } = archive
+    return { pickle: runPickle(archive.pickle, archive.pickleUrl), layout: 'zip', pickleStart, places }
   }
   if (isLegacyTorch(head)) {
     const { pickle, places } = await readLegacyTorch(windowed)
-    return { pickle, layout: 'legacy', places: async () => places }
+    return { pickle, layout: 'legacy', pickleStart: 0, places: async () => places }
   }
   throw torchFault(file.url, 0, 'a file of torch.save', whatElse(head))
 }
@@ -54,17 +62,18 @@ function whatElse(head: Uint8Array): string {
 }
 
 export async function readTorch(file: RangedFile, around: Surroundings): Promise<TensorFileContents> {
-  const { pickle, layout, places } = await openTorchFile(file)
+  const { pickle, layout, pickleStart, places } = await openTorchFile(file)
   const found = findTensors(pickle)
-  const keys = found.flatMap(({ view }) => (typeof view === 'string' ? [] : [view.storage.key]))
+  const keys = found.flatMap(({ view }) => (typeof view !== 'string' && 'storage' in view ? [view.storage.key] : []))
   const storages = await places([...new Set(keys)])
   const naming = namesOf(pickle, found, file.path, around)
   const tensors: StoredTensor[] = []
   const unread: UnreadTensor[] = []
   const firstOf = new Map<string, string>()
+  const arrays = new Arrays(file, pickle, pickleStart)
   for (const one of found) {
     const name = naming.nameOf(one)
-    const read = storedOf(file, name, one, storages)
+    const read = storedOf(file, name, one, storages, arrays)
     if ('error' in read) unread.push(read)
     else {
       const identity = JSON.stringify([read.dtype, read.shape, read.blocks])
@@ -124,9 +133,11 @@ function storedOf(
   name: string,
   { view, kind }: FoundTensor,
   storages: ReadonlyMap<string, StoragePlace | Error>,
+  arrays: Arrays,
 ): StoredTensor | UnreadTensor {
   const fault = (expected: string, got: string) => torchFault(`${file.url}: ${name}`, undefined, expected, got)
   if (typeof view === 'string') return { name, dtype: kind, error: fault('a dense tensor', view) }
+  if (!('storage' in view)) return arrays.stored(name, view)
   const { storage, type, shape } = view
   const count = shape.reduce((product, size) => product * size, 1)
   const unread = (error: FormatError): UnreadTensor => {
@@ -154,6 +165,64 @@ function storedOf(
   }
   const strides = isContiguous(view) ? {} : { strides: view.stride }
   return { name, dtype, shape, blocks: [{ file: file.path, start, ...strides }] }
+}
+
+/** Arrays of numpy, whose elements lie in the pickle. */
+class Arrays {
+  readonly #file: RangedFile
+  readonly #pickle: Pickle
+  readonly #pickleStart: number
+  #textBytes = 0
+
+  constructor(file: RangedFile, pickle: Pickle, pickleStart: number) {
+    this.#file = file
+    this.#pickle = pickle
+    this.#pickleStart = pickleStart
+  }
+
+  stored(name: string, { type, shape, isFortran, content }: NumpyArray): StoredTensor | UnreadTensor {
+    const pickle = this.#pickle
+    const count = shape.reduce((product, size) => product * size, 1)
+    const byteLength = count * type.byteLength
+    const unread = (expected: string, got: string): UnreadTensor => {
+      const error = torchFault(`${this.#file.url}: ${name}`, undefined, expected, got)
+      return { name, dtype: type.name, shape, ...(Number.isSafeInteger(byteLength) && { byteLength }), error }
+    }
+    if (!Number.isSafeInteger(byteLength)) return unread('elements that can be counted', `shape [${shape}]`)
+    const wanted = `${byteLength} bytes of elements for shape [${shape}]`
+    const there = pickle.bytes(content).length
+    const dtype = type.dtype!
+    if (isAsItLies(pickle, content)) {
+      if (there !== byteLength) return unread(wanted, `${there}`)
+      if (count === 0) return { name, dtype, shape, blocks: [] }
+      const strides = isFortran ? { strides: fortranStride(shape) } : {}
+      const start = this.#pickleStart + pickle.startOf(content)
+      return { name, dtype, shape, blocks: [{ file: this.#file.path, start, ...strides }] }
+    }
+    // One text may stand for any number of arrays.
+    this.#textBytes += there
+    if (this.#textBytes > MAX_TEXT_BYTES) {
+      const got = 'more: save it with pickle_protocol=4, which has bytes for bytes'
+      return unread(`at most ${MAX_TEXT_BYTES} bytes of numpy's arrays in a pickle of protocol 2`, got)
+    }
+    const bytes = numpyBytes(pickle, content)
+    if (bytes?.length !== byteLength) return unread(wanted, bytes === undefined ? 'other text' : `${bytes.length}`)
+    const data = isFortran ? inCOrder(bytes, shape, type.byteLength) : bytes
+    return { name, dtype, shape, blocks: [], ...(count > 0 && { data }) }
+  }
+}
+
+/** Elements in Fortran's order, in that of C. */
+function inCOrder(bytes: Uint8Array, shape: readonly number[], size: number): Uint8Array {
+  const strides = fortranStride(shape)
+  const ordered = new Uint8Array(bytes.length)
+  const index = shape.map(() => 0)
+  for (let to = 0; to < bytes.length; to += size) {
+    const from = size * index.reduce((sum, at, axis) => sum + at * strides[axis]!, 0)
+    ordered.set(bytes.subarray(from, from + size), to)
+    for (let axis = shape.length - 1; axis >= 0 && ++index[axis]! === shape[axis]; axis--) index[axis] = 0
+  }
+  return ordered
 }
 
 /** The highest element of its storage that a view has. */

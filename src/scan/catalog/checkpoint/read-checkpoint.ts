@@ -306,13 +306,21 @@ function fileOf({ blocks }: StoredTensor): string {
   return blocks[0]?.file ?? 'another file'
 }
 
+/** `optim_states` of `bf16_zero_pp_rank_0_mp_rank_00_optim_states`: who saved a file is no part of its tensors' names. */
+function withoutRank(stem: string): string {
+  return stem
+    .replace(/^(?:(?:bf16_|fp16_)?zero_pp_rank_\d+_)?mp_rank_\d+(?:_\d+)*(?:_|$)/, '')
+    .replace(/(?:[-_.]world_size[-_=]?\d+)?(?:^|[-_.])rank[-_=]?\d+(?=$|[-_.])/i, '')
+}
+
 /** What the names of each file's tensors begin with. */
 function prefixesOf(files: readonly ReadFile[]): string[] {
   const groups = new Set(files.map(({ group }) => group))
-  const stems = new Set(files.map(({ path, group }) => `${group}/${stemOf(path.slice(directoryOf(path).length))}`))
+  const stemAt = (path: string) => withoutRank(stemOf(path.slice(directoryOf(path).length)))
+  const stems = new Set(files.map(({ path, group }) => `${group}/${stemAt(path)}`))
   return files.map(({ path, group }) => {
     const name = path.slice(directoryOf(path).length)
-    const stem = stemOf(name)
+    const stem = stemAt(path)
     const ofGroup = groups.size > 1 && group !== '' ? `${group.replaceAll('/', '.')}.` : ''
     const isWhole = stems.size < 2 || HAS_OWN_NAMES.test(name) || /___name=|-(?:input|output)\./.test(name)
     if (isWhole) return ofGroup

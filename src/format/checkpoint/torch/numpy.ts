@@ -1,0 +1,163 @@
+/** Arrays and scalars of numpy in a pickle: what they are, and where their bytes lie. */
+
+import { KINDS } from '../../array/npy.js'
+import { type Handle, KIND, type Pickle } from '../pickle/tape.js'
+import { type ElementType, elementTypeOf } from './storage.js'
+
+export interface NumpyArray {
+  readonly type: ElementType
+  readonly shape: readonly number[]
+  readonly isFortran: boolean
+  /** The bytes, or the text that protocol 2 has in their place: a character a byte. */
+  readonly content: Handle
+}
+
+/** numpy itself has no more. */
+const MAX_DIMENSIONS = 64
+/** numpy's functions that make an array or a scalar, before numpy 2 and since. */
+const MAKERS = /^numpy\._?core\.(?:multiarray\.(_reconstruct|scalar)|numeric\.(_frombuffer))$/
+
+function makerOf(pickle: Pickle, handle: Handle): string | undefined {
+  const [, one, other] = MAKERS.exec(pickle.calleeName(handle) ?? '') ?? []
+  return one ?? other
+}
+
+/** Whether it is an array of numbers. One of texts or of objects is a value like any other. */
+export function isNumpyArray(pickle: Pickle, handle: Handle): boolean {
+  const maker = makerOf(pickle, handle)
+  if (maker === undefined || maker === 'scalar') return false
+  const list = partsOf(pickle, handle, maker)
+  return list === undefined || elementTypeAt(pickle, list.dtype) !== undefined
+}
+
+interface Parts {
+  readonly content: Handle
+  readonly dtype: Handle
+  readonly shape: Handle
+  readonly order: Handle
+}
+
+/** Of `_frombuffer` (bytes, dtype, shape, order), of `_reconstruct` the state (version, shape, dtype, is Fortran's order, bytes). */
+function partsOf(pickle: Pickle, handle: Handle, maker: string | undefined): Parts | undefined {
+  const isBuffer = maker === '_frombuffer'
+  const list = pickle.part(handle, isBuffer ? 'arguments' : 'state')
+  if (list === undefined || !pickle.isSequence(list) || pickle.size(list) !== (isBuffer ? 4 : 5)) return undefined
+  const item = (index: number) => pickle.link(list, index)
+  return isBuffer
+    ? { content: item(0), dtype: item(1), shape: item(2), order: item(3) }
+    : { content: item(4), dtype: item(2), shape: item(1), order: item(3) }
+}
+
+/** An array; a text: why it can't be read. */
+export function numpyArrayAt(pickle: Pickle, handle: Handle): NumpyArray | string {
+  const parts = partsOf(pickle, handle, makerOf(pickle, handle))
+  const type = parts && elementTypeAt(pickle, parts.dtype)
+  const shape = parts && shapeAt(pickle, parts.shape)
+  const content = parts && contentOf(pickle, parts.content)
+  if (parts === undefined || type === undefined || shape === undefined || content === undefined) {
+    return 'an array of numpy without dtype, shape and elements'
+  }
+  if (isBigEndian(pickle, parts.dtype) && type.byteLength > 1) return 'an array of numpy, big-endian'
+  const isFortran = pickle.kind(parts.order) === KIND.true || pickle.text(parts.order) === 'F'
+  return { type, shape, isFortran: isFortran && shape.length > 1, content }
+}
+
+/** A scalar as a number or a truth value; undefined: it is none, or none that can be read. */
+export function numpyScalarAt(pickle: Pickle, handle: Handle): number | bigint | boolean | undefined {
+  if (makerOf(pickle, handle) !== 'scalar') return undefined
+  const [dtype, value] = [pickle.argument(handle, 0), pickle.argument(handle, 1)]
+  const type = dtype === undefined ? undefined : elementTypeAt(pickle, dtype)
+  const content = value === undefined ? undefined : contentOf(pickle, value)
+  if (type === undefined || content === undefined || isBigEndian(pickle, dtype!)) return undefined
+  const bytes = numpyBytes(pickle, content)
+  if (bytes?.length !== type.byteLength) return undefined
+  const number = SCALARS[type.name]?.(new DataView(bytes.buffer, bytes.byteOffset, bytes.length))
+  return typeof number === 'bigint' && Number.isSafeInteger(Number(number)) ? Number(number) : number
+}
+
+const SCALARS: Readonly<Record<string, (view: DataView) => number | bigint | boolean>> = {
+  bool: view => view.getUint8(0) !== 0,
+  int8: view => view.getInt8(0),
+  uint8: view => view.getUint8(0),
+  int16: view => view.getInt16(0, true),
+  uint16: view => view.getUint16(0, true),
+  int32: view => view.getInt32(0, true),
+  uint32: view => view.getUint32(0, true),
+  int64: view => view.getBigInt64(0, true),
+  uint64: view => view.getBigUint64(0, true),
+  float16: view => float16(view.getUint16(0, true)),
+  float32: view => view.getFloat32(0, true),
+  float64: view => view.getFloat64(0, true),
+}
+
+function float16(bits: number): number {
+  const [sign, exponent, digits] = [bits >> 15 ? -1 : 1, (bits >> 10) & 31, bits & 1023]
+  if (exponent === 31) return digits === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN
+  return sign * (exponent === 0 ? digits * 2 ** -24 : (1 + digits / 1024) * 2 ** (exponent - 15))
+}
+
+/** `numpy.dtype('f4', False, True)`; undefined: its elements are no numbers. */
+function elementTypeAt(pickle: Pickle, handle: Handle): ElementType | undefined {
+  const given = pickle.calleeName(handle) === 'numpy.dtype' ? pickle.argument(handle, 0) : undefined
+  const kind = given === undefined ? undefined : pickle.text(given)
+  return kind !== undefined && Object.hasOwn(KINDS, kind) ? elementTypeOf(`torch.${KINDS[kind]}`) : undefined
+}
+
+/** What the state `(3, '>', …)` of a dtype says. */
+function isBigEndian(pickle: Pickle, dtype: Handle): boolean {
+  const state = pickle.part(dtype, 'state')
+  return state !== undefined && pickle.size(state) > 1 && pickle.text(pickle.link(state, 1)) === '>'
+}
+
+function shapeAt(pickle: Pickle, handle: Handle): readonly number[] | undefined {
+  if (!pickle.isSequence(handle) || pickle.size(handle) > MAX_DIMENSIONS) return undefined
+  const shape = Array.from({ length: pickle.size(handle) }, (_, i) => pickle.integer(pickle.link(handle, i)) ?? -1)
+  return shape.every(size => size >= 0) ? shape : undefined
+}
+
+/** The bytes or the text that stands for bytes. */
+function contentOf(pickle: Pickle, handle: Handle): Handle | undefined {
+  const kind = pickle.kind(handle)
+  if (kind === KIND.bytes || kind === KIND.latin) return handle
+  const name = pickle.calleeName(handle)
+  if (name === undefined || !/^(?:_codecs\.encode|(?:builtins|__builtin__)\.(?:bytes|bytearray))$/.test(name)) {
+    return undefined
+  }
+  const [given, encoding] = [pickle.argument(handle, 0), pickle.argument(handle, 1)]
+  // bytes() of protocol 2: what it has no items of.
+  if (given === undefined) return name === '_codecs.encode' ? undefined : pickle.part(handle, 'arguments')
+  if (pickle.kind(given) === KIND.bytes && encoding === undefined) return given
+  const isLatin = encoding !== undefined && /^latin-?1$/.test(pickle.text(encoding) ?? '')
+  return isLatin && pickle.isText(given) ? given : undefined
+}
+
+/** Whether bytes lie in the pickle as they are. */
+export function isAsItLies(pickle: Pickle, content: Handle): boolean {
+  return pickle.kind(content) !== KIND.text
+}
+
+/** Bytes that a value stands for: those of a text, a character a byte; undefined: a character is none. */
+export function numpyBytes(pickle: Pickle, content: Handle): Uint8Array | undefined {
+  if (pickle.kind(content) === KIND.tuple) return new Uint8Array(0)
+  const encoded = pickle.bytes(content)
+  if (isAsItLies(pickle, content)) return encoded
+  const bytes = new Uint8Array(encoded.length)
+  let length = 0
+  for (let at = 0; at < encoded.length; at++) {
+    const byte = encoded[at]!
+    if (byte < 0x80) bytes[length++] = byte
+    else {
+      // UTF-8 of U+0080 to U+00FF.
+      const next = encoded[++at]
+      if ((byte !== 0xc2 && byte !== 0xc3) || next === undefined || (next & 0xc0) !== 0x80) return undefined
+      bytes[length++] = ((byte & 3) << 6) | (next & 0x3f)
+    }
+  }
+  return bytes.subarray(0, length)
+}
+
+/** Bytes that a value stands for, as `show` has them: also those of `_codecs.encode`. Undefined: it is no such value. */
+export function bytesAt(pickle: Pickle, handle: Handle): Uint8Array | undefined {
+  const content = pickle.isNote(handle) ? contentOf(pickle, handle) : undefined
+  return content === undefined ? undefined : numpyBytes(pickle, content)
+}

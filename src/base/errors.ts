@@ -175,7 +175,7 @@ export class ShapeUnavailableForStep extends QueryError {
   }
 }
 
-/** What was waited for did not come in time. */
+/** A wait ended before what it waited for came. */
 export class WaitTimeout extends QueryError {
   constructor(
     readonly timeoutMs: number,
@@ -227,7 +227,7 @@ export class RuleEvaluationConditionMet extends TrialscanError {
   constructor(
     readonly ruleName: string,
     readonly step: number,
-    /** Whether the rule has nothing left to look for. */
+    /** True if the rule has nothing left to look for. */
     readonly endOfRule = false,
   ) {
     super('RuleEvaluationConditionMet', `the condition of rule ${ruleName} is met at step ${step}`, {
@@ -387,7 +387,7 @@ export function withShortPath(error: ErrorData): ErrorData {
   return { ...error, message: error.message.replaceAll(path, () => short), fields: { ...error.fields, url: short } }
 }
 
-/** The same error with the full path of its file. @param url of the file */
+/** A copy of the error with the full path of its file. @param url the file's URL */
 export function withFullPath(error: TrialscanError, url: string): TrialscanError {
   const path = pathOfUrl(url)
   const short = shortPath(path)

@@ -37,7 +37,7 @@ export function optionsOf<O extends object>(kinds: Kinds<O>, ...required: (keyof
   return { ...described, '~run': run, required } as Kind<O>
 }
 
-/** What a call gets if nothing is given. */
+/** The options of a call that was given none. */
 export const NO_OPTIONS = Object.freeze({})
 
 /**
@@ -58,7 +58,7 @@ export function checkOptions<O extends object>(call: string, takes: Kind<O>, giv
   throw stray === undefined ? wrong(call, described, issues[0]) : unknownOption(call, described, [stray])
 }
 
-/** For calls without options: `given` is whatever they were given. */
+/** Refuses arguments of a call that takes none. */
 export function expectNoOptions(call: string, given: readonly unknown[], hint = ''): void {
   if (given.length === 0 || given[0] === undefined) return
   throw new UsageError(`${call}: expected no options, got ${shown(given[0])}${hint}`, { call })
@@ -145,14 +145,14 @@ export const kinds = {
 
   step: wholeNumber(0, undefined, 'a step, a whole number from 0 on'),
 
-  /** For names: one of them, or a pattern that matches some. */
+  /** A pattern for names: a string or a RegExp. */
   pattern: kind<string | RegExp>('a pattern', v.union([v.string(), v.instance(RegExp)])),
 
   signal: kind<AbortSignal>('an AbortSignal', v.instance(AbortSignal)),
 
   milliseconds: kind<number>('milliseconds, at least 0', v.pipe(v.number(), v.minValue(0))),
 
-  /** For comparisons; like numpy, it takes infinity, too. */
+  /** A tolerance. Infinity is allowed, as in numpy. */
   tolerance: kind<number>('a number from 0 on', v.pipe(v.number(), v.minValue(0))),
 
   oneOf,
@@ -163,7 +163,7 @@ export const kinds = {
     return kind('a function', v.function())
   },
 
-  /** What a function of the caller's own accepts. */
+  /** A check by a function of the caller's own. */
   that<T>(expects: string | ((value: unknown) => string), fits: (value: unknown) => boolean): Kind<T> {
     return kind(expects, v.custom<T>(fits))
   },

@@ -1,4 +1,4 @@
-/** What could not be read, for people: a line a file, since a file that is cut has an error for each of its records. */
+/** Problems for people, one line per file: a truncated file has an error for each of its records. */
 
 import { TrialscanError } from './errors.js'
 
@@ -32,7 +32,7 @@ export class ProblemLines {
     return this.#files.size === 0
   }
 
-  /** Of each file the problem that lies first in it, and how many more it has. */
+  /** The first problem in each file, and the number of its others. */
   get lines(): string[] {
     return [...this.#files.values()].map(({ first: { message }, others: { size } }) =>
       size === 0 ? message : `${message} (and ${size} more ${size === 1 ? 'problem' : 'problems'} in this file)`,

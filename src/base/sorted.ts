@@ -1,6 +1,9 @@
 /** Looks for a place in what is in order. */
 
-/** How many of the first are below what is looked for: where it is, or would be. @param isBelow of the i-th; false for all behind the first that is not */
+/**
+ * The number of leading entries below a value, by binary search: its position, or where it would be inserted.
+ * @param isBelow true for the i-th entry if it is below; false for all entries behind the first that is not
+ */
 export function countBelow(length: number, isBelow: (i: number) => boolean): number {
   let low = 0
   let high = length

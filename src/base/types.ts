@@ -8,7 +8,7 @@ export type GlobalStep = number & { readonly [brand]: 'GlobalStep' }
 /** The number of a step within its mode. */
 export type ModeStep = number & { readonly [brand]: 'ModeStep' }
 
-/** What the training was doing. GLOBAL: the job set no mode, and the mode step is the global step. */
+/** The mode of the training. GLOBAL: the job set no mode, and the mode step is the global step. */
 export type Mode = 'TRAIN' | 'EVAL' | 'PREDICT' | 'GLOBAL'
 
 /** The modes by their number in an event file's metadata (1 to 4); 0 means that none is stored. */
@@ -77,11 +77,11 @@ export const REDUCTIONS: readonly ReductionName[] = [
 /** The reductions that there are along an axis: all but products. */
 export type AxisReductionName = Exclude<ReductionName, 'prod' | 'abs_prod'>
 
-/** How many elements there are, and how many of them are NaN, infinite or 0. */
+/** The counts of elements: all, NaN, infinite, zero. */
 export const COUNTS = ['count', 'nan_count', 'inf_count', 'zero_count'] as const
 export type CountName = (typeof COUNTS)[number]
 
-/** What one row of moments answers. */
+/** The names that a row of moments answers. */
 export type MomentName = ReductionName | CountName
 
 /** The percentile of that many percent: `p50`, `p99.9`. */

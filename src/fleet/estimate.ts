@@ -1,12 +1,12 @@
-/** How long a plan takes, before it is run. */
+/** An estimate of a plan's duration, before it is run. */
 
 import { checkOptions, kinds, optionsOf } from '../base/options.js'
 import { COSTS, costOf, type FleetPlan, type PlannedShard, total } from './plan.js'
 
 export interface EstimateOptions {
-  /** Of all machines together. */
+  /** The number of cores of all machines together. */
   readonly cores: number
-  /** Of all machines together. Default: nothing waits for bytes. */
+  /** The bandwidth of all machines together, in bytes per second. Default: reading takes no time. */
   readonly bytesPerSecond?: number
 }
 
@@ -15,19 +15,19 @@ const ESTIMATE_OPTIONS = optionsOf<EstimateOptions>(
   'cores',
 )
 
-/** What is to be expected. Measured costs, on cores as those of docs/fleet.md. */
+/** The estimated cost of a plan, from costs measured on the cores named in docs/fleet.md. */
 export interface FleetEstimate {
-  /** Of all cores together: seconds. */
+  /** The CPU time of all cores together, in seconds. */
   readonly coreSeconds: number
-  /** From the start of the first shard to the end of the last, if all cores have work. */
+  /** The time from the start of the first shard to the end of the last, in seconds, with all cores busy. */
   readonly seconds: number
-  /** What it waits for. */
+  /** The resource that limits the plan. */
   readonly boundBy: 'cores' | 'network' | 'largest shard'
   /** Requests to S3, if all trials lie there: for index files, and for parts of records. */
   readonly requests: number
 }
 
-/** What two threads take for a shard, as parts of what one does for bytes, rows and index files. */
+/** The time of two threads for a shard relative to one: for bytes, rows and index files. */
 const ON_TWO_THREADS = [0.5, 0.6, 0.5] as const
 /** A process: Node.js, the plan, threads. */
 const START_SECONDS = 0.3

@@ -5,7 +5,7 @@ import { FormatError, QueryError } from '../base/errors.js'
 import type { PlanPlace, ShardFailure, ShardReport } from './place.js'
 import { type PlannedSize, total } from './plan.js'
 
-/** How far a plan has come. */
+/** The progress of a plan. */
 export interface FleetStatus {
   readonly shards: readonly ShardStatus[]
   readonly done: number
@@ -20,11 +20,11 @@ export interface ShardStatus extends PlannedSize {
   /** Paths of the trials it reads. */
   readonly trials: readonly string[]
   readonly report: ShardReport | null
-  /** Of one that is not done. */
+  /** The failure of a shard that is not done; null if it has not failed. */
   readonly failure: ShardFailure | null
 }
 
-/** What is there of a plan. @throws StoreError, FormatError (`BadPlan`) */
+/** The state of a plan's shards. @throws StoreError, FormatError (`BadPlan`) */
 export async function fleetStatus(place: PlanPlace): Promise<FleetStatus> {
   const { plan } = place
   const reports = await place.reports()

@@ -14,18 +14,18 @@ const FAILURES = 'failures'
 const MAX_PLAN_BYTES = 512 << 20
 const MAX_REPORT_BYTES = 64 << 20
 
-/** What came of a shard. It is written when its table is there. */
+/** The report of a shard. It is written once its table is there. */
 export interface ShardReport {
   readonly shard: number
   readonly rows: number
   readonly failedRows: number
-  /** Of its table. */
+  /** The size of the table in bytes. */
   readonly bytes: number
   readonly sha256: string
   readonly firstError: string | null
-  /** What is wrong with trials but in no row. */
+  /** Problems of trials that are in no row. */
   readonly problems: readonly string[]
-  /** Of rules; of a scan 0. */
+  /** The number of findings of rules; 0 for a scan. */
   readonly findings: number
   readonly seconds: number
 }
@@ -38,7 +38,7 @@ export interface ShardFailure {
 }
 
 export interface PlaceOptions {
-  /** How to reach S3. */
+  /** Region, endpoint and credentials for S3. */
   readonly s3?: S3Options
 }
 
@@ -97,7 +97,7 @@ export class PlanPlace {
     return (await store.exists(path)) ? this.#read(path, isReport) : null
   }
 
-  /** Those of all shards that are done, by their numbers. */
+  /** The reports of all shards that are done, by number. */
   async reports(): Promise<ReadonlyMap<number, ShardReport>> {
     const store = await this.destination.look()
     const there = new Set(await store.list(SHARDS))
@@ -133,7 +133,7 @@ export class PlanPlace {
     return (await this.destination.store.exists(path)) ? this.#read(path, isFailure) : null
   }
 
-  /** Of shards that are not done. */
+  /** The failures of shards that are not done. */
   async failures(done: ReadonlyMap<number, unknown>): Promise<ReadonlyMap<number, ShardFailure>> {
     const { store } = this.destination
     const there = new Set(await store.list(FAILURES))

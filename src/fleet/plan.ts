@@ -10,45 +10,45 @@ import { SCAN_OPTIONS, type ScanOptions } from '../trial/scan-selection.js'
 import { type StepSize, stepSizes } from '../trial/step-sizes.js'
 import type { Trial } from '../trial/trial.js'
 
-/** What is scanned of each trial. */
+/** The options of a planned scan. */
 export type FleetScan = Pick<
   ScanOptions,
   'regex' | 'collection' | 'steps' | 'mode' | 'workers' | 'reductions' | 'checkLevel'
 >
 
-/** What is judged of each trial, in place of a scan: whole trials, since what follows from what is known only over all of its steps. */
+/** The rules of a plan that judges in place of scanning. A shard has whole trials, since a diagnosis needs all steps. */
 export interface FleetCheck {
   readonly rules: readonly RuleConfiguration[]
-  /** Whether all rules that the trial has the data for judge, too. */
+  /** True if every rule for which the trial has the data judges, too. */
   readonly all: boolean
   /** Null: all. */
   readonly workers: readonly string[] | null
 }
 
-/** What shards are written as, and all of them together. */
+/** The format of the shards, and of their merged table. */
 export type FleetFormat = 'parquet' | 'csv' | 'jsonl'
 export const FLEET_FORMATS: readonly FleetFormat[] = ['parquet', 'csv', 'jsonl']
 
-/** What of trials is read. */
+/** The size of what is read. */
 export interface PlannedSize {
-  /** Of the table. */
+  /** The number of rows. */
   readonly rows: number
   /** Index files. */
   readonly files: number
-  /** Of records. */
+  /** The number of bytes of records. */
   readonly bytes: number
 }
 
 export interface PlannedTrial extends PlannedSize {
-  /** As it was named. */
+  /** The trial as it was named. */
   readonly path: string
-  /** Of its files: a trial that has changed since is not scanned. */
+  /** The fingerprint of the trial's files. A trial that has changed since is not scanned. */
   readonly fingerprint: string
 }
 
 /** Steps of a trial. */
 export interface Piece extends PlannedSize {
-  /** Its place among the trials of the plan. */
+  /** The index of the trial in the plan. */
   readonly trial: number
   /** Null: all that the scan selects. */
   readonly steps: StepSelection | null
@@ -63,7 +63,7 @@ export interface PlannedShard extends PlannedSize {
 export interface FleetPlan {
   /** A digest of all else. */
   readonly id: string
-  /** Of trialscan: no other version runs its shards. */
+  /** The version of trialscan. No other version runs the shards. */
   readonly version: string
   readonly format: FleetFormat
   readonly scan: FleetScan
@@ -74,7 +74,7 @@ export interface FleetPlan {
 }
 
 export interface FleetPlanOptions {
-  /** How many shards, at most: a step is not cut. */
+  /** The largest number of shards. A step is never split. */
   readonly shards?: number
   /** About how many bytes of records a shard has, in place of their number. */
   readonly shardBytes?: number
@@ -83,7 +83,7 @@ export interface FleetPlanOptions {
   readonly scan?: FleetScan
   /** Rules in place of a scan. The format is then `jsonl`: the lines of `trialscan check`. */
   readonly check?: FleetCheck
-  /** Of trialscan. */
+  /** The version of trialscan. */
   readonly version: string
   /** Called with what a trial does not have; it is left out, unless this throws. Default: it throws. */
   readonly onError?: (trial: Trial, error: TrialscanError) => void
@@ -165,7 +165,7 @@ function sizesOf(trial: Trial, scan: FleetScan, onError: FleetPlanOptions['onErr
   }
 }
 
-/** Of trials, pieces, shards or steps. */
+/** The sum over trials, pieces, shards or steps. */
 export function total(parts: readonly PlannedSize[]): PlannedSize {
   let [rows, files, bytes] = [0, 0, 0]
   for (const part of parts) {
@@ -258,7 +258,7 @@ export function parsePlan(text: string, url: string): FleetPlan {
   return { id, ...body }
 }
 
-/** Whether all that running a shard relies on is there. What is scanned is checked by the scan. */
+/** True if a plan has every field that running a shard relies on. The scan checks its own options. */
 function isPlan({ version, format, scan, check, trials, shards }: Omit<FleetPlan, 'id'>): boolean {
   const isSize = (size: PlannedSize) => [size.rows, size.files, size.bytes].every(Number.isSafeInteger)
   const isTrial = (trial: PlannedTrial) => typeof trial?.path === 'string' && isSize(trial)

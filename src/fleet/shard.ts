@@ -15,7 +15,7 @@ import type { PlanPlace, ShardReport } from './place.js'
 import type { FleetCheck, FleetPlan, Piece } from './plan.js'
 
 export interface ShardOptions {
-  /** How to reach S3, for trials that lie there. */
+  /** Region, endpoint and credentials for trials on S3. */
   readonly s3?: S3Options
   readonly threads?: number
   readonly memory?: number
@@ -24,13 +24,13 @@ export interface ShardOptions {
   readonly onProgress?: (progress: { readonly doneRows: number; readonly totalRows: number }) => void
   /** Judges a trial, for a plan of rules. */
   readonly check?: (trial: Trial, path: string, check: FleetCheck) => FleetJudging
-  /** Of trialscan. */
+  /** The version of trialscan. */
   readonly version: string
 }
 
 /** A trial being judged. */
 export interface FleetJudging {
-  /** What the rules tell, in whole lines. */
+  /** The rules' report, in whole lines. */
   readonly lines: AsyncIterable<string>
   /** Once all lines were read. */
   readonly outcome: () => { readonly findings: number; readonly problems: readonly string[] }

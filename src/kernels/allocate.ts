@@ -63,11 +63,11 @@ export class Block {
   readonly dtype: DType
   /** The dtype that arrays of this kind have if nothing else is said. */
   readonly arrayDType: DType | undefined
-  /** Its memory never grows, since that would detach the arrays. */
+  /** The engine whose memory holds the arrays. It never grows, since growing would detach them. */
   readonly engine = new Engine()
   /** Two rows for moments. */
   readonly batch = this.engine.reserveBatch(2)
-  /** Where the next array begins, and how many bytes are left for it. */
+  /** The address of the next array, and the number of bytes left. */
   #next: Address
   #left: number
 
@@ -131,7 +131,7 @@ export function allocationOf(view: ArrayBufferView): Block | undefined {
   return blockOf.get(view.buffer)
 }
 
-/** Where a view of an allocation lies: it is a view of all of the core's memory. */
+/** The address of an allocated view. All allocations are views of the core's whole memory. */
 export function addressOf(view: ArrayBufferView): Address {
   return view.byteOffset as Address
 }

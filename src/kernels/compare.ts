@@ -14,7 +14,7 @@ import { type ArrayInput, elementsOf } from './elements.js'
 import { reduce } from './moments.js'
 import { described, expectOptions, list, wrong } from './wrong.js'
 
-/** How two arrays differ. Two NaN are equal; where a NaN stands against a number, the largest differences are NaN. */
+/** The difference between two arrays. NaN equals NaN; where NaN stands against a number, the largest differences are NaN. */
 export interface Difference {
   /** Pairs of elements. */
   readonly count: number
@@ -102,7 +102,7 @@ function cosine(slot: (slot: DifferenceRow) => number): number {
   return Math.max(-1, Math.min(1, slot(DifferenceRow.dot) / lengths))
 }
 
-/** Whether a sum of squares is far from both ends of the range. */
+/** True if a sum of squares is far from both ends of float64's range. */
 function isOrdinary(squares: number): boolean {
   return squares > 1e-250 && squares < 1e290
 }

@@ -1,4 +1,4 @@
-/** What the kernels take: arrays of numbers of any kind, checked. */
+/** The arguments of kernels: arrays of numbers of any kind, checked. */
 
 import { quote, UsageError } from '../base/errors.js'
 import type { DType } from '../base/types.js'
@@ -20,7 +20,7 @@ export interface StridedArray {
   readonly dtype?: DType
   /** Default: one dimension, as long as there are elements: of float4 two for each byte. */
   readonly shape?: readonly number[]
-  /** How far apart neighbours are along each axis, in elements; any whole numbers. Default: C order. */
+  /** The distance of neighbours along each axis, in elements; any integers. Default: C order. */
   readonly stride?: readonly number[]
   /** Index of the first element. Default 0. */
   readonly offset?: number

@@ -27,7 +27,7 @@ export interface DecodedEvent {
 /** A Value of an Event: one of `tensor`, `error`, and `bytes` is there. */
 export interface EventValue {
   readonly tag: string
-  /** As smdebug stores them beside a tensor; undefined if they are not stored. */
+  /** The mode that smdebug stores beside a tensor; undefined if there is none. */
   readonly mode: Mode | undefined
   readonly modeStep: number | undefined
   /** The tensor, or the number of a `simple_value`. */

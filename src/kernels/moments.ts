@@ -40,7 +40,7 @@ function momentsOf(array: ArrayElements, known: KnownMoments): Moments {
   return new Moments(dtype, row)
 }
 
-/** What rows must know for these reductions. @throws UsageError for an unknown one */
+/** The moments that rows must have for these reductions. @throws UsageError for an unknown reduction */
 export function knownFor(call: string, names: readonly MomentName[] | undefined): KnownMoments {
   if (names === undefined) return KnownMoments.all
   if (!Array.isArray(names)) throw wrong(call, 'a list of reductions', described(names))

@@ -21,7 +21,7 @@ import { allocationOf } from './allocate.js'
 /** Parts of one job: small arrays go to a thread by the thousand. */
 const JOB_PARTS = 1024
 
-/** What became of an array. */
+/** The result for one array. */
 export interface ReducedArray {
   readonly moments: Moments
   /** With `transfer`: the array's buffer, moved back; undefined if it was copied or is shared. */
@@ -30,7 +30,7 @@ export interface ReducedArray {
 
 export interface PoolRequest {
   readonly known: KnownMoments
-  /** Whether buffers are moved to the threads and back. */
+  /** True if buffers are transferred to the threads and back. */
   readonly transfer: boolean
   readonly signal: AbortSignal | undefined
 }
@@ -91,7 +91,7 @@ interface Plan {
 
 interface ArrayEnd {
   readonly dtype: DType
-  /** Which of the returned buffers is the array's; -1: none. */
+  /** The index of the array's buffer among the returned ones; -1: none. */
   readonly returned: number
 }
 

@@ -13,20 +13,23 @@ import { bytesOf } from './elements.js'
 import { described, expectOptions, isObject, wrong } from './wrong.js'
 
 export interface TFRecord {
-  /** Where the record begins in the file. */
+  /** The offset of the record in the file. */
   readonly startByte: number
-  /** Its length, framing included. */
+  /** The length of the record in bytes, framing included. */
   readonly byteLength: number
-  /** What it holds. A view of the bytes that were given, unless they came in pieces and the record lay across two. */
+  /** The payload: a view of the given bytes, or a copy if the record lay across two pieces. */
   readonly payload: Uint8Array
 }
 
 export interface TFRecordOptions {
-  /** What is checked: default `full`, both checksums. A payload may have the constant that smdebug writes as its checksum. */
+  /**
+   * The checksums that are verified. Default `full`: both. Instead of a payload's checksum, the constant that smdebug writes is
+   * accepted.
+   */
   readonly checkLevel?: CheckLevel
   /** A longer record is refused, before it is read. Default: 2 GiB, more than a protobuf message has. */
   readonly maxByteLength?: number
-  /** What errors call the file. Default `bytes`, or a File's name. */
+  /** The name of the file in errors. Default `bytes`, or a File's name. */
   readonly name?: string
   /** Called with what is wrong; the next record that can be found is read then. Default: the first that is wrong is thrown. */
   readonly onDamage?: (error: TrialscanError) => void
@@ -167,7 +170,7 @@ async function* recordsOfStream(
   if (heldByteLength > 0) yield* recordsOfBytes(joined(held), startByte, damage, reading)
 }
 
-/** What is wrong, told once until there is a record again. */
+/** A damaged stretch of a file, reported once until the next whole record. */
 class Damage {
   readonly #reading: Reading
   #isTold = false
@@ -227,7 +230,9 @@ function searched(bytes: Uint8Array, left: number, from = 1): number {
   })
 }
 
-/** How a file is compressed; null: it is not. Lengths of records can look alike, but not with their checksums. */
+/**
+ * The compression of a file; null if there is none. A length can look like gzip's first bytes, but not with the right checksum.
+ */
 function compressionOf(head: Uint8Array): 'gzip' | 'deflate' | null {
   const [first = 0, second = 0] = head
   const isGzip = first === 0x1f && second === 0x8b
@@ -342,11 +347,11 @@ function joined(
 
 interface CheckedRecords {
   readonly records: readonly TFRecord[]
-  /** Where the last of them ends. */
+  /** The end of the last record. */
   readonly end: number
-  /** How many bytes the next one needs, at least, if there are not as many; else 0. */
+  /** The number of bytes that the next record needs at least, if there are fewer; else 0. */
   readonly needed: number
-  /** What is wrong with the next one; and its length, if its frame is right. */
+  /** The error of the next record, and its length if the frame is right. */
   readonly error?: TrialscanError
   readonly badByteLength?: number
 }

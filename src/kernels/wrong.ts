@@ -1,4 +1,4 @@
-/** What is wrong with what a call was given. */
+/** Errors for wrong arguments. */
 
 import { nearestNames, quote, UsageError } from '../base/errors.js'
 
@@ -6,7 +6,7 @@ export function isObject(given: unknown): given is object {
   return typeof given === 'object' && given !== null
 }
 
-/** What was given, in a few words. */
+/** A short description of an argument, for messages. */
 export function described(given: unknown): string {
   if (Array.isArray(given)) return list(given)
   if (isObject(given)) return given.constructor?.name ?? 'an object'

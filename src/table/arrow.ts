@@ -45,7 +45,7 @@ export async function* tableFile(
   yield* chunks.take()
 }
 
-/** What a writer has written and nobody has taken yet. */
+/** The chunks that a writer has written and nobody has taken yet. */
 class Chunks extends AsyncByteQueue {
   #chunks: Uint8Array[] = []
 

@@ -6,7 +6,7 @@ import type { DictionaryColumn } from '../scan/rows/columns.js'
 /** A column of texts, each of which is there once. */
 export interface TextColumn {
   readonly texts: readonly string[]
-  /** For each row the index of its text, or -1 for none. */
+  /** The index of each row's text, or -1 for none. */
   readonly codes: Int32Array<ArrayBuffer>
 }
 
@@ -30,7 +30,7 @@ export interface NumberColumn {
 /** A column of lists of whole numbers, each of which is there once. */
 export interface ListColumn {
   readonly lists: readonly (readonly number[])[]
-  /** For each row the index of its list, or -1 for none. */
+  /** The index of each row's list, or -1 for none. */
   readonly codes: Int32Array<ArrayBuffer>
 }
 
@@ -141,7 +141,7 @@ export class Numbers {
     this.#capacity = capacity
   }
 
-  /** Those of all rows, to be written to. */
+  /** The numbers of all rows, to be written to. */
   get numbers(): Float64Array<ArrayBuffer> {
     this.#numbers ??= new Float64Array(this.#capacity)
     return this.#numbers

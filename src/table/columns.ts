@@ -27,9 +27,9 @@ export type ColumnValue =
 export interface RowColumn {
   readonly name: string
   readonly kind: ColumnKind
-  /** What a scan must be asked for, if it has the column only then. */
+  /** The reduction that a scan must compute for this column; null if it needs none. */
   readonly reduction: StatisticName | null
-  /** What a row has in this column. */
+  /** The value of a row in this column. */
   value(row: ScanRow): ColumnValue
 }
 
@@ -62,7 +62,7 @@ export function columnOf(given: string): RowColumn | undefined {
   return { name, kind, reduction: name, value: row => reductionOf(row, name) ?? null }
 }
 
-/** For a name that no column has: the nearest that there are, or all. */
+/** The columns nearest to an unknown name, or all columns. */
 export function nearestColumns(name: string): { readonly nearest: readonly string[]; readonly hint: string } {
   const known = [...PLACES.keys(), ...STATISTIC_NAMES]
   const nearest = nearestNames(

@@ -80,7 +80,7 @@ export class GroupBuilder implements Group {
     for (const i of replied?.others ?? Array(length).keys()) this.#addRow(first + i, columns.row(i))
   }
 
-  /** Those of all rows; of rows that lack some they are set again. */
+  /** Sets the numbers of all rows. Rows that lack some are set again later. */
   #addNumbers(first: number, rows: number, k: number, made: MomentColumn): void {
     const numbers = this.#numbersOf(this.#names.filter(isMomentName)[k]!)
     if ('packed' in made) numbers.setPacked(first, { rows, packed: made.packed })

@@ -1,4 +1,4 @@
-/** What the operators of an expression do. Integers are exact, however large; NaN is as IEEE 754 has it. */
+/** The operators of an expression. Integers are exact, however large; NaN behaves as in IEEE 754. */
 
 /** A number, or a 64-bit integer with all its digits. */
 export type Real = number | bigint

@@ -76,7 +76,7 @@ function typeOf(name: StatisticName): FieldType {
   return name === 'sketch' ? SKETCH : 'float64'
 }
 
-/** Whether every value of a statistic is a number. */
+/** True if every value of a statistic is a number. */
 export function isNumeric(name: StatisticName): boolean {
   return isMomentName(name) || isReductionName(name) || (name !== 'sketch' && !isHistogramName(name))
 }

@@ -21,7 +21,7 @@ export class Source {
     return this.#tokens[this.#at]!
   }
 
-  /** Where the token before it ends. */
+  /** The end of the previous token. */
   get end(): number {
     return this.#tokens[this.#at - 1]?.end ?? 0
   }
@@ -30,7 +30,7 @@ export class Source {
     return this.#tokens[this.#at++]!
   }
 
-  /** Whether the next token is this sign, or this word in any case. */
+  /** True if the next token is this sign, or this word in upper or lower case. */
   is(word: string): boolean {
     const { kind, text } = this.token
     return (kind === 'word' || kind === 'sign') && text.toLowerCase() === word

@@ -16,11 +16,11 @@ const MAX_GROUP_ROWS = 1_000_000
 export type TableFormatName = 'parquet' | 'arrow'
 
 export interface TableOptions {
-  /** What the column `trial` says. Default: the trial's path or URL. */
+  /** The text of the column `trial`. Default: the trial's path or URL. */
   readonly trial?: string
   /** Rows that are collected before they are written, about: a row group, or a record batch. Default: 100,000. */
   readonly groupRows?: number
-  /** What else the file says of itself, by key. */
+  /** Further key-value metadata of the file. */
   readonly metadata?: Readonly<Record<string, string>>
 }
 
@@ -97,7 +97,7 @@ class Groups {
     this.#groupRows = groupRows
   }
 
-  /** Those of the first scan. @throws UsageError if there is none */
+  /** The reductions of the first scan. @throws UsageError if there is no scan */
   async reductions(): Promise<readonly StatisticName[]> {
     const first = await this.#rows.next()
     if (first.done) throw new UsageError('tableBytes: expected at least one scan, got none')
@@ -125,7 +125,7 @@ class Groups {
   }
 }
 
-/** Of each scan, first what it is of, without rows. */
+/** The sources in order: for each scan first its description, without rows. */
 async function* rowsOf(sources: AsyncIterable<AnySource> | Iterable<AnySource>, packed: boolean) {
   for await (const { scan, trial } of sources) {
     const { reductions: names, url, rows: all } = tableRowsOf(scan, packed)

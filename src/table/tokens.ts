@@ -5,9 +5,9 @@ import { quote, UsageError } from '../base/errors.js'
 /** `word`: a name or one of SQL's words; `sign`: an operator, a parenthesis or a comma. */
 export interface Token {
   readonly kind: 'word' | 'number' | 'text' | 'sign' | 'end'
-  /** As it is written; of a text, what it says. */
+  /** The token as it is written; for a quoted text its content. */
   readonly text: string
-  /** Where it begins and where it ends, from 0. */
+  /** The start and the end of the token, from 0. */
   readonly start: number
   readonly end: number
 }
@@ -20,10 +20,10 @@ const PATTERNS: readonly (readonly [Token['kind'], RegExp])[] = [
   ['text', /'[^']*(?:''[^']*)*'|"[^"]*(?:""[^"]*)*"/y],
   ['sign', /==|!=|<>|<=|>=|[-+*/<>=(),]/y],
 ]
-/** What is shown of text that is no token. */
+/** The piece of text that a message shows where no token was recognised. */
 const STRAY = /&&|\|\||[\w.~]+|./suy
 
-/** How other languages spell what SQL has a word for. */
+/** The operators of other languages, and the SQL words for them. */
 const SQL_WORDS: Readonly<Record<string, string>> = { '&&': 'and', '||': 'or', '!': 'not', '~': 'like' }
 
 /** The tokens of an expression, with an end behind the last. @throws UsageError for a character that begins none */

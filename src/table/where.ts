@@ -17,15 +17,15 @@ import {
 import { Source } from './source.js'
 import { wrong } from './tokens.js'
 
-/** Which rows are meant. */
+/** A test of rows by an expression. */
 export interface RowFilter {
   /** The expression as it was given. */
   readonly text: string
   /** The columns that it names, in their order. */
   readonly columns: readonly string[]
-  /** What a scan must be asked for, so that its rows have these columns. */
+  /** The reductions that a scan must compute so that its rows have these columns. */
   readonly reductions: readonly StatisticName[]
-  /** Whether the expression is true for a row: neither false nor unknown. */
+  /** True if the expression is true for a row: neither false nor unknown. */
   test(row: ScanRow): boolean
 }
 
@@ -35,7 +35,7 @@ type Read<V> = (row: ScanRow) => V | null
 interface Of<K extends string, V> {
   readonly kind: K
   readonly read: Read<V>
-  /** Where it stands. */
+  /** The position of the operand. */
   readonly start: number
   readonly end: number
 }
@@ -154,7 +154,7 @@ class Parser {
     )
   }
 
-  /** What stands after `is`. The answer is never unknown. */
+  /** Parses the rest of a test that begins with `is`. Its result is never unknown. */
   #test(left: Term): Term {
     const isNegated = this.#source.take('not')
     if (this.#source.take('null'))

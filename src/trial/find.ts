@@ -12,15 +12,15 @@ import type { S3Options } from '../storage/s3/spec.js'
 import type { Store } from '../storage/store.js'
 
 export interface FindOptions {
-  /** Whether to look where symbolic links lead, too. Default: false. Each trial is found once, by its own name if it has one there. */
+  /** True to follow symbolic links. Default: false. A trial is listed once, under its own name if that lies below the place. */
   readonly allowSymlinks?: boolean
-  /** How to reach S3. */
+  /** Region, endpoint and credentials for S3. */
   readonly s3?: S3Options
 }
 
 const FIND_OPTIONS = optionsOf<FindOptions>({ allowSymlinks: kinds.flag, s3: S3_OPTIONS })
 
-/** What a trial consists of. Tornasole's have no index, some have lost theirs. */
+/** The directories of a trial. Tornasole's have no index; some trials have lost theirs. */
 const PARTS: readonly string[] = [INDEX_DIRECTORY, EVENTS_DIRECTORY, COLLECTIONS_DIRECTORY]
 /** Directories below a place that are searched: deeper ones hold something else. */
 const MAX_DEPTH = 8
@@ -117,7 +117,7 @@ class Search {
     return (await this.#store.folders?.(directory)) ?? []
   }
 
-  /** Whether checkpoints lie in a directory, or in directories named by their steps. */
+  /** True if a directory holds a checkpoint, or directories named by steps. */
   async #isCheckpoint(directory: string, folders: readonly string[]): Promise<boolean> {
     if (this.#store.folders === undefined) return false
     const files = await this.#store.list(directory)
@@ -133,7 +133,7 @@ class Search {
   }
 }
 
-/** What comes before the first name with a wildcard, and the names from there on. */
+/** The part of a place before its first name with a wildcard, and the names from there on. */
 function splitPlace(place: string): { readonly base: string; readonly pattern: readonly string[] } {
   const names = place.trim().split('/')
   const first = names.findIndex(name => /[*?]/.test(name))

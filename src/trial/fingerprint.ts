@@ -1,4 +1,4 @@
-/** What shows whether a trial is still the one that was read before. */
+/** A digest of a trial's files: equal digests mean that nothing a scan depends on has changed. */
 
 import { createHash } from 'node:crypto'
 import {
@@ -30,7 +30,7 @@ export async function trialFingerprint(trial: Trial): Promise<string> {
   return hash.update(new Uint8Array(stamps.buffer, stamps.byteOffset, stamps.byteLength)).digest('hex')
 }
 
-/** Whether a file can decide what a scan says. */
+/** True if a file can change what a scan returns. */
 function isOfTrial(path: string): boolean {
   return (
     DIRECTORIES.some(directory => path.startsWith(`${directory}/`)) || isPartOfTrial(path) || isTensorBoardFile(path)

@@ -36,7 +36,7 @@ export const TENSOR_NAMES_OPTIONS = optionsOf<TensorNamesOptions>({
   collection: kinds.that('the name of a collection, or a collection', isCollection),
 })
 
-/** Which tensors a collection of the caller's own has: those that are named, and those that a pattern matches. */
+/** The members of a collection of the caller's own: named tensors, and tensors whose names match a pattern. */
 export interface OwnCollectionOptions {
   /** Python patterns, matched anywhere in the name. */
   readonly includeRegex?: string | readonly string[]
@@ -136,17 +136,17 @@ function namesAt(workerSteps: Iterable<WorkerStep>): string[] {
   return [...names].sort()
 }
 
-/** What is known about members applies to everyone who asks about the same contents. */
+/** Memberships by contents: whoever asks about the same contents shares them. */
 const memberships = new WeakMap<TrialContents, Membership>()
 
-/** Which of the catalog's `names` are members. @throws UsageError as `Membership.members` */
+/** The members of a collection among the catalog's `names`. @throws UsageError as `Membership.members` */
 export function membersOf(contents: TrialContents, config: CollectionConfig): NameSet {
   const membership = memberships.get(contents) ?? new Membership(contents.catalog.names)
   memberships.set(contents, membership)
   return membership.members(config)
 }
 
-/** Whether a name matches one of the patterns: strings are Python's, others JavaScript's. */
+/** A test for names that match one of the patterns. Strings are Python's regular expressions, RegExp JavaScript's. */
 export function matcher(patterns: readonly (string | RegExp)[]): (name: string) => boolean {
   const tests = patterns.map(pattern => {
     if (typeof pattern === 'string') {

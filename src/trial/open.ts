@@ -44,7 +44,7 @@ export interface TrialOptions extends Pick<WorkOptions, 'threads'> {
    * on.
    */
   readonly indexCache?: string
-  /** Whether to follow symbolic links out of the trial's directory. Default: false; they are refused. */
+  /** True to follow symbolic links out of the trial's directory. Default: false; they are refused. */
   readonly allowSymlinks?: boolean
   /**
    * `auto`, the default: while the job runs, the trial is looked at again in the background, at file events and every
@@ -53,12 +53,12 @@ export interface TrialOptions extends Pick<WorkOptions, 'threads'> {
    * known yet, look for new steps.
    */
   readonly refresh?: RefreshMode
-  /** How to reach and read a trial on S3. See docs/s3.md. */
+  /** Region, endpoint, credentials and limits for trials on S3. See docs/s3.md. */
   readonly s3?: S3Options
 }
 
 const REFRESH_MODES = ['auto', 'manual'] as const
-/** Whether a trial looks for new steps by itself. */
+/** The ways in which a trial finds new steps: by itself or when asked. */
 export type RefreshMode = (typeof REFRESH_MODES)[number]
 
 const stepRange = kinds.that<StepRange>('[begin, end] with 0 ≤ begin < end, each a whole number or null', isStepRange)
@@ -191,7 +191,7 @@ function statesOf(trials: Trial | readonly Trial[]): TrialState[] {
   })
 }
 
-/** The same as `createTrial`. */
+/** An alias of `createTrial`. */
 export const openTrial = createTrial
 
 function isStepRange(range: unknown): boolean {

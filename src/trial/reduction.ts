@@ -5,7 +5,7 @@ import { REDUCTIONS, type StatisticName } from '../base/types.js'
 import { elementStatistics, isStatisticName, STATISTIC_NAMES } from '../core/statistics/statistic.js'
 import { answersLength } from '../scan/job/scan.js'
 
-/** What can be asked of each tensor at once: more than anybody reads, and little enough to be made in a moment. */
+/** The limit of statistics that one scan computes for each tensor: more than a person reads, and quickly computed. */
 const MAX_STATISTICS = 1000
 /** A histogram's edges and counts are numbers, too. */
 const MAX_ROW_NUMBERS = 1 << 18

@@ -13,13 +13,13 @@ import {
   workersOf,
 } from '../scan/catalog/worker-steps.js'
 
-/** What a worker saved of the tensor at a step. */
+/** A tensor as one worker saved it at a step. */
 export interface SavedAtStep {
   readonly workerStep: WorkerStep
   readonly saved: SavedTensor
 }
 
-/** What was saved of one tensor, step by step. */
+/** The steps at which one tensor was saved. */
 export class SavedSteps {
   readonly #name: string
   readonly #state: TrialState
@@ -37,18 +37,18 @@ export class SavedSteps {
     return [...own].filter(step => isAll || steps.isComplete(step, mode)).sort((a, b) => a - b)
   }
 
-  /** What workers wrote at steps that have the tensor, in the order of global steps and workers. */
+  /** The steps of workers that have the tensor, in the order of global steps, then workers. */
   get workerSteps(): WorkerSteps {
     return this.#state.catalog.byTensor.get(this.#name) ?? NO_WORKER_STEPS
   }
 
-  /** What workers wrote of the tensor in a mode, in the order of global steps and workers. */
+  /** The steps of workers that have the tensor in a mode, in the order of global steps, then workers. */
   #ofMode(mode: Mode): WorkerSteps {
     if (checkMode(mode) === 'GLOBAL') return this.workerSteps
     return this.workerSteps.filter(workerStep => workerStep.mode === mode)
   }
 
-  /** What was saved at each complete step of a mode, by one worker each: the first that has it, unless one is named. */
+  /** The tensor at each complete step of a mode, from one worker each: the named one, or the first that saved it. */
   all(
     mode: Mode,
     worker: Worker | undefined,
@@ -118,7 +118,10 @@ export class SavedSteps {
     return first
   }
 
-  /** What workers saved at a step, in their order; of several global steps with that mode step, each worker's last first. */
+  /**
+   * The tensor at a step, for each worker that saved it. If several global steps have this mode step, each worker's last comes
+   * first.
+   */
   at(step: number, mode: Mode): SavedAtStep[] {
     return this.#savedOf(this.#state.catalog.at(step, mode))
   }

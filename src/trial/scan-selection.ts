@@ -1,4 +1,4 @@
-/** What a scan covers: the options of `trial.scan`, and what they select from a trial. */
+/** The selection of a scan: the options of `trial.scan`, and the records that they select. */
 
 import { InvalidWorker, UsageError } from '../base/errors.js'
 import { type Kinds, kinds, optionsOf } from '../base/options.js'
@@ -33,9 +33,9 @@ export interface ScanOptions extends ReadOptions {
    * that users give, see `parseReductions`.
    */
   readonly reductions?: readonly StatisticName[] | 'all'
-  /** Whether each row says when its record was written: `wallTime`. Default: false. */
+  /** True to give each row the time at which its record was written: `wallTime`. Default: false. */
   readonly wallTimes?: boolean
-  /** Whether `stats.spent` reports where the time went. This takes a second walk over the records. Default: false. */
+  /** True to measure where the time goes (`stats.spent`). This takes a second walk over the records. Default: false. */
   readonly timed?: boolean
   /**
    * Whether the calling thread is one of `threads`. A scan is done sooner, since a thread less has to start; until it ends, the calling
@@ -47,10 +47,10 @@ export interface ScanOptions extends ReadOptions {
   readonly onProgress?: (progress: ScanProgress) => void
 }
 
-/** What of a trial is read, and how. */
+/** The part of a scan's options that selects what is read, and how. */
 export type ScanSelection = Omit<ScanOptions, 'reductions' | 'wallTimes' | 'timed' | 'callerWorks' | 'onProgress'>
 
-/** Which of a tensor's values are put together. */
+/** The options that select which of a tensor's values are merged. */
 export type DistributionOptions = ReadOptions & Pick<ScanOptions, 'steps' | 'modeSteps' | 'mode' | 'workers' | 'signal'>
 
 const PLACE_KINDS: Kinds<DistributionOptions> = {
@@ -92,7 +92,7 @@ export function selectGroups(state: TrialState, trial: string, asked: ScanOption
   return { [Symbol.iterator]: () => lists.of(workerSteps) }
 }
 
-/** The same, row by row. */
+/** The selected records, row by row. */
 export function selectItems(state: TrialState, trial: string, asked: ScanOptions): Iterable<ScanItem> {
   const groups = selectGroups(state, trial, asked)
   return { [Symbol.iterator]: () => itemsOf(groups) }
@@ -164,14 +164,14 @@ function selectTensorNames(
   return selected
 }
 
-/** Whether any of these tensors was saved; null: any tensor at all. */
+/** True if any of these tensors was saved; null: any tensor at all. */
 function hasAnyTensor({ tensors }: WorkerStep, names: ReadonlySet<string> | null): boolean {
   if (names === null) return tensors.size > 0
   for (const name of tensors.keys()) if (names.has(name)) return true
   return false
 }
 
-/** Whether they are known is told apart, with the nearest. */
+/** Checks the type of `tensors`. Unknown names are reported elsewhere, with the nearest known ones. */
 export function isNames(given: unknown): boolean {
   return given === 'all' || (Array.isArray(given) && given.every(name => typeof name === 'string'))
 }

@@ -1,4 +1,4 @@
-/** What a scan would read, step by step, as the index tells it. */
+/** The size of a scan, step by step, from the index alone. */
 
 import { checkOptions } from '../base/options.js'
 import type { GlobalStep } from '../base/types.js'
@@ -8,7 +8,7 @@ import { stateOf, type Trial } from './trial.js'
 /** A step of a scan. */
 export interface StepSize {
   readonly step: GlobalStep
-  /** Of the scan: one a tensor and worker. */
+  /** The number of rows: one per tensor and worker. */
   readonly rows: number
   /** Index files: one a worker. */
   readonly files: number

@@ -15,7 +15,7 @@ import type { Access, WorkOptions } from '../scan/runner/access.js'
 import { runWhole } from '../scan/runner/failed-job.js'
 import type { Runner } from '../scan/runner/runner.js'
 
-/** What a trial holds of one tensor. */
+/** The summary of one tensor. */
 export interface TensorSummary {
   readonly name: string
   /** Null if no value was saved, or it can't be read. */
@@ -75,7 +75,7 @@ export async function summarize(
   return { tensors, byteLength }
 }
 
-/** Of checkpoints the bytes of the elements: what stands around them is not in their files. */
+/** The size of a checkpoint's tensor in bytes of elements. (The head that we make around them is in no file.) */
 function elementBytes(tensor: TensorSummary): TensorSummary {
   const { dtype, shape, lastShape, stepCount } = tensor
   if (dtype === null || shape === null || !isSameShape(shape, lastShape ?? shape)) return tensor
@@ -131,7 +131,7 @@ function shared(shape: readonly number[] | null, other: readonly number[] | null
   return shape !== null && other !== null && isSameShape(shape, other) ? other : shape
 }
 
-/** What the index files say about tensors. @param stepCounts of the steps that have each */
+/** The tensors as the index files describe them. @param stepCounts the number of steps at which each was saved */
 function draftsOf(
   names: readonly string[],
   stepCounts: readonly number[],
@@ -171,7 +171,7 @@ interface Found {
   byteLength: number
   reductions: Set<string> | null
   savedShape: readonly number[] | null
-  /** What the tensor is where its first and its last value were saved. */
+  /** The tensor where its first and its last value were saved. */
   first: SavedAlike | null
   last: SavedAlike | null
 }

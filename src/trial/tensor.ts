@@ -46,9 +46,9 @@ import { runWhole } from '../scan/runner/failed-job.js'
 import { parseReductions } from './reduction.js'
 import { type SavedAtStep, SavedSteps } from './saved-steps.js'
 
-/** Which data of a tensor to take, and how to read it. */
+/** The selection of one saved tensor, and how it is read. */
 export interface SavedOptions extends ReadOptions {
-  /** What the step number counts: global steps (GLOBAL, the default, in whatever mode they were saved) or steps of the mode. */
+  /** The meaning of the step number: a global step (GLOBAL, the default, whatever the mode) or a step of the mode. */
   readonly mode?: Mode
   /** Default: the first worker, in sorted order, that has data. */
   readonly worker?: Worker
@@ -64,7 +64,7 @@ export interface ValueOptions extends SavedOptions {
 }
 
 export interface ReductionOptions extends SavedOptions {
-  /** Whether to reduce the absolute values. */
+  /** True to reduce the absolute values. */
   readonly abs?: boolean
 }
 
@@ -285,7 +285,7 @@ export class Tensor {
     throw new TensorUnavailableForStep(this.name, step, mode, `expected a saved value, but ${kept} saved`)
   }
 
-  /** What is read of a step; where the event file is missing, the error says whether it may still come (rules.md §4). */
+  /** Waits for a read. If the event file is missing, the error says whether it may still come. */
   #reading<T>(read: Promise<T>, { workerStep }: SavedAtStep, step: number, mode: Mode): Promise<T> {
     return read.catch((error: unknown) => {
       // An object on S3 that is another by now: what others told is as old.

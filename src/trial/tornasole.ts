@@ -4,7 +4,7 @@ import { expectNoOptions } from '../base/options.js'
 import type { Mode } from '../base/types.js'
 import type { TensorNamesOptions } from './names.js'
 
-/** What a trial answers under its Tornasole names; each is one call of the new ones. */
+/** A trial's methods under their Tornasole names; each calls its current counterpart. */
 export abstract class TornasoleNames {
   abstract tensorNames(options?: TensorNamesOptions): string[]
   abstract steps(options?: { mode?: Mode; showIncompleteSteps?: boolean }): number[]

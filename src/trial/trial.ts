@@ -42,7 +42,7 @@ import { summarize, type TrialSummary } from './summary.js'
 import { Tensor } from './tensor.js'
 import { TornasoleNames } from './tornasole.js'
 
-/** Whose steps to use. */
+/** The worker whose steps are meant. */
 export interface WorkerOptions {
   /** Default: the first worker, in sorted order, that wrote the step. */
   readonly worker?: Worker
@@ -60,7 +60,7 @@ export class Trial extends TornasoleNames {
     stateOf = trial => trial.#state
   }
 
-  /** As given to `createTrial`, without surrounding blanks. */
+  /** The path or URL that `createTrial` was given, without surrounding blanks. */
   readonly path: string
   readonly name: string
   readonly #state: TrialState
@@ -122,7 +122,7 @@ export class Trial extends TornasoleNames {
     await this.#state.close()
   }
 
-  /** Whether the job has ended, so that no more steps will come. */
+  /** True if the job has ended, so that no more steps will come. */
   get loadedAllSteps(): boolean {
     return this.#state.ended
   }
@@ -137,12 +137,12 @@ export class Trial extends TornasoleNames {
     return problems.concat(this.#state.problems)
   }
 
-  /** What is known of the checkpoints that a trial is made of, beside their tensors; null for any other trial. */
+  /** The facts about checkpoints beside their tensors (format, configuration); null for any other trial. */
   get checkpoint(): CheckpointFacts | null {
     return this.#state.contents.checkpoint
   }
 
-  /** What is worth knowing and no problem: checkpoints that are still being written, files that are not read. */
+  /** Notes that are no problems: checkpoints that are still being written, files that are not read. */
   get notes(): readonly string[] {
     return this.#state.contents.notes
   }

@@ -14,7 +14,7 @@ import { stateOf, type Trial } from './trial.js'
 
 export type ReadValuesOptions = Omit<ScanOptions, 'reductions' | 'timed' | 'onProgress'>
 
-/** What was saved of a tensor by a worker at a step. */
+/** The value of a tensor as a worker saved it at a step. */
 export interface SavedValue {
   /** Null if the index file of the step can't be read. */
   readonly tensor: string | null

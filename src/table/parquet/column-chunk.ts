@@ -17,29 +17,29 @@ const encoder = new TextEncoder()
 /** A column without fields of its own. */
 export interface Leaf {
   readonly element: SchemaElement
-  /** From the column to the leaf. */
+  /** The path from the column to the leaf. */
   readonly path: readonly string[]
-  /** How many of the elements on the path are optional or repeated, and how many are repeated. */
+  /** The number of optional or repeated elements on the path, and the number of repeated ones. */
   readonly maxDefinition: number
   readonly maxRepetition: number
 }
 
-/** What a page holds besides its header. */
+/** The content of a page, without its header. */
 interface Page {
   readonly encoding: Encoding
   readonly compressed: Uint8Array
   /** Before compression. */
   readonly byteLength: number
   readonly rows: number
-  /** Whether every row has a value; otherwise none has. Of no meaning beside levels. */
+  /** True if every row has a value; false if none has. Has no meaning beside levels. */
   readonly isFull: boolean
-  /** What each entry is, where that is not the same for all. */
+  /** The level of each entry, where they differ. */
   readonly levels?: Levels
 }
 
 /** An entry for each row; of lists, for each element, each empty list and each row without a list. */
 interface Levels {
-  /** Of lists. */
+  /** The repetition levels of lists. */
   readonly repetition?: Int32Array
   readonly definition: Int32Array
   /** Entries without a value. */
@@ -79,7 +79,10 @@ function numbersPage(piece: NumberColumn | PackedNumbers, { maxDefinition }: Lea
   }
 }
 
-/** One of few values for every row. @param codes the index of each row's value in the dictionary */
+/**
+ * Writes a column with few distinct values as dictionary and codes.
+ * @param codes the index of each row's value in the dictionary
+ */
 export function writeCodes(
   writer: ByteWriter,
   leaf: Leaf,
@@ -290,12 +293,12 @@ function writeDictionary(writer: ByteWriter, { bytes, count }: DictionaryPage): 
   return headerByteLength + bytes.length
 }
 
-/** Of levels from 0 to this one. */
+/** The number of bits that levels from 0 to this one need. */
 function bitsFor(level: number): number {
   return 32 - Math.clz32(level)
 }
 
-/** The same level for all rows, which takes one byte. @returns bytes written */
+/** Writes one level for all rows, which takes one run. @returns the number of bytes */
 function writeRun(levels: ByteWriter, rows: number, level: number): number {
   const start = levels.offset
   levels.appendVarInt(rows * 2)

@@ -6,7 +6,7 @@ import { ByteWriter, ParquetWriter } from 'hyparquet-writer'
 
 /** A file that is read by ranges. */
 export interface RangeFile {
-  /** What messages call it. */
+  /** The name of the file in messages. */
   readonly url: string
   readonly byteLength: number
   read(begin: number, end: number): Promise<Uint8Array>
@@ -68,7 +68,7 @@ async function footerOf(file: RangeFile): Promise<{ readonly footer: FileMetaDat
 
 type Column = FileMetaData['row_groups'][number]['columns'][number]
 
-/** Of a column, where it lies in the new file. */
+/** The metadata of a column at its place in the new file. */
 function moved(column: Column, by: bigint): Column {
   const { file_offset, meta_data, ...others } = column
   return {

@@ -64,7 +64,7 @@ class TableFile {
     })
   }
 
-  /** What was written since the last call. */
+  /** The bytes written since the last call. */
   take(): Uint8Array {
     const bytes = this.#bytes.getBytes().slice()
     this.#bytes.index = 0

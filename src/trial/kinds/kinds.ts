@@ -1,8 +1,8 @@
-/** What kind of tensor each is: by the collections that it is in, and if those don't tell by its name (../rule: the names smdebug gives). */
+/** The kind of each tensor: from its collections or, if they don't tell, from the names that smdebug's hooks give. */
 
 import type { Trial } from '../trial.js'
 
-/** What kind of tensor it is, as far as collections and names tell. */
+/** The kinds of tensors that collections and names tell apart. */
 export const KINDS = ['losses', 'metrics', 'gradients', 'weights', 'biases', 'outputs', 'inputs', 'other'] as const
 export type Kind = (typeof KINDS)[number]
 

@@ -1,17 +1,20 @@
-/** What computes what, as far as names and collections tell: layers, their inputs and outputs, losses, weights and gradients. */
+/**
+ * The role of each tensor in the model, from names and collections: layers, their inputs and outputs, losses, weights and
+ * gradients.
+ */
 
 import type { Kind } from './kinds.js'
 
-/** What a tensor is among those that compute each other. */
+/** The place of a tensor in the computation. */
 export interface Role {
   readonly kind: 'input' | 'output' | 'loss' | 'gradient' | 'parameter' | 'other'
-  /** Of inputs and outputs: the layer. Of a gradient: the parameter. Otherwise the tensor itself. */
+  /** For inputs and outputs: the layer. For a gradient: its parameter. Otherwise: the tensor itself. */
   readonly of: string
 }
 
 const GRADIENT = /^grad(ient)?s?[/._](?<of>.*)$/
 const PLACE_OF_LAYER = /^(.*?)[_/.](input|output)s?(?:[_:/.]\d+)*$/
-/** How MXNet's hook ends the names of parameters. PyTorch and Keras have a point or a slash there. */
+/** The endings that MXNet's hook gives the names of parameters, where PyTorch and Keras have a point or a slash. */
 const PARAMETER_END = /_(weight|bias|gamma|beta|kernel|running_mean|running_var|moving_mean|moving_variance)(:\d+)?$/
 
 export function roleOf(name: string, kind: Kind): Role {
@@ -46,7 +49,9 @@ export function layersOf(parameter: string): readonly string[] {
   return [0, ...starts].map(start => owner.slice(start)).filter(layer => layer !== '')
 }
 
-/** Whether a gradient, as its role names it, is that of a parameter: Keras leaves out the layer and the number of the output. */
+/**
+ * True if a gradient is the gradient of a parameter. Keras leaves out the layer and the output's number in the gradient's name.
+ */
 export function isGradientOf(gradient: string, parameter: string): boolean {
   const short = (name: string) => name.replace(/^.*\/weights\//, '').replace(/:\d+$/, '')
   return gradient === parameter || short(gradient) === short(parameter)

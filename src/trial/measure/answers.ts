@@ -1,4 +1,4 @@
-/** What the jobs of an inquiry answered about records and tasks, decoded when it is looked at. */
+/** The replies of an inquiry's jobs, decoded when they are read. */
 
 import { type ErrorData, errorFromData, errorToData, type TrialscanError } from '../../base/errors.js'
 import type { GlobalStep, Worker } from '../../base/types.js'
@@ -139,7 +139,7 @@ export class JobAnswers {
     this.#long = long
   }
 
-  /** How many of the records could not be read. */
+  /** The number of records that could not be read. */
   get unread(): number {
     if (this.#failure !== null) return this.#job.records.file.length
     return new Set(this.#parts.flatMap(({ failures }) => failures.map(({ record }) => record))).size
@@ -190,7 +190,7 @@ export class JobAnswers {
   }
 }
 
-/** The same as `Array.from`, which goes through an iterator and takes ten times as long. */
+/** `Array.from` without its iterator, which takes ten times as long. */
 function arrayOf(numbers: Float64Array): number[] {
   const array = new Array<number>(numbers.length)
   for (let i = 0; i < numbers.length; i++) array[i] = numbers[i]!

@@ -7,7 +7,7 @@ import { dtypeOf } from '../../core/dtype.js'
 import type { TaskAnswer } from './answers.js'
 import { numbersOf, type QuestionSubject, type TensorDifference } from './question.js'
 
-/** What is close: |a − b| ≤ atol + rtol·|b|. */
+/** The tolerance of a comparison: a and b are close if |a − b| ≤ atol + rtol·|b|. */
 export interface DifferenceTolerance {
   /** Default: 0. */
   readonly rtol?: number
@@ -50,7 +50,7 @@ export function readDifference(result: TaskAnswer, tensor: QuestionSubject): Ten
   return numbers.length === 0 ? null : differenceIn(numbers)
 }
 
-/** How many numbers come before those of the row. */
+/** The number of values in front of a row's moments. */
 const HEAD = 14
 
 /** Numbers as `differenceOf` lists them. */

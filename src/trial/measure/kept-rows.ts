@@ -5,7 +5,10 @@ import { ROW_LENGTH } from '../../core/moments-row.js'
 /** A slot is two words, since some hold 64-bit integers, which a copy as floats could change. */
 const ROW_WORDS = 2 * ROW_LENGTH
 
-/** Of what is the same in all rows only the first is kept: what the rows don't know, and most counts. */
+/**
+ * Rows of moments for very many records, in little memory: values that all rows share (most counts, and unknown moments) are
+ * stored once.
+ */
 export class KeptRows {
   readonly #first: Int32Array
   /** The words of a row that are not the same in all. */

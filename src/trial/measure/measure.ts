@@ -40,10 +40,10 @@ export const MEASURE_OPTIONS: Kinds<MeasureOptions> = {
   signal: kinds.signal,
 }
 
-/** What answering has cost. */
+/** The cost of answering questions. */
 export interface MeasureStats {
   records: number
-  /** Of the records those that could not be read. */
+  /** The number of these records that could not be read. */
   unread: number
   readBytes: number
   reads: number
@@ -92,7 +92,7 @@ export class Inquiry implements Ahead, Gatherer {
     return tensors
   }
 
-  /** How much the rows of moments must know. */
+  /** The moments that rows must have. */
   known: KnownMoments = 0
 
   know(known: KnownMoments): void {
@@ -109,7 +109,7 @@ export class Inquiry implements Ahead, Gatherer {
   /** The number of distinct questions. */
   questionCount = 0
 
-  /** Whether records are compared with others, as far as `valueByteLength` has counted. */
+  /** True if records are compared with others, as far as `valueByteLength` has counted. */
   get compares(): boolean {
     return this.#compares
   }
@@ -172,7 +172,10 @@ export class Inquiry implements Ahead, Gatherer {
     for await (const _ of this.answers(options, stats));
   }
 
-  /** The same: yields whenever more questions are answered, those about records of earlier steps first, unless steps are compared. */
+  /**
+   * Answers the questions and yields whenever more of them are answered: questions about earlier steps first, unless steps are
+   * compared.
+   */
   async *answers(options: MeasureOptions, stats: MeasureStats): AsyncGenerator<void> {
     const { threads, memory = DEFAULT_MEMORY, signal, checkLevel = 'minimal', callerWorks } = options
     const records = this.#records

@@ -19,7 +19,7 @@ import { type TensorValue, tensorValue } from '../../scan/job/tensor-value.js'
 import { savedNumber } from '../../scan/rows/saved-number.js'
 import type { RecordAnswer, RecordRef, TaskAnswer } from './answers.js'
 
-/** What a question is about. */
+/** The tensor, or tensors, that a question is about. */
 export interface QuestionSubject {
   readonly name: string
   readonly step: GlobalStep
@@ -31,7 +31,7 @@ export interface QuestionSubject {
 
 /** Something asked about a tensor. */
 export interface Question<A> {
-  /** Whether the answer is known, or why there is none. */
+  /** True if the question is answered, or can't be. */
   readonly isAnswered: boolean
   /** The answer; undefined until it is known, and if there is none. */
   readonly answer: A | undefined
@@ -169,7 +169,7 @@ export class Unanswerable extends AnyQuestion<never> {
   }
 }
 
-/** How many nodes a layer has, and how many of them were inactive. */
+/** The number of nodes in a layer, and the number of inactive ones. */
 export interface Activity {
   readonly nodes: number
   readonly inactive: number
@@ -184,16 +184,16 @@ export interface ChannelSums {
   readonly samples: number
 }
 
-/** How two tensors of one shape differ. Two NaN are equal. */
+/** The difference between two tensors of one shape. NaN equals NaN. */
 export interface TensorDifference {
-  /** Of one, and of the other. */
+  /** The dtypes of the first and the second tensor. */
   readonly dtype: DType
   readonly otherDtype: DType
   /** Elements of each. */
   readonly count: number
-  /** Of each; null where the bits are equal. */
+  /** The moments of each tensor; null if they are equal bit by bit. */
   readonly shape: readonly number[] | null
-  /** Whether they are the same bit by bit; false for two dtypes. */
+  /** True if the tensors are equal bit by bit; false if their dtypes differ. */
   readonly hasEqualBits: boolean
   /** The first element that differs, as an index in C order; null: none does. */
   readonly first: number | null
@@ -205,7 +205,7 @@ export interface TensorDifference {
   readonly maxRelative: number
   /** The mean |a − b|; null if it is not finite. */
   readonly meanAbsolute: number | null
-  /** Where |a − b| is largest, as an index in C order; null: nowhere. */
+  /** The index (in C order) of the element where |a − b| is largest; null if there is none. */
   readonly largest: number | null
   /** The two elements there, as float64; null: there are none, or they are complex. */
   readonly largestPair: readonly [a: number, b: number] | null
@@ -213,17 +213,17 @@ export interface TensorDifference {
   readonly relativeNorm: number | null
   /** The largest distance in units of the last place; null unless both are of one float type. */
   readonly maxUlps: number | null
-  /** What a half, 90 % and 99 % of the elements are apart at most, in units of the last place, rounded up to 0, 1, 3, 7 and so on, or to the largest. */
+  /** Percentiles of the distance in units of the last place, rounded up to 0, 1, 3, 7, … or to the largest distance. */
   readonly ulps: { readonly p50: number; readonly p90: number; readonly p99: number } | null
   /** Σab / √(Σa²·Σb²); null if one is all zeros, or not finite. */
   readonly cosine: number | null
   /** √Σa² / √Σb²; null if it is not finite. */
   readonly normRatio: number | null
-  /** Which of the two has NaN or infinities. */
+  /** The tensors that have NaN or infinities. */
   readonly notFinite: 'neither' | 'a' | 'b' | 'both'
 }
 
-/** How many elements are equal to a number, out of how many. */
+/** The number of elements that equal a given number, and the number of all elements. */
 export interface Count {
   readonly equal: number
   readonly elements: number

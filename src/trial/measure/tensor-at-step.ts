@@ -58,7 +58,7 @@ import {
   Unanswerable,
 } from './question.js'
 
-/** What collects questions. */
+/** A collector of questions. */
 export interface Gatherer {
   /** A record that questions are about. @param place where it lies, or the place of its tensor in a list of very many */
   record(of: StepOfTrial, place: TensorLocation | number): RecordRef
@@ -77,7 +77,7 @@ let checkedTolerance: Tolerance | undefined
 /** A tensor at a step, to be asked about. Asking the same twice gives the same question. */
 export class TensorAtStep {
   readonly #of: WorkerTensors
-  /** What was saved, or its place in a list of very many: of a million, no object is kept. */
+  /** The saved tensor, or its position in a list: a step with a million tensors keeps no objects. */
   readonly #place: SavedTensor | number
   /** The last question; it links to the ones before it, of which there are few. */
   #asked: AnyQuestion<unknown> | null = null
@@ -113,17 +113,17 @@ export class TensorAtStep {
     return this.#of.workerStep.worker
   }
 
-  /** Its position among what its worker saved at the step. Tensors are saved in the order in which they are computed. */
+  /** The position among the tensors that its worker saved at the step. Tensors are saved in the order of their computation. */
   get place(): number {
     return this.#saved.value?.startByte ?? Number.POSITIVE_INFINITY
   }
 
-  /** Whether its value was saved. */
+  /** True if the value was saved, not only reductions. */
   get hasValue(): boolean {
     return this.#saved.value !== null
   }
 
-  /** Whether it can't have more than a few elements, judged by the length of its record alone. */
+  /** True if the tensor can only have a few elements, judged by the length of its record. */
   get isSmall(): boolean {
     const { value, tensor } = this.#saved
     return value === null || value.byteLength < 512 + tensor.length
@@ -189,7 +189,9 @@ export class TensorAtStep {
     return this.#task('value', NO_NUMBERS, null, readValue)
   }
 
-  /** Whether each element is close to that of another tensor (numpy's allclose(this, other)); false if the shapes differ. */
+  /**
+   * Asks whether each element is close to that of another tensor, as numpy's allclose(this, other); false if the shapes differ.
+   */
   allclose(other: TensorAtStep, options?: Tolerance): Question<boolean> {
     // Rules ask with the same tolerance again and again.
     if (options !== checkedTolerance) checkedTolerance = checkOptions('tensorAtStep.allclose', TOLERANCE, options)
@@ -197,7 +199,7 @@ export class TensorAtStep {
     return this.#task('allclose', [rtol, atol, equalNan ? 1 : 0], other, readAllclose)
   }
 
-  /** How it differs from another tensor; null if the shapes differ. */
+  /** Asks for the difference from another tensor; null if the shapes differ. */
   difference(other: TensorAtStep, options?: DifferenceTolerance): Question<TensorDifference | null> {
     const tolerance = toleranceNumbers(checkOptions('tensorAtStep.difference', DIFFERENCE_TOLERANCE, options))
     return this.#task('difference', tolerance, other, readDifference)
@@ -216,7 +218,7 @@ export class TensorAtStep {
     return this.#task('activity', [lo, hi, percent], null, readActivity)
   }
 
-  /** How many elements are equal to a number, out of how many. */
+  /** Asks for the number of elements that equal a number. */
   count(of: number): Question<Count> {
     return this.#task('count', [of], null, readCount)
   }
@@ -254,7 +256,7 @@ export class TensorAtStep {
     return moments?.knows(name) && isDefined(name, moments.dtype) ? moments.reduction(name) : undefined
   }
 
-  /** Whether it belongs to a worker's step. */
+  /** True if the tensor was saved by this worker at this step. */
   isOf(workerStep: WorkerStep): boolean {
     return isSameStep(this.#of.workerStep, workerStep)
   }
@@ -311,14 +313,14 @@ export class TensorAtStep {
   }
 }
 
-/** What one worker saved at a step. */
+/** The tensors that one worker saved at a step. */
 export class WorkerTensors implements StepOfTrial {
   readonly inquiry: Gatherer
   readonly state: TrialState
   readonly workerStep: WorkerStep
   store = -1
   readonly #known = new Map<string, TensorAtStep>()
-  /** The same by their places in a list of very many, where a map of their names would be as large as they are. */
+  /** The tensors by their position in a long list, where a map of names would take as much memory as the list. */
   readonly #byPlace: (TensorAtStep | undefined)[] = []
   readonly #selected = new Map<readonly string[], readonly TensorAtStep[]>()
 
@@ -345,7 +347,7 @@ export class WorkerTensors implements StepOfTrial {
     return tensor
   }
 
-  /** Those of the named tensors that exist; the same list for the same list of names. */
+  /** The tensors with these names, as far as they exist. Equal lists of names give the same list. */
   select(names: readonly string[]): readonly TensorAtStep[] {
     let selected = this.#selected.get(names)
     if (selected === undefined) {
@@ -374,12 +376,12 @@ export class StepTensors {
     )
   }
 
-  /** What a worker saved; undefined if it saved nothing at the step. */
+  /** The tensors that a worker saved; undefined if it saved nothing at the step. */
   of(worker: string): WorkerTensors | undefined {
     return this.#workers.get(worker)
   }
 
-  /** From several workers, the first that has it. @param among only these workers; null: all */
+  /** The tensor as the first of several workers saved it. @param among only these workers; null: all */
   get(name: string, among: ReadonlySet<string> | null = null): TensorAtStep | undefined {
     for (const [worker, tensors] of this.#workers) {
       const tensor = among === null || among.has(worker) ? tensors.get(name) : undefined
@@ -388,7 +390,7 @@ export class StepTensors {
     return undefined
   }
 
-  /** Those of the named tensors that exist, each as `get` finds it. */
+  /** The tensors with these names, as far as they exist, each found as by `get`. */
   select(names: readonly string[], among: ReadonlySet<string> | null = null): readonly TensorAtStep[] {
     return names.map(name => this.get(name, among)).filter(tensor => tensor !== undefined)
   }

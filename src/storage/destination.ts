@@ -1,4 +1,4 @@
-/** Where results are written to: a directory on disk, or a prefix on S3. Each file appears whole or not at all. */
+/** A destination of results: a directory on disk, or a prefix on S3. Each file appears whole or not at all. */
 
 import { dirname, join } from 'node:path'
 import { StoreError } from '../base/errors.js'
@@ -21,7 +21,7 @@ export class Destination {
   #requests: S3Requests | undefined
   /** When files may be written at once again. */
   #atOnceFrom = 0
-  /** Where such files were written last. */
+  /** The directories that have been made. */
   readonly #madeDirectories = new Set<string>()
 
   private constructor(spec: Exclude<StoreSpec, { readonly kind: 'web' }>) {
@@ -36,7 +36,7 @@ export class Destination {
     return new Destination(spec as Exclude<StoreSpec, { readonly kind: 'web' }>)
   }
 
-  /** What is there. It remembers what it has seen: `look` forgets it. */
+  /** The store that reads the destination. It remembers what it has seen until `look`. */
   get store(): Store {
     return this.#store
   }

@@ -1,4 +1,4 @@
-/** How much to read at once from a store. */
+/** The size of reads for each kind of store. */
 
 import { S3_DEFAULTS } from './s3/spec.js'
 import type { StoreSpec } from './store.js'

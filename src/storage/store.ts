@@ -1,4 +1,4 @@
-/** Where a trial's bytes lie. A store knows files and bytes, but not what they mean. */
+/** The place of a trial's bytes. A store knows files and bytes, but not their meaning. */
 
 import { basename } from 'node:path'
 import type { StoreError } from '../base/errors.js'
@@ -23,7 +23,7 @@ export interface LocalStoreSpec {
   readonly kind: 'local'
   /** The trial's directory, an absolute path. */
   readonly root: string
-  /** Whether to follow symbolic links that lead out of the root; otherwise they are refused. */
+  /** True to follow symbolic links that lead out of the root. Otherwise they are refused. */
   readonly allowSymlinks?: boolean
   /** The only file of the directory that counts: one of TensorBoard's that was named itself. */
   readonly only?: string
@@ -60,11 +60,11 @@ export function addTraffic(to: Traffic, more: Readonly<Traffic>): void {
 export interface ReadContext {
   /** Aborts them. */
   readonly signal?: AbortSignal | undefined
-  /** Where they are counted. */
+  /** The counters of this traffic. */
   readonly traffic: readonly Traffic[]
 }
 
-/** What is needed to read a file's bytes. */
+/** The part of a store that reads bytes of files. */
 export type ByteSource = Pick<Store, 'url' | 'readInto' | 'readLater' | 'stream' | 'headByteLength'>
 
 /** A store that makes requests, so that answers take time. */
@@ -111,10 +111,10 @@ export interface Store {
   /** The names of the directories in a directory, sorted. Only stores that trials are looked for in have it. */
   readonly folders?: (directory: string) => Promise<string[]>
 
-  /** Where a directory really lies: not through links. Only stores that have links have it. @throws StoreError */
+  /** The directory behind links. Only stores with links have this. @throws StoreError */
   realPath?(directory: string): string
 
-  /** Whether there is a regular file. */
+  /** True if there is a regular file. */
   exists(path: string): Promise<boolean>
 
   /**
@@ -161,7 +161,7 @@ export interface Store {
    */
   headByteLength?(path: string, startByte: number): number | undefined
 
-  /** The same store on someone's behalf. Only stores that make requests have it. */
+  /** The same store with its own context. Only stores that make requests have this. */
   readonly within?: (context: ReadContext) => Store
 
   /**

@@ -123,7 +123,7 @@ export class ComposedStore implements Store {
     return last === null ? available : last.then(() => available)
   }
 
-  /** What stands before the elements of the record that begins there. */
+  /** The number of bytes in front of the elements of the record that begins there. */
   headByteLength(path: string, startByte: number): number | undefined {
     const file = this.#find(path)
     return file?.table.headByteLength(file, startByte)
@@ -170,12 +170,12 @@ export class ComposedStore implements Store {
     return null
   }
 
-  /** How many of the bytes asked for are there. */
+  /** The number of the requested bytes that exist. */
   #available(file: ComposedFile, startByte: number, byteLength: number): number {
     return Math.max(0, Math.min(byteLength, file.table.byteLength(file) - startByte))
   }
 
-  /** What has to be read, in the order in which it lies in the files. What is in the table is put in place. */
+  /** The reads that are needed, in the order of the files. Bytes that the table has are copied at once. */
   #reads(file: ComposedFile, startByte: number, byteLength: number, view: Uint8Array): readonly JoinedRead[] {
     const found: Piece[] = []
     for (const piece of file.table.pieces(file, startByte, byteLength)) {

@@ -8,7 +8,7 @@ export interface Piece {
   readonly start: number
   readonly byteLength: number
   readonly bytes?: Uint8Array
-  /** Where it belongs in what was asked for. */
+  /** The position in the requested range. */
   readonly at: number
   /** Puts bytes of the file where they belong, if they don't stay together. */
   readonly scatter?: (bytes: Uint8Array, into: Uint8Array) => void
@@ -66,7 +66,7 @@ interface WantedElements {
   readonly at: number
 }
 
-/** What is wanted of a box, read in the order in which it lies in the file. */
+/** The pieces of a box that are requested, in the order in which they lie in the file. */
 export function* stridedPieces(
   { file, start, offsets, sizes, strides }: StridedBlock,
   { shape, size, wanted, from, to, at }: WantedElements,
@@ -148,7 +148,7 @@ interface Axis {
   readonly target: number
 }
 
-/** Where all elements lie along axes, the first axis the fastest. */
+/** The source and target positions of all elements along the axes, the first axis fastest. */
 function* placesOf(axes: readonly Axis[]): Generator<readonly [source: number, target: number]> {
   const last = axes.at(-1)
   if (last === undefined) {

@@ -9,7 +9,7 @@ export interface SourceBlock {
   readonly start: number
   readonly literal?: Uint8Array
   readonly byteLength: number
-  /** Where it belongs and how it lies, if it is not the next run of the elements in C order: three numbers an axis. */
+  /** The offset and layout of a block that is not the next run of elements in C order: three numbers per axis. */
   readonly offsets?: readonly number[]
   readonly shape?: readonly number[]
   /** In elements. */
@@ -23,7 +23,7 @@ export interface SourceRecord {
   readonly dataByteLength: number
   /** Runs in their order; or boxes, if there is a shape. */
   readonly blocks: readonly SourceBlock[]
-  /** Of elements that have to be gathered. */
+  /** The shape and element size of elements that have to be gathered. */
   readonly gathered?: { readonly shape: readonly number[]; readonly elementByteLength: number }
 }
 

@@ -5,7 +5,7 @@
 
 /** A table as data, ready to cross a thread. */
 export interface TableData {
-  /** Of this table alone, in the process that made it. */
+  /** The number of this table, unique within the process that made it. */
   readonly id: number
   readonly bytes: SharedArrayBuffer | ArrayBuffer
 }

@@ -9,7 +9,7 @@ import { LITERAL, TABLE_COLUMNS, type TableColumns, type TableData, type TableNa
 /** A file that is made of records. */
 export interface ComposedFile {
   readonly table: Table
-  /** What errors call it. */
+  /** The name of the place in errors. */
   readonly place: string
   readonly first: number
   /** The number behind its last record. */
@@ -65,13 +65,13 @@ export class Table {
     return end === first ? 0 : this.#columns.starts[end - 1]! + this.#lengthOf(end - 1)
   }
 
-  /** How many bytes of the record that begins there stand before its elements; undefined: none begins there. */
+  /** The number of bytes in front of the elements of the record that begins there; undefined if none does. */
   headByteLength(file: ComposedFile, startByte: number): number | undefined {
     const record = this.#recordAt(file, startByte)
     return record >= file.first && this.#columns.starts[record] === startByte ? this.#headLengthOf(record) : undefined
   }
 
-  /** What the bytes of a range are made of. What lies behind the end of the file is left out. */
+  /** The pieces of a range. Bytes beyond the end of the file are left out. */
   *pieces(file: ComposedFile, startByte: number, byteLength: number): Generator<Piece> {
     const { starts, heads } = this.#columns
     const endByte = startByte + byteLength

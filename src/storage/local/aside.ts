@@ -26,7 +26,7 @@ export function temporaryPath(path: string): string {
   return join(dirname(path), `.${basename(path).slice(0, 100)}.${digits}.tmp`)
 }
 
-/** Whether a name is one of those that are given aside. */
+/** True if a name is that of a temporary file. */
 export function isTemporaryName(name: string): boolean {
   return /^\..*\.[0-9a-f]{8}\.tmp$/s.test(name)
 }
@@ -149,7 +149,7 @@ const REASONS: Readonly<Record<string, readonly ['Denied' | 'NotFound' | 'NotAFi
   EDQUOT: ['Unavailable', 'the quota is used up'],
 }
 
-/** What the system says when something can't be written, as an error. */
+/** The error for a failed write. */
 export function writeError(path: string, cause: unknown): StoreError {
   if (cause instanceof StoreError) return cause
   const { code = '', message } = cause as NodeJS.ErrnoException

@@ -19,7 +19,7 @@ export function readFileIfThere(path: string, maxByteLength = Number.POSITIVE_IN
   }
 }
 
-/** Whether there is a regular file, or a link to one. What can't be looked at is none. */
+/** True if there is a regular file, or a link to one; false if it can't be examined. */
 export function isFile(path: string): boolean {
   try {
     return statSync(path).isFile()

@@ -20,15 +20,15 @@ import { StoreError, UsageError } from '../../base/errors.js'
 import type { ListOptions, LocalStoreSpec, Store, Watcher } from '../store.js'
 import { DirectoryWatcher } from './watcher.js'
 
-/** How many files stay open between reads. The jobs of a thread read a trial file by file. */
+/** The number of files that stay open between reads. The jobs of a thread read a trial file by file. */
 const MAX_OPEN_FILES = 16
 /** A path that is the same in a URL. */
 const PLAIN_PATH = /^\w[\w-]*(?:\.[\w-]+)*(?:\/\w[\w-]*(?:\.[\w-]+)*)*$/
-/** How many directories are remembered to lie in the root. */
+/** The number of directories that are remembered to lie inside the root. */
 const MAX_KNOWN_DIRECTORIES = 4096
-/** From how many files on the thread is free for others before and after they are sorted. */
+/** The number of files from which on sorting yields to other work before and after. */
 const AWAITED_FILES = 16_384
-/** How many directories are listed at once. */
+/** The number of directories listed at once. */
 const LISTED_AT_ONCE = 32
 /** Bytes of a text file to read before looking for a byte 0. */
 const TEXT_PIECE_BYTES = 1 << 20
@@ -46,7 +46,7 @@ type StoreErrorCode = ConstructorParameters<typeof StoreError>[0]
 const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOCTTY ?? 0)
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0
 
-/** If the process has no descriptor left, we wait for one: twice as long each time, from 1 ms up to this. */
+/** The longest pause for a descriptor. Pauses double from 1 ms up to this. */
 const MAX_PAUSE_MS = 128
 
 /**
@@ -63,7 +63,7 @@ export class LocalStore implements Store {
   /** Directories whose real paths lie in the real root. */
   readonly #knownDirectories = new Set<string>()
   #last: { readonly directory: string; readonly absolute: string } | undefined
-  /** How long to wait for a descriptor. After waiting in vain the limit is short, until there is a descriptor again. */
+  /** The longest pause for a descriptor now. After a wait in vain it is short, until a descriptor is free again. */
   #maxPauseMs = MAX_PAUSE_MS
 
   constructor(spec: LocalStoreSpec) {
@@ -313,7 +313,7 @@ export class LocalStore implements Store {
     })
   }
 
-  /** If no descriptor is left, closes the open ones of this store, then waits for others to close theirs. */
+  /** Opens a file. Without a free descriptor it closes the store's own open files, then waits for others to close theirs. */
   #open(absolute: string, flags: number): number {
     for (let pauseMs = 1; ; pauseMs *= 2) {
       try {
@@ -492,7 +492,7 @@ export class LocalStore implements Store {
   }
 }
 
-/** Whether an absolute path is that of a directory or of something below it. */
+/** True if an absolute path is a directory or lies below it. */
 export function isInside(path: string, directory: string): boolean {
   return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep)
 }
@@ -507,7 +507,7 @@ function isOutOfDescriptors(error: unknown): boolean {
   return code === 'EMFILE' || code === 'ENFILE'
 }
 
-/** What a symbolic link leads to; undefined if it leads nowhere or in circles. */
+/** The target of a symbolic link; undefined if it leads nowhere or in circles. */
 function behindLink(absolute: string): Stats | undefined {
   try {
     return statSync(absolute, { throwIfNoEntry: false })

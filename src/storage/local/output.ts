@@ -115,7 +115,7 @@ export class OutputFile {
     })
   }
 
-  /** As `commit`, if there is no such file. @returns whether there was none */
+  /** As `commit`, but only if no such file exists. @returns true if there was none */
   async commitNew(): Promise<boolean> {
     return written(this.#path, async () => {
       await this.#handle.close()
@@ -141,7 +141,7 @@ export class OutputFile {
 
 /** A directory under way. */
 export class OutputDirectory {
-  /** Where its files are written until it is whole: an absolute path. */
+  /** The absolute path of the temporary directory that holds the files until all are whole. */
   readonly root: string
   readonly #target: string
   /** Directories above it that were made for it, the innermost first. */
@@ -188,12 +188,12 @@ export class OutputDirectory {
     return new OutputDirectory(root, real, parents)
   }
 
-  /** Its URL, once it has its name. */
+  /** The URL of the directory, once it has its name. */
   get url(): string {
     return pathToFileURL(this.#target).href
   }
 
-  /** Where a file is to be written now, its directory made. @param path relative, with `/` */
+  /** The path at which a file is to be written now; its directory is made. @param path relative, with `/` */
   async place(path: string): Promise<string> {
     const target = join(this.root, path)
     if (!target.startsWith(this.root + sep)) throw new UsageError(`expected a path in the copy, got ${path}`, { path })
@@ -203,7 +203,10 @@ export class OutputDirectory {
     return target
   }
 
-  /** Whether a path can be had here: no name of more than 255 bytes, and 4,095 in all. @param path relative, with `/` */
+  /**
+   * True if the file system takes the path: names of at most 255 bytes, and 4,095 bytes in all.
+   * @param path relative, with `/`
+   */
   fits(path: string): boolean {
     const names = path.split('/')
     return Buffer.byteLength(join(this.root, path)) < 4096 && names.every(name => Buffer.byteLength(name) <= 255)
@@ -324,13 +327,13 @@ function noSuchFile(error: unknown): null {
   throw error
 }
 
-/** Whether a path leads into a directory, were it only to leave it again by a link that lies there. */
+/** True if a path leads through a directory, even if a link in it leads out again. */
 async function pathPassesThrough(path: string, directory: string): Promise<boolean> {
   for (let at = path; at !== dirname(at); at = dirname(at)) if (isInside(await realPath(at), directory)) return true
   return false
 }
 
-/** What a file that is put at a path replaces in a directory: its path there, with `/`; null for one outside of it. */
+/** The path, within a directory, of the file that a new file would replace, with `/`; null if it lies outside. */
 export async function placeInDirectory(directory: string, path: string): Promise<string | null> {
   const [root, parent] = await Promise.all([realPath(resolve(directory)), realPath(dirname(resolve(path)))])
   const place = join(parent, basename(path))

@@ -10,7 +10,7 @@ export interface WatchedDirectory {
   readonly recursive: boolean
 }
 
-/** How many directories below those asked for are watched: the ones whose names sort last, which are written to. */
+/** The number of subdirectories that are watched: those whose names sort last, where new steps are written. */
 const MAX_BELOW = 16
 
 /**
@@ -21,7 +21,7 @@ const MAX_BELOW = 16
 export class DirectoryWatcher implements Watcher {
   readonly #directories: readonly WatchedDirectory[]
   readonly #watchers = new Map<string, FSWatcher>()
-  /** Those below the ones asked for, in the order in which they were found. */
+  /** The watched subdirectories, in the order in which they were found. */
   readonly #below = new Set<string>()
   #waiting: (() => void)[] = []
   #hasChanged = false

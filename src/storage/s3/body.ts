@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream'
 import { S3Failure } from './errors.js'
 import { S3_DEFAULTS, type S3Options } from './spec.js'
 
-/** How slowly a body may come. */
+/** The slowest pace that is accepted from a body. */
 export interface Pace {
   readonly idleTimeoutMs: number
   /** 0: at any rate. */

@@ -4,12 +4,12 @@ import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3'
 import { type ProxySettings, TunnelAgent, throughProxies } from './proxy.js'
 import { S3_DEFAULTS, type S3Options } from './spec.js'
 
-/** What a connection is made with: what was said of it, and what the environment says of the way. */
+/** The options of a connection, including the proxies of the environment. */
 export interface ConnectionOptions extends S3Options {
   readonly proxies: ProxySettings
 }
 
-/** Where no region is to be found, S3's own default; a bucket that is elsewhere tells. */
+/** Makes a client. Without a configured region it takes S3's default; S3 names the region of a bucket that is elsewhere. */
 export async function withRegion(options: ConnectionOptions): Promise<S3Client> {
   const client = clientOf(options)
   try {

@@ -1,18 +1,18 @@
-/** What S3 and the way to it answer, as errors: which are worth another try, and what to do about the others. */
+/** Errors of S3 and of the connection to it: whether another attempt may help, and advice where it can't. */
 
 import type { IncomingHttpHeaders } from 'node:http'
 import { FormatError, StoreError, type TrialscanError } from '../../base/errors.js'
 
 /** A request that failed, in the words of whoever failed it. */
 export class S3Failure extends Error {
-  /** Of the answer; none came if it is undefined. */
+  /** The HTTP status; undefined if no answer came. */
   readonly status: number | undefined
   /** S3's code, Node.js's, or the SDK's name of the error. */
   readonly code: string
-  /** Where S3 says that the bucket is. */
+  /** The region of the bucket, as S3 names it. */
   readonly region: string | undefined
   readonly retryAfterMs: number | undefined
-  /** What time it is, as S3 says. */
+  /** The server's time. */
   readonly date: string | undefined
   /** The proxy on the way, without its password. */
   readonly proxy: string | undefined
@@ -38,12 +38,12 @@ export class S3Failure extends Error {
     this.proxy = known.proxy
   }
 
-  /** Whether fewer requests at once would do: S3 asks for it, or descriptors for their connections have run out. */
+  /** True if fewer concurrent requests would help: S3 asks for it, or descriptors have run out. */
   get isThrottling(): boolean {
     return this.status === 429 || this.status === 503 || THROTTLING.has(this.code)
   }
 
-  /** Whether the same request may succeed later. */
+  /** True if the same request may succeed later. */
   get isRetryable(): boolean {
     if (RETRYABLE.has(this.code) || this.isThrottling) return true
     return this.status !== undefined && (this.status >= 500 || this.status === 408)
@@ -82,7 +82,7 @@ const RETRYABLE: ReadonlySet<string> = new Set([
   'ProxyUnavailable',
 ])
 
-/** What the SDK tells of an error, by status and code: its names are not always S3's. */
+/** The failure behind an SDK error, by status and code. The SDK's names are not always S3's. */
 export function failureOf(error: unknown): S3Failure {
   if (error instanceof S3Failure) return error
   const known = error as {
@@ -109,11 +109,11 @@ export function failureOf(error: unknown): S3Failure {
   )
 }
 
-/** What a request was about, and how often it was tried. */
+/** The request that failed, and the number of attempts. */
 export interface S3Request {
   readonly url: string
   readonly bucket: string
-  /** As the Range header has it. */
+  /** The value of the Range header. */
   readonly range?: string | undefined
   readonly attempts: number
 }

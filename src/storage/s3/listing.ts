@@ -9,7 +9,7 @@ import { S3Failure } from './errors.js'
 
 export interface ListQuery {
   readonly prefix: string
-  /** Whether keys with a further slash are left out. */
+  /** True to leave out keys with a further slash. */
   readonly isFlat: boolean
   readonly startAfter?: string | undefined
   readonly token?: string | undefined
@@ -25,7 +25,7 @@ export interface ListedObject {
 
 export interface ListPage {
   readonly objects: readonly ListedObject[]
-  /** Of what is one level deeper, where the query is flat. */
+  /** The common prefixes one level deeper, if the query is flat. */
   readonly prefixes: readonly string[]
   /** Null for the last page. */
   readonly token: string | null
@@ -35,11 +35,11 @@ type Fields = Map<string, string>
 
 /** Pages that hold nothing, one after another: S3 may give some where many objects were deleted. */
 const MAX_EMPTY_PAGES = 250
-/** Of one listing, where nothing else was said: trials of some million files are known. */
+/** The default limit of keys in one listing. Trials of several million files are known. */
 const MAX_KEYS = 10_000_000
-/** Of memory: what is kept of a key takes 430, and more for a while. */
+/** The memory reckoned for a key, in bytes: 430 are kept, and more are in use for a while. */
 const KEY_BYTES = 1024
-/** Of elements within each other; a listing has four. */
+/** The limit of nested elements. A listing has four. */
 const MAX_DEPTH = 16
 
 /** @throws S3Failure `BadListing` */
@@ -75,17 +75,17 @@ export function parseListing(text: string, bucket: string, query: ListQuery): Li
   return { objects, prefixes, token: isTruncated === 'true' ? token! : null }
 }
 
-/** How many keys a listing may have: as many as there is memory for, unless more are allowed. */
+/** The limit of keys in one listing: as many as fit into memory, unless more are allowed. */
 export function maxListedKeys(listLimit: number | undefined): number {
   if (listLimit === 0) return Number.POSITIVE_INFINITY
   const most = Math.min(MAX_KEYS, Math.floor(getHeapStatistics().heap_size_limit / KEY_BYTES))
   return Math.max(most, listLimit ?? 0)
 }
 
-/** What is held against the pages of one listing, in their order. */
+/** Checks of the pages of one listing, in their order. */
 export class ListingWatch {
   readonly #orders: Order[] | null
-  /** Where there is no order: what has come. */
+  /** The keys seen so far, for servers that don't sort. */
   readonly #seen = new Set<string>()
   readonly #tokens = new Set<string>()
   readonly #maxKeys: number
@@ -184,7 +184,7 @@ function isUnordered(bucket: string): boolean {
   return bucket.endsWith('--x-s3')
 }
 
-/** What the answer says of the question. Of one through an alias or of another tenant the name is another. */
+/** Checks that the answer is about the question. A bucket alias or another tenant gives another name. */
 function checkEcho(page: Fields, bucket: string, query: ListQuery): void {
   const name = page.get('Name')
   const isAlias = /-s3alias$|--ol-s3$|:/.test(bucket)
@@ -235,7 +235,7 @@ function needed(fields: Fields, name: string, where: string): string {
   return value
 }
 
-/** How keys are spelled, which the server says, whatever it was asked for. */
+/** The decoder of keys. The server says how it encodes them, whatever was asked for. */
 function decoderOf(encoding: string | undefined): (text: string) => string {
   if (!encoding) return text => text
   if (encoding.toLowerCase() !== 'url') throw badListing('EncodingType url, or none', quote(encoding))
@@ -246,7 +246,7 @@ function decoderOf(encoding: string | undefined): (text: string) => string {
   }
 }
 
-/** As forms have it: a plus is a space. Null where a `%` stands for nothing. */
+/** Decodes form encoding, where a plus is a space; null if a `%` is not followed by two hex digits. */
 function unescaped(text: string): string | null {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))
@@ -325,14 +325,14 @@ function readXml(
   if (!isOver) throw malformed()
 }
 
-/** What is no element, by how it begins and ends. */
+/** The markup that is no element, by its start and end. */
 const MARKUP = [
   ['<?', '?>'],
   ['<!--', '-->'],
   ['<![CDATA[', ']]>'],
 ] as const
 
-/** What is told twice is not known; of what nobody asks for, the first will do. */
+/** Sets a field. A needed field that comes twice is unknown; of others the first counts. */
 function setOnce(fields: Fields, name: string, value: string): void {
   if (!fields.has(name)) fields.set(name, value)
   else if (ONCE.has(name)) throw badListing(`one ${name}`, `${quote(fields.get(name)!)} and ${quote(value)}`)

@@ -1,4 +1,4 @@
-/** What can be said of a trial on S3, checked. Apart from the spec, since no thread needs it. */
+/** The checked options of S3. They are apart from the spec, since threads don't need them. */
 
 import { kinds, optionsOf } from '../../base/options.js'
 import type { S3Credentials, S3Options } from './spec.js'

@@ -16,10 +16,10 @@ const BACKOFF_MS = 50
 /** S3 that asks for fewer requests is left alone for longer. */
 const THROTTLED_BACKOFF_MS = 200
 const MAX_BACKOFF_MS = 20_000
-/** What is believed of a Retry-After. */
+/** The longest Retry-After that is obeyed. */
 const MAX_RETRY_AFTER_MS = 60_000
 
-/** What is read: where from, and whom it is given to. */
+/** An object to be read, and the receiver of its bytes. */
 export interface ObjectRead {
   readonly key: string
   readonly startByte: number
@@ -33,7 +33,7 @@ export interface ObjectRead {
   readonly take: (chunk: Uint8Array, at: number) => void
 }
 
-/** What a read has found out. */
+/** The facts learned by a read. */
 export interface ObjectRange {
   /** Bytes that came: fewer than asked for only at the end of the object. */
   readonly byteLength: number
@@ -46,7 +46,7 @@ export interface PutOutcome {
   readonly attempts: number
 }
 
-/** What is written is not counted. */
+/** The context of requests that nobody counts. */
 const NOBODY: ReadContext = { traffic: [] }
 
 /** Thrown by whoever takes the bytes: another attempt would not help. */
@@ -142,7 +142,7 @@ export class S3Requests {
     }
   }
 
-  /** How errors name an object. */
+  /** The URL of an object in errors. */
   url(key: string): string {
     return `s3://${this.#spec.bucket}/${key}`
   }

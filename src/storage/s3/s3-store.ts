@@ -10,14 +10,14 @@ import { type ObjectRange, type ObjectRead, S3Requests } from './requests.js'
 import type { ObjectAnswer } from './sdk.js'
 import { S3_DEFAULTS, type S3StoreSpec } from './spec.js'
 
-/** Of a file whose length is asked for, so much comes with the answer. */
+/** The number of leading bytes that come with a file's length. */
 const HEAD_BYTES = 64 << 10
-/** How many of these heads are kept until they are read. */
+/** The number of such heads that are kept until they are read. */
 const MAX_HEADS = 64
 /** A read that is a little longer than a part stays one. */
 const PART_SLACK = 1.25
 
-/** What is known of an object; of one that was only read, no more than its ETag. */
+/** The known facts of an object; only the ETag if it was merely read. */
 interface KnownObject {
   readonly etag: string
   readonly byteLength: number | null
@@ -28,11 +28,11 @@ interface Listing {
   readonly paths: readonly string[]
   /** Names of the directories in it, where it was asked for itself alone. */
   readonly folders: ReadonlySet<string>
-  /** Whether there is anything, directories included. */
+  /** True if there is nothing, not even a directory. */
   readonly isEmpty: boolean
 }
 
-/** What the stores of one trial share, on behalf of whomever they are. */
+/** The state that all stores of one trial share. */
 class Bucket {
   readonly requests: S3Requests
   readonly cache: RangeCache | null

@@ -25,10 +25,10 @@ import { S3_DEFAULTS, type S3Options } from './spec.js'
 export interface ObjectAnswer {
   readonly status: number
   readonly etag: string
-  /** What comes, as the answer says. */
+  /** The start of the range that comes, by the answer's headers. */
   readonly startByte: number
   readonly endByte: number
-  /** Of the whole object. */
+  /** The length of the whole object in bytes. */
   readonly byteLength: number
   readonly body: Readable
 }
@@ -36,7 +36,7 @@ export interface ObjectAnswer {
 /** A page holds a thousand keys of at most 1 KiB, each of its bytes spelled with three. */
 const MAX_PAGE_BYTES = 16 << 20
 const MAX_ERROR_BYTES = 1 << 20
-/** What is sent is waited for at this rate: 1 MB/s. */
+/** The slowest rate of an upload that is waited for: 1 MB/s. */
 const SLOWEST_BYTES_PER_MS = 1000
 const EMPTY_PAGE = Buffer.from('<ListBucketResult/>')
 
@@ -193,7 +193,7 @@ export class S3Connection {
     return requestTimeoutMs + bytes.length / SLOWEST_BYTES_PER_MS
   }
 
-  /** What went wrong, read here: the SDK would wait for the end of it without end. */
+  /** Reads the body of an error. The SDK would wait for its end without limit. */
   async #readError(response: RawResponse, signal: AbortSignal | undefined): Promise<void> {
     response.body = await readStart(response.body as Readable, MAX_ERROR_BYTES, this.#pace, signal)
   }
@@ -243,7 +243,7 @@ function answerOf(
 
 const connections = new Map<string, S3Connection>()
 
-/** What a connection depends on. */
+/** The options that need a connection of their own. */
 const CONNECTION_OPTIONS = [
   'endpoint',
   'region',

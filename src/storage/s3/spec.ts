@@ -1,4 +1,4 @@
-/** What is said of a trial on S3, as plain data: where it lies, and how it is to be read. */
+/** The options of a trial on S3 as plain data: where it lies, and how it is read. */
 
 import { UsageError } from '../../base/errors.js'
 
@@ -7,7 +7,7 @@ export interface S3Credentials {
   readonly accessKeyId: string
   readonly secretAccessKey: string
   readonly sessionToken?: string
-  /** What the SDK's own credentials (AwsCredentialIdentity) carry besides, so that they can be given as they are. */
+  /** The expiry that the SDK's credentials (AwsCredentialIdentity) carry, so that they can be passed unchanged. */
   readonly expiration?: Date
   readonly accountId?: string
   readonly credentialScope?: string
@@ -25,7 +25,7 @@ export interface S3Options {
   readonly credentials?: S3Credentials
   /** Unsigned requests, for public buckets. */
   readonly anonymous?: boolean
-  /** How often a request is tried in all. Default 8. */
+  /** The number of attempts for a request. Default 8. */
   readonly maxAttempts?: number
   /** Milliseconds until an answer must begin. Default 10,000. */
   readonly requestTimeoutMs?: number
@@ -64,7 +64,7 @@ export interface S3StoreSpec {
   readonly options: S3Options
 }
 
-/** What holds where nothing was said. The figures are from measurements (ARCHITECTURE.md). */
+/** The defaults, from measurements. */
 export const S3_DEFAULTS = {
   maxAttempts: 8,
   requestTimeoutMs: 10_000,
@@ -89,7 +89,7 @@ export function s3Spec(url: string, options: S3Options): S3StoreSpec {
   return { kind: 's3', bucket, prefix: prefix === '' ? '' : `${prefix}/`, options: { ...options } }
 }
 
-/** What the options are together. */
+/** Checks options against each other. */
 function checkTogether({ credentials, anonymous, cacheDirectory, cacheByteLength }: S3Options): void {
   if (cacheByteLength !== undefined && cacheDirectory === undefined) {
     throw new UsageError('expected s3.cacheDirectory beside s3.cacheByteLength, which is of that cache, got none')

@@ -8,7 +8,7 @@ import type { S3Requests } from './requests.js'
 
 /** An object of more is uploaded in parts of this length, as each is there. S3 takes no fewer than 5 MiB. */
 export const PART_BYTES = 16 << 20
-/** What S3 takes. */
+/** S3's limit of parts. */
 const MOST_PARTS = 10_000
 /** Parts under way, of which each is held in memory. */
 const PARTS_AT_ONCE = 2

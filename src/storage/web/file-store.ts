@@ -186,7 +186,7 @@ export class FileStore implements Store {
     return new StoreError('NotFound', `${url}: no such file among those that were picked`, { url })
   }
 
-  /** What the File API says, in our words. A name that no file can have is a TypeError. */
+  /** The error for a failure of the File API. A name that no file can have is a TypeError there. */
   #storeError(path: string, cause: unknown): StoreError | FormatError {
     const url = this.url(path)
     const name = cause instanceof DOMException || cause instanceof TypeError ? cause.name : ''

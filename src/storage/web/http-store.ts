@@ -9,18 +9,18 @@ import { pathsIn } from './tree.js'
 
 type HttpPlace = Extract<Place, { kind: 'http' }>
 
-/** Of a file whose length is asked for, so much comes with the answer. */
+/** The number of leading bytes that come with a file's length. */
 const HEAD_BYTES = 64 << 10
-/** How many small files that came so are kept until they are read. */
+/** The number of small files that came this way and are kept until they are read. */
 const MAX_KEPT = 64
 
-/** What answers have told of a file. */
+/** The facts about a file, from answers. */
 interface KnownFile {
   readonly validator: string | null
   readonly byteLength: number | null
 }
 
-/** What the stores of one trial share, on behalf of whomever they are. */
+/** The state that all stores of one trial share. */
 class Server {
   readonly known = new Map<string, KnownFile>()
   /** Small files that came when their length was asked for, until they are read. */

@@ -1,4 +1,4 @@
-/** Which files a trial behind URLs has: HTTP has no directories, so a text tells it. */
+/** The files of a trial behind URLs. HTTP has no directories, so a text file lists them. */
 
 import { FormatError, quote } from '../../base/errors.js'
 import { parseListing } from '../s3/listing.js'
@@ -37,7 +37,7 @@ export function parsePaths(text: string, url: string): WebFile[] {
     })
 }
 
-/** Whether a path is one of a trial: relative, and without steps up. */
+/** True if a path is relative and stays inside the trial. */
 export function isInside(path: string): boolean {
   return !path.includes('\0') && path.split('/').every(part => part !== '' && part !== '.' && part !== '..')
 }

@@ -1,4 +1,4 @@
-/** Where a trial lies for a page: among files that were picked, in a folder, or behind URLs. */
+/** The place of a trial in a page: picked files, a folder, or URLs. */
 
 /** A file behind a URL. */
 export interface WebFile {
@@ -22,9 +22,9 @@ export type Place =
 /** A store of a page as plain data. What it stands for can't be written as such, and goes to a thread once. */
 export interface WebStoreSpec {
   readonly kind: 'web'
-  /** What the URLs of its files begin with, as errors name them. */
+  /** The common beginning of the files' URLs, for errors. */
   readonly root: string
-  /** Whether reading means making requests. */
+  /** True if reading makes requests. */
   readonly isRemote: boolean
   /** Number of the place. */
   readonly place: number

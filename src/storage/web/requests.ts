@@ -7,7 +7,7 @@ import type { ReadContext } from '../store.js'
 const MAX_ATTEMPTS = 4
 /** Before the second attempt, in milliseconds; before each further one twice as much. */
 const FIRST_PAUSE_MS = 200
-/** Of an answer, so much is read at once. Measured from 64 KiB to 1 MiB: there is no difference. */
+/** The size of the pieces in which an answer is read. Measured from 64 KiB to 1 MiB: no difference. */
 const CHUNK_BYTES = 256 << 10
 
 /**
@@ -16,7 +16,7 @@ const CHUNK_BYTES = 256 << 10
  */
 const idleBuffers: ArrayBuffer[] = []
 
-/** What of a file is asked for. */
+/** The requested part of a file. */
 export interface Wanted {
   readonly url: string
   readonly startByte: number
@@ -29,11 +29,11 @@ export interface Wanted {
   readonly take: (chunk: Uint8Array, at: number) => void
 }
 
-/** What an answer tells of the file. */
+/** The facts about a file in an answer. */
 export interface Answer {
-  /** What changes with the file: its ETag, else the time of its last change; null if the server tells neither. */
+  /** A value that changes with the file: its ETag or, without one, its modification time; null if the server sends neither. */
   readonly validator: string | null
-  /** Of the whole file; null if the answer doesn't tell. */
+  /** The length of the whole file; null if the answer doesn't tell. */
   readonly byteLength: number | null
 }
 
@@ -169,7 +169,7 @@ async function request(
   throw unavailable(url, `HTTP status ${status}`, status === 408 || status === 429 || status >= 500)
 }
 
-/** How many bytes the answer must have, and the file; null: it doesn't tell. @throws StoreError for another range */
+/** The expected length of the answer and of the file; null if unknown. @throws StoreError for another range */
 function expectedLength(
   response: Response,
   url: string,

@@ -8,9 +8,9 @@ import { collectionsFilePath, parseCollectionsFileName } from '../../format/path
 import type { OutputDirectory } from '../../storage/local/output.js'
 import type { RepairContext } from './context.js'
 
-/** Of more, all of whom would owe a file, there is none: it is the number that is wrong. */
+/** The limit of workers for whom a missing collections file is made up. A larger number is itself the error. */
 const MAX_WORKERS = 10_000
-/** What copies of a good file may take in place of those that are missing. */
+/** The limit of bytes for copies of a good collections file in place of missing ones. */
 const MAX_SUBSTITUTES_BYTES = 16 << 20
 
 /**
@@ -78,7 +78,7 @@ export async function repairCollections(
   }
 }
 
-/** Where a file comes to lie: where it was, or where there is room for its name. */
+/** The path of a file in the copy: its own, or another where there is room for its name. */
 function copiedPath(path: string, output: OutputDirectory): string {
   return output.fits(path) ? path : collectionsFilePath(parseCollectionsFileName(path)!)
 }

@@ -1,4 +1,4 @@
-/** What all parts of a repair work with: the trial as it was found, which must stay so, and the copy. */
+/** The context of a repair: the trial, which must not change meanwhile, and the copy. */
 
 import { setTimeout } from 'node:timers/promises'
 import { type ErrorData, errorFromData, FormatError, isAboutFile, pathOfUrl } from '../../base/errors.js'
@@ -8,7 +8,7 @@ import type { OutputDirectory } from '../../storage/local/output.js'
 import type { Store } from '../../storage/store.js'
 import type { RepairNotes } from './report.js'
 
-/** What is written within one tick of a file system's clock has one time: 10 ms at the most, and as much again. */
+/** The resolution of file times: files written within one tick (at most 10 ms, doubled for safety) have the same time. */
 const CLOCK_TICK_MS = 20
 /** S3 tells seconds, perhaps. */
 const REMOTE_CLOCK_TICK_MS = 1000
@@ -18,7 +18,7 @@ export interface RepairContext {
   readonly output: OutputDirectory
   readonly notes: RepairNotes
   readonly source: RepairSource
-  /** Whether records get the true checksums of their payloads. */
+  /** True to give records the true checksums of their payloads. */
   readonly checksums: boolean
   readonly threads: number | undefined
   readonly signal: AbortSignal | undefined
@@ -30,7 +30,7 @@ export class RepairSource {
   readonly #store: Store
   readonly #signal: AbortSignal | undefined
   readonly #listed: ReadonlySet<string>
-  /** What was there to be read. */
+  /** The paths that existed when the repair began. */
   readonly #existing = new Set<string>()
   readonly #paths: string[] = []
   readonly #stamps: number[] = []

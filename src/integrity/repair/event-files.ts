@@ -28,11 +28,11 @@ const NAME_TOO_LONG: Reason = {
   message: 'its path would be too long in the copy',
 }
 
-/** What the event files are of. */
+/** The trial whose event files are copied. */
 export interface CopiedTrial {
   readonly grouping: Grouping
   readonly isTornasole: boolean
-  /** Whether it is TensorBoard's: event files, and no index. */
+  /** True for a TensorBoard run: event files without an index. */
   readonly isPlain: boolean
   /** Index files of Tornasole that have one of smdebug's beside them. */
   readonly superseded: ReadonlySet<string>

@@ -14,7 +14,7 @@ import { TrialFiles } from '../../format/trial-files.js'
 export interface SortedFiles {
   readonly all: ReadonlySet<string>
   readonly isTornasole: boolean
-  /** Whether it is TensorBoard's: event files, and no index. */
+  /** True for a TensorBoard run: event files without an index. */
   readonly isPlain: boolean
   readonly index: readonly string[]
   readonly superseded: ReadonlySet<string>
@@ -28,7 +28,7 @@ export interface SortedFiles {
   readonly root: readonly string[]
   /** TensorBoard's event files, where they are what is copied. */
   readonly plain: readonly string[]
-  /** Such as would be a part of a trial, but for what their paths hold: the names of a store need not be such as a disk's. */
+  /** The files that would belong to the trial but for their paths, which no disk could have. A store's keys can be anything. */
   readonly unsafe: readonly string[]
   readonly others: readonly string[]
 }
@@ -65,7 +65,7 @@ export function sortFiles(paths: readonly string[]): SortedFiles {
   }
 }
 
-/** Whether a path leads through a file that is copied, or is perhaps made: the keys of a store can, and nothing on a disk. */
+/** True if a path leads through a file. On S3 a key can; on a disk none does. */
 function liesInFile(path: string, all: ReadonlySet<string>): boolean {
   for (let at = path.lastIndexOf('/'); at > 0; at = path.lastIndexOf('/', at - 1)) {
     const above = path.slice(0, at)
@@ -76,7 +76,7 @@ function liesInFile(path: string, all: ReadonlySet<string>): boolean {
   return false
 }
 
-/** Whether a path is one that leads from directory to directory, and nowhere else. */
+/** True if a path only leads down, from directory to directory. */
 export function isPlainPath(path: string): boolean {
   return !/[\\\0]/.test(path) && path.split('/').every(name => name !== '' && name !== '.' && name !== '..')
 }

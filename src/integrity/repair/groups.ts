@@ -1,4 +1,4 @@
-/** Which index files belong to which event file. */
+/** The index files of each event file. */
 
 import { type ErrorData, pathOfUrl, quote } from '../../base/errors.js'
 import type { IndexFile } from '../../format/index-file.js'
@@ -126,7 +126,9 @@ export class Grouping {
   }
 }
 
-/** How many of an index file's entries lead to a record of its step in an event file. Many index files may share a list. */
+/**
+ * Counts the entries of an index file that lead to a record of its step in an event file. Many index files may share one list.
+ */
 function matchCounter(file: FoundFile | ErrorData): (index: IndexSource) => number {
   let byStep: Map<number, Set<string>> | undefined
   const known = new Map<number, WeakMap<IndexFile['tensors'], number>>()
@@ -153,10 +155,10 @@ function placesByStep(records: FoundFile['records']): Map<number, Set<string>> {
   return byStep
 }
 
-/** How often a list tells of each place. */
+/** The number of times that each list names each place. */
 const timesOfLists = new WeakMap<IndexFile['tensors'], ReadonlyMap<string, number>>()
 
-/** How many entries lead to one of these places. A long list can be held against the few records of many files. */
+/** Counts the entries that lead to one of these places. One long list may be compared with the few records of many files. */
 function countPlaces(tensors: IndexFile['tensors'], places: ReadonlySet<string>): number {
   if (tensors.length <= places.size) return tensors.filter(entry => places.has(placeKey(entry))).length
   let times = timesOfLists.get(tensors)

@@ -21,21 +21,21 @@ export const NO_INDEX = 'there was no index file'
 
 /** An index file, or one that is missing. */
 export interface IndexSource extends KnownIndex {
-  /** Where it is, or is to be written. */
+  /** The path of the index file, existing or to be written. */
   readonly path: string
   readonly step: GlobalStep
   readonly worker: Worker
   /** Equal numbers: equal lists of tensors and shapes. `NO_LIST` where there are none, or they can't be read. */
   readonly list: number
-  /** Where it says that the event file is, or where that was found. */
+  /** The path of the event file, as the index file names it or where it was found. */
   readonly eventFile: string | null
   /** The event file that has the name of its step and worker, where it says another. */
   readonly own?: string
   /** Why it can't stay as it is; null: it can, as far as is known yet. */
   readonly fault: string | null
-  /** Whether more may be lost of it than can be told. */
+  /** True if more entries may be lost than can be listed. */
   readonly isTorn: boolean
-  /** Of one that can't be read: whether it tells of records. */
+  /** For an unreadable index file: true if it has entries. */
   readonly hasEntries?: boolean
 }
 
@@ -99,7 +99,7 @@ async function indexSource(
   return { path, step, worker, content, list, saved: null, tellsMode, eventFile: asked, fault: null, isTorn: false }
 }
 
-/** What stands for itself in an index file that is not all right: mode and shapes. */
+/** Recovers what is readable on its own in a damaged index file: mode and shapes. */
 async function save(
   path: string,
   store: Store,

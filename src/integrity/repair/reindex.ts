@@ -14,7 +14,7 @@ import type { S3Options } from '../../storage/s3/spec.js'
 export interface ReindexOptions extends Pick<WorkOptions, 'threads'> {
   /** Follow symbolic links out of the trial's directory. Default: they are refused. */
   readonly allowSymlinks?: boolean
-  /** How to reach and read a trial on S3. See docs/s3.md. */
+  /** Region, endpoint, credentials and limits for S3. See docs/s3.md. */
   readonly s3?: S3Options
 }
 

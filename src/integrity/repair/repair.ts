@@ -38,7 +38,7 @@ export interface RepairOptions extends Pick<WorkOptions, 'threads'> {
   readonly checksums?: boolean
   /** Follow symbolic links out of the trial's directory. Default: what they lead to is left out. */
   readonly allowSymlinks?: boolean
-  /** How to reach and read a trial on S3. See docs/s3.md. */
+  /** Region, endpoint, credentials and limits for S3. See docs/s3.md. */
   readonly s3?: S3Options
   /** Ends the repair; nothing is left of the copy then. */
   readonly signal?: AbortSignal

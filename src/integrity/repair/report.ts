@@ -1,4 +1,4 @@
-/** What a repair tells of its work. */
+/** The report of a repair. */
 
 import type { ErrorData } from '../../base/errors.js'
 
@@ -24,7 +24,7 @@ export interface Reason {
 export interface LeftOut {
   /** Relative to the trial. */
   readonly file: string
-  /** Where it begins in the file; null: the file as a whole. */
+  /** The offset in the file; null: the whole file. */
   readonly offset: number | null
   /** Null where nothing tells it: of a file that can't be read, or is not there. */
   readonly byteLength: number | null
@@ -36,7 +36,7 @@ export interface LeftOut {
   readonly records: number
   /** The error's code: `TruncatedRecord`, `BadPayloadChecksum`, `NotFound`, … */
   readonly code: string
-  /** The same as a sentence. */
+  /** The reason as a sentence. */
   readonly reason: string
 }
 
@@ -52,7 +52,7 @@ export interface RepairReport {
   readonly url: string
   readonly out: string
   readonly files: {
-    /** As they were; with `checksums` but for these. */
+    /** The number of records copied unchanged, apart from their checksums if `checksums` is set. */
     readonly copied: number
     /** Index and collections files that were made again, and event files of which records were left out. */
     readonly rebuilt: number
@@ -62,11 +62,11 @@ export interface RepairReport {
     readonly ignored: number
   }
   readonly records: { readonly kept: number; readonly leftOut: number }
-  /** Of event files. */
+  /** The bytes of event files. */
   readonly bytes: { readonly kept: number; readonly leftOut: number }
   /** By file and offset: 100 of a file and 10,000 in all. */
   readonly leftOut: readonly LeftOut[]
-  /** How many there are, those that are not listed included. */
+  /** The number of all omissions, including those that are not listed. */
   readonly leftOutCount: number
   /** 10,000 at the most; `files.rebuilt` counts event files, too. */
   readonly rebuilt: readonly RebuiltFile[]
@@ -89,7 +89,7 @@ export class RepairNotes {
   readonly #bytes = { kept: 0, leftOut: 0 }
   #leftOutCount = 0
 
-  /** Whether there is anything in the copy that makes it a trial: a record, an index or a collections file. */
+  /** True if the copy has anything that makes it a trial: a record, an index file or a collections file. */
   get hasKept(): boolean {
     return this.#files.copied + this.#files.rebuilt > 0
   }
@@ -115,7 +115,7 @@ export class RepairNotes {
     this.leaveOut({ ...nothing, ...of, file, code, reason: message })
   }
 
-  /** The same, counted as one that is not in the copy. */
+  /** Adds an omission, and counts the file as missing from the copy. */
   loseFile(file: string, error: ErrorData | Reason, of: Partial<LeftOut> = {}): void {
     this.countFile('leftOut')
     this.leaveOutFile(file, error, of)
@@ -135,7 +135,7 @@ export class RepairNotes {
     this.#files[as]++
   }
 
-  /** What was kept of an event file, and how many bytes were not. */
+  /** Counts the records and bytes kept of an event file, and the bytes left out. */
   keep(records: number, bytes: number, leftOutBytes: number): void {
     this.#records.kept += records
     this.#bytes.kept += bytes

@@ -1,8 +1,8 @@
-/** What is to be done about what is wrong with a trial: apart, since who only opens one need not load it. */
+/** Advice for each kind of problem. It is apart, since opening a trial doesn't need it. */
 
 import type { VerifyCode, VerifyFinding, VerifyProblem } from './problem.js'
 
-/** What is to be done, by code. */
+/** The advice by code. */
 const ADVICE: Readonly<Record<VerifyCode, string>> = {
   TruncatedRecord:
     'If the job is still writing, verify again when it has ended; otherwise copy the file again, or cut the unfinished record off with `trialscan repair`.',

@@ -1,4 +1,4 @@
-/** What is wrong with checkpoints: their headers, that index and shards agree, and that all of their bytes can be had. */
+/** Verifies checkpoints: headers, agreement of index and shards, and that all bytes can be read. */
 
 import { type FormatError, pathOfUrl, type TrialscanError } from '../../base/errors.js'
 import { LENGTH_BYTES, MAX_HEADER_BYTES } from '../../format/checkpoint/safetensors/dtypes.js'
@@ -15,7 +15,7 @@ import { VERIFY_CODES, type VerifyCode } from './problem.js'
 /** Headers longer than this are not searched for keys that come twice. */
 const MAX_SEARCHED_BYTES = 16 << 20
 
-/** What was counted, of the figures that all verifications have. */
+/** The counts for checkpoints, among those of all verifications. */
 export interface CheckpointStats {
   readonly records: number
   readonly recordsWithoutChecksum: number

@@ -15,7 +15,7 @@ export function compareEntries(path: string, entries: Entries, checked: readonly
   new EntryComparison(path, entries, checked, findings).run()
 }
 
-/** What is wrong with an entry, whichever index file says it. */
+/** The verdict on an entry, for every index file that has it. */
 interface Verdict {
   /** The record's tensor of that name: an index into the columns of Values; -1: there is none. */
   readonly value: number
@@ -259,7 +259,7 @@ function notFound({ name }: TensorLocation, { step }: ReadIndex): string {
   return `tensor ${quote(name)} at step ${step} is not found`
 }
 
-/** From step to step index files share their lists. */
+/** Saved shapes by tensor. The index files of different steps share their lists. */
 const savedShapes = new WeakMap<readonly SavedShape[], ReadonlyMap<string, readonly number[]>>()
 
 function savedShapesOf(shapes: readonly SavedShape[]): ReadonlyMap<string, readonly number[]> {

@@ -9,7 +9,7 @@ import type { IndexFile, SavedShape, TensorLocation } from '../../format/index-f
 import { float64Column, int32Column } from '../../scan/catalog/columns/column.js'
 import { NO_LIST } from '../../scan/catalog/columns/tensor-lists.js'
 
-/** What an index file says, and where it lies. `content` is made when it is looked at: there may be a million. */
+/** An index file. Its `content` is made on demand: there may be a million. */
 export interface ReadIndex {
   readonly path: string
   readonly step: GlobalStep
@@ -18,7 +18,7 @@ export interface ReadIndex {
   readonly content: IndexFile | null
   /** Equal numbers: equal lists of tensors and shapes. `NO_LIST` where there are none, or they can't be read. */
   readonly list: number
-  /** Whether the mode is the file's own: in Tornasole's it stands in the records alone. */
+  /** True if the mode is in the index file. In Tornasole's format only the records have it. */
   readonly tellsMode: boolean
 }
 
@@ -28,18 +28,18 @@ export interface Entry {
   readonly index: ReadIndex
 }
 
-/** Where the entries of a list begin, sorted. */
+/** The starts of a list's entries, sorted. */
 interface SortedStarts {
   readonly startByte: Float64Array
   /** Places in the list; null: it is in order. */
   readonly place: Uint32Array | null
   /** Each start once. */
   readonly anchors: Float64Array
-  /** Of the entry that reaches furthest. */
+  /** The end of the entry that reaches furthest. */
   readonly endByte: number
 }
 
-/** From step to step index files share their lists. */
+/** Sorted starts by list. The index files of different steps share their lists. */
 const sortedLists = new WeakMap<readonly TensorLocation[], SortedStarts>()
 
 function sortedOf(tensors: readonly TensorLocation[]): SortedStarts {
@@ -69,7 +69,7 @@ export function entryEnd({ startByte, byteLength }: TensorLocation): number {
   return startByte + byteLength
 }
 
-/** Where the furthest entry of some index files ends; 0: there is none. */
+/** The end of the furthest entry of some index files; 0 if there is none. */
 export function endOfIndexes(indexes: readonly ReadIndex[]): number {
   let end = 0
   for (const { content } of indexes) if (content !== null) end = Math.max(end, sortedOf(content.tensors).endByte)
@@ -78,13 +78,13 @@ export function endOfIndexes(indexes: readonly ReadIndex[]): number {
 
 /** The entries of all index files that name an event file, in the order of that file; of one place in that of the index files. */
 export class Entries {
-  /** Where entries begin, each place once. */
+  /** The starts of the entries, each place once. */
   readonly anchors: Float64Array
   readonly #indexes: readonly ReadIndex[]
-  /** Which index files say the same: places in `#indexes`, in order. What they say is made of the first when it is looked at. */
+  /** The index files with equal content, as positions in `#indexes`. The content is made from the first, on demand. */
   readonly #claims: readonly (readonly number[])[]
   readonly #startByte: Float64Array
-  /** Of each entry; null: there is one claim. */
+  /** The claim of each entry; null if there is only one. */
   readonly #claim: Int32Array | null
   /** In the list of its claim; null: that is in order. */
   readonly #place: Int32Array | Uint32Array | null
@@ -116,7 +116,7 @@ export class Entries {
     this.#place = place === null ? places : Int32Array.from(place, i => places[i]!)
   }
 
-  /** Those of several index files that say the same count once. */
+  /** The number of entries. Equal entries of several index files count once. */
   get length(): number {
     return this.#startByte.length
   }
@@ -147,7 +147,7 @@ export class Entries {
     return next
   }
 
-  /** How often index files tell of entries. */
+  /** The number of times that index files name the entries. */
   count(from: number, to: number): number {
     if (this.#claim === null) return (to - from) * (this.#claims[0]?.length ?? 0)
     let count = 0

@@ -41,7 +41,7 @@ export interface FileReading {
   /** @param bytes of what there is to do */
   readonly runner: (bytes: number) => Promise<Runner>
   readonly signal: AbortSignal | undefined
-  /** How each range is checked. */
+  /** The checks of each range. */
   readonly job: Omit<VerifyJob, 'kind' | 'store' | 'ranges'>
 }
 
@@ -66,7 +66,7 @@ export function eventFilesOf(paths: readonly string[], indexes: readonly ReadInd
 
 /** Reads event files from end to end. */
 export class EventFileReader {
-  /** Of event files. */
+  /** The bytes read of event files. */
   readBytes = 0
   /** Known once the first file is read. */
   threads = 0
@@ -78,7 +78,7 @@ export class EventFileReader {
     this.#job = { kind: 'verify', store: reading.access.spec, ...reading.job }
   }
 
-  /** What is in each of the files, or why that can't be had; in their order. */
+  /** The content of each file, or the error that prevents reading it, in order. */
   async *read(
     files: readonly NamedFile[],
   ): AsyncGenerator<{ readonly file: EventFile; readonly found: readonly Checked[] | ErrorData }> {
@@ -114,7 +114,7 @@ export class EventFileReader {
     }
   }
 
-  /** As its index says, which costs nothing; of a file that no index names, or that is long, as it is. */
+  /** The length of a file by its index, at no cost; by the store if no index names it, or if it is long. */
   async #byteLength({ path, indexes }: NamedFile): Promise<number> {
     const end = endOfIndexes(indexes)
     if (end > 0 && end <= CUT_BYTES) return end
@@ -126,7 +126,7 @@ export class EventFileReader {
     }
   }
 
-  /** What a job tells of its ranges; one that costs a thread its life costs the others nothing. */
+  /** The reply of a job for each of its ranges. A range that kills its thread costs the others nothing. */
   #rangesOf(runner: Runner, ranges: readonly VerifyRange[]): Promise<(Checked | TrialscanError)[]> {
     const { access, signal } = this.#reading
     const check = async (some: readonly VerifyRange[]) => {

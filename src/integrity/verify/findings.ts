@@ -1,4 +1,4 @@
-/** What a verification finds: all of it is counted, and told one by one up to a limit. */
+/** The findings of a verification: all are counted, and reported one by one up to a limit. */
 
 import { type ErrorData, isAboutFile, pathOfUrl, type StoreError } from '../../base/errors.js'
 import { parseEventFileName, parseIndexFileName } from '../../format/paths.js'
@@ -11,21 +11,21 @@ const MAX_TOLD = 10_000
 
 type Severity = VerifyProblem['severity']
 
-/** What is found in places where there can be very much: said only if it is told. */
+/** A finding that is made only if it is reported. */
 type LazyFinding = () => Omit<VerifyFinding, 'code' | 'file'>
 
 /** Problems, or notes. */
 class Reported {
   readonly problems: VerifyProblem[] = []
   readonly counts: Partial<Record<VerifyCode, number>> = {}
-  /** How many were told of a file: of the event file that is being looked at and its index files, or of what comes before these. */
+  /** The number of findings reported for a file: for the current event file and its index files, and for what came before. */
   readonly ofFile = new Map<string, number>()
 
   count(code: VerifyCode, count: number): void {
     if (count > 0) this.counts[code] = (this.counts[code] ?? 0) + count
   }
 
-  /** Whether one more of a file is told. */
+  /** True if another finding of a file is reported. */
   takes(file: string): boolean {
     if (this.problems.length >= MAX_TOLD) return false
     const count = this.ofFile.get(file) ?? 0
@@ -36,9 +36,9 @@ class Reported {
 }
 
 export class Findings {
-  /** What is no file, where one should be. */
+  /** The directory entries that should be files and are not. */
   readonly odd = new Map<string, ErrorData>()
-  /** Whether something could not be had that may hold anything. */
+  /** True if something could not be read that may hold anything. */
   isPartial = false
   readonly #problem = new Reported()
   readonly #note = new Reported()
@@ -78,7 +78,7 @@ export class Findings {
     ;(severity === 'problem' ? this.#problem : this.#note).count(code, count)
   }
 
-  /** What is told of a file from now on does not count to what was told of it before. */
+  /** Starts a file: earlier findings no longer count against its limit. */
   startFile(): void {
     this.#problem.ofFile.clear()
     this.#note.ofFile.clear()

@@ -64,7 +64,7 @@ function inOrderOfSteps(indexes: readonly ReadIndex[]): readonly ReadIndex[] {
   return isInOrder ? indexes : [...indexes].sort(compareSteps)
 }
 
-/** Which steps of which workers have an index file. */
+/** The steps that have an index file, for each worker. */
 export class IndexState {
   readonly #ended: boolean
   readonly #inOrder: readonly ReadIndex[]
@@ -133,7 +133,7 @@ export class IndexState {
     for (const [worker, steps] of unfinished) if (steps.length === 1) this.#lastWritten.set(worker, steps[0]!)
   }
 
-  /** Whether an index file that is not there will not come: of a running job, that of a worker's last step still may. */
+  /** True if a missing index file will not come. In a running job, the one of a worker's last step may. */
   isLate({ step, worker }: EventFileName): boolean {
     if (this.#ended) return true
     return step < (this.#last.get(worker) ?? -1) && this.#lastWritten.get(worker) !== step

@@ -1,4 +1,4 @@
-/** What lies in a trial's directory, as it is verified, and what is wrong with that alone. */
+/** The listing of a trial's directory, and the problems that it shows by itself. */
 
 import { StoreError } from '../../base/errors.js'
 import {
@@ -54,7 +54,7 @@ export async function listTrial(store: Store, findings: Findings): Promise<Liste
   return { files, events, root, unlisted }
 }
 
-/** What there is. A directory that can't be listed is a problem; where none can, there is no trial to be had. */
+/** Lists the directories. One that can't be listed is a problem; if none can, there is no trial. */
 async function listFiles(store: Store, findings: Findings) {
   const errors = new Map<string, StoreError>()
   const unlisted = new Set<string>()

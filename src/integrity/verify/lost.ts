@@ -1,4 +1,4 @@
-/** What can't be had any more, as people are told. */
+/** The data that is lost, as sentences. */
 
 import { quote } from '../../base/errors.js'
 import type { Entries } from './entries.js'
@@ -24,7 +24,7 @@ export function lostEntries(entries: Entries, from = 0, to = entries.length): st
   return some.length === 0 ? '' : lostTensors(names, some[0]!.index.step, entries.count(from, to))
 }
 
-/** What can't be had any more because of damage to a range of bytes; '' where nobody knows. */
+/** The data that is lost by damage to a range of bytes; '' if unknown. */
 export function lostBetween(
   entries: Entries,
   startByte: number,

@@ -1,4 +1,4 @@
-/** What can be wrong with a trial. docs/verify.md has the codes in a table. */
+/** The problems of a trial. docs/verify.md has a table of their codes. */
 
 /** All codes, those of notes last. */
 export const VERIFY_CODES = [
@@ -75,7 +75,7 @@ export interface VerifyProblem {
   readonly step: number | null
   readonly expected: string
   readonly found: string
-  /** What can't be had any more because of it; '' for nothing. */
+  /** The data that is lost because of the problem; '' for none. */
   readonly lost: string
   readonly advice: string
   /** All of it but the advice, as a sentence. */

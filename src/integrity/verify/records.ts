@@ -16,7 +16,7 @@ export interface RecordChecking {
   readonly findings: Findings
   readonly indexes: IndexState
   readonly savedNames: SavedNames
-  /** Whether the index was listed. */
+  /** True if the index directory was listed. */
   readonly isIndexListed: boolean
 }
 
@@ -88,7 +88,7 @@ export class RecordCheck {
     }
   }
 
-  /** Where no index file tells of them, records are of the step that the event file's name says. */
+  /** Compares the steps of records that no index file names with the step in the event file's name. */
   #compareSteps(path: string, fileStep: number, checked: readonly Checked[]): void {
     for (const { range, tags } of checked) {
       const { recordStart, isBad, record, tag, step } = range

@@ -26,7 +26,7 @@ export interface VerifyOptions extends WorkOptions {
   readonly signal?: AbortSignal
   /** Follow symbolic links out of the trial's directory. Default: they are refused. */
   readonly allowSymlinks?: boolean
-  /** How to reach and read a trial on S3. See docs/s3.md. */
+  /** Region, endpoint, credentials and limits for S3. See docs/s3.md. */
   readonly s3?: S3Options
 }
 
@@ -55,7 +55,7 @@ export interface VerifyStats {
   readonly recordsWithoutChecksum: number
   /** Tensors, scalars and histograms in these records. */
   readonly tensors: number
-  /** Of event files. */
+  /** The bytes read of event files. */
   readonly readBytes: number
   readonly seconds: number
   readonly threads: number
@@ -64,11 +64,11 @@ export interface VerifyStats {
 }
 
 export interface Verification {
-  /** Whether nothing is wrong: there are no problems. */
+  /** True if there are no problems. */
   readonly ok: boolean
   /** In the order of the files: 100 at most of a file and 10,000 in all. `problemCounts` knows of all. */
   readonly problems: readonly VerifyProblem[]
-  /** What is worth knowing and no harm; as many at most. */
+  /** Harmless findings; at most as many as problems. */
   readonly notes: readonly VerifyProblem[]
   /** All problems there are, by code. */
   readonly problemCounts: Readonly<Partial<Record<VerifyCode, number>>>

@@ -1,4 +1,4 @@
-/** Whether two tensors are close. */
+/** Comparison of two tensors within a tolerance. */
 
 import { UsageError } from '../../base/errors.js'
 import { checkOptions, kinds, optionsOf, shown } from '../../base/options.js'
@@ -12,13 +12,13 @@ export interface Tolerance {
   readonly rtol?: number
   /** Default 1e-8. */
   readonly atol?: number
-  /** Whether NaN is close to NaN. Default false. */
+  /** True if NaN is close to NaN. Default false. */
   readonly equalNan?: boolean
 }
 
 export const TOLERANCE = optionsOf<Tolerance>({ rtol: kinds.tolerance, atol: kinds.tolerance, equalNan: kinds.flag })
 
-/** What allclose compares. */
+/** The part of a tensor that allclose compares. */
 type Comparable = Pick<TensorData, 'dtype' | 'shape' | 'bytes'>
 
 /**

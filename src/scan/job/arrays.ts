@@ -4,7 +4,7 @@ import type { DType } from '../../base/types.js'
 import type { KnownMoments } from '../../core/border/abi.js'
 import type { AnyReply } from './reply.js'
 
-/** Where the elements of a view lie that is not in C order without gaps; all in elements. */
+/** The layout of a view that is not dense in C order; all numbers in elements. */
 export interface Layout {
   readonly shape: readonly number[]
   readonly stride: readonly number[]
@@ -34,7 +34,7 @@ export interface ArraysJob {
   readonly parts: readonly (ArrayPart & { readonly array: ArrayElements })[]
   /** Buffers that are moved to the thread. */
   readonly moved: readonly ArrayBuffer[]
-  /** Those of them that are moved back with the reply. */
+  /** The arrays that are transferred back with the reply. */
   readonly returned: readonly ArrayBuffer[]
 }
 

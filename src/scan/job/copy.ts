@@ -17,7 +17,7 @@ export interface CopyJob {
   readonly kind: 'copy'
   readonly store: StoreSpec
   readonly files: readonly CopiedFile[]
-  /** Whether records get the true checksums of their payloads. Otherwise they are copied byte for byte. */
+  /** True to give records the true checksums of their payloads; otherwise they are copied byte for byte. */
   readonly checksums: boolean
 }
 

@@ -11,7 +11,7 @@ import type { AnyReply } from './reply.js'
 export const MAX_INDEX_BYTES = 256 << 20
 /** Index files that one job reads. */
 export const INDEX_FILES_PER_JOB = 512
-/** From this many on, threads pay: an index file takes about 10 µs, and starting them some 60 ms. */
+/** The number of index files from which threads pay: a file takes about 10 µs, starting threads some 60 ms. */
 export const MANY_INDEX_FILES = 1024
 
 /** Read and parse index files. */
@@ -19,7 +19,7 @@ export interface IndexJob {
   readonly kind: 'index'
   readonly store: StoreSpec
   readonly paths: readonly string[]
-  /** Whether the mode that Tornasole's index files lack is read from their event files. Otherwise it is GLOBAL. Default: true. */
+  /** True to read the mode from the event file where Tornasole's index file lacks it; otherwise it is GLOBAL. Default: true. */
   readonly readsModes?: boolean
 }
 
@@ -29,7 +29,7 @@ export interface IndexReply extends AnyReply {
   /** The mode, as its place in MODES. */
   readonly mode: Uint8Array
   readonly modeStep: Float64Array
-  /** Which of `lists` the file has after its head; -1: it can't be read. */
+  /** The index of each file's list in `lists`; -1 if the file can't be read. */
   readonly list: Int32Array
   readonly lists: readonly Listed[]
   /** By file: the event file, where it is not the one that the hook writes. */
@@ -38,11 +38,11 @@ export interface IndexReply extends AnyReply {
   readonly errors: ReadonlyMap<number, ErrorData>
 }
 
-/** What an index file says, as a reply has it. */
+/** The content of an index file, as a reply has it. */
 export interface ReadIndexFile extends Pick<IndexFile, 'mode' | 'modeStep'> {
   /** Undefined: the one that the hook writes. */
   readonly eventFile: string | null | undefined
-  /** The same object for all of a reply that list the same. */
+  /** The list of tensors; one object for all files of a reply with equal lists. */
   readonly listed: Listed
 }
 
@@ -67,7 +67,7 @@ export function filesOf({
   )
 }
 
-/** The same with the name of the event file. @param path of the index file */
+/** The index file with the name of its event file. @param path the path of the index file */
 export function indexFileOf({ mode, modeStep, eventFile, listed }: ReadIndexFile, path: string): IndexFile {
   return { mode, modeStep, eventFile: eventFile === undefined ? usualEventFile(path)! : eventFile, ...listed }
 }

@@ -6,7 +6,7 @@ import type { JobRecords, ReadBatch, RecordPlace } from './plan/coalesce.js'
 import type { Descriptions, HistogramResult, PartChecksum, RecordReply } from './reply.js'
 import type { RawValue } from './value.js'
 
-/** What is asked about elements besides their moments. Plain numbers, since it crosses a thread. */
+/** A question about elements beyond their moments. Plain numbers, since it crosses threads. */
 export interface Task {
   readonly kind:
     | 'value'
@@ -31,7 +31,7 @@ export const ChannelLayout = { first: -1, last: -2 } as const
 /** Tasks as they cross a thread. A question is listed once, however many records it is asked about. */
 export interface TaskColumns {
   readonly asked: readonly Pick<Task, 'kind' | 'numbers'>[]
-  /** For each task an index into `asked`, and the indices of its records in the job. */
+  /** The index of each task in `asked`, and the indices of its records in the job. */
   readonly what: Int32Array
   readonly first: Int32Array
   readonly second: Int32Array
@@ -46,7 +46,7 @@ export interface MeasuredPlace extends RecordPlace {
 /** Measure records of any number of trials, in the order they are read. */
 export interface MeasureJob extends JobRecords {
   readonly kind: 'measure'
-  /** As in ScanJob. */
+  /** The moments that rows must have, as in ScanJob. */
   readonly known: number
   readonly stores: readonly StoreSpec[]
   /** The store of each file. */
@@ -57,7 +57,7 @@ export interface MeasureJob extends JobRecords {
   readonly batches: readonly ReadBatch[]
   /** Bytes of batches that may be in memory at once, if several are read at once. */
   readonly aheadByteLength: number
-  /** Which part of each record, and out of how many; 0 of 1 is all of it. */
+  /** The part of each record, and the number of parts; 0 of 1 is the whole record. */
   readonly part: number
   readonly parts: number
   readonly windowByteLength: number
@@ -80,7 +80,7 @@ export interface MeasureReply extends RecordReply {
 /** Answers of any length, one after the other: as arrays they were copied to the calling thread number by number. */
 export interface TaskLists {
   readonly tasks: Int32Array
-  /** Where the numbers of each end. */
+  /** The end of each task's numbers. */
   readonly ends: Int32Array
   readonly numbers: Float64Array
 }

@@ -7,12 +7,12 @@ import type { ErrorData } from '../../base/errors.js'
 import type { Histogram } from '../../format/histogram.js'
 import type { Traffic } from '../../storage/store.js'
 
-/** What a job cost. */
+/** The cost of a job. */
 export interface JobStats {
   readonly records: number
   readonly readBytes: number
   readonly reads: number
-  /** Where the time went, if that was asked for. */
+  /** The time by activity, if asked for. */
   readonly spent?: ThreadTimes | undefined
 }
 
@@ -53,7 +53,7 @@ export interface Descriptions {
 /** Shapes of records: each is there once. */
 export interface ShapeColumn {
   readonly lists: readonly (readonly number[])[]
-  /** For each record the index of its shape. */
+  /** The index of each record's shape. */
   readonly codes: Int32Array<ArrayBuffer>
 }
 
@@ -93,7 +93,7 @@ export function shapesOf(described: Descriptions): readonly (readonly number[])[
   return Array.from(codes, code => lists[code]!)
 }
 
-/** What a TensorBoard histogram says, instead of moments. */
+/** The content of a TensorBoard histogram, in place of moments. */
 export interface HistogramResult {
   readonly record: number
   readonly shape: readonly number[]

@@ -16,7 +16,7 @@ import type { ElementHistogram } from '../../core/statistics/distribution.js'
 import { Distribution, partsOf } from '../../core/statistics/distribution.js'
 import type { Statistics, StatisticValue } from '../../core/statistics/statistic.js'
 
-/** Where a row's tensor was saved. */
+/** The step, mode and worker of a row. */
 interface SavedAt {
   readonly step: GlobalStep
   readonly mode: Mode
@@ -25,7 +25,7 @@ interface SavedAt {
 }
 
 interface AnyRow extends SavedAt {
-  /** Those of the requested reductions that the tensor has, in the requested order. */
+  /** The requested reductions that the tensor has, in the requested order. */
   readonly reductions: Statistics
   /** When the record was written, in seconds since 1970, if that was asked for. */
   readonly wallTime?: number
@@ -39,7 +39,7 @@ export interface ValueRow extends AnyRow {
   readonly dtype: DType
   readonly shape: readonly number[]
   readonly saved: false
-  /** What the reductions were computed from. */
+  /** The moments from which the reductions were computed. */
   readonly moments: Moments
   readonly error?: undefined
 }
@@ -88,7 +88,7 @@ export interface RowFormat {
   readonly head: string
   /** A row as a whole line. */
   line(row: ScanRow): string
-  /** The same, appended to a text. */
+  /** Appends a row to a text. */
   write(row: ScanRow, text: TextWriter): void
   /** The pieces of a row whose reductions are all present and real: the tensor, */
   name(tensor: string | null): string
@@ -270,7 +270,7 @@ export class TextWriter {
     this.bytes(bytes)
   }
 
-  /** What was written, with some capacity after it. The writer can't be used any more. */
+  /** The text that was written, with some capacity behind it. The writer can't be used any more. */
   finish(): Uint8Array<ArrayBuffer> {
     return this.#bytes.subarray(0, this.#length)
   }
@@ -353,7 +353,7 @@ function writeBuckets(sketch: Distribution, text: TextWriter): void {
   text.integers(partsOf(sketch).pairs, 0, 1, ' :')
 }
 
-/** As JSON, as `toJSON` has it: of many sketches, most of the text of a scan. */
+/** Writes a sketch as `toJSON` does. Sketches make up most of the text of a scan that has them. */
 function writeSketch(sketch: Distribution, text: TextWriter): void {
   const { head, pairs } = partsOf(sketch)
   text.ascii(`${JSON.stringify(head).slice(0, -1)},"buckets":[`)
@@ -373,7 +373,7 @@ export function plainNumber(value: number | bigint): string {
   return Object.is(value, -0) ? '-0' : String(value)
 }
 
-/** The same for JSON, which has no numbers for NaN and the infinities: they are strings. */
+/** A number in JSON, where NaN and the infinities are strings. */
 export function jsonNumber(value: number | bigint): string {
   return typeof value === 'number' && !Number.isFinite(value) ? `"${value}"` : plainNumber(value)
 }

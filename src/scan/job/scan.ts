@@ -38,49 +38,49 @@ export interface ScanJob extends RecordJob {
   readonly batches: readonly ReadBatch[]
   /** Bytes of batches that may be in memory at once, if several are read at once. */
   readonly aheadByteLength: number
-  /** How to write rows; null if numbers are wanted. */
+  /** The format of rows as text; null for numbers. */
   readonly lines: LinesJob | null
   /** The columns to make of rows; null if moments alone are wanted. */
   readonly columns: ColumnsRequest | null
-  /** Whether to report where the time goes. This takes a second walk over the records. */
+  /** True to report the time by activity. This takes a second walk over the records. */
   readonly timed: boolean
-  /** Whether to tell when each record was written. */
+  /** True to report the time at which each record was written. */
   readonly wallTimes: boolean
-  /** How much the rows of moments must know, by the core's numbers. */
+  /** The moments that rows must have, by the core's numbers. */
   readonly known: number
-  /** What is computed from the elements besides. */
+  /** The statistics that need the elements. */
   readonly statistics: readonly ElementStatistic[]
-  /** Whether the distribution of the elements is sketched. */
+  /** True to sketch the distribution of the elements. */
   readonly sketched: boolean
   readonly windowByteLength: number
 }
 
-/** How to write rows. */
+/** The format of rows as text. */
 export interface LinesRequest {
   readonly format: 'csv' | 'jsonl'
   readonly reductions: readonly StatisticName[]
-  /** What the column `trial` says; undefined: there is none. */
+  /** The text of the column `trial`; undefined for none. */
   readonly trial: string | undefined
-  /** Whether a missing reduction makes a row one with an error, which is not written here. */
+  /** True if a missing reduction makes a row an error, which is not written here. */
   readonly strict: boolean
 }
 
 /** The columns to make of rows. */
 export interface ColumnsRequest {
   readonly names: readonly MomentName[]
-  /** Whether they are wanted as Parquet's pages hold them, where every row has all of the numbers. */
+  /** True for columns as Parquet pages, where every row has all numbers. */
   readonly packed: boolean
-  /** Whether moments are wanted, too. Otherwise they are there only for rows that lack numbers, have others or are not finite. */
+  /** True to reply moments as well. Otherwise only rows that lack numbers, have others or are not finite have them. */
   readonly moments: boolean
 }
 
-/** What a row says besides what its record holds. */
+/** The fields of a row besides those of its record. */
 export interface LinesJob extends LinesRequest, RowColumns {}
 
 /** Reduce one part, or several neighbouring ones, of a record too large to be read at once. */
 export interface PartJob extends RecordJob {
   readonly kind: 'part'
-  /** As in ScanJob; if there are any, the job is about all parts. */
+  /** The moments that rows must have, as in ScanJob; if there are any, the job is about all parts. */
   readonly known: number
   readonly statistics: readonly ElementStatistic[]
   readonly sketched: boolean
@@ -95,27 +95,27 @@ export interface PartJob extends RecordJob {
   readonly aheadByteLength: number
 }
 
-/** What every job of a scan shares. */
+/** The part that all jobs of a scan share. */
 export interface PlanContext {
   readonly store: StoreSpec
   readonly checkLevel: number
   /** Bytes a thread may use for file contents. */
   readonly memory: number
-  /** How threads write the rows that they make. Default: they don't. */
+  /** The format in which threads write rows. Default: they don't. */
   readonly lines?: LinesRequest | undefined
-  /** How much is to be read by all jobs, and by how many threads. Default: not known, so that jobs are short. */
+  /** The amount of all jobs, and the number of threads. Default: unknown, which makes short jobs. */
   readonly work?: { readonly byteLength: number; readonly threads: number } | undefined
   /** The columns that threads make of rows. Default: none. */
   readonly columns?: ColumnsRequest | undefined
-  /** Whether jobs report where their time goes. */
+  /** True if jobs report the time by activity. */
   readonly timed?: boolean | undefined
-  /** Whether jobs tell when each record was written. Default: false. */
+  /** True if jobs report when each record was written. Default: false. */
   readonly wallTimes?: boolean | undefined
-  /** How much the rows of moments must know: see the engine's KnownMoments. */
+  /** The moments that rows must have, as KnownMoments. */
   readonly known: number
-  /** What is computed from the elements besides. Default: nothing. */
+  /** The statistics that need the elements. Default: none. */
   readonly statistics?: readonly ElementStatistic[] | undefined
-  /** Whether the distribution of the elements is sketched. Default: false. */
+  /** True to sketch the distribution of the elements. Default: false. */
   readonly sketched?: boolean | undefined
 }
 
@@ -125,12 +125,14 @@ export interface ScanReply extends RecordReply {
   readonly described: Descriptions
   /** One row of moments per record, of no meaning for a record that failed, and for those that columns tell all about; there may be none. */
   readonly moments: Float64Array
-  /** For each record the answers to all statistics, see `answersLength`; of no meaning if it failed, or has no order. */
+  /**
+   * The answers to all statistics for each record (see `answersLength`); without meaning if the record failed or has no order.
+   */
   readonly answers: Float64Array
   readonly sketches: Sketches
   /** Rows as text, in order, if they were asked for. */
   readonly lines: WrittenLines | null
-  /** If they were asked for, and moments answer everything. Where a row lacks a number, or it is complex, there is NaN. */
+  /** The columns, if asked for and if moments answer everything. NaN stands where a row lacks a number or it is complex. */
   readonly columns: readonly MomentColumn[] | null
   /** Seconds since 1970, for each record; none if they were not asked for. */
   readonly wallTimes: Float64Array
@@ -146,11 +148,11 @@ export interface WrittenLines {
   readonly byteLengths: Uint32Array | null
 }
 
-/** What sketches counted: pairs of a bucket and its count. */
+/** The counts of sketches: pairs of a bucket and its count. */
 export interface Sketches {
-  /** Of one record after the other. */
+  /** The pairs, record by record. */
   readonly pairs: Float64Array
-  /** Where the numbers of each record end; none if nothing was sketched. */
+  /** The end of each record's numbers; empty if nothing was sketched. */
   readonly ends: Float64Array
 }
 
@@ -163,11 +165,11 @@ export interface PartReply extends RecordReply {
   readonly sketches: Sketches
   /** One per part. */
   readonly checksums: readonly PartChecksum[]
-  /** Of the record; undefined if it was not asked for. */
+  /** The wall time of the record; undefined if it was not asked for. */
   readonly wallTime: number | undefined
 }
 
-/** How many numbers answer all statistics of a record. */
+/** The number of answers to all statistics of a record. */
 export function answersLength(statistics: readonly ElementStatistic[]): number {
   return statistics.reduce((length, statistic) => length + answerLength(statistic), 0)
 }
@@ -242,7 +244,7 @@ export function* planJobs(
   yield* close()
 }
 
-/** Where the records of a planned job lie, from one of them on. */
+/** The places of the records of a planned job, from one of them on. */
 export function placesOf({ job, rows }: PlannedJob, first = 0, end = job.records.file.length): RecordPlace[] {
   const { files, tags, records } = job
   return Array.from(records.file.subarray(first, end), (file, i) => {

@@ -12,7 +12,7 @@ export interface SurveyJob {
   readonly files: readonly { readonly path: string; readonly startByte: number }[]
 }
 
-/** What an event file holds; each column has one entry per Value. */
+/** The Values of an event file, in columns. */
 export interface SurveyedFile {
   /** The length of the file when it was read, and the end of its last whole record. */
   readonly byteLength: number
@@ -27,7 +27,9 @@ export interface SurveyedFile {
   readonly mode: Uint8Array
   /** -1: not stored. */
   readonly modeStep: Float64Array
-  /** Where a training says that it starts anew, and at which step, in the order of the file: what lies before from that step on was given up. */
+  /**
+   * The restarts of a training (SessionLog START) in the order of the file: earlier records from that step on are abandoned.
+   */
   readonly starts: readonly { readonly startByte: number; readonly step: number }[]
   /** Records that could not be read. If the file was left before its end, the last one says why. */
   readonly problems: readonly ErrorData[]

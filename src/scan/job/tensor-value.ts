@@ -10,7 +10,7 @@ import { type AxisIndex, placeOf, sliceView, type View } from './tensor/indices.
 import { loadNdarray, type NdArray } from './tensor/ndarray.js'
 import type { RawValue } from './value.js'
 
-/** What an element of each dtype is in JavaScript. */
+/** The JavaScript type of an element, by dtype. */
 export interface ElementOf
   extends Record<Exclude<DType, 'int64' | 'uint64' | 'bool' | 'complex64' | 'complex128' | 'string'>, number> {
   int64: bigint

@@ -11,11 +11,11 @@ export interface VerifyJob {
   readonly ranges: readonly VerifyRange[]
   /** Bytes of files that may be in memory at once. */
   readonly windowByteLength: number
-  /** Whether the trial is Tornasole's, which labelled float16 as int32. */
+  /** True for a Tornasole trial, which labelled float16 as int32. */
   readonly isTornasole: boolean
-  /** Whether values are checked, too: see docs/verify.md. */
+  /** True to check values, too: see docs/verify.md. */
   readonly deep: boolean
-  /** Whether the reply has the tensors' shapes, for comparison with those that index files saved. */
+  /** True to reply the tensors' shapes, for comparison with those that index files saved. */
   readonly withShapes?: boolean
 }
 
@@ -25,11 +25,11 @@ export interface VerifyRange {
   readonly startByte: number
   /** Null: the end of the file. */
   readonly endByte: number | null
-  /** Where records begin according to index entries, in order: where to go on after a record whose frame is broken. */
+  /** The starts of records by index entries, in order: places to go on at behind a broken frame. */
   readonly anchors: Float64Array
 }
 
-/** What a Value holds; VerifiedRange.kind is an index into this list. */
+/** The kinds of Values; VerifiedRange.kind is an index into this list. */
 export const VALUE_KINDS = ['other', 'tensor', 'histogram'] as const
 export const TENSOR = VALUE_KINDS.indexOf('tensor')
 export const HISTOGRAM = VALUE_KINDS.indexOf('histogram')
@@ -48,7 +48,7 @@ export interface VerifiedRange {
   readonly recordStart: Float64Array
   /** With its frame. */
   readonly recordByteLength: Float64Array
-  /** How many of them have smdebug's constant instead of the checksum of their payload. */
+  /** The number of records with smdebug's constant in place of the payload's checksum. */
   readonly withoutChecksum: number
   /** The Event's step; NaN if the record is not an Event. */
   readonly step: Float64Array

@@ -24,7 +24,7 @@ import type { RowMaker } from './rows.js'
 /** A column of few values, each of which is there once: a dictionary, as Arrow and Parquet call it. */
 export interface DictionaryColumn<T> {
   readonly values: readonly T[]
-  /** For each row the index of its value; -1 for none. */
+  /** The index of each row's value; -1 for none. */
   readonly codes: Int32Array
 }
 
@@ -61,12 +61,12 @@ export interface ScanColumns {
   row(i: number): ColumnsRow
 }
 
-/** The same, and rows with their moments, if those were asked for. */
+/** The columns, and the rows with their moments if those were asked for. */
 export interface RowsInColumns extends ScanColumns {
   wholeRow(i: number): ScanRow
 }
 
-/** What a job replied, where each of its records has a row. */
+/** The reply of a job in which each record has a row. */
 export interface RepliedRows {
   readonly items: Rows
   readonly plan: PlannedJob
@@ -137,7 +137,10 @@ export class ReplyColumns implements RowsInColumns {
     return Object.fromEntries(this.#names.map((name, k) => [name, numbers[k]!]))
   }
 
-  /** Those that threads made, in the order of their names, some perhaps as Parquet's pages hold them; null if moments don't answer all that was asked. */
+  /**
+   * The columns that threads made, in the order of their names (some perhaps as Parquet pages); null if moments don't answer
+   * every request.
+   */
   get made(): readonly MomentColumn[] | null {
     return this.#rows.reply.columns
   }

@@ -1,10 +1,10 @@
-/** What a scan costs: rows, bytes, requests and time. */
+/** The cost of a scan: rows, bytes, requests and time. */
 
 import { addTraffic, newTraffic, type Traffic } from '../../storage/store.js'
 import type { ThreadTimes } from '../job/reply.js'
 import type { PartReply, ScanReply } from '../job/scan.js'
 
-/** What a scan has cost so far. */
+/** The cost of a scan so far. */
 export interface ScanStats {
   /** Rows handed out, and how many of them have an error. */
   rows: number
@@ -16,7 +16,7 @@ export interface ScanStats {
   /** 0: the calling thread does the work. */
   readonly threads: number
   elapsedMs: number
-  /** Where the time went, if `timed` was set. */
+  /** The time by activity, if `timed` was set. */
   spent?: ScanTimes
   /** Requests that were made, if the trial's store makes requests. */
   traffic?: Readonly<Traffic>

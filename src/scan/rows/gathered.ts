@@ -1,4 +1,4 @@
-/** What is asked for one by one in one turn of the event loop, to be answered together. */
+/** Requests made one by one within a turn of the event loop, answered together. */
 
 import type { TrialState } from '../catalog/state.js'
 

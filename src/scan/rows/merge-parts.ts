@@ -14,7 +14,7 @@ import { noAnswer } from './record-result.js'
 export interface RecordParts {
   /** In the order of the parts. */
   readonly rows: readonly Float64Array[]
-  /** As many as rows; none if the record was read at once, because then the core has checked it. */
+  /** The checksums of the parts, one per row; none if the record was read at once, since then the core has verified it. */
   readonly checksums: readonly PartChecksum[]
   /** TensorFlow's number; 0 if it is not known. */
   readonly dtype: number

@@ -40,13 +40,13 @@ import { Scan } from './scan.js'
 interface ReductionRequest {
   readonly item: ScanItem & { readonly saved: SavedTensor }
   readonly reduction: StatisticName
-  /** Whether the item's value is the saved reduction itself. */
+  /** True if the item's value is the saved reduction itself. */
   readonly isSaved: boolean
   readonly resolve: (value: StatisticValue) => void
   readonly reject: (error: unknown) => void
 }
 
-/** What is asked of one record. */
+/** The requests about one record. */
 interface RecordRequests {
   readonly key: string
   /** The stamp of its file. */
@@ -163,7 +163,7 @@ async function readInOneJob(
   }
 }
 
-/** The same moments, which don't keep the rows of all that was read with them. */
+/** A copy of the moments, so that the rows read with them can be freed. */
 function ofItsOwn({ dtype, row }: Moments): Moments {
   return momentsOf(dtype, row.slice())
 }
@@ -223,7 +223,7 @@ async function scanRecords(
   }
 }
 
-/** What moments must know to answer it. */
+/** The moments that answer a reduction. */
 function knownFor(reduction: StatisticName): KnownMoments {
   return isMomentName(reduction) ? setFor([reduction]) : KnownMoments.none
 }

@@ -18,11 +18,11 @@ export interface ScanItem {
 /** Tensors that were saved together, in the order of the index file. */
 export interface SavedList {
   readonly saved: readonly SavedTensor[]
-  /** Where their records lie; null if there are few, or not each has its value in the event file of the step. */
+  /** The places of the records; null if there are few, or if some have no value in the step's event file. */
   readonly records: ListedPlaces | null
 }
 
-/** What rows there are of a worker at a step; null: its index file can't be read. */
+/** The rows of a worker at a step; null if its index file can't be read. */
 export interface RowGroup {
   readonly workerStep: WorkerStep
   readonly list: SavedList | null
@@ -32,7 +32,7 @@ export interface RowGroup {
 const SHORT_LIST = 4
 /** A longer list becomes several, so that little of it has to be in memory. */
 const LIST_LENGTH = 4096
-/** So many tensors of lists are kept. */
+/** The number of tensors of lists that are kept. */
 const KEPT_TENSORS = 1 << 16
 
 /** The lists of a selection. */
@@ -109,7 +109,7 @@ export function* itemsOf(groups: Iterable<RowGroup>): Generator<ScanItem> {
 export class Rows {
   #groups: { readonly workerStep: WorkerStep; readonly saved: readonly SavedTensor[] | null; readonly from: number }[] =
     []
-  /** Where each group begins, counted from the first row that ever was. */
+  /** The start of each group, counted from the very first row. */
   #begins: number[] = []
   #first = 0
   #end = 0

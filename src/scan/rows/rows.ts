@@ -20,7 +20,7 @@ import type { RecordResult } from './record-result.js'
 import { itemsOf, type RowGroup, type Rows, type ScanItem } from './row-groups.js'
 import { savedNumber } from './saved-number.js'
 
-/** Which rows are wanted, and what to put in each. */
+/** The wanted rows, and their content. */
 export interface RowsRequest {
   /** Iterated more than once. */
   readonly groups: Iterable<RowGroup>
@@ -30,14 +30,14 @@ export interface RowsRequest {
   readonly url: (path: string) => string
 }
 
-/** What a number of a histogram takes to be made and written, as bytes that are read and reduced. */
+/** The cost of a number in a histogram, as bytes that are read and reduced. */
 const NUMBER_COST = 64
 
-/** How much there is to do, and whether it includes saved reductions. */
+/** The total amount of work, and whether it includes saved reductions. */
 export function totals({ groups, reductions }: Pick<RowsRequest, 'groups' | 'reductions'>): {
   totalRows: number
   totalBytes: number
-  /** Of reading and answering, as bytes that are read and reduced. */
+  /** The total cost, as bytes that are read and reduced. */
   totalCost: number
   hasSaved: boolean
 } {
@@ -94,13 +94,13 @@ export function* planRecords(
   }
 }
 
-/** How many records a row is made from. */
+/** The number of records from which a row is made. */
 export function recordCountOf({ saved }: ScanItem, reductions: readonly StatisticName[]): number {
   if (saved === null) return 0
   return saved.value === null ? savedNames(saved, reductions).length : 1
 }
 
-/** Those of the names under which the hook has saved a reduction. */
+/** The names among these under which the hook has saved a reduction. */
 function savedNames({ reductions }: SavedTensor, names: readonly StatisticName[]): ReductionName[] {
   return names.filter(name => isReductionName(name)).filter(name => reductions.has(name))
 }

@@ -5,7 +5,7 @@ import type { ReductionName } from '../../base/types.js'
 import { KnownMoments } from '../../core/border/abi.js'
 import type { Moments, ReductionValue } from '../../core/moments.js'
 
-/** What moments must know for `savedNumber`. */
+/** The moments that `savedNumber` needs. */
 export const OF_SCALAR: KnownMoments = KnownMoments.extremes | KnownMoments.sum
 
 /** The value of a tensor of one element, as which a reduction is saved; or why it is not a number. */

@@ -18,7 +18,7 @@ import { Rows, type ScanItem } from './row-groups.js'
 import { planRecords, RowMaker, type RowsRequest, recordCountOf, totals } from './rows.js'
 import { OF_SCALAR } from './saved-number.js'
 
-/** How far a scan has come. */
+/** The progress of a scan. */
 export interface ScanProgress {
   readonly doneRows: number
   readonly totalRows: number
@@ -27,7 +27,7 @@ export interface ScanProgress {
 }
 
 export interface ScanRequest extends RowsRequest {
-  /** What is wrong with the trial as a whole. */
+  /** The problems of the trial as a whole. */
   readonly problems: readonly TrialscanError[]
   readonly context: PlanContext
   /** @param cost of all, as bytes that are read and reduced */
@@ -49,11 +49,14 @@ export let tableRowsOf: (
   readonly rows: AsyncGenerator<RowsInColumns>
 }
 
-/** What threads make of rows, besides moments. */
+/** The products of threads besides moments. */
 type Wanted = Pick<PlanContext, 'lines' | 'columns'>
 
 const encoder = new TextEncoder()
-/** How often a scan halves jobs that fail, before it gives up all of a job's records. From 16,384 records to one takes 14. */
+/**
+ * The number of times that failing jobs are halved before all of their records are given up. From 16,384 records to one takes
+ * 14.
+ */
 const MAX_HALVINGS = 16
 /** The least bytes of text to hand out at once. */
 const LINES_BYTES = 1 << 16
@@ -88,12 +91,12 @@ export class Scan implements AsyncIterable<ScanRow> {
     this.#rowMaker = new RowMaker(request)
   }
 
-  /** What it has cost so far. */
+  /** The cost so far. */
   get stats(): Readonly<ScanStats> {
     return this.#costs.stats
   }
 
-  /** What is wrong with the trial but in no row: records of files without an index, collections files. */
+  /** The problems of the trial that are in no row: collections files, and records of files without an index. */
   get problems(): readonly TrialscanError[] {
     return this.#request.problems
   }
@@ -149,7 +152,7 @@ export class Scan implements AsyncIterable<ScanRow> {
     if (open.length > 0) yield Buffer.concat(open)
   }
 
-  /** What the threads have written of rows, and the others. */
+  /** The text of the rows: as the threads have written it, and the others. */
   #textOf(made: Made, line: RowFormat['line']): Uint8Array {
     if (!('item' in made) && made.reply.lines?.byteLengths === null) {
       this.#costs.stats.rows += made.plan.count

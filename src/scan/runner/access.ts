@@ -1,4 +1,4 @@
-/** How to reach a trial's bytes: the store, and the runner that suits a piece of work. */
+/** Access to a trial's bytes: the store, and the runner for a piece of work. */
 
 import { availableParallelism } from 'node:os'
 import { type Kinds, kinds } from '../../base/options.js'
@@ -18,10 +18,10 @@ const INLINE_BYTES = 8 << 20
 
 /** Threads per core of the machine. More of them only get in each other's way, and take some 9 MB each. */
 const THREADS_A_CORE = 2
-/** The same if threads mostly wait for answers. */
+/** The number of threads per core if they mostly wait for answers. */
 const WAITING_THREADS_A_CORE = 8
 
-/** How to spread the work. */
+/** The distribution of work over threads. */
 export interface WorkOptions {
   /**
    * Threads to work on; 0: the calling thread does the work. Default: as many as the machine runs at once, but none for
@@ -37,9 +37,9 @@ export const WORK_OPTIONS: Kinds<WorkOptions> = {
   memory: kinds.wholeNumber(MIN_MEMORY, 2 ** 31, `bytes a thread may hold, from 4 MiB (${MIN_MEMORY}) to 2 GiB`),
 }
 
-/** How to read records. */
+/** The options of reading records. */
 export interface ReadOptions extends WorkOptions {
-  /** Which checksums to verify. Default: `minimal`. */
+  /** The checksums that are verified. Default: `minimal`. */
   readonly checkLevel?: CheckLevel
 }
 
@@ -89,7 +89,7 @@ export class Access {
     return this.#spec
   }
 
-  /** From now on the store has the files of these tables, too. Those of tables that were added before remain. */
+  /** Adds the files of these tables to the store. Files of earlier tables stay. */
   compose(table: TableData): void {
     const spec = this.#spec
     const base = spec.kind === 'composed' ? spec.base : spec
@@ -102,7 +102,7 @@ export class Access {
     this.#inline.clear()
   }
 
-  /** Whether reading means making requests and waiting for the answers. */
+  /** True if reading makes requests. */
   get isRemote(): boolean {
     return isRemote(this.store)
   }

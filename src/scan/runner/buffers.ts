@@ -1,4 +1,4 @@
-/** What of a reply is moved to the calling thread rather than copied. */
+/** The buffers of a reply that are transferred to the calling thread. */
 
 /** The buffers of a reply's columns. */
 export function buffersOf(reply: unknown): ArrayBuffer[] {

@@ -13,7 +13,7 @@ export const JOBS_A_THREAD = 2
 
 /** Threads that take a while to start. */
 export interface StartingThreads extends Runner {
-  /** Whether they have started; rejects if they could not. */
+  /** Resolves once the threads have started; rejects if they could not. */
   readonly started: Promise<unknown>
 }
 

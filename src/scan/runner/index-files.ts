@@ -8,7 +8,7 @@ import { runOnFiles } from './failed-job.js'
 import { chunksOf, pumpAll } from './pump.js'
 import { runTwice } from './runner.js'
 
-/** As in WorkOptions, and what ends the reading. */
+/** The options of reading index files. */
 export interface IndexReading {
   readonly threads?: number | undefined
   readonly memory?: number | undefined

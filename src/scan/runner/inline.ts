@@ -8,7 +8,7 @@ import type { Job, ReplyTo } from '../job/job.js'
 import { runJob } from '../worker/run-job.js'
 import type { Runner } from './runner.js'
 
-/** How long jobs may go on, one after the other, before others on the thread have a turn: signals, timers and aborts. */
+/** The time after which jobs on the calling thread yield to signals, timers and aborts. */
 const TURN_MS = 4
 
 export class InlineRunner implements Runner {

@@ -3,21 +3,21 @@
 import { isOutOfResources } from './runner.js'
 
 export interface PumpOptions {
-  /** How many plans may be under way at once. */
+  /** The number of plans that may be under way at once. */
   readonly ahead: number
   readonly signal?: AbortSignal | undefined
-  /** Whether to wait for what is still under way when the pump ends early. Default: it doesn't. */
+  /** True to wait for the plans under way when the pump ends early. Default: false. */
   readonly settles?: boolean
 }
 
-/** What became of a plan. */
+/** The outcome of a plan. */
 export interface Pumped<P, R> {
   readonly plan: P
   /** Null if the plan failed. */
   readonly reply: R | null
   /** Why it failed. */
   readonly error: unknown
-  /** How long the caller waited for it, in milliseconds. */
+  /** The time that the caller waited for it, in milliseconds. */
   readonly waitMs: number
 }
 

@@ -1,4 +1,4 @@
-/** Where jobs run. */
+/** Runners of jobs. */
 
 import { EngineError, ThreadError } from '../../base/errors.js'
 import type { Job, ReplyTo } from '../job/job.js'
@@ -6,7 +6,7 @@ import type { Job, ReplyTo } from '../job/job.js'
 export interface Runner {
   /** Threads that jobs run on; 0: the calling one. */
   readonly threads: number
-  /** How many jobs to have under way, so that the next one is there when one is done. */
+  /** The number of jobs to keep under way, so that a thread that is done finds the next one. */
   readonly ahead: number
   /** Runs a job. Rejects with a TrialscanError, or with the signal's reason. */
   run<J extends Job>(job: J, signal?: AbortSignal): Promise<ReplyTo<J>>
@@ -26,12 +26,12 @@ export async function runTwice<J extends Job>(runner: Runner, job: J, signal?: A
   }
 }
 
-/** Whether nothing can run any job: there are no threads, no engine, or no memory for one. */
+/** True if no job can run: no threads, no engine, or no memory for one. */
 export function isOutOfResources(error: unknown): boolean {
   return (error instanceof EngineError || error instanceof ThreadError) && !isFaultOfJob(error)
 }
 
-/** Whether an error concerns one job only, rather than a lack of threads or of an engine to run any job. */
+/** True if an error concerns one job only, not a lack of threads or engines. */
 export function isFaultOfJob(error: unknown): boolean {
   return (
     (error instanceof EngineError && error.code === 'Engine') ||

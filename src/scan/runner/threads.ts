@@ -11,7 +11,7 @@ import type { ThreadFailure } from './thread.js'
 
 /** A pool that loses its threads this many times without finishing a job in between is given up. */
 const MAX_LOSSES = 5
-/** How long, in milliseconds, a job may go on after an abort before its thread is ended: its read may hang. */
+/** The time, in milliseconds, that a job has to end after an abort. Then its thread is terminated, since its read may hang. */
 const DROPPED_JOB_MS = 1000
 
 export class ThreadRunner implements StartingThreads {
@@ -62,7 +62,10 @@ export class ThreadRunner implements StartingThreads {
     }
   }
 
-  /** What comes of work that goes on behind an abort is dropped; if it does not end, its pool is given up, and other jobs go to a new one. */
+  /**
+   * The result of work, unless it is aborted first. If the work doesn't end, its pool is given up and other jobs go to a new
+   * one.
+   */
   #unlessAborted<T>(work: Promise<T>, signal: AbortSignal, own: Promise<Piscina>): Promise<T> {
     return new Promise((resolve, reject) => {
       let grace: NodeJS.Timeout | undefined
@@ -184,7 +187,7 @@ export function threadRunner(threads: number, jobsAThread = 1): ThreadRunner {
   return runner
 }
 
-/** The same with the calling thread as one of them. @param caller runs jobs there */
+/** A runner of threads of which the calling thread is one. @param caller runs jobs on the calling thread */
 export function withCaller(threads: number, caller: Runner): Runner {
   return new CallerRunner(threads === 1 ? null : threadRunner(threads - 1, JOBS_A_THREAD), caller)
 }

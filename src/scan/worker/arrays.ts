@@ -35,7 +35,7 @@ export function reduceArray(engine: Engine, array: ArrayElements, known: KnownMo
   return mergedRow(engine, batch, array, (part, row) => addCopied(engine, batch, array, part, row, known))
 }
 
-/** The same of elements that lie in the core's memory. @param batch with room for two rows */
+/** Reduces elements in the core's memory. @param batch a batch with room for two rows */
 export function reduceInPlace(
   engine: Engine,
   batch: Batch,

@@ -50,7 +50,7 @@ interface CopiedPiece {
   readonly parts: (readonly [start: number, end: number])[]
 }
 
-/** As few pieces as can be: what lies between records is read over, where another one begins within reach. */
+/** The pieces of a copy, as few as possible: gaps between records are read over if the next record is near. */
 function* pieces({ startByte, byteLength }: CopiedFile): Generator<CopiedPiece> {
   let piece: CopiedPiece | null = null
   for (let i = 0; i < startByte.length; ) {

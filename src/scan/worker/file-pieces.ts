@@ -40,7 +40,7 @@ export class FilePieces implements FileBytes {
     return this.#bytes.subarray(at - this.#start, Math.min(at - this.#start + byteLength, this.#length))
   }
 
-  /** What is in memory from `at` on: where in the piece it begins, and how long it is. */
+  /** The bytes in memory from `at` on: their offset in the piece, and their number. */
   rest(at: number): { readonly offset: number; readonly byteLength: number } {
     return { offset: at - this.#start, byteLength: this.#start + this.#length - at }
   }

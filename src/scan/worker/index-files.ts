@@ -31,7 +31,7 @@ export async function readIndexFiles({ paths, readsModes = true }: IndexJob, sto
   })
   return said.reply
 
-  /** What any index file says, or why it can't be read. */
+  /** The content of an index file, or the error. */
   async function readIndexFile(path: string, known: Uint8Array | null): Promise<IndexFile | ErrorData> {
     try {
       const url = store.url(path)

@@ -62,7 +62,7 @@ function inColumns(lists: ReadonlyMap<number, ArrayLike<number>>): TaskLists {
   return { tasks: Int32Array.from(lists.keys()), ends, numbers }
 }
 
-/** For records about which nothing but moments is asked. */
+/** The tasks of records for which only moments are asked. */
 const NO_TASKS: number[] = []
 
 class Measurement {
@@ -77,9 +77,9 @@ class Measurement {
   readonly #values: TaskValue[] = []
   /** The tasks that become possible once a record is there, by record. */
   readonly #tasksOf: readonly (readonly number[])[]
-  /** How many tasks wait for a later record, by record. */
+  /** The number of tasks that wait for a later record, by record. */
   readonly #waiting: Int32Array
-  /** How many batches stay in memory for records of later ones, besides the present one. */
+  /** The number of batches, besides the present one, that stay in memory for later records. */
   readonly #kept: number
   readonly #held: HeldElements
   /** The limit on what short records unfold to: copies that are held, and values for rules. */

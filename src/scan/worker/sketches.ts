@@ -7,7 +7,7 @@ import type { Sketch } from '../../core/statistics/sketch.js'
 import type { Sketches } from '../job/scan.js'
 import type { DecodedBatch } from './records/records.js'
 
-/** Of jobs that sketch nothing. */
+/** The sketches of a job that makes none. */
 export const NO_SKETCHES: Sketches = { pairs: new Float64Array(0), ends: new Float64Array(0) }
 
 export class SketchTable {

@@ -51,15 +51,15 @@ export async function surveyEventFiles(job: SurveyJob, engine: Engine, store: St
   return { kind: 'survey', files }
 }
 
-/** Where frames no longer lead from record to record, or may not. */
+/** A place behind which frames do not, or may not, lead from record to record. */
 interface Damage {
   /** The record that may hide others, or where none begins. */
   readonly startByte: number
-  /** Where no record begins, and why; null: none but that of the payload of the record is known. */
+  /** The broken frame; null if the only fault is the record's payload. */
   readonly broken: { readonly at: number; readonly error: ErrorData } | null
 }
 
-/** What is found in one file. */
+/** The survey of one file. */
 class FileSurvey {
   readonly #path: string
   readonly #fileLength: number
@@ -68,7 +68,7 @@ class FileSurvey {
   readonly #columns: ValueColumns = { tag: [], startByte: [], byteLength: [], step: [], mode: [], modeStep: [] }
   #starts: SurveyedFile['starts'][number][] = []
   #problems: ErrorData[] = []
-  /** Where the last whole record ends. */
+  /** The end of the last whole record. */
   #end = 0
 
   constructor(path: string, fileLength: number, store: Store) {
@@ -299,7 +299,7 @@ function truncated(url: string, startByte: number, expected: number, got: number
   return faultError({ status: Status.truncated, expected, got }, { url, startByte, tensor: '' })
 }
 
-/** Of Values that were found, an entry for each. */
+/** The Values that were found, in columns. */
 type ValueColumns = Readonly<Record<'tag' | 'startByte' | 'byteLength' | 'step' | 'mode' | 'modeStep', number[]>>
 
 /** A record without Values. */

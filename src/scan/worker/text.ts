@@ -18,7 +18,7 @@ const NO_ANSWERS = new Float64Array(0)
 /** No line of all eighteen reductions is longer, unless names are. */
 const LINE_BYTES = 512
 
-/** What the last job wrote its text to. Memory that is touched for the first time takes longer than the text does. */
+/** The buffer of the last job's text, used again: touching new memory takes longer than writing the text. */
 let spare: Uint8Array<ArrayBuffer> | null = null
 const MAX_SPARE_BYTES = 8 << 20
 
@@ -30,13 +30,13 @@ export class LinesWriter {
   readonly #lines: LinesJob
   readonly #format: RowFormat
   readonly #columns: readonly StatisticColumn[]
-  /** For lines of nothing but moments. */
+  /** The table for lines of moments alone. */
   readonly #table: LineTable
   readonly #text: TextWriter
   readonly #starts: Float64Array
   readonly #byteLengths: Uint32Array<ArrayBuffer>
   #count = 0
-  /** Whether the lines were written in the order of their rows. */
+  /** True if the lines were written in the order of their rows. */
   #isInOrder = true
 
   constructor(job: ScanJob, lines: LinesJob, engine: Engine) {
@@ -184,7 +184,7 @@ function placeEnd(
   return end
 }
 
-/** Whether these entries of an order are the numbers from the first on. */
+/** True if these entries of an order are consecutive numbers beginning with `first`. */
 function isRun(order: Int32Array, from: number, end: number, first: number): boolean {
   for (let at = from; at < end; at++) if (order[at] !== first + at - from) return false
   return true

@@ -1,4 +1,7 @@
-/** What index files of one event file say, each list once: links lead several names to one file. Held against its records. */
+/**
+ * The entries of the index files of one event file, compared with its records. Each list is kept once, since links give one
+ * file several names.
+ */
 
 import type { TensorLocation } from '../../../format/index-file.js'
 import type { KnownIndex, Place } from './known.js'
@@ -6,18 +9,18 @@ import type { KnownIndex, Place } from './known.js'
 /** An index file, and what it is known to have beside what its claim is right about. */
 export interface IndexDraft {
   readonly index: KnownIndex
-  /** Its place among those of the event file. */
+  /** The list's number among those of the event file. */
   readonly number: number
   readonly claim: Claim
   readonly added: Set<Place>
-  /** Which of its entries have another record now: places in the list. */
+  /** The positions of entries that have been given another record. */
   readonly filled: Set<number>
 }
 
-/** How a name is told of in a list. */
+/** The occurrences of a name in a list. */
 interface NameOccurrences {
   times: number
-  /** Where the last entry begins, which counts. */
+  /** The start of the last entry with the name, which is the one that counts. */
   lastStart: number
   /** Places in the list of those that begin there. */
   readonly last: number[]
@@ -33,7 +36,7 @@ export class EntryList {
   /** In how many index files an entry, by its place in the list, has another record now. */
   readonly filled = new Map<number, number>()
   readonly #places: readonly (Place | undefined)[]
-  /** Those of each step. */
+  /** The matching places of each step. */
   readonly #right = new Map<number, Place[]>()
   #names: ReadonlyMap<string, NameOccurrences> | undefined
 
@@ -113,10 +116,10 @@ export class Claim {
   readonly list: EntryList
   readonly step: number
   draftCount = 0
-  /** What it is right about, in the order of the file. */
+  /** The places that the list names correctly, in the order of the file. */
   readonly found: readonly Place[]
   readonly rightNames: ReadonlySet<string>
-  /** How many of its entries are not right. */
+  /** The number of wrong entries. */
   readonly lostCount: number
   /** In how many of its index files an entry has another record now. */
   readonly filled = new Map<number, number>()
@@ -132,7 +135,7 @@ export class Claim {
     this.lostCount = list.tensors.length - right.length
   }
 
-  /** Whether nothing can be answered of a name: its last record is lost. */
+  /** True if the name can't be answered: its last record is lost. */
   isGone(name: string, isFilled: (position: number) => boolean): boolean {
     if (this.lostCount === 0) return false
     const last = this.list.names.get(name)?.last ?? []

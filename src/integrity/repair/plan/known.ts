@@ -1,4 +1,4 @@
-/** What is known of an event file, and of the index files that name it. */
+/** The facts about an event file and the index files that name it. */
 
 import type { Worker } from '../../../base/types.js'
 import type { IndexFile, TensorLocation } from '../../../format/index-file.js'
@@ -10,21 +10,21 @@ export interface WholeRecord {
   readonly step: number
   readonly values: readonly {
     readonly name: string
-    /** As MODES counts, from 1 on; 0: not told. */
+    /** The mode by its number in MODES, from 1 on; 0: unknown. */
     readonly mode: number
     /** -1: not told. */
     readonly modeStep: number
-    /** Of a tensor, where index files have saved shapes. */
+    /** The shape of a tensor, if index files have saved it. */
     readonly shape?: readonly number[] | null
   }[]
 }
 
-/** What is wrong, and from which record on. */
+/** A problem, and the record from which on it holds. */
 export interface FoundProblem {
   readonly offset: number
   readonly code: string
   readonly message: string
-  /** What is there, if that is known. */
+  /** The step of the record, if known. */
   readonly step?: number
   readonly tensors?: readonly string[]
 }
@@ -37,23 +37,23 @@ export interface FoundFile {
   readonly problems: readonly FoundProblem[]
 }
 
-/** What is known of an index file. */
+/** The facts about an index file. */
 export interface KnownIndex {
   readonly step: number
   readonly worker: Worker
-  /** What it says; null where it can't be read, or is not there. */
+  /** The content; null if it is missing or can't be read. */
   readonly content: IndexFile | null
-  /** Whether that has the mode in it; in Tornasole's it stands in the records alone. */
+  /** True if the content has the mode. In Tornasole's format only the records have it. */
   readonly tellsMode: boolean
-  /** Whether it was about another event file. */
+  /** True if it named another event file before. */
   readonly isMoved?: boolean
-  /** What could be saved of one that can't be read: mode and shapes. */
+  /** The recovered part of an unreadable index file: mode and shapes. */
   readonly saved: Pick<IndexFile, 'mode' | 'modeStep' | 'shapes'> | null
 }
 
 /** A tensor in a record. */
 export interface Place extends TensorLocation {
   readonly record: WholeRecord
-  /** Whether it must not answer: another record of the name is the one that counts. */
+  /** True if the record must not be found by its name: another record of that name counts. */
   isStray: boolean
 }

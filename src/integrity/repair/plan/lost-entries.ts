@@ -11,7 +11,7 @@ interface LostEntry {
   readonly endByte: number
   /** In how many index files its record is nowhere. */
   readonly count: number
-  /** Whether it was told of. */
+  /** True if the loss has been reported. */
   isTold: boolean
 }
 
@@ -67,7 +67,7 @@ export class LostEntries {
     return { some, count }
   }
 
-  /** Those that were not told of. */
+  /** The losses that have not been reported. */
   rest(limit: number): { readonly some: readonly LostInOrder[]; readonly count: number } {
     const rest = [...this.#byList.values()].flatMap(entries => entries.filter(({ isTold }) => !isTold))
     return { some: lostInOrder(rest, limit), count: rest.reduce((sum, { count }) => sum + count, 0) }

@@ -1,4 +1,4 @@
-/** Whose records are whose: the index files of an event file held against the records it was found to hold; pure. */
+/** Matches the index files of an event file with its records. Pure. */
 
 import type { TensorLocation } from '../../../format/index-file.js'
 import { type Claim, EntryList, type IndexDraft } from './entry-list.js'
@@ -12,7 +12,7 @@ export interface Match {
    */
   found(): readonly Place[]
   readonly isEmpty: boolean
-  /** Whether it tells of just these tensors. */
+  /** True if the index file lists exactly these tensors. */
   readonly isRight: boolean
 }
 
@@ -25,11 +25,11 @@ export interface Matches {
   readonly firm: ReadonlySet<WholeRecord>
   /** Names of a step that nothing can be answered of: the last of several records counts, and it is lost. */
   readonly isGone: (step: number, name: string) => boolean
-  /** What index files say, each list once, in their order. */
+  /** The lists of the index files, each once, in their order. */
   readonly lists: readonly EntryList[]
 }
 
-/** What index files say that can't be read. */
+/** The entries of an index file that can't be read. */
 const NOTHING: readonly TensorLocation[] = []
 
 /**
@@ -107,7 +107,10 @@ export function matchAll(
 
 type FreePlaces = ReadonlyMap<number, ReadonlyMap<string, Place[]>>
 
-/** Those that no index file rightly tells of, by step and name; from the end, so that they are taken in the order of the file. */
+/**
+ * The places that no index file names correctly, by step and name, in reverse, so that `pop` takes them in the order of the
+ * file.
+ */
 function freePlaces(places: readonly Place[], claims: readonly Claim[]): FreePlaces {
   const taken = new Set(claims.flatMap(({ found }) => found))
   const free = new Map<number, Map<string, Place[]>>()
@@ -181,7 +184,7 @@ function firmRecords(claims: readonly Claim[], drafts: readonly IndexDraft[]): R
   return firm
 }
 
-/** Of names that records have: of others nobody asks. */
+/** True for names without a record. Only names that records have are asked for. */
 function namesWithoutPlace(claims: readonly Claim[], places: readonly Place[]): Matches['isGone'] {
   const asked = new Map<number, Set<string>>()
   for (const { name, record } of places) {

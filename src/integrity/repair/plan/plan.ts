@@ -165,7 +165,7 @@ function modesOf(records: readonly WholeRecord[]): ReadonlyMap<number, ModeOfSte
   return modes
 }
 
-/** What lies between the records that are kept: a stretch for each problem. */
+/** The bytes between the kept records, as one stretch per problem. */
 function* stretchesLeftOut(
   path: string,
   byteLength: number,

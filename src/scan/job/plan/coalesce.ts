@@ -25,25 +25,25 @@ export interface RecordPlace {
   readonly startByte: number
   readonly byteLength: number
   readonly step: number
-  /** Whether the trial is Tornasole's, which labelled float16 as int32. */
+  /** True for a Tornasole trial, which labelled float16 as int32. */
   readonly tornasole?: boolean
   /** The row made from this record alone. */
   readonly row?: RowPlace | null
 }
 
-/** Where a row belongs. */
+/** The place of a row in the result. */
 export interface RowPlace {
   readonly worker: string
   readonly mode: Mode
   readonly modeStep: number
 }
 
-/** Where tensors lie that were saved together: a list that many steps share. */
+/** The places of tensors that were saved together: a list that many steps share. */
 export interface ListedPlaces {
   readonly tags: readonly string[]
   readonly startByte: Float64Array
   readonly byteLength: Float64Array
-  /** For each the bytes of those before it; then those of all. */
+  /** The bytes in front of each tensor; then the bytes of all. */
   readonly bytesBefore: Float64Array
   readonly longest: number
 }
@@ -68,9 +68,9 @@ export interface RecordColumns {
   readonly tornasole: Uint8Array
 }
 
-/** Where the rows of records belong; each column has one entry per record. */
+/** The places of records' rows; each column has one entry per record. */
 export interface RowColumns {
-  /** Whether some records have no row of their own. */
+  /** True if some records have no row of their own. */
   readonly apart: boolean
   readonly workers: readonly string[]
   /** Index into the workers; -1 if the record has no row of its own. */
@@ -128,7 +128,7 @@ function setRecord(columns: RecordColumns, i: number, place: RecordPlace, files:
   columns.tornasole[i] = place.tornasole ? 1 : 0
 }
 
-/** The same, and where their rows belong. */
+/** The records, and the places of their rows. */
 export interface ListedRecords {
   readonly files: string[]
   readonly tags: string[]
@@ -227,7 +227,7 @@ export class RecordList {
     return numbers
   }
 
-  /** What was added. The list is not used any more. */
+  /** The records that were added. The list must not be used any more. */
   take(): ListedRecords {
     const { length } = this
     const { file, tag, startByte, byteLength, step, tornasole, worker, mode, modeStep } =
@@ -299,7 +299,7 @@ export function inFileOrder({ file, startByte }: RecordColumns): Int32Array {
   return order
 }
 
-/** How to read from several stores. If some of them make requests, one of those decides, since it has more to lose. */
+/** The size of reads over several stores. A store that makes requests decides, since it loses more. */
 export function requestShape(stores: readonly StoreSpec[], memory: number): ReadShape | null {
   const shape = stores.map(readShape).find(shape => shape !== null)
   if (!shape) return null
@@ -313,7 +313,7 @@ export interface CoalesceOptions {
   readonly longest: number
   /** The most records per batch. */
   readonly mostRecords?: number
-  /** Whether a record may share a batch with the one before it. Default: always. */
+  /** A test whether a record may share a batch with the one before it. Default: always. */
   readonly mayJoin?: (at: number) => boolean
 }
 

@@ -27,7 +27,7 @@ export interface MeasureContext {
   readonly checkLevel: number
   readonly memory: number
   readonly threads: number
-  /** How much the rows of moments must know: see the engine's KnownMoments. */
+  /** The moments that rows must have, as KnownMoments. */
   readonly known: number
 }
 

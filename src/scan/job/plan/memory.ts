@@ -1,8 +1,8 @@
-/** How much a job reads, and how it divides a thread's memory. */
+/** The sizes of jobs, and the division of a thread's memory. */
 
 /** Records longer than this are cut into parts of about this size, one job each, so that threads can share them. */
 export const PART_BYTES = 16 << 20
-/** If reading means making requests, a job has this many parts under way, and holds this much of each. */
+/** The number of parts that a job has under way where reading makes requests, each within this much memory. */
 export const PARTS_AT_ONCE = 8
 export const STREAM_BYTES = 1 << 20
 /**
@@ -14,7 +14,7 @@ export const JOB_RECORDS = 16384
 /** A job comes to no more numbers than these, besides moments: histograms can be far larger than what they are made of. */
 const JOB_NUMBERS = 1 << 19
 
-/** How many records a job has at most. @param numbers that answer what is asked of each, besides moments */
+/** The number of records in a job at most. @param numbers the number of answers per record, besides moments */
 export function recordsOfJob(numbers: number): number {
   return Math.max(1, Math.min(JOB_RECORDS, Math.floor(JOB_NUMBERS / Math.max(1, numbers))))
 }

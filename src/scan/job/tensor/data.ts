@@ -1,4 +1,4 @@
-/** What a tensor's value is made of: a typed array with its shape and strides, as zarrita and scijs' ndarray have them. */
+/** The data of a value: a typed array with shape and strides, as in zarrita and scijs' ndarray. */
 
 import type { DType } from '../../../base/types.js'
 import type { RawValue } from '../value.js'
@@ -45,7 +45,7 @@ export interface ElementsOf {
 export interface DataOf<D extends DType> {
   readonly dtype: D
   readonly shape: readonly number[]
-  /** How far apart neighbours are along each axis, in elements. */
+  /** The distance of neighbours along each axis, in elements. */
   readonly stride: readonly number[]
   /** Index of the first element in `data`. 0 but in slices. */
   readonly offset: number
@@ -145,7 +145,7 @@ export function stridesOf(shape: readonly number[]): number[] {
   return strides
 }
 
-/** Whether the elements lie one behind the other, in C order. */
+/** True if the elements are dense in C order. */
 export function isDense(shape: readonly number[], stride: readonly number[]): boolean {
   const dense = stridesOf(shape)
   return shape.includes(0) || shape.every((size, axis) => size === 1 || stride[axis] === dense[axis])

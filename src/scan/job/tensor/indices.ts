@@ -1,9 +1,9 @@
-/** Which elements of a tensor are meant: numpy's basic indexing, as arithmetic of shape, strides and offset. */
+/** Basic indexing as in numpy, as arithmetic on shape, strides and offset. */
 
 import { UsageError } from '../../../base/errors.js'
 import { shown } from '../../../base/options.js'
 
-/** Where the elements of a tensor lie in an array, in elements. */
+/** The layout of a view in an array, in elements. */
 export interface View {
   readonly shape: readonly number[]
   readonly stride: readonly number[]
@@ -22,7 +22,7 @@ export interface AxisSlice {
 
 type Bound = number | null | undefined
 
-/** What is taken of an axis: an index, which removes the axis; all of it (null, undefined); or a slice. */
+/** The part of an axis: an index, which removes the axis; all of it (null, undefined); or a slice. */
 export type AxisIndex = Bound | AxisSlice | readonly [start: Bound, stop: Bound, step?: Bound]
 
 /**
@@ -84,7 +84,7 @@ function indexOf(call: string, index: unknown, size: number, of: string): number
   throw wrong(call, `an index from ${-size} to ${size - 1} for ${of}`, index)
 }
 
-/** What Python's `slice.indices` says of a slice, and how many indices that are. */
+/** The range of a slice, as Python's `slice.indices` computes it, and its length. */
 function rangeOf(index: AxisIndex, size: number, axis: number): { start: number; step: number; count: number } {
   const slice = sliceOf(index)
   if (slice === undefined || ![slice.start, slice.stop, slice.step].every(isBound)) {

@@ -1,4 +1,4 @@
-/** Where a job's time goes, if that is asked for. */
+/** The time of a job by activity. */
 
 import type { ThreadTimes } from '../../job/reply.js'
 

@@ -14,7 +14,7 @@ export class ColumnTable {
   readonly #asked: ColumnsRequest
   readonly #total: number
   readonly #columns: NumberColumns
-  /** Whether every row so far has all of the numbers, and its dtype no others. */
+  /** True if every row so far has all numbers, and its dtype has no others. */
   #isWhole = true
 
   /** @param total of the records */

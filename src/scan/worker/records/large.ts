@@ -38,7 +38,7 @@ export interface LargeRecordPlace {
   readonly checkLevel: number
   /** Bytes of the file that may be in memory at once. */
   readonly windowByteLength: number
-  /** The same for what streams, if several reads are under way at once. */
+  /** The memory for streaming, if several reads are under way. */
   readonly aheadByteLength: number
 }
 
@@ -71,7 +71,7 @@ export async function openLarge(
 }
 
 export class LargeRecord {
-  /** What the record holds, once it is open. */
+  /** The content of the record, once it is open. */
   found!: RecordContents
   readBytes = 0
   reads = 0
@@ -81,7 +81,7 @@ export class LargeRecord {
   readonly #batch: Batch
   #tail = 0 as Address
   #tailLength = 0
-  /** Its last bytes, if they were requested. */
+  /** The last bytes of the record, if requested. */
   #end: Promise<Uint8Array> | undefined
 
   private constructor(engine: Engine, store: ByteSource, record: LargeRecordPlace) {
@@ -276,7 +276,7 @@ export class LargeRecord {
     return { from, end, endOf, take, checksum }
   }
 
-  /** Where the elements of a part begin and end in the record, and how many there are. Parts are cut at whole blocks. */
+  /** The start, end and number of the elements of a part. Parts are cut at whole blocks. */
   #elementsOf(part: number, parts: number): [from: number, end: number, count: number] {
     const { dtype, elementCount, dataOffset } = this.found
     const size = elementByteLength(dtype)

@@ -18,14 +18,14 @@ export interface JobRead {
 /** Bytes that have arrived, or will. */
 export interface Arrival {
   readonly window: Address
-  /** How many there are. */
+  /** The number of bytes in the window. */
   readonly available: number | Promise<number>
 }
 
 export interface ReadAheadOptions {
   /** Bytes of all windows together, if several reads are under way; there is always room for what is in use. */
   readonly byteLength: number
-  /** How many reads more than the next are asked for before a window is no longer valid; no more than 1 if reads are requests. Default: 0. */
+  /** The number of windows that stay valid after the next read; at most 1 if reads are requests. Default: 0. */
   readonly kept?: number
 }
 
@@ -36,11 +36,11 @@ export class ReadAhead {
   readonly #region: Address
   readonly #byteLength: number
   readonly #arrivals: Arrival[] = []
-  /** Where in the region the windows lie of reads that were made and are still in use, the oldest first. */
+  /** The windows in use, oldest first, by their place in the region. */
   readonly #taken: { readonly start: number; readonly end: number }[] = []
-  /** How many windows stay valid after their read. */
+  /** The number of windows that stay valid after their read. */
   readonly #kept: number
-  /** How far apart windows are, if each read is made when it is its turn. */
+  /** The distance of windows if each read is made on its turn. */
   readonly #apart: number | null
   #asked = 0
   #answered = 0

@@ -1,4 +1,4 @@
-/** What jobs about records share: how a record is asked for, refused, opened and described. */
+/** The treatment of a record that all jobs share: how it is requested, refused, opened and described. */
 
 import { type ErrorData, FormatError, quote, StoreError, TrialscanError, withShortPath } from '../../../base/errors.js'
 import type { DescribedRun } from '../../../core/batch/records.js'
@@ -117,7 +117,7 @@ export function impossibleLength(job: JobRecords, record: number, source: ByteSo
 export class RecordTable {
   readonly #dtypes: Uint8Array
   readonly #ranks: Uint8Array
-  /** Where the dimensions of a record begin. */
+  /** The start of each record's dimensions. */
   readonly #begins: Float64Array
   /** In the order in which records were described. */
   #dims: Float64Array<ArrayBuffer>
@@ -140,14 +140,14 @@ export class RecordTable {
     for (const size of shape) this.#dims[this.#length++] = size
   }
 
-  /** The same, as the core tells it of the i-th record of a batch. */
+  /** Describes the i-th record of a batch from its slot. */
   describeSlot(record: number, slots: SlotReader, i: number): void {
     const rank = slots.rank(i)
     this.#begin(record, slots.dtypeNumber(i), rank)
     for (let axis = 0; axis < rank; axis++) this.#dims[this.#length++] = slots.dimension(i, axis)
   }
 
-  /** The same of a run. @param records which they are */
+  /** Describes the records of a run. @param records the records' numbers */
   describeAll(records: Int32Array, { count, dtypes, ranks, dims }: DescribedRun): void {
     for (let i = 0, at = 0; i < count; i++) {
       this.#begin(records[i]!, dtypes[i]!, ranks[i]!)
@@ -212,5 +212,5 @@ export class RecordTable {
   }
 }
 
-/** Of no records. */
+/** The descriptions of no records. */
 export const NOTHING_DESCRIBED: Descriptions = new RecordTable(0).described

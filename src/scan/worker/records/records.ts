@@ -49,11 +49,11 @@ export interface RecordVisitor {
 
 export interface ReadRecordsOptions {
   readonly sourceOf: (file: number) => ByteSource
-  /** How much rows of moments must know; null: there are none. */
+  /** The moments that rows must have; null for no rows. */
   readonly known: KnownMoments | null
   /** The order in which the batches have the records. Default: as they are. */
   readonly order?: Int32Array
-  /** How many batches more are read before the bytes of one are gone; see ReadAheadOptions. Default: 0. */
+  /** The number of further batches that are read before the bytes of one are gone; see ReadAheadOptions. Default: 0. */
   readonly kept?: number
   readonly clock?: Clock
 }

@@ -1,4 +1,4 @@
-/** How two tensors in the core's memory differ, number by number. */
+/** The difference between two tensors in the core's memory. */
 
 import type { DType } from '../../../base/types.js'
 import { DifferenceRow, WIDENED_ELEMENTS } from '../../../core/border/abi.js'
@@ -21,7 +21,7 @@ const SHARES = [0.5, 0.9, 0.99]
 const NO_SHARES = [Number.NaN, Number.NaN, Number.NaN]
 const UNSCALED: Scales = { a: 1, b: 1 }
 
-/** What elements of a dtype are close within: what torch.testing.assert_close takes by default, for elements that are no floats exactly. */
+/** The tolerances by dtype: the defaults of torch.testing.assert_close. Other dtypes must be equal. */
 const TOLERANCES: Partial<Record<DType, readonly [rtol: number, atol: number]>> = {
   float16: [1e-3, 1e-5],
   bfloat16: [1.6e-2, 1e-5],
@@ -115,7 +115,10 @@ const INFINITIES: Readonly<Partial<Record<DType, readonly [bytes: 2 | 4 | 8, bit
 }
 const SIGNS_AT_ONCE = 1 << 16
 
-/** Of tensors whose numbers are equal, the first element from one on whose bits are not; two NaN are left aside. -1: there is none. */
+/**
+ * The index of the first element from `from` on that differs only in its bits (0 and −0); NaNs are skipped. -1 if there is
+ * none.
+ */
 function firstSign(engine: Engine, a: Elements, b: Elements, from: number): number {
   const infinity = INFINITIES[a.dtype]
   if (from < 0 || infinity === undefined) return from
@@ -144,13 +147,13 @@ function numberAt(engine: Engine, { dtype, address }: Elements, place: number): 
   return engine.elements.numberAt(dtype, address, place)
 }
 
-/** Of two dtypes the wider of the two tolerances. */
+/** The wider tolerance of two dtypes. */
 function toleranceOf(a: DType, b: DType): readonly [rtol: number, atol: number] {
   const [[rtolA, atolA], [rtolB, atolB]] = [TOLERANCES[a] ?? [0, 0], TOLERANCES[b] ?? [0, 0]]
   return [Math.max(rtolA, rtolB), Math.max(atolA, atolB)]
 }
 
-/** Whether a sum of squares is far from both ends of the range, or there is nothing but zeros. */
+/** True if a sum of squares is far from both ends of float64's range, or zero because all elements are. */
 function isOrdinary(squares: number): boolean {
   return squares === 0 || (squares > 1e-250 && squares < 1e290)
 }

@@ -16,7 +16,7 @@ export interface Elements {
   readonly shape: readonly number[]
   readonly address: Address
   readonly count: number
-  /** Whether the record holds fewer values than the tensor has elements. */
+  /** True if the record holds fewer values than the tensor has elements. */
   readonly isUnfolded: boolean
 }
 
@@ -71,7 +71,7 @@ export function copyIn(engine: Engine, bytes: Uint8Array): Address {
   return address
 }
 
-/** Whether the last of the values in a record stands for more than itself. */
+/** True if the last value of a record stands for all following elements. */
 export function isShort({ kind, valueCount, elementCount }: RecordContents): boolean {
   return (kind === 'values' || kind === 'strings') && valueCount < elementCount
 }

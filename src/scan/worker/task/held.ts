@@ -50,7 +50,7 @@ export class HeldElements {
     return { ...held.elements, address: copyIn(this.#engine, held.bytes) }
   }
 
-  /** What is held where the next batch will be read has to be copied. */
+  /** Copies held elements out of the window before the next batch is read into it. */
   leaveWindow(): void {
     for (const record of this.#inWindows.shift()!) {
       const held = this.#held.get(record)

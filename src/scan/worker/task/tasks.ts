@@ -1,4 +1,4 @@
-/** What rules ask about elements in the core's memory, of one record or of two. */
+/** Questions of rules about the elements of one or two records in the core's memory. */
 
 import { EngineError, QueryError } from '../../../base/errors.js'
 import { BLOCK_ELEMENTS } from '../../../core/border/abi.js'
@@ -18,7 +18,7 @@ export type Asking = Pick<Task, 'kind' | 'numbers'>
 /** The two numbers that answer a task: how many out of how many. */
 export type Pair = readonly [number, number]
 
-/** The same for those that any number of numbers answer. */
+/** A list of answers, for questions with any number of them. */
 export interface List {
   readonly list: ArrayLike<number>
 }
@@ -59,7 +59,10 @@ export function answersTo(
   return Float64Array.from(answers)
 }
 
-/** How far two tensors are apart, and how many elements they have: -1 if their shapes differ. Of a difference, its numbers. */
+/**
+ * Compares two tensors.
+ * @returns a distance and the number of elements (-1 if the shapes differ), or the numbers of a difference
+ */
 export function compare(engine: Engine, { kind, numbers }: Asking, a: Elements, b: Elements): Pair | List {
   if (!isSameShape(a.shape, b.shape)) return kind === 'difference' ? { list: [] } : [0, -1]
   if (a.count !== b.count) {
@@ -137,7 +140,7 @@ function activity(
   })
 }
 
-/** Whether all elements are close. Most tensors that differ do so in their first elements, so those are compared first. */
+/** True if all elements are close. The first ones are compared first, since most tensors that differ do so there. */
 function isClose(engine: Engine, a: Elements, b: Elements, [rtol, atol, equalNan]: readonly number[]): boolean {
   const tolerance = { rtol: rtol!, atol: atol!, equalNan: equalNan === 1 }
   const [sizeA, sizeB] = [elementByteLength(a.dtype), elementByteLength(b.dtype)]

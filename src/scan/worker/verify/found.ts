@@ -1,4 +1,4 @@
-/** What is found in a range of an event file, as the reply tells it: a row a record, a row a Value, problems and notes. */
+/** The findings in a range of an event file, as the reply has them: a row per record, a row per Value, problems and notes. */
 
 import { type ErrorData, FormatError, type TrialscanError } from '../../../base/errors.js'
 import type { Status } from '../../../core/border/abi.js'
@@ -22,9 +22,9 @@ export interface RecordFault extends Omit<RecordProblem, 'error'> {
 }
 
 export class FoundRecords {
-  /** What is wrong with the last record, as far as it matters to where the next one is looked for. */
+  /** The faults of the last record that matter to the search for the next one. */
   faults: RecordFault[] = []
-  /** Whether the payload of the last record has another checksum than it should. */
+  /** True if the checksum of the last payload is wrong. */
   isSpoilt = false
   withoutChecksum = 0
   readonly #url: string
@@ -48,7 +48,7 @@ export class FoundRecords {
     this.#withShapes = withShapes
   }
 
-  /** Whether a job has found so much that it leaves the rest of its range to another. */
+  /** True if a job has found so much that the rest of its range goes to another job. */
   get isMuch(): boolean {
     return this.#record.length >= MAX_VALUES || this.#recordStart.length >= MAX_VALUES
   }
@@ -120,7 +120,7 @@ export class FoundRecords {
     this.#kind.push(KIND_NUMBERS[kind])
   }
 
-  /** Of the last Value. */
+  /** Sets the shape of the last Value. */
   setShape(shape: readonly number[]): void {
     if (this.#withShapes) this.#shape[this.#shape.length - 1] = shape
   }
@@ -130,7 +130,7 @@ export class FoundRecords {
     if (endByte > startByte) this.#skipped.push(startByte, endByte)
   }
 
-  /** Whether the last record is of a step that can be. */
+  /** Checks the step of the last record. */
   checkStep(): void {
     const step = this.#step[this.last]
     if (step === undefined || Number.isNaN(step) || (Number.isSafeInteger(step) && step >= 0)) return
@@ -221,7 +221,7 @@ export class FoundRecords {
 class Problems {
   readonly counts: Record<string, number> = {}
   readonly #told: RecordProblem[] = []
-  /** Of the last record: those that are told, and how many there are of each code. */
+  /** The problems of the last record: those that are reported, and the number of each code. */
   #ofRecord: RecordProblem[] = []
   #countsOfRecord = new Map<string, number>()
 
@@ -251,7 +251,7 @@ class Problems {
     this.#countsOfRecord = new Map()
   }
 
-  /** Those that are told, in the order of the file. */
+  /** The reported problems in the order of the file. */
   get inOrder(): RecordProblem[] {
     return this.#told.sort((a, b) => a.startByte - b.startByte)
   }

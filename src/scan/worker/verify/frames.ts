@@ -1,4 +1,4 @@
-/** Where records begin in an event file: by their headers, and behind damage by a search for the next one that holds. */
+/** Finds the starts of records: by their headers and, behind damage, by searching for the next record that holds. */
 
 import type { TrialscanError } from '../../../base/errors.js'
 import { FRAMING_LENGTH, HEADER_LENGTH } from '../../../core/border/framing.js'
@@ -12,7 +12,7 @@ export class FrameFinder {
   readonly #setting: RangeSetting
   readonly #window: FileWindow
   readonly #anchors: Float64Array
-  /** What the last search behind damage has come by. */
+  /** The result of the last search behind damage. */
   #search: Search | null = null
 
   /** @param anchors where records begin, as index entries say, in order */
@@ -41,7 +41,7 @@ export class FrameFinder {
     return engine.slots(batch, 1).error(0, { url, startByte, tensor: '' })
   }
 
-  /** Whether index entries tell of records in a range of bytes, or there are none that could. */
+  /** True if index entries name records in a range, or if no index entries exist for the file. */
   mayHide(startByte: number, endByte: number): boolean {
     const anchors = this.#anchors
     return anchors.length === 0 || (anchors[lastBefore(anchors, startByte)] ?? endByte) < endByte
@@ -110,7 +110,7 @@ class Search {
   #goal: number | null = null
   readonly #starts: number[] = []
   readonly #ends: number[] = []
-  /** Of these, where records begin that follow one another up to the goal; of a search without one, all. */
+  /** The starts of records that lead, frame by frame, to the goal; all starts if there is no goal. */
   #leads: readonly number[] = []
 
   constructor(from: number) {
@@ -143,7 +143,7 @@ class Search {
     this.#leads = leads.reverse()
   }
 
-  /** Where the first record begins behind a byte; null: nowhere. */
+  /** The start of the first record behind a byte; null if there is none. */
   next(at: number): number | null {
     return this.#leads[lastBefore(this.#leads, at)] ?? this.#goal
   }

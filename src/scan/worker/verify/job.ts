@@ -1,4 +1,4 @@
-/** What the ranges of a job share. */
+/** The state that the ranges of a job share. */
 
 import type { Address } from '../../../core/border/memory.js'
 import type { Engine } from '../../../core/engine.js'
@@ -8,9 +8,9 @@ import { Interner } from '../../job/plan/interner.js'
 import type { VerifyJob } from '../../job/verify.js'
 import { isText } from './values.js'
 
-/** What is read and surveyed at once: it stays in the L2 cache. */
+/** The size of a window, which fits into the L2 cache. */
 const WINDOW_BYTES = 1 << 20
-/** Where reading is making requests: a window for each. */
+/** The size of a window where each takes a request. */
 const REMOTE_WINDOW_BYTES = 4 << 20
 /** Values surveyed at once. */
 export const SLOTS = 4096
@@ -62,7 +62,7 @@ export class TagNumbers {
     return number
   }
 
-  /** Whether a tag is UTF-8. @param bytes of one that has a number */
+  /** True if a tag is UTF-8. @param bytes the bytes of a tag that has a number */
   isText(bytes: string): boolean {
     return !this.#odd.has(bytes)
   }

@@ -12,7 +12,7 @@ import { MAX_TAIL_BYTES, type RangeSetting } from './job.js'
 import type { ValueCheck } from './value-check.js'
 import type { FileWindow } from './window.js'
 
-/** What is done with the records of a range, however long they are. */
+/** A receiver of the records of a range, of any length. */
 interface RecordTaker {
   take(at: number, base: number, count: number, until: number): number
   checkRecord(slots: SlotReader, i: number): boolean
@@ -158,7 +158,7 @@ export class LargeRecords {
     }
   }
 
-  /** What a record holds that is too long to be in memory: by its names alone. Whether its shape is right is not known. */
+  /** Checks a record that is too long for memory by the names in it. Its shape is not checked. */
   async #names(at: number, byteLength: number): Promise<void> {
     const { store, tags, job } = this.#setting
     const found = this.#found

@@ -150,7 +150,7 @@ export class RangeVerifier {
     return false
   }
 
-  /** Of the last record. */
+  /** Reports a bad payload checksum of the last record. */
   badPayload(crc: number, stored: number, tag: string | null): void {
     const found = this.#found
     const place = { url: this.#url, startByte: found.startOf(found.last), tensor: tag ?? '' }

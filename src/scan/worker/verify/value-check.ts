@@ -17,7 +17,7 @@ export class ValueCheck {
   readonly #deep: DeepLook | null
   /** Records that hold a histogram, to be decoded. */
   readonly #histograms: { readonly tensor: string; readonly record: number; readonly value: Uint8Array }[] = []
-  /** Of the last of these records. */
+  /** The tags of histograms at the last step. */
   readonly #histogramTags = new Set<string>()
 
   constructor(setting: RangeSetting, found: FoundRecords, url: string) {

@@ -11,7 +11,7 @@ import { parseReductionName } from '../../../format/reduction-name.js'
 /** Tensors whose moments are kept for comparing; those of further ones are not compared. */
 const MAX_KEPT = 1 << 16
 
-/** What integers reach: frameworks sum and multiply in these, or in wider ones. */
+/** The ranges of integer types. Frameworks sum and multiply in these types or wider ones. */
 const INTEGERS: Readonly<Partial<Record<DType, readonly [number, number]>>> = {
   int8: [-128, 127],
   int16: [-32768, 32767],
@@ -23,7 +23,7 @@ const INTEGERS: Readonly<Partial<Record<DType, readonly [number, number]>>> = {
   uint64: [0, 2 ** 64],
 }
 
-/** Where a saved reduction lies, and what it says. */
+/** A saved reduction and its place. */
 interface Saved {
   readonly reduction: ReductionName
   readonly tensor: string
@@ -45,7 +45,7 @@ export interface Mismatch {
   readonly computed: number
 }
 
-/** What a look at one value has found. */
+/** The fault of a value. */
 export type ValueFault = 'text' | 'bool' | null
 
 const decoder = new TextDecoder('utf-8', { fatal: true })
@@ -171,7 +171,7 @@ function isPlausible({ reduction, value }: Saved, { moments, shape }: Kept): boo
   return close(computed, scale) || close(computed * unbiased, scale)
 }
 
-/** Whether float32, or a narrower float, may have overflowed on the way to a number. */
+/** True if float32, or a narrower type, may have overflowed on the way to a number. */
 function mayOverflow(computed: number, moments: Moments): boolean {
   const limit = isNarrowFloat(moments.dtype) ? 255 : 1e18
   return moments.count === 1 || moments.slot('maxAbs') > limit || Math.abs(computed) > limit

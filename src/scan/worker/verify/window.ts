@@ -5,10 +5,10 @@ import type { Engine } from '../../../core/engine.js'
 import type { Store } from '../../../storage/store.js'
 
 export class FileWindow {
-  /** Of the file; less if it turns out to be shorter by now. */
+  /** The length of the file; less if it has become shorter. */
   fileLength: number
   readBytes = 0
-  /** Where it begins in the file, and how much of it is filled. */
+  /** The start of the window in the file, and the number of bytes in it. */
   start = 0
   held = 0
   readonly address: Address
@@ -34,12 +34,12 @@ export class FileWindow {
     return this.start + this.held
   }
 
-  /** Whether bytes of the file are in the window. */
+  /** True if the window holds these bytes of the file. */
   holds(at: number, byteLength: number): boolean {
     return at >= this.start && at + byteLength <= this.end
   }
 
-  /** Where a byte of the file lies, which the window holds. */
+  /** The address of a byte of the file, which the window must hold. */
   addressOf(at: number): Address {
     return (this.address + at - this.start) as Address
   }

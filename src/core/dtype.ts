@@ -3,7 +3,7 @@
 import type { DType } from '../base/types.js'
 import { DTypeNumber, ElementBits } from './border/abi.js'
 
-/** Those that we know. */
+/** The known dtypes. */
 export const DTYPES = Object.keys(DTypeNumber).filter((name): name is DType => Number.isNaN(Number(name)))
 
 /** The dtype with a TensorFlow number; undefined if we do not know it. */
@@ -16,7 +16,7 @@ export function dtypeNumber(dtype: DType): number {
   return DTypeNumber[dtype]
 }
 
-/** Whether a dtype is one of numbers that we know: what users of plain JavaScript give may be anything. */
+/** True if a dtype is a known one of numbers. In plain JavaScript it may be anything. */
 export function isNumeric(dtype: DType): boolean {
   return typeof dtype === 'string' && dtype !== 'string' && dtypeOf(dtypeNumber(dtype)) === dtype
 }
@@ -24,7 +24,7 @@ export function isNumeric(dtype: DType): boolean {
 /** Dtypes that lack some reductions, or have some that float64 can't hold. */
 const OUT_OF_ORDINARY: ReadonlySet<DType> = new Set<DType>(['string', 'complex64', 'complex128', 'int64', 'uint64'])
 
-/** Whether all reductions of a dtype are there, and float64 holds them. */
+/** True if all reductions exist for a dtype, and float64 holds them. */
 export function isOrdinary(dtype: DType): boolean {
   return !OUT_OF_ORDINARY.has(dtype)
 }

@@ -8,7 +8,7 @@ import type { Core } from './border/module.js'
 import { byteLengthOf, dtypeNumber, elementByteLength } from './dtype.js'
 import { tooLarge } from './values.js'
 
-/** What is close: |a − b| ≤ atol + rtol·|b|, as numpy.allclose means it. */
+/** The tolerance: a and b are close if |a − b| ≤ atol + rtol·|b|, as in numpy.allclose. */
 export interface Closeness {
   readonly rtol: number
   readonly atol: number
@@ -20,11 +20,11 @@ export interface Bins {
   readonly edges: Address
   readonly counts: Address
   readonly count: number
-  /** Whether they have one width, so that the bin of an element can be computed. */
+  /** True if all bins have one width, so that the bin of an element can be computed. */
   readonly isEven: boolean
 }
 
-/** What the elements of each side are multiplied with before they are squared. */
+/** The factors of each side's elements before they are squared. */
 export interface Scales {
   readonly a: number
   readonly b: number
@@ -75,7 +75,7 @@ export class ElementKernels {
     return this.#memory.doubles(row, DifferenceRow.size / 8).slice()
   }
 
-  /** How many elements of a in the core's memory are not close to those of b. */
+  /** The number of elements of a that are not close to those of b, both in the core's memory. */
   countNotCloseAt(
     dtypeA: DType,
     a: Address,
@@ -135,12 +135,12 @@ export class ElementKernels {
     this.#core.countInside(dtypeNumber(dtype), data, rows, columns, lo, hi, counts)
   }
 
-  /** How many columns have a count below `limit`. */
+  /** The number of columns with a count below `limit`. */
   countBelow(counts: Address, columns: number, limit: number): number {
     return this.#core.countBelow(counts, columns, limit) >>> 0
   }
 
-  /** How many elements in the core's memory equal `value`. */
+  /** The number of elements in the core's memory that equal `value`. */
   countEqual(dtype: DType, data: Address, count: number, value: number): number {
     return this.#core.countEqual(dtypeNumber(dtype), data, count, value) >>> 0
   }
@@ -250,7 +250,7 @@ export class ElementKernels {
     return [...this.#memory.doubles(edges, count + 1), ...this.#memory.doubles(counts, count)]
   }
 
-  /** The same of all elements of a tensor, which must be in the core's memory and real. */
+  /** The histogram of all elements of a tensor, which must be in the core's memory and real. */
   histogram(dtype: DType, data: Address, count: number, bins: readonly number[]): number[] {
     return this.#memory.scoped(() => {
       const range = this.reserveRange()
@@ -295,7 +295,7 @@ export class ElementKernels {
   }
 }
 
-/** Whether each edge is above the one before: it need not be where a range is too narrow for its bins. */
+/** True if each edge is above the one before. Where a range is too narrow for its bins it is not. */
 function isAscending(edges: readonly number[]): boolean {
   let last = Number.NEGATIVE_INFINITY
   for (const edge of edges) {

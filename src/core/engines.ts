@@ -19,7 +19,7 @@ export async function withEngine<T>(work: (engine: Engine) => T | Promise<T>): P
   }
 }
 
-/** The same for synchronous work. */
+/** Runs synchronous work with an engine. */
 export function withEngineSync<T>(work: (engine: Engine) => T): T {
   const engine = idle.pop() ?? new Engine()
   try {

@@ -8,7 +8,7 @@ import { EngineError } from '../base/errors.js'
 /** A `WebAssembly.Module`. */
 export type CompiledCore = object
 
-/** For what is needed only once, in a process that has an engine. */
+/** The file system, loaded on its one use in a process that has an engine. */
 const fileSystem = (): typeof import('node:fs') => process.getBuiltinModule('fs')
 
 const CORE_URL = new URL('../../build/release.wasm', import.meta.url)

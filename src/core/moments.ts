@@ -1,4 +1,4 @@
-/** From a row of moments to the reductions that users ask for. See MomentsRow in abi.ts. */
+/** The reductions of a row of moments. See MomentsRow in abi.ts. */
 
 import { QueryError, ReductionUndefined, UsageError } from '../base/errors.js'
 import {
@@ -32,7 +32,7 @@ export interface ExactExtremes {
   readonly abs_max: bigint
 }
 
-/** Whether a statistic is defined for a dtype: strings have none; complex numbers have no order and no product. */
+/** True if a statistic is defined for a dtype: strings have none; complex numbers have no order and no product. */
 export function isDefined(name: StatisticName | 'percentile', dtype: DType): boolean {
   if (dtype === 'string') return false
   if (dtype !== 'complex64' && dtype !== 'complex128') return true
@@ -54,7 +54,7 @@ export function undefinedReduction(name: StatisticName | 'percentile', dtype: DT
 export class Moments {
   readonly dtype: DType
   readonly #rows: Float64Array
-  /** Where in the rows its own begins: a view of it would take longer to make than all else. */
+  /** The start of the row among the rows. A view would take longer to make than all else. */
   readonly #from: number
   readonly #isFinite: boolean
 
@@ -245,13 +245,13 @@ function finiteNumber(rows: Float64Array, from: number, slot: MomentSlot, form: 
   }
 }
 
-/** What is computed from a row of moments, and how. */
+/** A number that is computed from a row of moments. */
 interface Part {
   readonly base: ReductionBase | 'count'
   readonly absolute: boolean
-  /** What a row must know for it. */
+  /** The moments that it needs. */
   readonly known: KnownMoments
-  /** How to compute it from a finite row. */
+  /** The slot of a finite row. */
   readonly slot: MomentSlot
   readonly form: NumberForm
 }
@@ -295,7 +295,7 @@ const PART_BY_NAME = Object.fromEntries([
   ...COUNTS.map(name => [name, countPart(name)] as const),
 ]) as Readonly<Record<MomentName, Part>>
 
-/** How to compute a reduction from a finite row, for lines that the core writes. */
+/** The slot and form of a reduction of a finite row, for lines that the core writes. */
 export function numberFrom(name: MomentName): { readonly slot: MomentSlot; readonly form: NumberForm } {
   return PART_BY_NAME[name]
 }

@@ -7,7 +7,7 @@ import type { Address, CoreMemory, Texts } from './border/memory.js'
 import { type FaultPlace, faultError } from './border/status.js'
 import { dtypeOf } from './dtype.js'
 
-/** What a record must be. */
+/** The expected content of a record. */
 export interface RecordRequest {
   /** Bytes of the framed record, according to the index. */
   readonly byteLength: number
@@ -15,11 +15,11 @@ export interface RecordRequest {
   readonly tag: number
   /** The global step; negative for any. */
   readonly step: number
-  /** Whether the trial is Tornasole's, which labelled float16 as int32. */
+  /** True for a Tornasole trial, which labelled float16 as int32. */
   readonly tornasole?: boolean
 }
 
-/** What a record turned out to hold. */
+/** The actual content of a record. */
 export interface RecordContents {
   readonly dtype: DType
   readonly shape: readonly number[]
@@ -29,9 +29,9 @@ export interface RecordContents {
    * repeated.
    */
   readonly valueCount: number
-  /** How the elements are stored: in one piece, one by one in a `*_val` field, as strings, or not at all (no elements). */
+  /** The storage of the elements: in one piece, one by one in a `*_val` field, as strings, or absent (no elements). */
   readonly kind: keyof typeof Placement
-  /** Where the elements begin, from the start of the record. */
+  /** The start of the elements, from the start of the record. */
   readonly dataOffset: number
   readonly dataByteLength: number
   readonly mode: number
@@ -89,12 +89,12 @@ export function writeSlots(
   }
 }
 
-/** What the core wrote into the slots of a batch. */
+/** The core's answers in the slots of a batch. */
 export class SlotReader {
   readonly #memory: CoreMemory
   readonly #words: Uint32Array
   readonly #doubles: Float64Array
-  /** Where dimensions are. */
+  /** The dimensions of all records. */
   readonly #everything: Float64Array
 
   constructor(memory: CoreMemory, { slots }: Batch, count: number) {
@@ -135,7 +135,7 @@ export class SlotReader {
     return this.#word(i, RecordSlot.recordStatus)
   }
 
-  /** Where the record lies in the core's memory. */
+  /** The address of the record. */
   frame(i: number): number {
     return this.#word(i, RecordSlot.frame)
   }
@@ -186,7 +186,7 @@ export class SlotReader {
     return this.#word(i, RecordSlot.dataLength)
   }
 
-  /** Where in the core's memory the elements lie, if the record holds them in one piece. */
+  /** The address of the elements, if the record holds them in one piece. */
   dataAddress(i: number): Address {
     return this.#word(i, RecordSlot.data) as Address
   }
@@ -227,7 +227,7 @@ export class SlotReader {
     }
   }
 
-  /** What is wrong with the i-th record. */
+  /** The error of the i-th record. */
   error(i: number, place: FaultPlace): TrialscanError {
     const status = this.status(i)
     // A record that was refused before the walk has no tag: the slot still holds that of an earlier job.

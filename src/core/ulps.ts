@@ -29,7 +29,7 @@ export class UlpCounts {
     engine.words(this.address, BIT_LENGTHS).fill(0)
   }
 
-  /** What these shares of all distances, ascending, are at most: 0, 1, 3, 7 and so on. */
+  /** The distances that these shares of all elements, ascending, don't exceed: 0, 1, 3, 7 and so on. */
   atMost(shares: readonly number[]): readonly number[] {
     const counts = this.#engine.words(this.address, BIT_LENGTHS)
     const total = counts.reduce((sum, count) => sum + count, 0)

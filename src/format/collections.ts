@@ -24,7 +24,7 @@ export const MAX_COLLECTIONS_BYTES = 256 << 20
 export interface ReductionConfig {
   readonly saveRawTensor: boolean
   readonly saveShape: boolean
-  /** As the hook spells them: `mean`, `abs_l2_norm`. */
+  /** The reductions in the hook's spelling: `mean`, `abs_l2_norm`. */
   readonly reductions: readonly string[]
 }
 
@@ -51,7 +51,7 @@ export interface CollectionConfig {
 
 export interface Collections {
   readonly collections: ReadonlyMap<string, CollectionConfig>
-  /** How many workers a complete step needs. */
+  /** The number of workers of a complete step. */
   readonly numWorkers: number
 }
 
@@ -74,7 +74,7 @@ export function parseCollections(text: string, url: string): Collections {
   }
 }
 
-/** How many files are kept for comparison while others are read, and their bytes in all. */
+/** The number of files that are kept for comparison with others, and their bytes in all. */
 const KEPT_FILES = 4
 const MAX_KEPT_BYTES = 64 << 20
 
@@ -164,7 +164,7 @@ const FREE_PATTERNS = 64
 /** Bytes of match results, as bits, that are kept. What doesn't fit is matched again. */
 const MAX_MATCH_BYTES = 32 << 20
 
-/** Which saved tensors belong to which collection. A pattern is matched with the names when it is first asked for. */
+/** The members of collections among saved tensors. A pattern is matched when it is first asked for. */
 export class Membership {
   readonly #names: readonly string[]
   readonly #characters: number

@@ -20,7 +20,7 @@ export interface Needed {
 /** One Value of an Event. */
 export interface EventValue {
   readonly tag: string
-  /** What it holds that we can read: a tensor (or a `simple_value`), a histogram, or nothing. */
+  /** The readable content: a tensor (or a `simple_value`), a histogram, or none. */
   readonly kind: 'tensor' | 'histogram' | null
   /** 1 + the index of the mode in MODES; 0: not stored. */
   readonly mode: number
@@ -31,7 +31,7 @@ export interface EventValue {
 export interface EventHead {
   /** Negative for a step beyond 2^53. */
   readonly step: number
-  /** Whether a training says that it starts at this step (SessionLog): what was logged from there on is of one that was given up. */
+  /** True if a training starts at this step (SessionLog START): earlier records from that step on are abandoned. */
   readonly isStart: boolean
   /** The Values that hold something or state a mode. */
   readonly values: readonly EventValue[]
@@ -48,7 +48,7 @@ export class MalformedEvent extends Error {
   }
 }
 
-/** What was expected of a text, and what it is. */
+/** The expected length of a text, and the actual one. */
 export function longText(byteLength: number): [expected: string, got: string] {
   return [`a name of at most ${MAX_TEXT_BYTES} bytes`, `one of ${byteLength}`]
 }
@@ -73,7 +73,7 @@ const EVENT_META_GRAPH = (9 << 3) | LENGTH_DELIMITED
 const EVENT_SUMMARY = (5 << 3) | LENGTH_DELIMITED
 const EVENT_SESSION_LOG = (7 << 3) | LENGTH_DELIMITED
 const SESSION_STATUS = (1 << 3) | VARINT
-/** Of SessionLog.SessionStatus. */
+/** SessionLog.SessionStatus START. */
 const SESSION_START = 1
 const SUMMARY_VALUE = (1 << 3) | LENGTH_DELIMITED
 const VALUE_TAG = (1 << 3) | LENGTH_DELIMITED
@@ -117,7 +117,7 @@ export function* walkEventHead(bytes: FileBytes, start: number, end: number): Wa
   return { step, isStart, values }
 }
 
-/** What of an Event is neither a number, a histogram nor a tensor. */
+/** The kinds of Values that are neither a number, a histogram nor a tensor. */
 export type UnreadKind = 'image' | 'audio' | 'graph'
 
 export interface UnreadValue {
@@ -126,7 +126,7 @@ export interface UnreadValue {
   readonly tag: string
 }
 
-/** As `walkEventHead`, for what that passes over. @throws MalformedEvent */
+/** The Values that `walkEventHead` passes over. @throws MalformedEvent */
 export function* walkUnread(bytes: FileBytes, start: number, end: number): Walk<readonly UnreadValue[]> {
   const cursor = new Cursor(bytes, start)
   const values: UnreadValue[] = []
@@ -192,7 +192,7 @@ class Cursor {
   value = 0
   readonly #bytes: FileBytes
   #at: number
-  /** Where the bytes of the field begin, and where they end. */
+  /** The start and the end of the field's bytes. */
   #start = 0
   #end: number
 
@@ -202,7 +202,7 @@ class Cursor {
     this.#end = at
   }
 
-  /** Where the field begins. */
+  /** The start of the field. */
   get at(): number {
     return this.#at
   }
@@ -238,7 +238,7 @@ class Cursor {
     return false
   }
 
-  /** Whether the field is a message that begins with a short number. What else is in it is not looked at. */
+  /** True if the field is a message that begins with a short number. Its rest is not examined. */
   *beginsWith(key: number, value: number): Walk<boolean> {
     if (this.byteLength < 2) return false
     const needed = { at: this.#start, byteLength: 2 }

@@ -25,7 +25,7 @@ const VALUE_HISTOGRAM_FIELD = 5
 const VALUE_TENSOR_FIELD = 8
 const TENSOR_DTYPE_FIELD = 1
 const TENSOR_CONTENT_FIELD = 4
-/** Of TensorProto, by the number of the dtype: where numbers lie one by one. */
+/** The fields of TensorProto that hold numbers one by one, by the dtype's number. */
 const TENSOR_VALUES_FIELDS: Readonly<Record<number, number>> = { 1: 5, 2: 6 }
 const FLOAT32 = 1
 /** Wire types. */
@@ -39,14 +39,14 @@ const BUCKET = 7
 
 type Scalars = Record<(typeof SCALARS)[number], number>
 
-/** What a HistogramProto holds. */
+/** The content of a HistogramProto. */
 interface Content {
   readonly scalars: Scalars
   readonly limits: number[]
   readonly counts: number[]
 }
 
-/** What a tensor of buckets holds, before it is known what its numbers are. */
+/** The parts of a tensor of buckets, before the type of its numbers is known. */
 interface TensorParts {
   dtype: number
   content: Uint8Array
@@ -65,7 +65,7 @@ export async function decodeHistogram(event: Uint8Array, tag: string): Promise<H
   }
 }
 
-/** Whether a Value that has a histogram field holds a histogram that can be read. */
+/** True if a Value with a histogram field holds a readable histogram. */
 export async function isHistogram(value: Uint8Array): Promise<boolean> {
   const { default: protobuf } = await import('protobufjs/minimal.js')
   try {
@@ -153,7 +153,7 @@ function rowsOf({ dtype, content, values }: TensorParts): Float64Array<ArrayBuff
   return rows.length % 3 === 0 ? rows : null
 }
 
-/** Of rows alone, extremes are known; and the sums where all numbers are one. */
+/** A histogram from rows alone: extremes are known, and sums if all numbers are one. */
 function histogramOfRows(rows: Float64Array<ArrayBuffer>, wallTime: number): Histogram {
   let num = 0
   for (let i = 2; i < rows.length; i += 3) num += rows[i]!

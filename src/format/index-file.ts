@@ -42,7 +42,7 @@ export function isSameShape(a: readonly number[], b: readonly number[]): boolean
   return a.length === b.length && a.every((size, axis) => size === b[axis])
 }
 
-/** What an index file lists, after its head. */
+/** The tensors of an index file, after its head. */
 export interface Listed {
   readonly tensors: readonly TensorLocation[]
   readonly shapes: readonly SavedShape[]
@@ -135,7 +135,7 @@ function indexFile(
   }
 }
 
-/** What an index file holds after its head, as bytes and parsed. */
+/** The bytes and the content of an index file after its head. */
 interface Payload extends Listed {
   readonly bytes: Uint8Array
   /** The whole file, parsed, if `bytes` are all of it because its layout is not the hook's. */
@@ -147,7 +147,7 @@ const PAYLOAD = new TextEncoder().encode(', "tensor_payload"')
 const MAX_HEAD_BYTES = 1 << 14
 /** Modes and workers take turns, each with payloads of its own. */
 const KEPT_PAYLOADS = 8
-/** Of all payloads kept. A larger payload is rare enough to be parsed again. */
+/** The limit of all kept payloads. A larger one is rare enough to be parsed again. */
 const MAX_PAYLOAD_BYTES = 64 << 20
 
 /**

@@ -8,12 +8,12 @@ const MODE_NAMES = MODES.map(mode => encoder.encode(`${mode}", "mode_step": `))
 const EVENT_FILE = encoder.encode(', "event_file_name": "events/')
 const END = encoder.encode('.tfevents"}')
 const STEP_DIGITS = 12
-/** So that numbers can't be inexact. */
+/** The limit of digits for exact numbers. */
 const MAX_DIGITS = 15
 
 /** Reads heads one after the other. */
 export class IndexHead {
-  /** Of the last head: the place of its mode in MODES, and the step of the mode. */
+  /** The last head's mode, as an index into MODES, and its mode step. */
   mode = 0
   modeStep = 0
 
@@ -56,7 +56,7 @@ function isAt(bytes: Uint8Array, at: number, expected: Uint8Array): boolean {
   return true
 }
 
-/** Whether the twelve digits at a place are those of a step. */
+/** True if the twelve digits at a place are those of a step. */
 function isStepAt(bytes: Uint8Array, at: number, step: number): boolean {
   let number = 0
   for (let i = at; i < at + STEP_DIGITS; i++) {

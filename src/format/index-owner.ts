@@ -1,4 +1,4 @@
-/** Which worker an index file belongs to: its name says one, and the event file it names may say another. Pure. */
+/** The worker of an index file: its name says one, and its event file may say another. Pure. */
 
 import { normalize } from 'node:path/posix'
 import { FormatError, quote, shortPath } from '../base/errors.js'
@@ -17,7 +17,7 @@ export interface OwnedIndex {
 export interface OtherWorker {
   readonly worker: Worker
   readonly eventFile: string
-  /** Whether the numbers are certainly the other worker's. Several workers may share a file, and a device is not a worker. */
+  /** True if the numbers are certainly the other worker's. Several workers may share a file, and a device is not a worker. */
   readonly isFault: boolean
 }
 
@@ -58,7 +58,7 @@ export function othersAmong<T extends OwnedIndex>(indexes: readonly T[]): Readon
   return others
 }
 
-/** Whether two lists have a record at the same place. Many index files may name one event file, and share their lists. */
+/** Finds out if two lists have a record at the same place. Many index files may name one event file, and share lists. */
 function sameStarts(): (own: IndexFile['tensors'], other: IndexFile['tensors']) => boolean {
   const known = new Map<object, { readonly starts: ReadonlySet<number>; readonly answers: Map<object, boolean> }>()
   return (own, other) => {

@@ -1,4 +1,4 @@
-/** Where a training job of SageMaker puts what it saves, on S3. */
+/** The places on S3 at which a SageMaker training job saves its outputs. */
 
 import { UsageError } from '../base/errors.js'
 

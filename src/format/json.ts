@@ -4,7 +4,7 @@ import { FormatError } from '../base/errors.js'
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
-/** Where a value is, for errors: the file, the error code of that kind of file, and the path to the value. */
+/** The place of a value, for errors: the file, the file's error code, and the path to the value. */
 export interface JsonPlace {
   readonly url: string
   readonly code: string
@@ -51,7 +51,9 @@ export function parseJsonObject(text: string, url: string, code: string): JsonOb
   return expectObject(value, place)
 }
 
-/** Where a text holds more values, or nests them deeper, than we parse. The text need not be JSON. */
+/**
+ * The position at which a text has more values, or nests them deeper, than we parse; undefined if nowhere. It need not be JSON.
+ */
 function nestingExcessAt(text: string): number | undefined {
   let values = 0
   let depth = 0
@@ -78,7 +80,7 @@ function nestingExcessAt(text: string): number | undefined {
   return undefined
 }
 
-/** Where the string that begins at `start` ends, with its closing quote. */
+/** The end of the string that begins at `start`, behind its closing quote. */
 function stringEnd(text: string, start: number): number {
   let at = start
   for (;;) {

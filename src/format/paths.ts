@@ -20,7 +20,7 @@ export const END_MARKERS: readonly string[] = ['training_job_end.ts', TORNASOLE_
 /** The one collections file of a Tornasole trial, in the root. */
 export const TORNASOLE_COLLECTIONS_FILE = 'collections.ts'
 
-/** What the name of an index file says. */
+/** The facts in the name of an index file. */
 export interface IndexFileName {
   readonly step: GlobalStep
   readonly worker: Worker
@@ -28,7 +28,7 @@ export interface IndexFileName {
   readonly kind: 'json' | 'csv'
 }
 
-/** What the name of an event file says. */
+/** The facts in the name of an event file. */
 export interface EventFileName {
   readonly step: GlobalStep
   readonly worker: Worker
@@ -58,7 +58,7 @@ export function collectionsFilePath(worker: Worker): string {
   return `${COLLECTIONS_DIRECTORY}/000000000/${digest ? `${digest}_collections.json` : name}`
 }
 
-/** What an index file's name says; null if it is not one (a temporary file, another extension, no step). */
+/** Parses the name of an index file; null for other files (temporary ones, other extensions, no step). */
 export function parseIndexFileName(path: string): IndexFileName | null {
   const usual = usualIndexFile(path)
   if (usual !== null) return { ...usual, kind: 'json' }
@@ -67,7 +67,7 @@ export function parseIndexFileName(path: string): IndexFileName | null {
   return match && step !== null ? { step, worker: unescapeWorker(match[2]!), kind: match[3] as 'json' | 'csv' } : null
 }
 
-/** Where the step and the worker stand in the usual path of an index file. */
+/** The position of step and worker in the usual path of an index file. */
 const STEP_AT = `${INDEX_DIRECTORY}/000000000/`.length
 const WORKER_AT = STEP_AT + '000000000000_'.length
 
@@ -106,7 +106,7 @@ function digitsAt(text: string, start: number, end: number): number {
   return number
 }
 
-/** What an event file's name says; null if it is not one. */
+/** Parses the name of an event file; null for other files. */
 export function parseEventFileName(path: string): EventFileName | null {
   const match = /^(\d+)_(.+)\.tfevents$/s.exec(baseName(path))
   const step = match && parseStep(match[1]!)
@@ -130,7 +130,7 @@ export function isOfNoStep(path: string): boolean {
   return digits !== undefined && (digits.startsWith('-') || parseStep(digits) === null)
 }
 
-/** Whether a path is that of an index, event or collections file, or of an end marker. */
+/** True for the path of an index, event or collections file, or of an end marker. */
 export function isPartOfTrial(path: string): boolean {
   switch (path.slice(0, Math.max(0, path.indexOf('/')))) {
     case '':
@@ -185,7 +185,7 @@ export function workerReadBack(worker: Worker): Worker {
   return unescapeWorker(escapeWorker(worker))
 }
 
-/** Whether a worker's name can be part of the names of files: it is no path, and an event file's has room for it. */
+/** True if a worker's name can be part of file names: it is no path, and short enough for an event file's name. */
 export function fitsFileName(worker: Worker): boolean {
   const isPath = /[/\\\0]/.test(escapeWorker(worker))
   return !isPath && Buffer.byteLength(baseName(eventFilePath(0, worker))) <= MAX_NAME_BYTES

@@ -8,7 +8,7 @@ export interface SavedReduction {
   readonly tensor: string
 }
 
-/** What a tensor's name says if it is that of a saved reduction; null for any other name, and for unknown reductions. */
+/** Parses the name of a saved reduction; null for other names and unknown reductions. */
 export function parseReductionName(tensorName: string): SavedReduction | null {
   const match = /^(?:smdebug|tornasole)\/reductions\/([^/]+)\/(.+)$/s.exec(tensorName)
   const reduction = match && REDUCTIONS.find(name => name === match[1])

@@ -1,4 +1,4 @@
-/** What Tornasole (2019, before smdebug) wrote in formats of its own: CSV index files, and one collections file of lines. */
+/** The formats of Tornasole (2019, before smdebug): CSV index files, and one collections file of lines. */
 
 import { FormatError, quote } from '../base/errors.js'
 import type { CollectionConfig } from './collections.js'

@@ -1,4 +1,4 @@
-/** What a listing says about a trial: whose layout it has, what each file is, and which files count. Pure. */
+/** The files of a trial, from a listing: its layout, the kind of each file, and the files that count. Pure. */
 
 import { FormatError, quote, shortPath } from '../base/errors.js'
 import {
@@ -60,7 +60,7 @@ export class TrialFiles {
     return !this.#paths.some(isOurs)
   }
 
-  /** Whether the job has ended. */
+  /** True if the job has ended. */
   get ended(): boolean {
     return this.#paths.some(path => END_MARKERS.includes(path))
   }
@@ -71,7 +71,7 @@ export class TrialFiles {
     return this.#index
   }
 
-  /** What the name of an index file says; null for one that is not finished or is superseded, and for other files. */
+  /** The parsed name of an index file; null for other files, and for one that is unfinished or superseded. */
   indexName(path: string): IndexFileName | null {
     const isOther = !isBelow(INDEX_DIRECTORY, path) || isTemporary(path)
     return isOther || (this.superseded.size > 0 && this.superseded.has(path)) ? null : parseIndexFileName(path)
@@ -142,17 +142,17 @@ function supersededAmong(paths: readonly string[]): ReadonlySet<string> {
   return new Set(csv.filter(path => existing.has(path.replace(/csv$/, 'json'))))
 }
 
-/** Whether a path is that of a finished index file. */
+/** True for the path of a finished index file. */
 export function isIndexFile(path: string): boolean {
   return isBelow(INDEX_DIRECTORY, path) && !isTemporary(path) && parseIndexFileName(path) !== null
 }
 
-/** Whether a path is that of a finished event file of smdebug's. */
+/** True for the path of a finished event file of smdebug. */
 export function isEventFile(path: string): boolean {
   return isBelow(EVENTS_DIRECTORY, path) && !isTemporary(path) && parseEventFileName(path) !== null
 }
 
-/** Whether a path is that of a finished collections file. */
+/** True for the path of a finished collections file. */
 export function isCollectionsFile(path: string): boolean {
   return isBelow(COLLECTIONS_DIRECTORY, path) && !isTemporary(path) && parseCollectionsFileName(path) !== null
 }
@@ -161,7 +161,7 @@ function isBelow(directory: string, path: string): boolean {
   return path.startsWith(directory) && path[directory.length] === '/'
 }
 
-/** Whether the hook gives this name to a directory of index or event files. If it is something else, all of them are gone. */
+/** True if the hook gives a directory of index or event files this name. If it is a file instead, they are all gone. */
 export function isPartDirectory(path: string): boolean {
   return /^(?:index|events)\/\d+$/.test(path)
 }
@@ -198,7 +198,7 @@ function duplicatesAmong(paths: readonly string[]): ReadonlyMap<string, string> 
   return duplicates
 }
 
-/** Whether a path is what the hook calls the file of that step and worker. Tornasole's hook counts, too. */
+/** True if a path is the hook's name for the file of that step and worker. Tornasole's hook counts, too. */
 export function isCanonicalPath(path: string): boolean {
   if (usualIndexFile(path) !== null) return true
   return canonicalPath(path) === path.replace(/csv$/, 'json')
@@ -219,7 +219,7 @@ export function describeDuplicate(path: string, taken: string): { readonly expec
   }
 }
 
-/** What the hook would call the file of that step and worker; null if it is not such a file. */
+/** The hook's name for the file of that step and worker; null if the path is of another kind. */
 function canonicalPath(path: string): string | null {
   const name = nameOf(path)
   return name && (isBelow(EVENTS_DIRECTORY, path) ? eventFilePath : indexFilePath)(name.step, name.worker)

@@ -58,7 +58,7 @@ export class NumberColumns {
     return this.#engine.doubles(this.#address(k), this.#length)
   }
 
-  /** The same as `pack` makes it. */
+  /** A column as `pack` compresses it. */
   packed(k: number): Uint8Array<ArrayBuffer> {
     return packAt(this.#engine, this.#address(k), this.#length)
   }

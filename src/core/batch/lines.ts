@@ -29,13 +29,13 @@ export interface Column {
 
 export interface LineTableOptions {
   readonly columns: readonly Column[]
-  /** Whether lines are JSON, which has other shapes, and NaN and the infinities in quotes; otherwise CSV. */
+  /** True for JSON, with NaN and the infinities in quotes; false for CSV. */
   readonly isJson: boolean
-  /** What each line ends with. */
+  /** The end of each line. */
   readonly end: string
   /** The names that a line may begin with, by tag. */
   readonly names: readonly string[]
-  /** What stands between the place of a record and its shape. */
+  /** The text between a record's place and its shape. */
   readonly dtype: (dtype: DType) => string
 }
 

@@ -5,7 +5,7 @@ import type { Address, Texts } from '../border/memory.js'
 import { coreOf, type Engine } from '../engine.js'
 import type { Batch } from '../slots.js'
 
-/** What records must be, and where they lie; an entry for each. */
+/** The expected content and the places of records; an entry for each. */
 export interface AskedRecords {
   /** Index into the tags; negative: any. */
   readonly tag: Int32Array
@@ -20,14 +20,14 @@ export interface FileWindow {
   readonly address: Address
   readonly startByte: number
   readonly byteLength: number
-  /** Of these, how many there are. */
+  /** The number of records that are in memory. */
   readonly available: number
 }
 
 /** The records of a job; their memory is reserved for its length. */
 export class CoreRecords {
   readonly #engine: Engine
-  /** Of their columns. */
+  /** The address of the columns. */
   readonly address: Address
 
   /** @param order as they lie in the files; null: as they are */
@@ -67,7 +67,7 @@ export class CoreRecords {
   }
 }
 
-/** What a run of records is, as views that are valid until the next call. */
+/** The descriptions of a run of records, as views that are valid until the next call. */
 export interface DescribedRun {
   readonly count: number
   readonly dtypes: Uint8Array

@@ -36,7 +36,7 @@ export const TEXT_SLACK = 32
 /** Bytes that snappy needs to remember where it has seen what. */
 export const SNAPPY_TABLE_BYTES = 0x8000
 
-/** What is checked of a record besides its lengths: nothing, the header's checksum, or the payload's as well. */
+/** The checks of a record besides its lengths: none, the header's checksum, or the payload's as well. */
 export enum CheckLevelNumber {
   none = 0,
   minimal = 1,
@@ -207,7 +207,7 @@ export enum RecordSlot {
   size = 160,
 }
 
-/** What a Value holds. */
+/** The content of a Value. */
 export enum ValueKind {
   /** No Value: a record without one still has a slot. */
   noValue = 0,
@@ -218,7 +218,7 @@ export enum ValueKind {
   histogram = 3,
 }
 
-/** How the elements of a tensor are stored. */
+/** The storage of a tensor's elements. */
 export enum Placement {
   none = 0,
   /** In one piece at RecordSlot.data: tensor_content, or a simple_value. */
@@ -251,7 +251,7 @@ export enum MomentsRow {
   zeroCount = 32,
   /** Over all elements but NaN, infinities included; +Infinity if there are none. */
   min = 40,
-  /** Likewise; -Infinity if there are none. */
+  /** The maximum; -Infinity if there are no elements. */
   max = 48,
   minAbs = 56,
   maxAbs = 64,
@@ -344,14 +344,14 @@ export enum DifferenceRow {
   sumAbsolute = 72,
   /** Index of the first pair of the block of WIDENED_ELEMENTS in which maxAbsolute is; without meaning where that is 0. */
   largestBlock = 80,
-  /** How many are not close, as far as they were counted. */
+  /** The number of elements that are not close, as far as they were counted. */
   beyondCount = 88,
   /** Σ(a − b)², of elements scaled as those of a are. */
   squaresApart = 96,
   size = 104,
 }
 
-/** What the elements of a line are added up to (assembly/kernel/along.ts). */
+/** The fold of the elements of a line (assembly/kernel/along.ts). */
 export enum AxisFold {
   sum = 0,
   /** Σ(x − mean)² */
@@ -367,7 +367,7 @@ export enum TextPiece {
   size = 8,
 }
 
-/** Where the columns of a job's records lie, an entry for each: addresses, u32. */
+/** The columns of a job's records, an entry for each: addresses, u32. */
 export enum RecordColumn {
   /** i32: the records as they lie in the files; 0 for the address: they are in that order. */
   order = 0,
@@ -386,7 +386,7 @@ export enum RecordColumn {
   size = 28,
 }
 
-/** How lines are written; all fields are u32. */
+/** The format of lines; all fields are u32. */
 export enum TextFormat {
   /** Address of a TextPiece for each tag: what a line begins with. */
   names = 0,
@@ -418,9 +418,9 @@ export enum TextColumn {
   size = 16,
 }
 
-/** How a reduction is made from a number of a row of moments. */
+/** The way from a row of moments to a reduction. */
 export enum NumberForm {
-  /** As it is. */
+  /** The slot's number. */
   slot = 0,
   /** √x */
   root = 1,

@@ -8,5 +8,5 @@ export const HEADER_LENGTH = 12
 export const FOOTER_LENGTH = 4
 export const FRAMING_LENGTH = 16
 
-/** What the hook writes as a payload's checksum unless it is told to compute one: the checksum of ASCII `0x12345678`. */
+/** The constant that the hook writes in place of a payload's checksum by default: the checksum of ASCII `0x12345678`. */
 export const UNCHECKED_CRC = 0x062dc0b3

@@ -6,7 +6,7 @@
 import { QueryError } from '../../base/errors.js'
 import type { Core } from './module.js'
 
-/** Where a reservation starts in the core's memory. Opaque outside the engine. */
+/** The start of a reservation in the core's memory. Opaque outside the engine. */
 export type Address = number & { readonly __address: never }
 
 /** Texts in the core's memory, in UTF-8. */
@@ -15,7 +15,7 @@ export interface Texts {
   readonly byteLengths: Uint32Array
 }
 
-/** For records that may have any tag. */
+/** The texts of records with any tag. */
 export const NO_TEXTS: Texts = { addresses: new Uint32Array(0), byteLengths: new Uint32Array(0) }
 
 const encoder = new TextEncoder()

@@ -3,7 +3,7 @@
 import { EngineError, FormatError, quote, type TrialscanError } from '../../base/errors.js'
 import { MAX_DIMENSIONS, Status } from './abi.js'
 
-/** What the core found wrong with a record, and what it was asked for. */
+/** The fault that the core found in a record, and the request. */
 export interface Fault {
   readonly status: Status
   /** Bytes from the start of the record. Default: 0. */
@@ -17,7 +17,7 @@ export interface Fault {
 /** The record the fault is in. */
 export interface FaultPlace {
   readonly url: string
-  /** Where the record starts in the file. */
+  /** The start of the record in the file. */
   readonly startByte: number
   /** Empty if it is not known. */
   readonly tensor: string

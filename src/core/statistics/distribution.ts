@@ -7,7 +7,7 @@ import { UsageError } from '../../base/errors.js'
 import type { DType } from '../../base/types.js'
 import type { Moments } from '../moments.js'
 
-/** How many elements lie between each edge and the next, as `numpy.histogram` counts them. */
+/** The number of elements between each edge and the next, counted as `numpy.histogram` does. */
 export interface ElementHistogram {
   /** One for each bin. */
   readonly counts: readonly number[]
@@ -17,7 +17,7 @@ export interface ElementHistogram {
 
 /** A distribution as plain data, to be stored or sent. */
 export interface DistributionData {
-  /** Of all elements, */
+  /** The number of all elements. */
   readonly count: number
   /** and of those that are in no bucket. */
   readonly nan_count: number
@@ -29,7 +29,7 @@ export interface DistributionData {
    */
   readonly min: number | null
   readonly max: number | null
-  /** Whether all elements are whole numbers, since their dtypes hold no others. */
+  /** True if all elements are integers by their dtypes. */
   readonly integers: boolean
   /**
    * The buckets that hold elements, ascending. That of a number from 0 on is the upper 17 bits of its float64, a whole number; that
@@ -50,7 +50,7 @@ const view = new DataView(new ArrayBuffer(8))
 
 type Head = Omit<DistributionData, 'buckets' | 'counts'>
 
-/** What a distribution holds: all but the buckets, and pairs of a bucket and its count, ascending. */
+/** The parts of a distribution: all but the buckets, and pairs of a bucket and its count, ascending. */
 export let partsOf: (distribution: Distribution) => { readonly head: Head; readonly pairs: Float64Array }
 
 export class Distribution {
@@ -177,7 +177,7 @@ export class Distribution {
     return { ...this.#head, buckets: pairs.filter((_, i) => i % 2 === 0), counts: pairs.filter((_, i) => i % 2 === 1) }
   }
 
-  /** What stands for the element at a rank, counted from 0. */
+  /** The value that stands for the element at a rank, from 0. */
   #at(rank: number): number {
     const { negative_infinity_count, min, max, count } = this.#head
     const pairs = this.#pairs
@@ -204,14 +204,14 @@ export class Distribution {
   }
 }
 
-/** Where a bucket begins, towards −∞. */
+/** The edge of a bucket towards −∞. */
 export function lowerEdge(bucket: number): number {
   if (bucket < 0) return -upperEdge(-1 - bucket)
   view.setUint32(0, bucket * BUCKET_UNIT)
   return view.getFloat64(0)
 }
 
-/** Where it ends; no number is beyond the largest. */
+/** The edge of a bucket towards ∞; at most the largest number. */
 export function upperEdge(bucket: number): number {
   return bucket < 0 ? -lowerEdge(-1 - bucket) : Math.min(lowerEdge(bucket + 1), Number.MAX_VALUE)
 }

@@ -12,7 +12,7 @@ export class Sketch {
   readonly address: Address
   readonly #core: Core
   readonly #memory: CoreMemory
-  /** How much of it has been set to 0: what no tensor needs is never touched. */
+  /** The number of bytes that have been zeroed. Memory that no tensor needs is never touched. */
   #emptyBytes = 0
 
   constructor(core: Core, memory: CoreMemory) {

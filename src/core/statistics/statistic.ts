@@ -1,4 +1,4 @@
-/** What can be asked about the elements of a tensor, by name, and what has to be computed for each. */
+/** The statistics of a tensor's elements, by name, and what has to be computed for each. */
 
 import { UsageError } from '../../base/errors.js'
 import {
@@ -15,14 +15,14 @@ import {
 import type { Moments, ReductionValue } from '../moments.js'
 import type { Distribution, ElementHistogram } from './distribution.js'
 
-/** What is computed from the elements of one tensor, since moments don't know it. Plain data, since it crosses a thread. */
+/** A statistic that moments don't have and that needs the elements of one tensor. Plain data, since it crosses threads. */
 export interface ElementStatistic {
   readonly kind: 'percentile' | 'histogram'
   /** The percentage; the number of bins, or several edges. */
   readonly numbers: readonly number[]
 }
 
-/** What a statistic can be. */
+/** The value of a statistic. */
 export type StatisticValue = ReductionValue | ElementHistogram | Distribution
 
 /** The statistics of a tensor by their names, while they are put together. */
@@ -32,10 +32,10 @@ export type Values = Partial<Record<MomentName, ReductionValue>> &
   Partial<Record<'sketch', Distribution>> &
   Partial<Record<`~p${number}`, number>>
 
-/** The same, to read. */
+/** The statistics of a tensor, read-only. */
 export type Statistics = Readonly<Values>
 
-/** As many as `numpy.histogram` makes if it is told nothing. */
+/** The number of bins that `numpy.histogram` makes by default. */
 export const DEFAULT_BINS = 10
 /** More bins than anybody looks at, and a bound on what a name can ask for. */
 const MAX_BINS = 1 << 16
@@ -51,17 +51,17 @@ const NUMBER = /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i
 /** The names of all statistics, for people. */
 export const STATISTIC_NAMES: readonly string[] = [...MOMENT_NAMES, 'p<q>', 'histogram', 'sketch', '~p<q>']
 
-/** Whether a hook can have saved it. */
+/** True for a reduction that a hook can save. */
 export function isReductionName(name: string): name is ReductionName {
   return REDUCTION_NAMES.has(name)
 }
 
-/** Whether a row of moments answers it. */
+/** True for a name that a row of moments answers. */
 export function isMomentName(name: string): name is MomentName {
   return IS_MOMENT.has(name)
 }
 
-/** Whether it is a number of elements. */
+/** True for a count of elements. */
 export function isCountName(name: string): name is CountName {
   return IS_COUNT.has(name)
 }
@@ -74,7 +74,7 @@ export function isHistogramName(name: string): name is HistogramName {
   return binsOf(name) !== null
 }
 
-/** Whether it is made from a sketch. */
+/** True for a statistic made from a sketch. */
 export function isSketchName(name: string): name is SketchName {
   return name === 'sketch' || isSketchedPercentile(name)
 }
@@ -96,7 +96,7 @@ function binsOf(name: string): readonly number[] | null {
   return texts.every(text => NUMBER.test(text)) && areBins(numbers) ? numbers : null
 }
 
-/** Whether numbers are a number of bins, or edges. */
+/** True if numbers are a number of bins, or edges. */
 export function areBins(numbers: readonly number[]): boolean {
   const [first = 0, ...others] = numbers
   if (others.length === 0) return Number.isInteger(first) && first >= 1 && first <= MAX_BINS
@@ -112,14 +112,14 @@ function isAscending(numbers: readonly number[]): boolean {
   return true
 }
 
-/** What has to be computed from the elements; null for what moments know, and for a name that is none. */
+/** The computation on elements that a name needs; null for names of moments, and for unknown ones. */
 export function elementStatistic(name: string): ElementStatistic | null {
   if (isPercentileName(name)) return { kind: 'percentile', numbers: [Number(name.slice(1))] }
   const bins = binsOf(name)
   return bins === null ? null : { kind: 'histogram', numbers: bins }
 }
 
-/** The same of a name that moments don't know. @throws UsageError for one that is none */
+/** The computation on elements for a name that moments don't have. @throws UsageError for an unknown name */
 export function expectStatistic(name: string): ElementStatistic {
   const statistic = elementStatistic(name)
   if (statistic === null)
@@ -127,12 +127,12 @@ export function expectStatistic(name: string): ElementStatistic {
   return statistic
 }
 
-/** What has to be computed from elements for these names, in their order. */
+/** The computations on elements for these names, in their order. */
 export function elementStatistics(names: readonly string[]): readonly ElementStatistic[] {
   return names.map(elementStatistic).filter(statistic => statistic !== null)
 }
 
-/** How many numbers answer a statistic: those of a histogram are its edges, then its counts. */
+/** The number of answers to a statistic. A histogram's are its edges, then its counts. */
 export function answerLength({ kind, numbers }: ElementStatistic): number {
   if (kind === 'percentile') return 1
   const [bins = 0] = numbers

@@ -45,16 +45,16 @@ export interface NpyHeader {
   readonly isBigEndian: boolean
   readonly isFortran: boolean
   readonly shape: readonly number[]
-  /** Where the elements begin. */
+  /** The start of the elements. */
   readonly start: number
 }
 
-/** Whether a file begins as one of numpy's. */
+/** True if a file begins with the magic of .npy. */
 export function isNpy(head: Uint8Array): boolean {
   return head.length >= 6 && [...MAGIC].every((char, i) => head[i] === char.charCodeAt(0))
 }
 
-/** What a short text takes in memory, about. */
+/** The approximate memory of a short text, in bytes. */
 const TEXT_BYTES = 64
 
 /**
@@ -96,7 +96,7 @@ export function readNpy(source: ArraySource, as?: DType): FileArray {
   return { dtype, shape, data: isBigEndian ? swapped(bytes, part) : bytes, ...stride }
 }
 
-/** Whether elements of a kind are the bits of floats that numpy lacks. */
+/** True if elements of a kind are the bits of a float type that numpy lacks. */
 function isBitsOf(as: DType | undefined, kind: string): as is DType {
   const size = as && BITS_IN[as]
   return size !== undefined && (kind === `V${size}` || kind === `u${size}`)

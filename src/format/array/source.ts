@@ -5,7 +5,7 @@ import type { DType } from '../../base/types.js'
 
 /** A file, or what is like one in memory. */
 export interface ArraySource {
-  /** What errors call it. */
+  /** The name in errors. */
   readonly url: string
   readonly byteLength: number
   /** No array of it may be longer. Default: MAX_ARRAY_BYTES. */
@@ -19,7 +19,7 @@ export interface FileArray {
   readonly dtype: DType
   readonly shape: readonly number[]
   readonly data: Uint8Array | readonly string[]
-  /** How far apart neighbours are along each axis, in elements. Default: C order. */
+  /** The distance of neighbours along each axis, in elements. Default: C order. */
   readonly stride?: readonly number[]
 }
 
@@ -45,7 +45,7 @@ export function sourceOf(url: string, bytes: Uint8Array, maxArrayBytes = MAX_ARR
   }
 }
 
-/** How many elements a shape has; null: more than can be. */
+/** The number of elements of a shape; null if it is beyond 2^53. */
 export function countOf(shape: readonly number[]): number | null {
   const count = shape.reduce((product, size) => product * size, 1)
   // A product of safe factors that passes 2^53 on its way may be safe again only if a factor is 0.

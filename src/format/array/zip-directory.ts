@@ -18,7 +18,7 @@ export const DEFLATED = 8
 
 /** An archive whose ranges can be read, at once or later. */
 export interface ZipSource {
-  /** What errors call it. */
+  /** The name in errors. */
   readonly url: string
   readonly byteLength: number
   /** Exactly these bytes. */
@@ -33,20 +33,20 @@ export interface ZipMember {
   readonly crc: number
   readonly compressedLength: number
   readonly byteLength: number
-  /** Where its own header begins. */
+  /** The start of the member's own header. */
   readonly offset: number
-  /** What the directory says of it that can't be. */
+  /** The fault of the member's directory entry. */
   readonly fault: FormatError | null
 }
 
-/** Whether a file begins as an archive does. */
+/** True if a file begins with the magic of ZIP. */
 export function isZip(head: Uint8Array): boolean {
   return head[0] === 0x50 && head[1] === 0x4b && (head[2] === 3 || head[2] === 5)
 }
 
 export interface ZipDirectory {
   readonly members: readonly ZipMember[]
-  /** Where it begins itself. */
+  /** The start of the directory. */
   readonly offset: number
 }
 
@@ -102,7 +102,7 @@ export async function readZipDirectory(source: ZipSource): Promise<ZipDirectory>
   return { members, offset }
 }
 
-/** Where the content of a member begins, as its own header says. @throws FormatError `BadArrayFile`; StoreError */
+/** The start of a member's content, by its own header. @throws FormatError `BadArrayFile`; StoreError */
 export async function contentStart(source: ZipSource, { name, offset, compressedLength }: ZipMember): Promise<number> {
   const header = viewOf(await source.read(offset, LOCAL_BYTES))
   if (header.byteLength < LOCAL_BYTES || header.getUint32(0, true) !== 0x04034b50) {

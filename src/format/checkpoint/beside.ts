@@ -1,4 +1,4 @@
-/** What lies beside the tensors of a checkpoint: the losses of its training, and what its model is. Text, never trusted. */
+/** The files beside the tensors of a checkpoint: losses (trainer_state.json) and configuration. Text, never trusted. */
 
 import { FormatError, quote } from '../../base/errors.js'
 
@@ -54,17 +54,17 @@ function numberOf(value: unknown): number | null {
   return value === 'NaN' || value === 'Infinity' || value === '-Infinity' ? Number(value) : null
 }
 
-/** What the configuration of a model says about it. */
+/** The facts in a model's configuration. */
 export interface ModelFacts {
   /** `LlamaForCausalLM`. */
   readonly architecture: string | null
-  /** What the model was meant to have, which its tensors need not. */
+  /** The dtype that the model was meant to have; its tensors may have another. */
   readonly dtype: string | null
 }
 
 const MAX_FACT_LENGTH = 200
 
-/** Of a file that is no such configuration nothing is known. */
+/** Reads a model's configuration. Another file gives no facts. */
 export function parseConfig(text: string): ModelFacts {
   try {
     const config = JSON.parse(withoutBareNumbers(text)) as Readonly<Record<string, unknown>> | null

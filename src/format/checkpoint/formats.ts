@@ -14,7 +14,7 @@ export const FORMATS: readonly TensorFormat[] = [MSPROBE, NVDLFW, SAFETENSORS, N
 /** Names of the files that are read, as people are told. */
 export const CHECKPOINT_FILES = '.safetensors, .npz, .npy, .pt, .pth, .bin, .ckpt, .metadata, dump.json of msprobe'
 
-/** Whether a path is that of a file that a checkpoint may consist of: tensors, or the index of its shards. */
+/** True if a path may be a file of a checkpoint: tensors, or an index of shards. */
 export function isCheckpointFile(path: string): boolean {
   if (isShardIndex(path)) return true
   const said = FORMATS.map(format => format.byName(path))

@@ -23,11 +23,11 @@ export interface CheckpointFile {
 }
 
 export interface Layout {
-  /** How steps are named: `checkpoint-<n>/`; null: there is one checkpoint. */
+  /** The pattern of the steps' names: `checkpoint-<n>/`; null if there is one checkpoint. */
   readonly family: string | null
   /** In the order of their steps. */
   readonly checkpoints: readonly CheckpointPlace[]
-  /** What else there is that looks like a checkpoint, and is not read. */
+  /** The directories and files that look like checkpoints and are not read. */
   readonly leftOut: readonly string[]
 }
 
@@ -41,7 +41,7 @@ export type NoLayout =
 const SEPARATORS = '[-_=.]?'
 const WORDS = 'checkpoint|ckpt|global_step|step|iter|iteration|weight_v|epoch|pass'
 
-/** What a name says about a step: its number, and how the family is called. */
+/** The step number and the family in a name. */
 interface StepName {
   readonly step: number
   readonly family: string
@@ -71,7 +71,7 @@ function stepName(digits: string, family: string): StepName | null {
   return Number.isSafeInteger(step) ? { step, family } : null
 }
 
-/** What the name of a directory, or of a file without its extension, says about a step; null: nothing. */
+/** The step in the name of a directory, or of a file without its extension; null if there is none. */
 export function stepOf(name: string): StepName | null {
   for (const read of STEP_NAMES) {
     const found = read(name)
@@ -193,7 +193,7 @@ function isVisible(path: string): boolean {
   return parts.every((part, i) => !part.startsWith('.') || (i === parts.length - 1 && part === '.metadata'))
 }
 
-/** Of a directory in which nothing is but directories: it stands for the only one. */
+/** The layout of a directory that holds nothing but directories: the layout of its only one. */
 function belowOf(all: readonly Parsed[], paths: readonly string[], name: string): Layout | NoLayout {
   const directories = [...new Set(all.map(({ path }) => path.split('/')[0]!))]
   const [only] = directories

@@ -1,4 +1,4 @@
-/** What the names of a checkpoint's tensors tell: their order, and the collections they belong to. */
+/** The order and the collections of a checkpoint's tensors, from their names. */
 
 /** Parts of a name that stand for a kind of tensor, with where they come from. docs/checkpoints.md has the same table. */
 const EMBEDDING = /(?:^|[._])(?:embed\w*|wte|wpe|tok_embeddings|word_embeddings|position_embeddings|shared)(?:[.]|$)/i
@@ -23,7 +23,7 @@ const STATES: readonly (readonly [collection: string, pattern: RegExp])[] = [
   ['momentum_buffer', /(?:^|[._])momentum_buffer(?:[.]|$)/],
 ]
 
-/** Where a tensor stands among others: embeddings first, the last norm, the head, and what is not of the model last. */
+/** The rank of a tensor in the order: embeddings first; the last norm, the head and what is not of the model last. */
 function rankOf(name: string): number {
   if (isOptimizerState(name)) return 5
   const isOfLayer = /(?:^|[.])\d+(?:[.]|$)/.test(name)
@@ -42,12 +42,12 @@ export function orderKey(name: string): string {
   return `${rankOf(name)}${padded}`
 }
 
-/** Whether a tensor is one of an optimizer, and not of the model. */
+/** True for an optimizer's state. */
 export function isOptimizerState(name: string): boolean {
   return OPTIMIZER.test(name) || MASTER.test(name)
 }
 
-/** Whether a tensor's elements are parameters of the model, as they are counted. */
+/** True if a tensor's elements count as parameters of the model. */
 export function isParameter(name: string): boolean {
   return !isOptimizerState(name) && !SCALE.test(name) && !RANDOM_STATE.test(name)
 }

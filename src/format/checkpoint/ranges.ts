@@ -3,7 +3,7 @@
 import type { ArraySource } from '../array/source.js'
 import type { RangedFile } from './stored-tensor.js'
 
-/** As much is fetched at least: the ranges that a reader asks for next often lie behind it. */
+/** The least number of bytes that are fetched: the next range often lies behind the first. */
 const FETCHED_BYTES = 4096
 /** More ranges than any reader of a header asks for. */
 const MAX_RANGES = 64
@@ -19,7 +19,11 @@ class MissingRange extends Error {
   }
 }
 
-/** What `work` returns, which has to read the same ranges each time. @throws what `work` throws; StoreError */
+/**
+ * Runs `work` until it has all the ranges it reads; it must read the same ones each time.
+ * @returns its result
+ * @throws what `work` throws; StoreError
+ */
 export async function withRanges<T>(file: RangedFile, work: (source: ArraySource) => T): Promise<T> {
   const { url, byteLength } = file
   const ranges: { readonly startByte: number; readonly bytes: Uint8Array }[] = []

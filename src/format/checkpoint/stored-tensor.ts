@@ -1,4 +1,4 @@
-/** What every format of checkpoints answers: which tensors a file holds, and where their elements lie. */
+/** The interface of checkpoint formats: the tensors of a file, and the places of their elements. */
 
 import type { FormatError } from '../../base/errors.js'
 import type { DType } from '../../base/types.js'
@@ -9,11 +9,11 @@ export interface Block {
   readonly file: string
   /** Byte of the box's first element. */
   readonly start: number
-  /** Where the box begins in the tensor, along each axis. Default: at its first element. */
+  /** The offset of the box in the tensor along each axis. Default: 0. */
   readonly offsets?: readonly number[]
   /** Default: the tensor's. */
   readonly shape?: readonly number[]
-  /** How far apart neighbours are in the file along each axis, in elements, ≥ 0. Default: C order of the box. */
+  /** The distance of neighbours in the file along each axis, in elements, ≥ 0. Default: C order of the box. */
   readonly strides?: readonly number[]
 }
 
@@ -24,7 +24,7 @@ export interface StoredTensor {
   readonly shape: readonly number[]
   /** They cover the tensor; none for one without elements, and for one that has `data`. */
   readonly blocks: readonly Block[]
-  /** Its elements in C order, where a file has them as text or as a number of a pickle. */
+  /** The elements in C order, for files that have them as text or as a number in a pickle. */
   readonly data?: Uint8Array
   /** Default: what the place of the file says. */
   readonly worker?: string
@@ -43,19 +43,19 @@ export interface StoredTensor {
 /** A tensor that is there, but can't be read. */
 export interface UnreadTensor {
   readonly name: string
-  /** As the file has it. */
+  /** The dtype as the file spells it. */
   readonly dtype: string
   readonly shape?: readonly number[]
   readonly byteLength?: number
   readonly error: FormatError
 }
 
-/** What is in a file of tensors. */
+/** The content of a file of tensors. */
 export interface TensorFileContents {
   /** In any order. */
   readonly tensors: readonly StoredTensor[]
   readonly unread: readonly UnreadTensor[]
-  /** What is wrong with the file as a whole. */
+  /** The problems of the file as a whole. */
   readonly problems: readonly FormatError[]
   /** Facts to be shown as text: who wrote it, its version, arguments. Never trusted. */
   readonly metadata?: ReadonlyMap<string, string>
@@ -65,14 +65,14 @@ export interface TensorFileContents {
 export interface RangedFile {
   /** Path in the store. */
   readonly path: string
-  /** What errors call it. */
+  /** The name in errors. */
   readonly url: string
   readonly byteLength: number
   /** Exactly these bytes, or fewer at the end of the file. The caller may change them. @throws StoreError */
   read(startByte: number, byteLength: number): Promise<Uint8Array>
 }
 
-/** Where a file lies, for formats that are more than one. */
+/** The surroundings of a file, for formats of several files. */
 export interface Surroundings {
   /** All paths of the checkpoint that is read, sorted. */
   readonly paths: readonly string[]
@@ -82,18 +82,18 @@ export interface Surroundings {
 
 /** A format: a line in the table of formats.ts. */
 export interface TensorFormat {
-  /** As `ls` shows it: `safetensors`. */
+  /** The format's name in `ls`: `safetensors`. */
   readonly kind: string
   /**
    * What a path says. `yes`: a file of this format, which is told as broken if it is not. `perhaps`: one if its first
    * bytes say so, too. `part`: belongs to another file of this format, and is not read by itself.
    */
   byName(path: string): 'yes' | 'perhaps' | 'part' | 'no'
-  /** Whether the first bytes of a file, up to `HEAD_BYTES` of them, are those of this format. */
+  /** True if the first bytes of a file (up to `HEAD_BYTES`) are of this format. */
   matches(head: Uint8Array): boolean
   /** Reads by range, and never the elements of tensors. @throws FormatError, StoreError */
   read(file: RangedFile, around: Surroundings): Promise<TensorFileContents>
 }
 
-/** As many bytes as `TensorFormat.matches` sees of a longer file. */
+/** The number of leading bytes that `TensorFormat.matches` sees. */
 export const HEAD_BYTES = 512

@@ -63,7 +63,7 @@ export function compileOwnPattern(source: string): Pattern {
 /** A text with marks is twice as long, and so is the pattern. */
 const MARKED_COST = 4
 
-/** Whether a pattern is a plain text, which needs no regex engine. */
+/** True if a pattern is plain text, which needs no regex engine. */
 export function isPlainText(source: string): boolean {
   return source.length <= MAX_PATTERN_LENGTH && literalSearch(source) !== null
 }

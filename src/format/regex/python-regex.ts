@@ -16,9 +16,9 @@ import { UsageError } from '../../base/errors.js'
 /** A pattern for re2js, to be compiled with its LOOKBEHINDS flag. */
 export interface Translation {
   readonly source: string
-  /** Whether the text has to be reversed (by code points) before the search. */
+  /** True if the text is reversed (by code points) before the search. */
   readonly isReversed: boolean
-  /** Whether the text needs marks (`markBoundaries`), added before it is reversed. */
+  /** True if the text needs marks (`markBoundaries`), which are added before it is reversed. */
   readonly isMarked: boolean
 }
 
@@ -94,7 +94,7 @@ const FLAG_NAMES: Readonly<Record<string, keyof Flags>> = {
   x: 'verbose',
 }
 
-/** How deep groups may be nested; the translator recurses once per level. */
+/** The limit of nested groups. The translator recurses once per level. */
 const MAX_GROUP_DEPTH = 200
 
 /** RE2's own limit: repetition is expanded when a pattern is compiled. */
@@ -108,7 +108,7 @@ const EMPTY = verbatim('')
  */
 const LINE_END: PatternPart = { ...verbatim('(?:\\n?\\z)'), backward: '(?<=\\A\\n?)', hasLineEnd: true }
 
-/** The same, and the other anchors, for a text with marks. Those that look at what follows see no mark before it. */
+/** The anchors for a text with marks. Those that look at what follows don't see a mark in front of it. */
 const MARKED_LINE_END: PatternPart = {
   ...LINE_END,
   forward: `(?:(?:\\n[${MARKS}])?\\z)`,
@@ -140,7 +140,7 @@ const CONTROLS: Readonly<Record<string, string>> = {
 
 /** One walk over the pattern, in the order of Python's own parser (Lib/re/_parser.py). */
 class Translator {
-  /** Whether there was a `\b` or `\B`. */
+  /** True if there was a `\b` or `\B`. */
   hasBoundary = false
   readonly #source: string
   readonly #isMarked: boolean

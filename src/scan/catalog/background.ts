@@ -6,14 +6,14 @@
 import { isRemote, type Store, type Watcher } from '../../storage/store.js'
 import { pollMsOf, watchTrial } from './wait.js'
 
-/** What is followed. */
+/** An object that is kept up to date. */
 export interface KeptUp {
   /** Looks for what is new, and never fails. */
   keepUp(): Promise<void>
   /** When anyone's last look began, and when one last found something (`performance.now`). */
   readonly lookedAt: number
   readonly newsAt: number
-  /** Whether nothing more will come. */
+  /** True if nothing more will come. */
   readonly hasEnded: boolean
 }
 
@@ -42,7 +42,7 @@ export class BackgroundRefresh {
     this.#lookIn(isRemote(store) ? this.#pollMs : SETTLE_MS)
   }
 
-  /** Whether it is still looking. */
+  /** True while it is looking for news. */
   get isOn(): boolean {
     return this.#isOn
   }

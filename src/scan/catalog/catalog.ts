@@ -1,4 +1,4 @@
-/** What a trial holds and where it lies: everything its index files tell. Immutable. */
+/** The content of a trial and its places, as its index files tell. Immutable. */
 
 import type { GlobalStep, Mode, Worker } from '../../base/types.js'
 import { type IndexRows, SavedRows } from './columns/saved-rows.js'
@@ -9,7 +9,7 @@ import { inOrderOfWorkers, type WorkerStep, WorkerSteps } from './worker-steps.j
 export interface CatalogOptions extends Omit<Completeness, 'numWorkers'> {
   /** Null stands for as many as there are. */
   readonly numWorkers: number | null
-  /** Who wrote the trial. */
+  /** True if Tornasole wrote the trial. */
   readonly isTornasole: boolean
 }
 
@@ -45,7 +45,7 @@ export class Catalog {
     })
   }
 
-  /** What was saved of each tensor, in the order of steps and workers. Names are in the order they first come. */
+  /** The steps of each tensor, in the order of steps and workers. Names are in the order of their first appearance. */
   get byTensor(): TensorSteps {
     this.#byTensor ??= new TensorSteps(this.#rows, this.workerSteps)
     return this.#byTensor
@@ -57,7 +57,7 @@ export class Catalog {
     return this.#names
   }
 
-  /** What workers wrote at a step, in the order of the workers' names. */
+  /** The steps of workers at a global step, in the order of the workers' names. */
   atStep(globalStep: number): readonly WorkerStep[] {
     // Many rules ask about the same step, one after the other.
     if (this.#asked?.globalStep === globalStep) return this.#asked.found

@@ -10,20 +10,20 @@ import type { TensorValue } from '../job/tensor-value.js'
 import type { TrialContents } from './load/load.js'
 import type { WorkerStep } from './worker-steps.js'
 
-/** What was read ahead. Tensors look here before they read. */
+/** Data that was read ahead. Tensors look here first. */
 export interface Ahead {
   value(workerStep: WorkerStep, tensor: string): TensorValue | undefined
   reduction(workerStep: WorkerStep, tensor: string, name: StatisticName): StatisticValue | undefined
 }
 
-/** What can be held in its present state. */
+/** An object whose present state can be held. */
 export interface Holdable {
   readonly contents: TrialContents
 }
 
 export interface HoldOptions {
   readonly ahead?: Ahead
-  /** What the work sees in its current state, whatever hold surrounds it. */
+  /** The objects that the work sees in their current state, whatever hold surrounds it. */
   readonly released?: Iterable<Holdable>
   /** On whose behalf the work is done. */
   readonly owners?: Iterable<object>
@@ -57,7 +57,7 @@ export class Hold {
     this.#outer?.renew(one, contents)
   }
 
-  /** Whether the work, or work around it, is done on behalf of an owner. */
+  /** True if the work, or work around it, belongs to an owner. */
   isOf(owner: object): boolean {
     return this.#owners.has(owner) || (this.#outer?.isOf(owner) ?? false)
   }

@@ -1,9 +1,9 @@
-/** What was read from records, so that asking for a reduction again doesn't read again. */
+/** Results of earlier reads, so that asking for a reduction again doesn't read again. */
 
 import type { Moments } from '../../core/moments.js'
 import type { Statistics } from '../../core/statistics/statistic.js'
 
-/** What is known of a record: moments, which know some or all reductions; or the reductions of a histogram. */
+/** The known reductions of a record: some or all moments, or the reductions of a histogram. */
 export type KnownReductions = Moments | Statistics
 
 /** The most records to remember, at some 700 bytes each: those asked for last. */
@@ -15,7 +15,7 @@ export class Remembered {
   /** Goes along the keys as records are forgotten. A new one would pass all deleted keys again, thousands of them: 3 µs. */
   #eldest: Iterator<string> | undefined
 
-  /** What is known of a record; undefined if its file has changed since. */
+  /** The known reductions of a record; undefined if its file has changed since. */
   get(key: string, stamp: Float64Array): KnownReductions | undefined {
     const known = this.#records.get(key)
     if (known === undefined) return undefined

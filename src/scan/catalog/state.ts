@@ -1,4 +1,4 @@
-/** What a trial and its tensors share: the way to the bytes, and what is known about the trial at present. */
+/** The state that a trial and its tensors share: access to the bytes, and the current contents. */
 
 import { setImmediate } from 'node:timers/promises'
 import {
@@ -31,12 +31,12 @@ import { hasMode, type WorkerStep } from './worker-steps.js'
 export type StepState = 'AVAILABLE' | 'NOT_YET_AVAILABLE' | 'UNAVAILABLE'
 
 export class TrialState implements Holdable, KeptUp {
-  /** What is known of records whose reductions were asked for. */
+  /** The reductions that were computed for records. */
   readonly remembered = new Remembered()
   readonly access: Access
   readonly rangeSteps: StepRange | null
   readonly #loader: TrialLoader
-  /** As they were loaded, without the caller's own collections. */
+  /** The contents as loaded, without the caller's own collections. */
   #loaded: TrialContents
   #contents: TrialContents
   /** Collections that the caller has made, by name. */
@@ -55,7 +55,7 @@ export class TrialState implements Holdable, KeptUp {
     this.#contents = contents
   }
 
-  /** What is known about the trial: now or, within a hold, when the hold began. */
+  /** The current contents or, within a hold, those at its beginning. */
   get contents(): TrialContents {
     return currentHold()?.contentsOf(this) ?? this.#contents
   }
@@ -64,12 +64,12 @@ export class TrialState implements Holdable, KeptUp {
     return this.contents.catalog
   }
 
-  /** Whether the job has ended, and everything it wrote is known. */
+  /** True if the job has ended, and everything it wrote is known. */
   get ended(): boolean {
     return this.contents.ended
   }
 
-  /** Whether asking again could give more. */
+  /** True if a refresh could bring more. */
   get isLive(): boolean {
     return !this.ended && currentHold()?.contentsOf(this) === undefined
   }
@@ -100,7 +100,7 @@ export class TrialState implements Holdable, KeptUp {
     return this.#contents.ended
   }
 
-  /** What is wrong with the trial as a whole. */
+  /** The problems of the trial as a whole. */
   get problems(): readonly TrialscanError[] {
     return this.#problem === null ? this.contents.problems : [...this.contents.problems, this.#problem]
   }
@@ -150,7 +150,7 @@ export class TrialState implements Holdable, KeptUp {
     await this.access.close()
   }
 
-  /** Whether what is known of a step can be taken as it is: nobody has to look again, or to wait for a turn. */
+  /** True if a step can be used as it is, without a refresh and without waiting for a turn. */
   isAtHand(step: number, mode: Mode): boolean {
     return this.catalog.steps.at(step, mode).length > 0 && !(this.#background?.isOn && this.isLive)
   }
@@ -175,7 +175,7 @@ export class TrialState implements Holdable, KeptUp {
     return true
   }
 
-  /** Whether the worker, or any worker, has yet to write a known step. */
+  /** True if the worker, or any worker, has yet to write a known step. */
   awaits(step: number, mode: Mode, worker?: Worker): boolean {
     const { steps } = this.catalog
     if (steps.isComplete(step, mode)) return false

@@ -20,7 +20,7 @@ export interface StepSlice {
  */
 export type StepSelection = StepRange | { readonly only: readonly (number | StepSlice)[] }
 
-/** What a selection can be, for messages. */
+/** The forms of a selection, for messages. */
 export const STEP_SELECTION =
   '[begin, end] with begin < end, each a whole number or null, or { only: […] } with numbers of steps and { begin, end, stride }'
 
@@ -42,7 +42,7 @@ function isSlice(given: unknown): boolean {
   return first < behind || first < 0 !== behind < 0
 }
 
-/** Whether the selection can be resolved only when all steps are known. */
+/** True if the selection can be resolved only when all steps are known. */
 export function countsFromEnd(selection: StepSelection): boolean {
   const isNegative = (bound: number | null | undefined): boolean => (bound ?? 0) < 0
   return listOf(selection).some(one =>
@@ -93,7 +93,7 @@ export function stepFilter(selection: StepSelection, numbers: () => readonly num
     ranges.some(({ begin, end, stride }) => step >= begin && step < end && (step - begin) % stride === 0)
 }
 
-/** Whether a step lies within a range; null is all steps. */
+/** True if a step lies within a range; null is all steps. */
 export function isInRange(step: number, range: StepRange | null): boolean {
   return range === null || ((range[0] === null || step >= range[0]) && (range[1] === null || step < range[1]))
 }

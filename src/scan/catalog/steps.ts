@@ -11,16 +11,16 @@ import { hasMode, type WorkerStep, workersOf } from './worker-steps.js'
 /** A step that at least one worker wrote. */
 export interface Step {
   readonly globalStep: GlobalStep
-  /** Where workers wrote the global step as several steps of modes (only rank 0 evaluates): the first worker's. */
+  /** The mode. If workers wrote the global step in several modes (only rank 0 evaluates), the first worker's. */
   readonly mode: Mode
   readonly modeStep: ModeStep
-  /** Those that wrote it, sorted. */
+  /** The workers that wrote it, sorted. */
   readonly workers: readonly Worker[]
-  /** Where workers wrote the global step as several steps of modes: each of them, with the workers that wrote it as that. */
+  /** The steps by mode, if workers wrote the global step in several modes: each with its workers. */
   readonly apart?: readonly Step[]
 }
 
-/** Which steps are asked for. */
+/** The selection of steps. */
 export interface StepOptions {
   /** GLOBAL, the default: all, by their global numbers; else those of the mode, by their numbers within it. */
   readonly mode?: Mode
@@ -36,7 +36,7 @@ export function checkMode(mode: Mode): Mode {
   throw new UsageError(`expected mode to be one of ${MODES.join(', ')}, got ${JSON.stringify(mode)}`, { mode })
 }
 
-/** Whether a worker wrote a global step, or one of several, in that mode; all are of mode GLOBAL. */
+/** True if a worker wrote a global step, or one of several, in that mode. Every step is of mode GLOBAL. */
 export function isOfMode(step: Step, mode: Mode): boolean {
   return mode === 'GLOBAL' || step.mode === mode || (step.apart?.some(part => part.mode === mode) ?? false)
 }
@@ -45,7 +45,7 @@ export function isOfMode(step: Step, mode: Mode): boolean {
 export interface Completeness {
   /** Workers that have to write it; Infinity while nobody knows how many there are. */
   readonly numWorkers: number
-  /** Whether the job has ended: then every step is. */
+  /** True if the job has ended: then every step is complete. */
   readonly ended: boolean
   /** When so many steps came after it and none of them is complete either, a step is no longer waited for. */
   readonly incompleteStepWindow: number
@@ -68,7 +68,7 @@ export class Steps implements Iterable<Step> {
   /** Workers that have to write a step; Infinity while nobody knows how many there are. */
   readonly numWorkers: number
   readonly #written: AllWritten
-  /** Where what was written of each step begins. */
+  /** The start of each step's rows. */
   readonly #starts: Int32Array
   readonly #completeness: Completeness
   readonly #byMode = new Map<Mode, StepsOfMode>()
@@ -145,7 +145,7 @@ export class Steps implements Iterable<Step> {
     return [...this.#byMode.keys()].filter(mode => mode !== 'GLOBAL').sort()
   }
 
-  /** How many global steps are complete: the first ones. */
+  /** The number of complete global steps: the first ones. */
   get completeCount(): number {
     return this.#countBefore(this.lastComplete + 1)
   }
@@ -239,9 +239,9 @@ class StepsOfMode {
   #modeSteps: Column<Float64Array> = float64Column()
   /** and which of all steps each is. */
   #places: Column<Int32Array> = int32Column()
-  /** Whether they ascend by their numbers in the mode; they were added in the order of global steps. */
+  /** True if the steps ascend by their numbers in the mode. They were added in the order of global steps. */
   #isSorted = true
-  /** From which global step on a worker wrote the mode, and how far it came in it. */
+  /** The global step at which each worker began the mode, and the step it has reached. */
   readonly #workers = new Map<Worker, { readonly begunAt: number; reached: number }>()
   #numbers: Float64Array | undefined
 
@@ -280,7 +280,7 @@ class StepsOfMode {
     return this.#numbers
   }
 
-  /** Which of all steps have a number, the last first. */
+  /** The steps with a number, the last first. */
   at(number: number): number[] {
     this.#sort()
     const { length } = this.#modeSteps
@@ -292,7 +292,7 @@ class StepsOfMode {
     return places.reverse()
   }
 
-  /** Whether no worker may still write a step. @param first the first global step of that number, up to which all is complete */
+  /** True if no worker may still write a step. @param first the first global step of that number; all up to it are complete */
   isComplete(number: number, first: number, { incompleteStepWindow }: Completeness): boolean {
     if (number <= (this.numbers.at(-1 - incompleteStepWindow) ?? -1)) return true
     for (const { begunAt, reached } of this.#workers.values()) {

@@ -5,7 +5,7 @@ import type { SavedRows } from './columns/saved-rows.js'
 import type { SavedTensor } from './columns/tensor-lists.js'
 import type { WorkerSteps } from './worker-steps.js'
 
-/** What a tensor is at some steps, all of which list the same tensors. */
+/** The saved tensor at steps that list the same tensors. */
 export interface SavedAlike {
   readonly saved: SavedTensor
   readonly count: number
@@ -83,7 +83,7 @@ export class TensorSteps {
     return this.#histories?.keys() ?? this.#rows.tensorsOf(this.#list.at(0)).keys()
   }
 
-  /** What workers saved at the steps that have a tensor. Tensors that were always saved together have the same. */
+  /** The steps of workers that have a tensor. Tensors that were always saved together share them. */
   get(name: string): WorkerSteps | undefined {
     const history = this.#historyOf(name)
     if (history === undefined) return undefined

@@ -10,7 +10,7 @@ export async function inTurns<T>(items: readonly T[], work: (item: T) => void): 
   await countInTurns(items.length, i => work(items[i]!))
 }
 
-/** As `inTurns`, for the numbers from 0 up to `count`. */
+/** Runs `work` for the numbers from 0 up to `count`, in turns as `inTurns`. */
 export async function countInTurns(count: number, work: (i: number) => void): Promise<void> {
   for (let i = 0; i < count; i++) {
     if (i > 0 && i % AT_ONCE === 0) await turnOfLoop()
@@ -19,10 +19,10 @@ export async function countInTurns(count: number, work: (i: number) => void): Pr
   if (count > AT_ONCE) await turnOfLoop()
 }
 
-/** How long, in milliseconds, pieces of unequal length may occupy the thread. */
+/** The time, in milliseconds, after which pieces of unequal length yield. */
 const PIECE_MS = 10
 
-/** For loops of unequal pieces: await the result after each piece. @returns a turn of the event loop when one is due */
+/** Yields in loops of unequal pieces: await the result after each piece. @returns a turn of the event loop when one is due */
 export function turnsWhenDue(): () => Promise<void> | undefined {
   let since = performance.now()
   return () => {

@@ -42,7 +42,7 @@ export function waitingOf({
   }
 }
 
-/** What is waited for, and how long it has taken so far. */
+/** A wait, and its duration so far. */
 export interface Waiting {
   readonly missing: string
   readonly there: string

@@ -1,4 +1,4 @@
-/** What workers saved, step by step. There may be a million such: each becomes an object when it is looked at. */
+/** The steps of workers. There may be a million: each becomes an object on demand. */
 
 import type { TrialscanError } from '../../base/errors.js'
 import { countBelow } from '../../base/sorted.js'
@@ -8,7 +8,7 @@ import type { ListedPlaces, RecordPlace, RecordRun, RowPlace } from '../job/plan
 import { type Column, int32Column } from './columns/column.js'
 import type { SavedTensors } from './columns/tensor-lists.js'
 
-/** What one worker saved at one step. */
+/** The tensors that one worker saved at one step. */
 export interface WorkerStep {
   readonly step: GlobalStep
   readonly worker: Worker
@@ -20,7 +20,7 @@ export interface WorkerStep {
   readonly tensors: SavedTensors
   /** Why the index file could not be read; `tensors` is then empty. */
   readonly error: TrialscanError | null
-  /** Whether the trial is Tornasole's, which called float16 int32. */
+  /** True for a Tornasole trial, which labelled float16 as int32. */
   readonly isTornasole: boolean
 }
 
@@ -44,7 +44,7 @@ export class WorkerSteps implements Iterable<WorkerStep> {
     this.length = places?.length ?? all.length
   }
 
-  /** Those at some of the places among all, ascending. */
+  /** The steps at some of the positions, ascending. */
   ofAll(places: Int32Array): WorkerSteps {
     return new WorkerSteps(this.#all, places)
   }
@@ -98,7 +98,7 @@ export class WorkerSteps implements Iterable<WorkerStep> {
     return steps
   }
 
-  /** How many come before a global step. */
+  /** The number of steps before a global step. */
   before(globalStep: number): number {
     return countBelow(this.length, i => this.stepAt(i)! < globalStep)
   }
@@ -131,12 +131,12 @@ export function workersOf(workerSteps: Iterable<Pick<WorkerStep, 'worker'>>): Wo
   return [...workers].sort()
 }
 
-/** Whether it stands in the index file. */
+/** True if the index file has the mode. */
 export function hasMode({ error }: Pick<WorkerStep, 'error'>): boolean {
   return error === null || modeInError(error) !== null
 }
 
-/** Where a saved tensor's record lies and what it must be; `row`: that of which it is all. */
+/** The place of a saved tensor's record, and its expected content. `row`: a row whose only record this is. */
 export function recordPlace(
   { eventFile, step, isTornasole }: WorkerStep,
   { name, startByte, byteLength, eventFile: own }: TensorLocation,

@@ -1,4 +1,4 @@
-/** Whether the chunks of a tensor cover it: each element once. */
+/** Checks that the chunks of a tensor cover it: each element once. */
 
 import type { DistributedTensor } from './metadata.js'
 

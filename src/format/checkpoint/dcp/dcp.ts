@@ -24,12 +24,12 @@ import { coverageOf } from './chunks.js'
 import { type DistributedMetadata, type DistributedTensor, NO_FILE, parseMetadata, TRANSFORMED } from './metadata.js'
 
 const MAX_METADATA_BYTES = 2 ** 30
-/** Of more chunks not each is looked into: those of one file that have the same dtype, and as much around their elements, have the same layout. */
+/** The number of chunks that are all opened. Beyond it, chunks of one file with the same dtype and overhead share a layout. */
 const MAX_OPENED_CHUNKS = 512
 const CHUNKS_AT_ONCE = 32
 const MAX_NAMED_FILES = 3
 const MAX_OBJECTS = 20
-/** What begins an archive. */
+/** The magic of a ZIP archive. */
 const ZIP = [0x50, 0x4b, 3, 4]
 
 export async function readDistributed(file: RangedFile, around: Surroundings): Promise<TensorFileContents> {
@@ -37,7 +37,7 @@ export async function readDistributed(file: RangedFile, around: Surroundings): P
   return { ...(await new Checkpoint(file, around, described).read()), metadata: facts }
 }
 
-/** What `.metadata` says. The pickle itself, which may take hundreds of megabytes, is not needed behind it. */
+/** Reads `.metadata`. The pickle itself, which may take hundreds of megabytes, is not kept. */
 async function describedBy(
   file: RangedFile,
 ): Promise<{ readonly described: DistributedMetadata; readonly facts: ReadonlyMap<string, string> }> {
@@ -67,7 +67,7 @@ class Checkpoint {
   readonly #around: Surroundings
   readonly #metadata: DistributedMetadata
   readonly #directory: string
-  /** Where elements begin in a chunk, by what chunks with the same layout have in common. */
+  /** The start of the elements in chunks with the same layout. */
   readonly #layouts = new Map<string, number | Promise<number>>()
   readonly #opensAll: boolean
 
@@ -147,7 +147,7 @@ class Checkpoint {
     }
   }
 
-  /** What a tensor lacks: what was expected, and what is there; null: nothing. */
+  /** The missing part of a tensor: what was expected, and what is there; null if it is whole. */
   #missingOf(
     tensor: DistributedTensor,
     chunks: readonly number[],
@@ -208,7 +208,7 @@ class Checkpoint {
     })
   }
 
-  /** What chunks with the same layout have in common. */
+  /** The key of a chunk's layout. */
   #layoutOf(tensor: DistributedTensor, chunk: number, byteLength: number): string {
     const type = tensor.type as ElementType
     return `${tensor.files[chunk]} ${type.name} ${tensor.shape.length} ${tensor.lengths[chunk]! - byteLength}`

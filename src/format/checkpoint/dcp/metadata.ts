@@ -18,7 +18,7 @@ export interface DistributedTensor {
   /** Offsets and sizes of chunks: of each chunk as many of both as there are axes. */
   readonly offsets: Float64Array
   readonly sizes: Float64Array
-  /** Where each chunk lies: the number of its file, -1 for a chunk that no file has, and -2 for one that was transformed. */
+  /** The file number of each chunk; -1 for a chunk that no file has, -2 for a transformed one. */
   readonly files: Int32Array
   readonly starts: Float64Array
   readonly lengths: Float64Array
@@ -27,7 +27,7 @@ export interface DistributedTensor {
 export interface DistributedMetadata {
   readonly tensors: readonly DistributedTensor[]
   readonly files: readonly string[]
-  /** What is no tensor: its name and place. */
+  /** The entries that are no tensors, by name and place. */
   readonly objects: readonly {
     readonly name: string
     readonly file: string
@@ -39,7 +39,7 @@ export interface DistributedMetadata {
 export const NO_FILE = -1
 export const TRANSFORMED = -2
 
-/** What is known of a class in one place: the last component of its name. */
+/** The name of a class in one place: the last component. */
 function classOf(pickle: Pickle, handle: Handle): string | undefined {
   const name = pickle.calleeName(handle)
   return name?.slice(name.lastIndexOf('.') + 1)

@@ -25,7 +25,7 @@ const STATISTICS: readonly (readonly [name: string, reduction: ReductionName])[]
   ['Mean', 'mean'],
   ['Norm', 'l2'],
 ]
-/** How msprobe calls these in names of files. */
+/** The names of these parts in msprobe's file names. */
 const PARTS: Readonly<Record<string, string>> = { input_args: 'input', input_kwargs: 'input' }
 
 export const MSPROBE: TensorFormat = {
@@ -40,7 +40,7 @@ export const MSPROBE: TensorFormat = {
   read: (file, around) => readDump(file, around),
 }
 
-/** Whether a file is one of those that `dump.json` names. */
+/** True if a file is one of those that `dump.json` names. */
 function isDumpedData(path: string): boolean {
   return /(?:^|\/)dump_tensor_data\/[^/]+$/.test(path)
 }

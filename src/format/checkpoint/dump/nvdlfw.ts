@@ -17,7 +17,7 @@ const STATISTICS: Readonly<Record<string, ReductionName>> = {
   cur_amax: 'abs_max',
 }
 const WINDOW_BYTES = 4 << 20
-/** What is longer is no line of statistics. */
+/** The limit of a line of statistics. */
 const MAX_LINE_BYTES = 64 << 10
 
 export const NVDLFW: TensorFormat = {

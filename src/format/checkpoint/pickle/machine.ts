@@ -38,7 +38,7 @@ class Machine {
   readonly #url: string
   readonly #tape: Pickle
   #at: number
-  /** Where the opcode that runs begins. */
+  /** The start of the running opcode. */
   #opcodeAt = 0
   #stack = new Int32Array(1024)
   #depth = 0
@@ -316,14 +316,14 @@ class Machine {
     if ((this.#depth - from) % 2 !== 0) throw this.#fault('a value for each key', 'a key without one')
   }
 
-  /** What lies from a place of the stack on becomes a node's content, and the node takes its place. */
+  /** Moves the stack from a position on into a node, which takes its place. */
   #gather(node: Handle, from: number): void {
     if (from < this.#depth) this.#tape.append(node, this.#stack, from, this.#depth)
     this.#depth = from
     this.#push(node)
   }
 
-  /** What lies from a place of the stack on becomes content of what lies below. */
+  /** Appends the stack from a position on to the value below. */
   #append(from: number, kind: typeof KIND.list | typeof KIND.dict | typeof KIND.set): void {
     const to = this.#depth
     this.#depth = from

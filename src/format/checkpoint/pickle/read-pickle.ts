@@ -3,7 +3,7 @@
 import { runPickle } from './machine.js'
 import { type Handle, KIND, type Pickle } from './tape.js'
 
-/** What a pickle holds. Nothing in it was called, and none of its classes was looked for. */
+/** The content of a pickle. Nothing in it was called, and none of its classes was looked up. */
 export type PickleValue =
   | null
   | boolean
@@ -41,11 +41,11 @@ export interface PickleCall {
   readonly callable: PickleValue
   readonly arguments: PickleValue
   readonly keywords?: PickleValue
-  /** What the object would have been given as its state. */
+  /** The state that the object would have been given. */
   readonly state?: PickleValue
-  /** What would have been appended to it. */
+  /** The items that would have been appended to it. */
   readonly items?: readonly PickleValue[]
-  /** What would have been set in it, by key. */
+  /** The entries that would have been set in it, by key. */
   readonly entries?: PickleDict['items']
 }
 

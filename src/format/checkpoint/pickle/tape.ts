@@ -1,4 +1,4 @@
-/** What a pickle holds, in columns of numbers. */
+/** The content of a pickle in columns of numbers. */
 
 import { FormatError } from '../../../base/errors.js'
 
@@ -50,7 +50,7 @@ export class Pickle {
   readonly url: string
   readonly #bytes: Uint8Array
   #kinds: Uint8Array
-  /** Of a container its first link; of a text its first byte; of a number its place among them. */
+  /** For a container its first link; for a text its first byte; for a number its index. */
   #at: Int32Array
   #length: Int32Array
   /** The square root of how many links a node has room for, where they were moved. */
@@ -81,12 +81,12 @@ export class Pickle {
     return this.#root
   }
 
-  /** Where the pickle ends in its bytes. */
+  /** The end of the pickle in its bytes. */
   get end(): number {
     return this.#end
   }
 
-  /** How many nodes there are: handles of nodes are below. */
+  /** The number of nodes. Handles of nodes are below it. */
   get nodeCount(): number {
     return this.#count
   }
@@ -174,7 +174,7 @@ export class Pickle {
     this.#linkCount += PARTS.length
   }
 
-  /** Where items that are added to a value go; null: it takes none. */
+  /** The container for items that are added to a value; null if it takes none. */
   contentFor(target: Handle, kind: typeof KIND.list | typeof KIND.dict | typeof KIND.set): Handle | null {
     if (this.kind(target) === kind) return target
     if (!this.isNote(target)) return null
@@ -297,7 +297,7 @@ export class Pickle {
     return this.#bytes.subarray(at, at + this.#length[handle]!)
   }
 
-  /** Where the bytes of a text or of bytes begin in the pickle's. */
+  /** The start of a text, or of bytes, in the pickle. */
   startOf(handle: Handle): number {
     return this.#at[handle]!
   }
@@ -313,7 +313,7 @@ export class Pickle {
     return name
   }
 
-  /** How many links a node has: items of a sequence, keys and values of a dict, parts of a note. */
+  /** The number of links of a node: items of a sequence, keys and values of a dict, parts of a note. */
   size(handle: Handle): number {
     const kind = this.kind(handle)
     return kind >= KIND.tuple ? this.#length[handle]! : 0
@@ -336,7 +336,7 @@ export class Pickle {
     return link === NO_LINK ? undefined : link
   }
 
-  /** What a note would have called, by name: `torch._utils._rebuild_tensor_v2`. */
+  /** The name of what a note would have called: `torch._utils._rebuild_tensor_v2`. */
   calleeName(note: Handle): string | undefined {
     return this.isNote(note) ? this.globalName(this.link(note, 0)) : undefined
   }
@@ -372,7 +372,7 @@ export class Pickle {
     }
   }
 
-  /** What a value is, in words. */
+  /** The value in words. */
   describe(handle: Handle): string {
     const kind = this.kind(handle)
     if (kind === KIND.global) return this.globalName(handle)!

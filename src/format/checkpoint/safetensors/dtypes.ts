@@ -1,10 +1,10 @@
-/** What safetensors calls dtypes, and the two lengths that every reader of such files checks. */
+/** The dtypes of safetensors, and the two lengths that every reader checks. */
 
 import type { DType } from '../../../base/types.js'
 
 /** Bytes of a file before its header. */
 export const LENGTH_BYTES = 8
-/** As much as the reference implementation reads. */
+/** The reference implementation's limit of a header. */
 export const MAX_HEADER_BYTES = 100_000_000
 
 /** Dtypes that can be read, with the bits of an element. */

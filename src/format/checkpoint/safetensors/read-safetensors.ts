@@ -39,7 +39,7 @@ function storedOf(
   return { name, dtype, shape, blocks: [{ file: path, start: begin, offsets: own, shape }], isPart: true }
 }
 
-/** Where the entries of a file begin in the tensors that they are parts of; none for most files. */
+/** The offsets of a file's entries in the tensors that they are parts of; none for most files. */
 function chunkOffsets({ metadata }: Header): ReadonlyMap<string, readonly number[]> {
   const offsets = new Map<string, readonly number[]>()
   const text = metadata.get(SHARDING_KEY)

@@ -26,7 +26,7 @@ export interface HeaderTensor {
 /** A tensor that can't be read. */
 export interface HeaderFault {
   readonly name: string
-  /** As the header has it. */
+  /** The dtype as the header spells it. */
   readonly dtype: string
   readonly shape?: readonly number[]
   readonly byteLength?: number
@@ -38,7 +38,7 @@ export interface Header {
   readonly tensors: readonly HeaderTensor[]
   /** The first of them. */
   readonly unread: readonly HeaderFault[]
-  /** What is wrong with the file as a whole. */
+  /** The problems of the file as a whole. */
   readonly problems: readonly FormatError[]
   readonly metadata: ReadonlyMap<string, string>
 }
@@ -59,7 +59,7 @@ export function headerFault(
 const CODE = 'BadSafetensors'
 const LFS_POINTER = 'version https://git-lfs.github.com/spec/'
 
-/** Whether bytes begin as Git LFS's stand-in for a file that was not fetched. */
+/** True for a Git LFS pointer: the file itself was not fetched. */
 export function isLfsPointer(head: Uint8Array): boolean {
   return head.length >= LFS_POINTER.length && [...LFS_POINTER].every((char, i) => head[i] === char.charCodeAt(0))
 }
@@ -222,7 +222,7 @@ function shown(given: unknown): string {
   return given === undefined ? 'nothing' : (JSON.stringify(given) ?? String(given)).slice(0, 60)
 }
 
-/** What is wrong, no more than can be read, and how much more there is. */
+/** The faults, as many as people read, and the number of others. */
 class Faults {
   readonly unread: HeaderFault[] = []
   /** Bytes that unreadable tensors fill. */

@@ -60,7 +60,7 @@ export function parseShardIndex(text: string, url: string): ShardIndex {
   return { shards, shardOf, totalSize: Number.isSafeInteger(total) ? (total as number) : null, problems }
 }
 
-/** Whether a name is that of a file in the same directory. */
+/** True if a name is that of a file in the same directory. */
 function isPlainName(name: string): boolean {
   return name !== '' && name !== '.' && name !== '..' && !/[/\\\0]/.test(name) && name.length < 1024
 }

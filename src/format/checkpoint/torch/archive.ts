@@ -1,4 +1,4 @@
-/** What torch.save writes since 1.6: a ZIP of a pickle and storages, all of them stored, as places in the file. */
+/** The files of torch.save since 1.6: a ZIP of a pickle and storages, all stored, as places in the file. */
 
 import { contentStart, LOCAL_BYTES, readZipDirectory, STORED, type ZipMember } from '../../array/zip-directory.js'
 import { torchFault } from './fault.js'
@@ -24,11 +24,11 @@ export interface StoragePlace {
 
 export interface TorchArchive {
   readonly pickle: Uint8Array
-  /** Where that begins in the file. */
+  /** The start of the pickle in the file. */
   readonly pickleStart: number
-  /** How errors call it. */
+  /** The name of the pickle in errors. */
   readonly pickleUrl: string
-  /** Where storages lie, by key; an error for one that can't be read; no entry for one that is not there. */
+  /** The places of storages by key; an error for one that can't be read; no entry for one that is missing. */
   places(keys: readonly string[]): Promise<ReadonlyMap<string, StoragePlace | Error>>
 }
 
@@ -125,7 +125,7 @@ async function contentOf(
   return { bytes, start }
 }
 
-/** Where what follows each member begins. */
+/** The end of each member: the start of what follows it. */
 function endsOf(members: readonly ZipMember[], directoryStart: number): ReadonlyMap<ZipMember, number> {
   const sorted = [...members].sort((a, b) => a.offset - b.offset)
   return new Map(sorted.map((member, i) => [member, sorted[i + 1]?.offset ?? directoryStart]))

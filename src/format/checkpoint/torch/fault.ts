@@ -1,4 +1,4 @@
-/** How a fault in a file of torch is told. */
+/** Errors of torch files. */
 
 import { FormatError } from '../../../base/errors.js'
 

@@ -1,7 +1,7 @@
-/** What the name of a file says about the tensor in it: tools that dump a tensor a file write that there. */
+/** The facts in the names of files that hold one tensor each, as dumping tools write them. */
 
 export interface FileNameFacts {
-  /** What the tensor is called, if the file has no other name for it. */
+  /** The tensor's name, if the file has no other. */
   readonly tensor: string
   readonly worker?: string
   readonly order?: number
@@ -56,7 +56,7 @@ function taggedName(tags: ReadonlyMap<string, string>): string {
 
 const earlier = new WeakMap<readonly string[], ReadonlyMap<string, number>>()
 
-/** How many dumps of the same name, step and rank came before each file. */
+/** The number of earlier dumps with the same name, step and rank, for each file. */
 function earlierOf(paths: readonly string[]): ReadonlyMap<string, number> {
   const known = earlier.get(paths)
   if (known !== undefined) return known

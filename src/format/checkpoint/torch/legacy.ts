@@ -1,4 +1,4 @@
-/** What torch.save wrote before 1.6: pickles one after the other, and then the storages. */
+/** The files of torch.save before 1.6: pickles one after the other, then the storages. */
 
 import { FormatError } from '../../../base/errors.js'
 import { runPickle } from '../pickle/machine.js'
@@ -11,7 +11,7 @@ import type { WindowedFile } from './window.js'
 const PROTOCOL = 1001
 const FIRST_BYTES = 1 << 20
 const MAX_PICKLE_BYTES = 2 ** 30
-/** How many elements a storage has stands before them. */
+/** The length of the element count in front of each storage. */
 const COUNT_BYTES = 8
 
 export interface LegacyFile {

@@ -22,7 +22,7 @@ function makerOf(pickle: Pickle, handle: Handle): string | undefined {
   return one ?? other
 }
 
-/** Whether it is an array of numbers. One of texts or of objects is a value like any other. */
+/** True for an array of numbers. An array of texts or objects is a value like any other. */
 export function isNumpyArray(pickle: Pickle, handle: Handle): boolean {
   const maker = makerOf(pickle, handle)
   if (maker === undefined || maker === 'scalar') return false
@@ -37,7 +37,10 @@ interface Parts {
   readonly order: Handle
 }
 
-/** Of `_frombuffer` (bytes, dtype, shape, order), of `_reconstruct` the state (version, shape, dtype, is Fortran's order, bytes). */
+/**
+ * The parts of an array: arguments of `_frombuffer` (bytes, dtype, shape, order), or the state of `_reconstruct` (version,
+ * shape, dtype, Fortran order, bytes).
+ */
 function partsOf(pickle: Pickle, handle: Handle, maker: string | undefined): Parts | undefined {
   const isBuffer = maker === '_frombuffer'
   const list = pickle.part(handle, isBuffer ? 'arguments' : 'state')
@@ -103,7 +106,7 @@ function elementTypeAt(pickle: Pickle, handle: Handle): ElementType | undefined 
   return kind !== undefined && Object.hasOwn(KINDS, kind) ? elementTypeOf(`torch.${KINDS[kind]}`) : undefined
 }
 
-/** What the state `(3, '>', …)` of a dtype says. */
+/** True if the state `(3, '>', …)` of a dtype says big-endian. */
 function isBigEndian(pickle: Pickle, dtype: Handle): boolean {
   const state = pickle.part(dtype, 'state')
   return state !== undefined && pickle.size(state) > 1 && pickle.text(pickle.link(state, 1)) === '>'
@@ -131,7 +134,7 @@ function contentOf(pickle: Pickle, handle: Handle): Handle | undefined {
   return isLatin && pickle.isText(given) ? given : undefined
 }
 
-/** Whether bytes lie in the pickle as they are. */
+/** True if bytes lie in the pickle unchanged. */
 export function isAsItLies(pickle: Pickle, content: Handle): boolean {
   return pickle.kind(content) !== KIND.text
 }

@@ -4,7 +4,7 @@ import type { DType } from '../../../base/types.js'
 import { type Handle, KIND, type Pickle } from '../pickle/tape.js'
 
 export interface ElementType {
-  /** As torch calls it, without `torch.`. */
+  /** The storage type's name, without `torch.`. */
   readonly name: string
   readonly byteLength: number
   /** Null: its values can't be read. */
@@ -85,11 +85,11 @@ export interface Storage {
   readonly key: string
   readonly type: ElementType
   readonly byteLength: number
-  /** Where the elements that are meant begin in it, in elements: files before 1.6 have views of storages. */
+  /** The start of the meant elements in the storage, in elements: files before 1.6 have views of storages. */
   readonly viewOffset: number
 }
 
-/** What a persistent id says of a storage; null: it is not one. */
+/** The storage of a persistent id; null for another id. */
 export function storageOf(pickle: Pickle, handle: Handle): Storage | null {
   if (pickle.kind(handle) !== KIND.persistent) return null
   const id = pickle.link(handle, 0)

@@ -1,4 +1,4 @@
-/** What a pickle holds as a tree to be looked at: tensors by dtype and shape, objects by class, all else as it is. */
+/** The content of a pickle as a tree for people: tensors by dtype and shape, objects by class, all else as it is. */
 
 import { type Handle, KIND, type Pickle } from '../pickle/tape.js'
 import { bytesAt, numpyScalarAt } from './numpy.js'

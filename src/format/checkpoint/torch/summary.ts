@@ -1,4 +1,4 @@
-/** What a pickle holds besides tensors: its scalars, the classes it names, and those that no checkpoint needs. */
+/** The content of a pickle besides tensors: its scalars, the classes it names, and those that no checkpoint needs. */
 
 import { KIND, type Pickle } from '../pickle/tape.js'
 import { numpyScalarAt } from './numpy.js'
@@ -9,10 +9,10 @@ const DANGEROUS =
 /** Names of modules that are harmless but for these. */
 const DANGEROUS_NAMES =
   /^(?:(?:builtins|__builtin__)\.(?:eval|exec|execfile|compile|open|file|input|raw_input|__import__|setattr|delattr|globals|locals|vars|breakpoint|getattr|apply|memoryview|help|exit|quit)|operator\.(?:attrgetter|methodcaller|itemgetter)|functools\.(?:partial|reduce)|torch\.(?:load|serialization\.load|storage\._load_from_bytes|_dynamo\..*|_inductor\..*)|numpy\.(?:load|loadtxt|fromfile|memmap)|bdb\..*|_codecs\.(?:decode|lookup)|codecs\.(?:open|decode))$/
-/** What torch and pathlib themselves have in checkpoints. */
+/** The globals of torch and pathlib in ordinary checkpoints. */
 const HARMLESS =
   /^pathlib\.(?:_local\.)?(?:Pure|Posix|Windows)\w*Path$|^types\.SimpleNamespace$|^torch\.fx\.immutable_collections\./
-/** What stands in plain checkpoints of torch. */
+/** The globals of plain checkpoints. */
 const USUAL =
   /^(?:torch\.(?:\w+Storage|storage\.\w+Storage|cuda\.\w+Storage|_utils\._rebuild_\w+|_tensor\._rebuild_\w+|Size|device|strided|distributed\.[\w.]+|Tensor|nn\.parameter\.\w+|float\w+|bfloat\w*|u?int\w+|bool|complex\w+|serialization\._get_layout)|collections\.OrderedDict)$/
 /** `getattr` of an enum is how Python 3.11 pickles its members. */
@@ -32,7 +32,7 @@ export function globalsOf(pickle: Pickle): readonly string[] {
   return [...names].sort()
 }
 
-/** Those of them that run code, or reach what a checkpoint has no business with. */
+/** The globals that run code, or reach what a checkpoint has no business with. */
 export function dangerousOf(pickle: Pickle): readonly string[] {
   const names = globalsOf(pickle).filter(name => {
     if (HARMLESS.test(name)) return false
@@ -42,7 +42,7 @@ export function dangerousOf(pickle: Pickle): readonly string[] {
   return names
 }
 
-/** Whether each getattr takes a member of a class of its own by name, as for enums. */
+/** True if each getattr takes a member of the pickle's own class by name, as for enums. */
 function isGetattrOfEnums(pickle: Pickle): boolean {
   for (let handle = 0; handle < pickle.nodeCount; handle++) {
     if (pickle.calleeName(handle) !== ENUM_GETATTR) continue
@@ -63,12 +63,12 @@ export function foreignOf(pickle: Pickle): readonly string[] {
   return globalsOf(pickle).filter(name => !USUAL.test(name))
 }
 
-/** What is said of names that run code. */
+/** The warning about globals that run code. */
 export function warningOf(names: readonly string[]): string {
   return `loads ${names.slice(0, 5).join(', ')}${names.length > 5 ? `, and ${names.length - 5} more` : ''}: do not open this with torch.load`
 }
 
-/** What a file says about itself, as text. */
+/** The metadata of a file, as text. */
 export function metadataOf(pickle: Pickle, layout: string): ReadonlyMap<string, string> {
   const facts = new Map<string, string>([['format', `torch.save, ${layout}`]])
   const dangerous = dangerousOf(pickle)

@@ -19,7 +19,7 @@ export interface FoundTensor {
   readonly path: readonly string[]
   /** A text: why it can't be read. An array of numpy lies in the pickle itself. */
   readonly view: View | NumpyArray | string
-  /** What it is where it can't be read. */
+  /** The kind of a tensor that can't be read. */
   readonly kind: string
 }
 
@@ -34,7 +34,7 @@ export function findTensors(pickle: Pickle): readonly FoundTensor[] {
   return new Search(pickle).run()
 }
 
-/** What a note that stands for a tensor is; null: it stands for something else. */
+/** The kind of tensor that a call rebuilds; null for another call. */
 function rebuiltBy(callee: string | undefined): string | null {
   const match = /^torch(?:\.[\w.]+)?\.(_rebuild_\w+)$/.exec(callee ?? '')
   return match ? match[1]! : null
@@ -42,7 +42,7 @@ function rebuiltBy(callee: string | undefined): string | null {
 
 class Search {
   readonly #pickle: Pickle
-  /** How many tensors each node leads to. */
+  /** The number of tensors below each node. */
   readonly #counts: Float64Array
   readonly #found: FoundTensor[] = []
 
@@ -118,13 +118,13 @@ function keyText(pickle: Pickle, key: Handle): string {
   }).join(',')
 }
 
-/** What stands at a place of a pickle, if it is a tensor; null: it is none. */
+/** The tensor at a place of a pickle; null if there is none. */
 export function tensorAt(pickle: Pickle, handle: Handle): Omit<FoundTensor, 'path'> | null {
   const isTensor = storageOf(pickle, handle) !== null || rebuiltBy(pickle.calleeName(handle)) !== null
   return isTensor || isNumpyArray(pickle, handle) ? viewOf(pickle, handle) : null
 }
 
-/** What a tensor is a view of. Nested wrappings are passed through. */
+/** The storage and view of a tensor. Nested wrappings are passed through. */
 function viewOf(pickle: Pickle, handle: Handle): Omit<FoundTensor, 'path'> {
   const storage = storageOf(pickle, handle)
   if (storage !== null) {
@@ -222,7 +222,7 @@ export function integersOf(pickle: Pickle, handle: Handle | undefined): readonly
   return integers
 }
 
-/** Whether the elements of a view lie in C order, without gaps. */
+/** True if the elements of a view are dense in C order. */
 export function isContiguous({ shape, stride }: View): boolean {
   let wanted = 1
   for (let axis = shape.length - 1; axis >= 0; axis--) {

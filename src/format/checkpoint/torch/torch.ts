@@ -18,18 +18,18 @@ import { WindowedFile } from './window.js'
 
 const GIT_LFS = 'version https://git-lfs'
 const HEAD_BYTES = 512
-/** Where a tar of 2017 says that it is one. */
+/** The magic of a tar file of 2017, and its place. */
 const TAR_MAGIC = { at: 257, text: 'ustar' }
 
 /** Arrays of numpy that stand as text in a pickle are kept in memory: no more of them. */
 const MAX_TEXT_BYTES = 64 << 20
 
-/** What a file holds that torch.save wrote, but for its tensors' elements. */
+/** A file of torch.save without its tensors' elements. */
 export interface TorchFile {
   readonly pickle: Pickle
   /** `zip`, `legacy`. */
   readonly layout: 'zip' | 'legacy'
-  /** Where the bytes of the pickle begin in the file. */
+  /** The start of the pickle's bytes in the file. */
   readonly pickleStart: number
   places(keys: readonly string[]): Promise<ReadonlyMap<string, StoragePlace | Error>>
 }
@@ -50,7 +50,7 @@ export async function openTorchFile(file: RangedFile): Promise<TorchFile> {
   throw torchFault(file.url, 0, 'a file of torch.save', whatElse(head))
 }
 
-/** What a file is that begins otherwise. */
+/** The description of a file that begins otherwise. */
 function whatElse(head: Uint8Array): string {
   const text = Buffer.from(head).toString('latin1')
   if (head.length === 0) return 'an empty file'
@@ -90,7 +90,7 @@ interface Naming {
   readonly facts: Pick<StoredTensor, 'worker' | 'step' | 'order'>
 }
 
-/** How the tensors of a file are called, and what else it says of them. */
+/** The names of a file's tensors, and its other facts about them. */
 function namesOf(pickle: Pickle, found: readonly FoundTensor[], path: string, around: Surroundings): Naming {
   const { tensor, worker, order } = fileNameFacts(path, around.paths)
   const facts = { ...(worker !== undefined && { worker }), ...(order !== undefined && { order }) }
@@ -127,7 +127,7 @@ function integerOf(pickle: Pickle, dict: number, key: string): number | undefine
   return integer !== undefined && integer >= 0 ? integer : undefined
 }
 
-/** Where a tensor's elements lie, or why they can't be read. */
+/** The place of a tensor's elements, or the reason why they can't be read. */
 function storedOf(
   file: RangedFile,
   name: string,

@@ -4,7 +4,7 @@ import type { RangedFile } from '../stored-tensor.js'
 
 /** A file up to this length is read at once; of a longer one the end, where the directory of a ZIP lies. */
 const WINDOW_BYTES = 128 << 10
-/** What is longer is not kept. */
+/** The limit of bytes that are kept. */
 const MAX_KEPT_BYTES = 8 << 20
 
 export class WindowedFile {

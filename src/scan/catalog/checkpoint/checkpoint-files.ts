@@ -27,23 +27,23 @@ import { type Checkpoint, ONLY_WORKER, readCheckpoint, type WorkerTensor } from 
 import { RECORD_END, recordHead } from './record-head.js'
 import { sourceRecord } from './source-record.js'
 
-/** What is known of the last checkpoint of a trial, beside its tensors. */
+/** The facts about the last checkpoint of a trial, beside its tensors. */
 export interface CheckpointFacts {
   /** `safetensors`, `npz`, …: what was read. */
   readonly formats: readonly string[]
-  /** How steps are named: `checkpoint-<n>/`; null: there is one checkpoint. */
+  /** The pattern of the steps' names: `checkpoint-<n>/`; null if there is one checkpoint. */
   readonly family: string | null
-  /** As config.json says, and the name of the trial where there is none. */
+  /** The model's name in config.json; without one, the name of the trial. */
   readonly model: string
   readonly architecture: string | null
   /** Elements of all tensors that are no optimizer's. */
   readonly parameters: number
   readonly tensors: number
-  /** Of these elements, the most frequent first. */
+  /** The dtypes of the parameters, the most frequent first. */
   readonly dtypes: readonly string[]
   readonly files: number
   readonly byteLength: number
-  /** What the files say about themselves: text, never trusted. */
+  /** Metadata in the files: text, never trusted. */
   readonly metadata: ReadonlyMap<string, string>
   /** Tensors that share all elements with another, as tied weights do: their names, and that of the other. */
   readonly aliases: ReadonlyMap<string, string>
@@ -54,7 +54,7 @@ export interface CheckpointFacts {
 /** A checkpoint that was read, and where its records lie. */
 interface KnownCheckpoint {
   readonly place: CheckpointPlace
-  /** What its files were when it was read. */
+  /** The stamp of its files when it was read. */
   readonly stamp: string
   readonly read: Checkpoint
   readonly rows: readonly {
@@ -89,12 +89,12 @@ export class CheckpointFiles {
     this.#isWanted = isWanted
   }
 
-  /** Whether checkpoints were found. */
+  /** True if checkpoints were found. */
   get isFound(): boolean {
     return this.#layout !== null
   }
 
-  /** Whether nothing more will come: it is one whole checkpoint, and not a directory of steps. */
+  /** True if nothing more will come: one whole checkpoint, and not a directory of steps. */
   get isEnded(): boolean {
     return this.#layout !== null && this.#layout.family === null
   }
@@ -207,7 +207,7 @@ export class CheckpointFiles {
       })
   }
 
-  /** What index files would say. */
+  /** The rows that index files would have. */
   rows(): IndexRows {
     const columns = new IndexColumns()
     const scalars = new Map(this.#scalarRows.map(row => [row.step, row]))
@@ -248,7 +248,7 @@ export class CheckpointFiles {
     return [...this.#known.values()].flatMap(({ place }) => place.files.map(({ path }) => path))
   }
 
-  /** What is worth knowing: what was left out, and why. */
+  /** Notes on what was left out, and why. */
   notes(): string[] {
     const { leftOut = [], family } = this.#layout ?? {}
     const others =
@@ -285,7 +285,7 @@ export class CheckpointFiles {
     return new Map([...members].map(([name, names]) => [name, collection(name, [...names])]))
   }
 
-  /** What is known of the last checkpoint. */
+  /** The facts about the last checkpoint. */
   facts(): CheckpointFacts | null {
     const last = [...this.#known.values()].at(-1)
     if (last === undefined || this.#layout === null) return null
@@ -349,7 +349,7 @@ function collection(name: string, tensorNames: readonly string[]): CollectionCon
   return { name, includeRegex: [], tensorNames, reductionConfig: null, saveConfig: null, saveHistogram: false }
 }
 
-/** What shows whether the files of a checkpoint have changed, and when that was. */
+/** A stamp that changes with the files of a checkpoint, and the time of their last change. */
 async function stampOf(
   store: Store,
   checkpoint: CheckpointPlace,

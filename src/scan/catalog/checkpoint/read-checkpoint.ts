@@ -32,7 +32,7 @@ export interface Checkpoint {
   readonly tensors: readonly WorkerTensor[]
   readonly unread: readonly UnreadTensor[]
   readonly problems: readonly TrialscanError[]
-  /** What is worth knowing, and no fault. */
+  /** Notes that are no faults. */
   readonly notes: readonly string[]
   readonly metadata: ReadonlyMap<string, string>
   /** Kinds of the formats that were read. */
@@ -203,7 +203,7 @@ function missingOfSeries(
   return faults
 }
 
-/** What the index says against what the shards have. */
+/** Compares the index with what the shards contain. */
 function checkIndex(store: Store, index: FoundIndex, read: readonly ReadFile[], faults: Faults): void {
   const { url } = { url: store.url(index.file.path) }
   const shards = new Set(index.shards)
@@ -313,7 +313,7 @@ function withoutRank(stem: string): string {
     .replace(/(?:[-_.]world_size[-_=]?\d+)?(?:^|[-_.])rank[-_=]?\d+(?=$|[-_.])/i, '')
 }
 
-/** What the names of each file's tensors begin with. */
+/** The common beginnings of the names of each file's tensors. */
 function prefixesOf(files: readonly ReadFile[]): string[] {
   const groups = new Set(files.map(({ group }) => group))
   const stemAt = (path: string) => withoutRank(stemOf(path.slice(directoryOf(path).length)))
@@ -350,7 +350,7 @@ function joined(store: Store, parts: readonly WorkerTensor[], faults: Faults): W
   return null
 }
 
-/** What is wrong with a checkpoint, no more of it than can be read. */
+/** The faults of a checkpoint, at most as many as people read. */
 class Faults {
   readonly #found: TrialscanError[] = []
   readonly #more = new Map<string, number>()

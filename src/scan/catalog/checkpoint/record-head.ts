@@ -75,7 +75,7 @@ const TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
   return crc
 })
 
-/** Of eight bytes: the core's needs memory of its own for them. */
+/** CRC-32C of eight bytes. The core's would need memory of its own for them. */
 function crc32c(bytes: Uint8Array): number {
   let crc = 0xffffffff
   for (const byte of bytes) crc = TABLE[(crc ^ byte) & 0xff]! ^ (crc >>> 8)

@@ -90,7 +90,7 @@ function isContiguous(shape: readonly number[], strides: readonly number[]): boo
   return shape.every((length, axis) => length === 1 || strides[axis] === usual[axis])
 }
 
-/** Where a box begins, in elements of the whole tensor. */
+/** The position of a box in the whole tensor, in elements. */
 function offsetOf(offsets: readonly number[] | undefined, shape: readonly number[]): number {
   if (offsets === undefined) return 0
   return stridesOf(shape).reduce((sum, step, axis) => sum + step * offsets[axis]!, 0)

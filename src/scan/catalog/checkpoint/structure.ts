@@ -1,4 +1,4 @@
-/** What a file of torch or a pickle holds, tensors or not: to be looked at before it is loaded. */
+/** The structure of a torch file or a pickle, to be looked at before it is loaded. */
 
 import { checkOptions, optionsOf } from '../../../base/options.js'
 import type { StructureValue } from '../../../format/checkpoint/torch/structure.js'
@@ -8,18 +8,18 @@ import type { S3Options } from '../../../storage/s3/spec.js'
 import { rangedFile } from './read-checkpoint.js'
 
 export interface PickleStructure {
-  /** What it is: a file of torch.save since 1.6 or before, or a pickle alone. */
+  /** The layout: a file of torch.save since 1.6 or before, or a pickle alone. */
   readonly layout: 'zip' | 'legacy' | 'pickle'
   /** Classes and functions that it names and plain checkpoints do not. */
   readonly foreign: readonly string[]
-  /** Those of them that run code, or reach the network or other files: `torch.load` may be made to call them. */
+  /** The globals that run code, or reach the network or files: `torch.load` may be made to call them. */
   readonly dangerous: readonly string[]
   /** JSON: a dict is an object, a tensor `{ tensor, shape }`, an object `{ class, arguments, state, … }`. */
   readonly structure: StructureValue
 }
 
 export interface StructureOptions {
-  /** How to reach S3. */
+  /** Region, endpoint and credentials for S3. */
   readonly s3?: S3Options
 }
 

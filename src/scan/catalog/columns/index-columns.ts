@@ -1,4 +1,4 @@
-/** What the index files of a trial say, in columns. Rows are only appended, so that what is known of earlier ones remains true. */
+/** The index files of a trial in columns. Rows are only appended, so that earlier ones stay true. */
 
 import { TrialscanError } from '../../../base/errors.js'
 import { type GlobalStep, MODES, type Worker } from '../../../base/types.js'
@@ -13,7 +13,7 @@ import { NO_LIST, TensorLists } from './tensor-lists.js'
 const CANONICAL = -1
 const NONE = -2
 
-/** What an index file says, its list by its number. */
+/** The content of an index file, with its list by number. */
 export interface ListedRow extends Pick<IndexFile, 'mode' | 'modeStep'> {
   /** Undefined: the one that the hook writes. */
   readonly eventFile: string | null | undefined
@@ -30,12 +30,12 @@ export class IndexColumns {
   readonly #modeStep = float64Column()
   readonly #eventFile = int32Column()
   readonly #list = int32Column()
-  /** Of index files that can't be read. */
+  /** The errors of unreadable index files, by row. */
   readonly #errors = new Map<number, TrialscanError>()
   /** The last that was looked at: of each record of an event file, its index file is. */
   #last: { readonly row: number; readonly content: IndexFile } | undefined
 
-  /** What came last, of which there is one for all index files that list the same. */
+  /** The last list, by the object that all index files with the same list share. */
   #lastListed: { readonly listed: Listed; readonly list: number } | undefined
 
   get length(): number {
@@ -66,7 +66,7 @@ export class IndexColumns {
     )
   }
 
-  /** As `add`, of what a job has read. @returns the number of the row */
+  /** Adds an index file that a job has read. @returns the number of the row */
   addRead(step: GlobalStep, worker: Worker, { mode, modeStep, eventFile, listed }: ReadIndexFile): number {
     if (this.#lastListed?.listed !== listed) {
       const list = this.lists.add(listed.tensors, listed.shapes)
@@ -75,7 +75,7 @@ export class IndexColumns {
     return this.addListed(step, worker, { mode, modeStep, eventFile, list: this.#lastListed.list })
   }
 
-  /** As `addRead`, of a list that is known. @returns the number of the row */
+  /** Adds an index file whose list is known. @returns the number of the row */
   addListed(step: GlobalStep, worker: Worker, { mode, modeStep, eventFile, list }: ListedRow): number {
     return this.#append(step, worker, MODES.indexOf(mode), modeStep, this.#fileNumber(eventFile), list)
   }
@@ -119,7 +119,7 @@ export class IndexColumns {
     return this.#errors.get(row) ?? null
   }
 
-  /** What the index file says of its mode. */
+  /** The mode of an index file. */
   mode(row: number): Pick<IndexFile, 'mode' | 'modeStep'> {
     return { mode: MODES[this.#mode.at(row)]!, modeStep: this.#modeStep.at(row) }
   }
@@ -130,19 +130,19 @@ export class IndexColumns {
     return number === CANONICAL ? eventFilePath(this.step(row), this.worker(row)) : this.#eventFiles.names[number]!
   }
 
-  /** As it can be added to other columns, with the number that its list has there. */
+  /** A row that other columns can take, with its list's number here. */
   listed(row: number): ListedRow {
     const number = this.#eventFile.at(row)
     const eventFile = number === CANONICAL ? undefined : number === NONE ? null : this.#eventFiles.names[number]!
     return { ...this.mode(row), eventFile, list: this.list(row) }
   }
 
-  /** Whether the event file is the one that the hook writes at the step, or none. */
+  /** True if the event file has the name that the hook gives it at the step, or if there is none. */
   isCanonical(row: number): boolean {
     return this.#eventFile.at(row) < 0
   }
 
-  /** As it was added. */
+  /** The index file that was added, or its error. */
   content(row: number): IndexFile | TrialscanError {
     const error = this.error(row)
     if (error !== null) return error

@@ -10,7 +10,7 @@ import { NO_LIST, type SavedTensors } from './tensor-lists.js'
 
 const NO_TENSORS: SavedTensors = new Map()
 
-/** Which rows of the columns are those of a trial, and what of them can't be used though it can be read. */
+/** The rows of a trial, and the readable ones among them that can't be used. */
 export interface IndexRows {
   readonly columns: IndexColumns
   /** In any order. */
@@ -60,7 +60,7 @@ export class SavedRows {
     return this.#columns.lists.tensors(list)
   }
 
-  /** What its own index file says. */
+  /** The step by its own index file. */
   writtenAt(place: number): Written {
     const row = this.#rows[place]!
     const [step, worker] = [this.#columns.step(row), this.#columns.worker(row)]
@@ -83,7 +83,7 @@ export class SavedRows {
   }
 }
 
-/** What a worker saved at a step, as its index file says. */
+/** A worker's step, by its index file. */
 class ReadStep implements WorkerStep {
   readonly step: GlobalStep
   readonly worker: Worker
@@ -106,7 +106,7 @@ class ReadStep implements WorkerStep {
     this.#row = row
   }
 
-  /** Whether they are of one index file, as it was read once. */
+  /** True if both come from one index file, read once. */
   isSame(other: ReadStep): boolean {
     return this.#columns === other.#columns && this.#row === other.#row
   }
@@ -122,7 +122,7 @@ class ReadStep implements WorkerStep {
   }
 }
 
-/** Whether both are the same, each made into an object for itself. */
+/** True if both are the same step, made into two objects. */
 export function isSameStep(a: WorkerStep, b: WorkerStep): boolean {
   return a === b || (a instanceof ReadStep && b instanceof ReadStep && a.isSame(b))
 }

@@ -9,10 +9,10 @@ import { parseReductionName } from '../../../format/reduction-name.js'
 import { Interner } from '../../job/plan/interner.js'
 import { float64Column, int32Column } from './column.js'
 
-/** What one worker saved of one tensor at one step. */
+/** A tensor as one worker saved it at one step. */
 export interface SavedTensor {
   readonly tensor: string
-  /** Where the value lies; null if only reductions or the shape were saved. */
+  /** The place of the value; null if only reductions or the shape were saved. */
   readonly value: TensorLocation | null
   /** Reductions the hook computed and saved. */
   readonly reductions: ReadonlyMap<ReductionName, TensorLocation>
@@ -24,9 +24,9 @@ export interface SavedTensors extends Iterable<[string, SavedTensor]> {
   readonly size: number
   has(name: string): boolean
   get(name: string): SavedTensor | undefined
-  /** Where a tensor stands in a list of very many, counted from 0; of other lists nothing is known. */
+  /** The position of a tensor in a very long list, from 0. Other lists don't have it. */
   placeOf?(name: string): number | undefined
-  /** What stands there. */
+  /** The tensor at a position. */
   at?(place: number): SavedTensor & { readonly value: TensorLocation }
   keys(): IterableIterator<string>
   values(): IterableIterator<SavedTensor>
@@ -35,18 +35,18 @@ export interface SavedTensors extends Iterable<[string, SavedTensor]> {
 /** The list of an index file that lists nothing, or can't be read. */
 export const NO_LIST = 0
 
-/** So many lists are compared with new ones, and so many are at hand as objects, one for each remainder. */
+/** The number of recent lists that are compared with new ones, and that are kept as objects: one for each remainder. */
 const KEPT = 1 << 12
-/** From so many entries on, a list is known by the array it came in. */
+/** The number of entries from which on a list is recognised by its array. */
 const LONG = 16
-/** From so many on, what a list comes to is not kept as an object a tensor. */
+/** The number of entries from which on a list's tensors are not kept as objects. */
 const MANY = 1 << 16
 const NO_REDUCTIONS: ReadonlyMap<ReductionName, TensorLocation> = new Map()
 const NO_SHAPES: readonly SavedShape[] = []
 
 export class TensorLists {
   readonly #names = new Interner()
-  /** Where the entries of a list begin; behind the last, where its entries end. */
+  /** The start of each list's entries; behind the last, their end. */
   readonly #begins = int32Column()
   /** By entry. */
   readonly #name = int32Column()
@@ -131,7 +131,7 @@ export class TensorLists {
     )
   }
 
-  /** As it was added. A long list is at hand for a while; short ones are made faster than they would be freed. */
+  /** The entries of a list. Long lists are kept for a while; short ones are made faster than they would be freed. */
   locations(list: number): readonly TensorLocation[] {
     const isLong = this.#begins.at(list + 1) - this.#begins.at(list) >= LONG
     return isLong ? this.#locations.get(list, () => this.#locationsOf(list)) : this.#locationsOf(list)
@@ -174,7 +174,7 @@ export class TensorLists {
     return this.#names.find(name)
   }
 
-  /** What a list comes to, tensor by tensor. */
+  /** The tensors of a list. */
   tensors(list: number): SavedTensors {
     return this.#tensors.get(list, () => {
       return this.#manyValues(list) ?? groupByTensor(this.#locationsOf(list), this.shapes(list))
@@ -216,7 +216,7 @@ function hashOf(locations: readonly TensorLocation[], shapes: readonly SavedShap
   return hash ^ (hash >>> 15)
 }
 
-/** What is made of lists: the last for each remainder of their numbers. */
+/** The most recent products of lists, one for each remainder of their numbers. */
 class Recent<T> {
   readonly #made: ({ readonly list: number; readonly of: T } | undefined)[] = []
 

@@ -18,7 +18,7 @@ import { parseTornasoleCollections } from '../../../format/tornasole.js'
 import { isCollectionsFile } from '../../../format/trial-files.js'
 import { eachFile, type Store } from '../../../storage/store.js'
 
-/** What the collections files of the workers tell, which there are, and which of them can't be read. */
+/** The workers' collections, and the errors of unreadable collections files. */
 export interface FoundCollections extends Pick<Collections, 'collections'> {
   /** Null where no file tells it. */
   readonly numWorkers: number | null
@@ -46,7 +46,7 @@ export async function readCollections(store: Store, paths: readonly string[]): P
   return { collections, numWorkers: read.length > 0 ? numWorkers : null, paths: files, problems }
 }
 
-/** What Tornasole's collections file tells. */
+/** Reads Tornasole's collections file. */
 export async function readTornasoleCollections(store: Store): Promise<FoundCollections> {
   // How many workers a step needs, it does not tell.
   const file = { numWorkers: null, paths: [TORNASOLE_COLLECTIONS_FILE] }
@@ -61,7 +61,7 @@ export async function readTornasoleCollections(store: Store): Promise<FoundColle
   }
 }
 
-/** What an ended job owes: a collections file of each worker, and one at all if it wrote an index as smdebug does. */
+/** The collections files that an ended job lacks: one per worker, and at least one if it wrote an index as smdebug does. */
 export function missingCollections(
   store: Store,
   found: FoundCollections | null,

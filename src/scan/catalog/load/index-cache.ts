@@ -49,10 +49,10 @@ export interface StampedFile {
   readonly row: ListedRow
 }
 
-/** What a cache keeps. */
+/** The content of a cache. */
 export interface Cacheable {
   readonly files: Iterable<StampedFile>
-  /** Where the lists are. */
+  /** The columns that hold the lists. */
   readonly columns: IndexColumns
 }
 
@@ -109,7 +109,7 @@ export function encodeIndexCache(trial: string, { files, columns: from }: Cachea
   return Buffer.concat([Buffer.from(`${JSON.stringify(header)}\n`), body])
 }
 
-/** What `encodeIndexCache` was given; null if the bytes are not a whole cache of that trial. */
+/** Decodes a cache; null if the bytes are not a whole cache of that trial. */
 export function decodeIndexCache(trial: string, bytes: Uint8Array): IndexCache | null {
   try {
     return decode(trial, bytes)
@@ -169,7 +169,7 @@ export class IndexCache {
   readonly #columns: Columns
   readonly #names: Names
   readonly #shapes: ReadonlyMap<number, readonly SavedShape[]>
-  /** Where the tensors of each list begin. */
+  /** The start of each list's tensors. */
   readonly #begins: Float64Array
   /** The numbers that lists have in the columns they were added to, and one more; 0: none yet. */
   readonly #added: Int32Array
@@ -234,7 +234,7 @@ export function stampAt(stamps: Float64Array, i: number): Float64Array {
 /** Index files as they are now. */
 export interface IndexStamps {
   readonly paths: readonly string[]
-  /** Of each file: its place in the cache, if it has not changed since; else -1. */
+  /** The position of each file in the cache, if it has not changed; else -1. */
   readonly places: Int32Array
   /** Three numbers a file: see `Store.stamps`. */
   readonly stamps: Float64Array

@@ -77,21 +77,21 @@ export class IndexedFiles {
   readonly #access: Access
   readonly #options: IndexedOptions
   #columns = new IndexColumns()
-  /** Of those that were read and count, by path: their rows. */
+  /** The rows of index files that were read and count, by path. */
   readonly #rows = new RowsByPath()
-  /** Of index files, as they were looked at; kept only for the cache. */
+  /** The stamps of index files when they were examined; kept only for the cache. */
   #stamps: IndexStamps[] = []
-  /** Whether the cache has not all that is known. */
+  /** True if the cache is stale. */
   #isCacheOld = false
   /** Index files, in order; kept only where they are not listed again every time. */
   #listed: readonly string[] = []
-  /** What is wrong where index files should be, beside what is wrong with those that count. */
+  /** The errors of directories where index files should be. */
   #places: readonly TrialscanError[] = []
   /** Index files beside which another counts, and that one. */
   #duplicates: ReadonlyMap<string, string> = new Map()
-  /** Whether there is an index file that the hook would call otherwise: without one, no two are of one step and worker. */
+  /** True if an index file has another name than the hook's. Without one, no two files are of one step and worker. */
   #hasOdd = false
-  /** Whether there may be an index file of Tornasole's hook that one of JSON stands for now. */
+  /** True if there may be a CSV index file of Tornasole's hook in whose place a JSON file counts. */
   #hasCSV = false
   /** Why the cache could not be written. */
   #cacheProblem: StoreError | null = null
@@ -101,12 +101,12 @@ export class IndexedFiles {
     this.#options = options
   }
 
-  /** Whether none was read. */
+  /** True if no index file was read. */
   get isEmpty(): boolean {
     return this.#rows.size === 0
   }
 
-  /** Those that were read and count. */
+  /** The rows of index files that were read and count. */
   async rows(): Promise<IndexRows> {
     const columns = this.#columns
     const { rows } = this.#rows
@@ -119,7 +119,7 @@ export class IndexedFiles {
     return { columns, rows, faults }
   }
 
-  /** What is wrong where index files should be, and those beside which another counts. */
+  /** The errors of places where index files should be, and of files beside which another counts. */
   problems(): TrialscanError[] {
     const { store } = this.#access
     return [
@@ -157,7 +157,7 @@ export class IndexedFiles {
     return this.#listed
   }
 
-  /** What sorts before everything in the index that may still come; null: nothing is known yet. */
+  /** A path that sorts before all index files that may still come; null if nothing is known yet. */
   #settledUpTo(catalog: Catalog | undefined): string | null {
     if (catalog === undefined) return null
     const { steps } = catalog
@@ -322,7 +322,7 @@ export class IndexedFiles {
   }
 }
 
-/** What the cache keeps of index files: each becomes an object when it is its turn. */
+/** The index files for the cache, each made into an object on its turn. */
 function* stampedFiles(
   rows: RowsByPath,
   columns: IndexColumns,

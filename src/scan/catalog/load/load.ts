@@ -26,30 +26,30 @@ import { UnindexedEvents } from './unindexed.js'
 export interface TrialContents {
   readonly catalog: Catalog
   readonly collections: Collections
-  /** Those with a collections file, which may have written nothing yet, and those with data; sorted. */
+  /** The workers with data or with a collections file (which may have written nothing yet); sorted. */
   readonly workers: readonly Worker[]
-  /** Whether the job has ended, and everything it wrote is in the catalog. */
+  /** True if the job has ended, and everything it wrote is in the catalog. */
   readonly ended: boolean
-  /** What the catalog was made from: index files, or event files where there are none. */
+  /** The rows of the catalog: from index files or, without them, from event files. */
   readonly index: IndexRows
   /** Event files without index: the steps of several lie in one, so that no index file can name it. */
   readonly isTensorBoard: boolean
   /** Collections files that are missing or can't be read, records of event files that have no index, a cache not written. */
   readonly problems: readonly TrialscanError[]
-  /** Those of them that are of event files. */
+  /** The problems of event files among them. */
   readonly recordProblems: readonly TrialscanError[]
-  /** What is known of checkpoints beside their tensors; null: the trial is no checkpoint. */
+  /** The facts about checkpoints beside their tensors; null if the trial is no checkpoint. */
   readonly checkpoint: CheckpointFacts | null
-  /** What is worth knowing, and no fault: checkpoints that are being written, files that are not read. */
+  /** Notes that are no faults: checkpoints that are being written, files that are not read. */
   readonly notes: readonly string[]
   /** Paths of the files of checkpoints. */
   readonly checkpointFiles: readonly string[]
 }
 
 export interface LoadOptions extends IndexedOptions {
-  /** Whether an ended trial needs the collections files of all its workers. */
+  /** True if an ended trial needs the collections files of all its workers. */
   readonly requireCollections: boolean
-  /** Whether steps count that a restart of the training has left behind. */
+  /** True to keep steps that a restart of the training has abandoned. */
   readonly abandonedSteps: boolean
   /** The file that was named instead of a directory. Default: none. */
   readonly file?: string | undefined
@@ -60,13 +60,13 @@ export class TrialLoader {
   readonly #access: Access
   readonly #options: LoadOptions
   readonly #index: IndexedFiles
-  /** Where there are no index files. */
+  /** The reader of event files, for a trial without index files. */
   readonly #events: UnindexedEvents
-  /** Where there are no event files either; null while there are none. */
+  /** The reader of checkpoints, for a trial without event files; null until it is needed. */
   #checkpoints: CheckpointFiles | null = null
   #collections: { readonly stamp: string; readonly found: FoundCollections | null } | undefined
   #contents: TrialContents | undefined
-  /** What the collections files told at the last load, and whether more of them are to come. */
+  /** The collections of the last load, and whether more files are to come. */
   #told: FoundCollections | null = null
   #awaitsCollections = true
   /** The load that begins when the one under way has ended. */
@@ -183,14 +183,14 @@ export class TrialLoader {
     return this.#contents
   }
 
-  /** Which of the files are there that tell something by being in the root. Asked for at once: one listing answers it. */
+  /** The files in the root that mean something. They are asked for together, so that one listing answers. */
   async #lookAtRoot(): Promise<readonly string[]> {
     const { store } = this.#access
     const there = await Promise.all(ROOT_FILES.map(file => store.exists(file)))
     return ROOT_FILES.filter((_, i) => there[i])
   }
 
-  /** As they were, where a listing tells that they are. */
+  /** Reads collections files, unless a listing shows that they haven't changed. */
   async #readCollections(): Promise<FoundCollections | null> {
     const { store, isRemote } = this.#access
     const paths = await store.list(COLLECTIONS_DIRECTORY, { recursive: true, expects: isCollectionsFile })
@@ -262,7 +262,7 @@ export class TrialLoader {
   }
 }
 
-/** Whether files are of more than one step. */
+/** True if the files are of more than one step. */
 function hasManySteps({ columns, rows }: IndexRows): boolean {
   return rows.some(row => columns.step(row) !== columns.step(rows[0]!))
 }

@@ -97,7 +97,7 @@ function trialsBelow(trials: readonly string[]): string | null {
 /** Watches what a listing finds, and ends it if that is not a trial. */
 class ListLimit {
   readonly #store: Store
-  /** As it was given; null: it was not. */
+  /** The step count that was given; null if none was. */
   readonly #given: number | null
   readonly #trials = new Set<string>()
   #listed = 0
@@ -133,7 +133,7 @@ class ListLimit {
   }
 }
 
-/** Whether there is a file below a directory: its listing ends with the first one. */
+/** True if there is a file below a directory. The listing ends with the first one. */
 async function directoryExists(store: Store, directory: string): Promise<boolean> {
   let isFound = false
   const enough = new Error()

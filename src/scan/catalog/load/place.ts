@@ -1,4 +1,4 @@
-/** Where a trial lies: in a directory, or in a file that was named. */
+/** The place of a trial: a directory, or a file that was named. */
 
 import { basename, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'

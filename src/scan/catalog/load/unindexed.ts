@@ -24,10 +24,10 @@ import { listParts, listPlain } from './no-trial.js'
 
 /** Event files a job scans. */
 const FILES_PER_JOB = 32
-/** From this many on, threads pay. */
+/** The number of files from which on threads pay. */
 const MANY_FILES = 64
 
-/** What is known of an event file. */
+/** The facts about an event file. */
 interface KnownFile {
   readonly path: string
   /** Null for TensorBoard's, whose steps stand in the Events. */
@@ -46,7 +46,7 @@ export class UnindexedEvents {
   readonly #keepsAbandoned: boolean
   /** By path, in the order of the paths. */
   readonly #files = new Map<string, KnownFile>()
-  /** What is wrong where event files should be. */
+  /** The errors of directories where event files should be. */
   #places: readonly TrialscanError[] = []
   /** Event files beside which another counts, and that one. */
   #duplicates: ReadonlyMap<string, string> = new Map()
@@ -66,7 +66,7 @@ export class UnindexedEvents {
     this.#isWanted = isWanted
   }
 
-  /** Whose they are; null while there are none. Those of steps that are not wanted count, too. */
+  /** The writer of the event files; null while there are none. Files of unwanted steps count, too. */
   get writer(): 'smdebug' | 'TensorBoard' | null {
     return this.#writer
   }
@@ -114,7 +114,7 @@ export class UnindexedEvents {
     return (await this.#scan(jobs)) || isChanged
   }
 
-  /** What index files would say. */
+  /** The rows that index files would have. */
   rows(): IndexRows {
     const columns = new IndexColumns()
     if (this.#writer === 'TensorBoard') this.#addRuns(columns)
@@ -135,7 +135,7 @@ export class UnindexedEvents {
     return [...this.#places, ...duplicates, ...ofRecords]
   }
 
-  /** From where on a known file is to be scanned again; null if there is nothing new in it. */
+  /** The position from which a known file is scanned again; null if nothing is new. */
   async #continuation({ path, name, scans, error }: KnownFile): Promise<number | null> {
     const last = scans.at(-1)
     if (error !== null || last === undefined) return 0
@@ -218,7 +218,7 @@ export class UnindexedEvents {
  * @param files in the order in which they were written, run by run
  */
 function abandonment(files: readonly KnownFile[]): (scan: SurveyedFile, i: number) => boolean {
-  /** Of each scan, for its starts and its end: the lowest step at which the training starts there or later. */
+  /** For the starts and the end of each scan: the lowest step at which the training starts there or later. */
   const floors = new Map<SurveyedFile, Float64Array>()
   const lowest = new Map<string, number>()
   for (const { path, scans } of files.toReversed()) {

@@ -43,7 +43,7 @@ function take(start: u64, byteLength: u32): usize {
   return <usize>start
 }
 
-/** Where the next reservation would start: for arenaRelease. */
+/** The start of the next reservation, for arenaRelease. */
 export function arenaMark(): usize {
   return top
 }

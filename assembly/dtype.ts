@@ -39,7 +39,7 @@ export function bytesOf(count: usize, bits: u32): usize {
   return bits == 4 ? (count + 1) >> 1 : count * (bits >> 3)
 }
 
-/** Whether all reductions of a known dtype are there, and float64 holds them (as in src/core/dtype.ts). */
+/** True if all reductions exist for a known dtype, and float64 holds them (as in src/core/dtype.ts). */
 export function isOrdinary(dtype: i32): bool {
   switch (dtype) {
     case DTypeNumber.string:

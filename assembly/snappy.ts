@@ -32,7 +32,7 @@ export function compress(from: usize, byteLength: u32, seen: usize, out: usize):
 /** @returns where to write on */
 function compressBlock(block: usize, byteLength: u32, seen: usize, out: usize): usize {
   const end = block + byteLength
-  /** What is not written yet begins here. */
+  /** The start of what is not written yet. */
   let rest = block
   if (byteLength > MARGIN) {
     const last = end - MARGIN
@@ -68,7 +68,7 @@ function meet(word: u32, at: usize, block: usize, seen: usize): usize {
   return before
 }
 
-/** How far two runs are equal. @param at the later one @returns where in it */
+/** The length of two equal runs. @param at the later one @returns the end in it */
 function matchEnd(before: usize, at: usize, end: usize): usize {
   while (at + 8 <= end) {
     const difference = load<u64>(before) ^ load<u64>(at)

@@ -62,7 +62,7 @@ export function checkFrame(slot: usize, level: i32): bool {
   return checkPayload(slot, crc32c(frame + HEADER_LENGTH, payload, 0), load<u32>(frame + HEADER_LENGTH + payload))
 }
 
-/** Whether the stored checksum is the payload's, or the constant that stands for an uncomputed one. */
+/** True if the stored checksum is the payload's, or the constant that stands for an uncomputed one. */
 export function isPayload(stored: u32, crc: u32): bool {
   return stored == framing.UNCHECKED_CRC || stored == mask(crc)
 }

@@ -72,7 +72,7 @@ export function skipHole(end: u32): void {
   }
 }
 
-/** Whether an address lies in the tail. */
+/** True if an address lies in the tail. */
 export function isInTail(at: usize): bool {
   return tail != 0 && at >= tail && at < tail + tailLength
 }
@@ -108,7 +108,7 @@ export function more(end: u32): bool {
   return fault == Status.ok && position < end
 }
 
-/** Whether `byteLength` bytes before `end` can be read at the cursor; fails if not. */
+/** True if `byteLength` bytes before `end` can be read at the cursor; sets a fault if not. */
 function ready(byteLength: u32, end: u32): bool {
   if (fault != Status.ok) return false
   if (byteLength > end - position) {
@@ -122,7 +122,7 @@ function ready(byteLength: u32, end: u32): bool {
   return true
 }
 
-/** Whether a byte before `end` can be read at the cursor. */
+/** True if a byte before `end` can be read at the cursor. */
 // @ts-ignore: decorator
 @inline
 function hasByte(end: u32): bool {

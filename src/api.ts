@@ -1,4 +1,4 @@
-/** What the public API is wherever it runs: re-exports only. */
+/** The public API on every platform: re-exports only. */
 
 export {
   EngineError,

@@ -31,7 +31,7 @@ export function crc32cOfLength(low: u32, high: u32): u32 {
   return ~advance8(low, high, ~0)
 }
 
-/** How TFRecord stores a CRC, so that a CRC over data with CRCs in it stays meaningful. */
+/** Masks a CRC as TFRecord stores it, so that a CRC over data with CRCs in it stays meaningful. */
 export function mask(crc: u32): u32 {
   return rotr(crc, 15) + 0xa282ead8
 }

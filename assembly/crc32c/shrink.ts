@@ -3,7 +3,7 @@
 
 import { back1, back2, back3, back6, back9, xor3, xor4, xor6 } from './shuffles'
 
-/** What a fold leaves of the message: 46 units at most. */
+/** The rest of the message after a fold: 46 units at most. */
 export const TAIL: usize = memory.data(46 * 16, 128)
 
 /**

@@ -30,7 +30,7 @@ import { setPlugin, showsHistograms } from './plugin'
 import { MAX_ELEMENTS, refusePayload, resolve } from './resolve'
 import { walkUsual } from './usual'
 
-/** What the hook writes as the data type of strings. */
+/** The data type that the hook writes for strings. */
 const NO_DTYPE: i32 = 0
 const TOO_MANY: f64 = 2 * MAX_ELEMENTS
 
@@ -170,7 +170,7 @@ export function walkValue(slot: usize, end: u32): bool {
   return true
 }
 
-/** Whether a tensor has a row of left edge, right edge and count for each bucket. */
+/** True if a tensor has rows of left edge, right edge and count, one per bucket. */
 function isBuckets(slot: usize): bool {
   const dtype = load<i32>(slot, RecordSlot.dtype)
   if (dtype != DTypeNumber.float64 && dtype != DTypeNumber.float32) return false

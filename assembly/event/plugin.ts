@@ -13,7 +13,7 @@ export function setPlugin(slot: usize, name: usize, nameLength: u32, content: us
   }
 }
 
-/** Whether a plugin is the one that shows histograms: `histograms`, read as little-endian words. */
+/** True for the plugin `histograms`, whose name is compared as little-endian words. */
 export function showsHistograms(name: usize, nameLength: u32): bool {
   return nameLength == 10 && load<u64>(name) == 0x6172676f74736968 && load<u16>(name, 8) == 0x736d
 }

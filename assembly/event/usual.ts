@@ -43,7 +43,7 @@ function longVarint(p: usize): u32 {
   return bytes & 0x80000000 ? 0 : ((more | ((bytes >> 3) & 0xfe00000)) << 3) | 4
 }
 
-/** Whether the field of a length, as `varint` tells it, ends where its message does, or before. */
+/** True if a field of the length that `varint` read ends where its message does, or before. */
 // @ts-ignore: decorator
 @inline
 function fits(length: u32, p: usize, end: usize): bool {

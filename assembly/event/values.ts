@@ -25,7 +25,7 @@ function nextTensorField(slot: usize, end: u32): u32 {
   return 0
 }
 
-/** Whether the values read last end in the middle of a complex number. */
+/** True if the values read last end in the middle of a complex number. */
 export let isHalfRead = false
 
 /**

@@ -66,7 +66,7 @@ function countApart<T>(a: usize, b: usize, count: u32, rtol: T, atol: T, equalNa
   return apart
 }
 
-/** If b is finite, as it nearly always is, only the distance matters. @returns -1 if it is not */
+/** Counts distances for a finite b, as it nearly always is. @returns -1 if b is not finite */
 function countFinite<T>(a: usize, b: usize, count: u32, rtol: T, atol: T): i32 {
   const relative = v128.splat<T>(rtol)
   const absolute = v128.splat<T>(atol)
@@ -153,7 +153,7 @@ function areClose<T, N>(x: v128, y: v128, relative: v128, absolute: v128, mask: 
   return v128.or(close, v128.and(v128.ne<T>(x, x), v128.ne<T>(y, y)))
 }
 
-/** For widened elements; real ones have no imaginary part. */
+/** Counts widened elements that are apart. Real ones have no imaginary part. */
 function countApartComplex(n: u32, isComplexA: bool, isComplexB: bool, rtol: f64, atol: f64, equalNan: bool): u32 {
   let apart: u32 = 0
   for (let i: usize = 0; i < n; i++) {

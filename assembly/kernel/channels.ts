@@ -5,7 +5,7 @@ import { bytesOf, elementBits, isComplex } from '../dtype'
 import { loadPair, sum4, sumAcross } from './lanes'
 import { widened, widenToFloat64 } from './widen'
 
-/** If there are few adjacent channels, they are spread over this many sums, since vectors need long runs. */
+/** The number of sums over which few adjacent channels are spread, since vectors need long runs. */
 const SPREAD: u32 = 512
 
 const spread: usize = memory.data(512 * 8, 16)

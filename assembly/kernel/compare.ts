@@ -83,7 +83,7 @@ const wholeA: usize = memory.data(1024 * 8, 16)
 const wholeB: usize = memory.data(1024 * 8, 16)
 const halfRow: usize = memory.data(DifferenceRow.size, 16)
 
-/** Which pair of a block, of at most WIDENED_ELEMENTS, is that far apart: found by halving it. The first, if there are several. */
+/** The pair of a block, of at most WIDENED_ELEMENTS, that is that far apart, found by halving; the first of several. */
 export function placeApart(dtypeA: i32, a: usize, dtypeB: i32, b: usize, count: u32, apart: f64): u32 {
   // Halves may begin amid a byte.
   if (elementBits(dtypeA) == 4) {
@@ -336,7 +336,7 @@ function compareInt64<T>(a: usize, b: usize, n: u32, row: usize): void {
   keepLargest(row, maxAbsolute, maxRelative, false)
 }
 
-/** For widened elements. A complex number with a NaN in it is NaN. */
+/** Compares widened elements. A complex number with a NaN in it is NaN. */
 function compareComplex(n: u32, row: usize): void {
   let maxAbsolute: f64 = 0
   let maxRelative: f64 = 0

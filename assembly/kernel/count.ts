@@ -32,7 +32,7 @@ export function countInside(
   }
 }
 
-/** How many of the columns have a count below a limit. */
+/** The number of columns with a count below a limit. */
 export function countBelow(counts: usize, columns: u32, limit: f64): u32 {
   let below: u32 = 0
   const end = counts + (<usize>columns << 2)
@@ -40,7 +40,7 @@ export function countBelow(counts: usize, columns: u32, limit: f64): u32 {
   return below
 }
 
-/** How many elements equal a value. A complex number does if its imaginary part is 0. */
+/** The number of elements that equal a value. A complex number does if its imaginary part is 0. */
 export function countEqual(dtype: i32, data: usize, count: u32, value: f64): u32 {
   if (dtype == DTypeNumber.float32) return equal<f32>(data, count, value)
   if (dtype == DTypeNumber.float64) return equal<f64>(data, count, value)
@@ -58,7 +58,7 @@ export function countEqual(dtype: i32, data: usize, count: u32, value: f64): u32
   return found
 }
 
-/** For n elements, starting with element `first` of the matrix; they may span rows. */
+/** Counts n elements from element `first` of the matrix on; they may span rows. */
 function inRows<T>(data: usize, first: u32, n: u32, columns: u32, lo: f64, hi: f64, counts: usize): void {
   for (const end = first + n; first != end; ) {
     const column = first % columns
@@ -107,7 +107,7 @@ function equal<T>(data: usize, count: u32, value: f64): u32 {
   return found
 }
 
-/** For widened elements. */
+/** Counts widened complex elements that equal a value. */
 function equalComplex(n: u32, value: f64): u32 {
   let found: u32 = 0
   const end = widened + (<usize>n << 4)

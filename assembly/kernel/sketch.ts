@@ -7,7 +7,7 @@
 
 import { elementBits } from '../dtype'
 
-/** Of a sketch, before its counters: the bits of a repeated element as float64, and how often it is repeated. */
+/** The header of a sketch, before its counters: the bits of a repeated element as float64, and its count. */
 const REPEATED: usize = 0
 const TIMES: usize = 8
 const COUNTERS: usize = 16
@@ -19,7 +19,7 @@ const GROUP: usize = 16
 const HALF_64: u32 = 1 << 16
 const HALF_32: u32 = 1 << 13
 
-/** Where the counters of an element lie. */
+/** The address of an element's counter. */
 // @ts-ignore: decorator
 @inline
 function groupOf<T>(at: usize): usize {

@@ -6,7 +6,7 @@
 import { DTypeNumber } from '../../src/core/border/abi'
 import { at } from './lanes'
 
-/** Of float32 without NaN. @param i the bits of p without the sign @param j those of q */
+/** The distance of float32 values without NaN. @param i the bits of p without the sign @param j those of q */
 // @ts-ignore: decorator
 @inline
 export function distances32(p: v128, q: v128, i: v128, j: v128): v128 {

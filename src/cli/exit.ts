@@ -13,7 +13,7 @@ export const EXIT = {
   terminated: 143,
 } as const
 
-/** What several trials end with, from the least to what outweighs all others. */
+/** The exit codes of several trials, the weightiest last. */
 const BY_WEIGHT: readonly number[] = [EXIT.ok, EXIT.query, EXIT.findings, EXIT.format, EXIT.interrupted]
 
 /** The exit code of work that consists of two parts, each with its own. */

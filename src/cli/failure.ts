@@ -37,7 +37,7 @@ export function reportFailure(error: unknown, command?: string, options: readonl
   return exitCodeOf(error)
 }
 
-/** What is wrong with an option of a call is said of that of the command line. */
+/** The message of an error; options of a call are named as those of the command line. */
 function messageOf({ message, fields }: TrialscanError, options: readonly string[]): string {
   const { call, option } = fields
   const name = `--${String(option).replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`

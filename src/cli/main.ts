@@ -18,7 +18,7 @@ import { addTopCommand } from './options/top.js'
 import { addViewCommands } from './options/view.js'
 import { VERSION } from './version.js'
 
-/** How long a command may take to end after a signal. */
+/** The time that a command has to end after a signal. */
 const GRACE_MS = 800
 
 /** The command that is running. */
@@ -163,7 +163,7 @@ Data goes to standard output, everything else to standard error.
 ${EXIT_HELP}`,
   )
 
-/** What adds commands, and which, in the order of the help. */
+/** The command names and the functions that add them, in the order of the help. */
 const ADDING: readonly (readonly [names: string, add: () => void])[] = [
   ['ls scan show', () => addTensorCommands(program, runCommand)],
   ['top', () => addTopCommand(program, runCommand)],

@@ -1,4 +1,4 @@
-/** Where data goes: standard output, or a file that appears whole or not at all. */
+/** The output of data: standard output, or a file that appears whole or not at all. */
 
 import { fstatSync } from 'node:fs'
 import { StoreError } from '../base/errors.js'
@@ -7,7 +7,7 @@ import { expectNoInput } from './input-file.js'
 
 type Chunk = string | Uint8Array
 
-/** What chunks are written to. */
+/** The target of chunks. */
 interface Target {
   write(chunk: Chunk): Promise<void>
   /** Called when all is written. */

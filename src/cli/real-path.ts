@@ -1,4 +1,4 @@
-/** Where paths really lead, so that links in a trial can't choose what is overwritten. */
+/** Real paths, so that links in a trial can't choose what is overwritten. */
 
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
@@ -29,7 +29,7 @@ export function localTrial(trial: string): string | null {
   }
 }
 
-/** Where a path leads, and whether it lies in a trial by its name or by its real path. Null for a trial that is not local. */
+/** The real path, and whether it lies in a trial by name or by real path. Null for a trial that is not local. */
 async function placeIn(trial: string, path: string) {
   const directory = localTrial(trial)
   if (directory === null) return null
@@ -84,7 +84,7 @@ async function expectNoFileOf(trial: string, path: string, flag = '--out'): Prom
   }
 }
 
-/** Whether `isMeant` accepts the target of any symbolic link in a trial: files can lie in git-annex, for example. */
+/** True if `isMeant` accepts the target of any symbolic link in a trial: its files can lie in git-annex, for example. */
 async function isLinkOf(realTrial: string, isMeant: (target: string) => boolean): Promise<boolean> {
   for (const part of ['', ...PARTS]) {
     const entries = await readdir(join(realTrial, part), { recursive: part !== '', withFileTypes: true }).catch(
@@ -116,7 +116,7 @@ export async function expectReplaceable(trial: string, path: string, flag = '--o
 /** Trials that are looked at together: for small ones it is nothing but waiting. */
 const TOGETHER = 16
 
-/** As `expectReplaceable`, of several trials. */
+/** Checks `expectReplaceable` for several trials. */
 export async function expectReplaceableIn(trials: readonly string[], path: string): Promise<void> {
   for (let at = 0; at < trials.length; at += TOGETHER) {
     await Promise.all(trials.slice(at, at + TOGETHER).map(trial => expectReplaceable(trial, path)))

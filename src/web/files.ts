@@ -22,12 +22,12 @@ const beside: Files = {
 
 let files = beside
 
-/** Where the core and the code of threads are. */
+/** The URLs of the core and of the threads' code. */
 export function theFiles(): Files {
   return files
 }
 
-/** From now on. */
+/** Sets the files that are used from now on. */
 export function useFiles(others: Files): void {
   files = others
 }

@@ -1,4 +1,4 @@
-/** What the core needs of where it runs, in a browser: stands in the place of core/host. */
+/** The core's host in a browser: stands in the place of core/host. */
 
 import { EngineError } from '../base/errors.js'
 
@@ -16,7 +16,7 @@ export function addressSpaceLimit(): number | null {
   return null
 }
 
-/** As many as are asked for. */
+/** The number of threads that fit: as many as are asked for. */
 export function threadsThatFit(): number {
   return Number.POSITIVE_INFINITY
 }

@@ -1,4 +1,4 @@
-/** What a page and its threads say to each other. */
+/** The messages between a page and its threads. */
 
 import type { ErrorData } from '../base/errors.js'
 import type { CompiledCore } from '../core/host.js'
@@ -14,7 +14,7 @@ export type ToThread =
   | { readonly kind: 'forget'; readonly number: number }
   | { readonly kind: 'job'; readonly job: Job }
 
-/** From a thread. One answer for a job, and one when it has started. */
+/** A message from a thread: an answer for a job, and one when it has started. */
 export type FromThread =
   | { readonly kind: 'started' }
   | { readonly kind: 'reply'; readonly reply: unknown }

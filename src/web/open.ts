@@ -19,7 +19,7 @@ import { loadCore } from './core.js'
  */
 export type TrialPlace = FileSystemDirectoryHandle | Iterable<File> | string | URL
 
-/** How to reach a trial behind a URL. */
+/** The options of a trial behind a URL. */
 export interface HttpOptions {
   /**
    * The files of the trial, since HTTP lists none: their paths, or for files that don't lie below the trial's URL (as
@@ -53,7 +53,7 @@ export async function createTrial(place: TrialPlace, options?: TrialOptions): Pr
   return openTrialAt(new Access(openStore(spec), spec), spec.root, asked)
 }
 
-/** The same as `createTrial`. */
+/** An alias of `createTrial`. */
 export const openTrial = createTrial
 
 /**

@@ -1,4 +1,7 @@
-/** What loads packages for calls that can't wait, in a browser: stands in the place of format/regex/re2 and scan/job/tensor/ndarray. */
+/**
+ * The packages that calls can't wait for, loaded in advance in a browser: stands in the place of format/regex/re2 and
+ * scan/job/tensor/ndarray.
+ */
 
 import type ndarray from 'ndarray'
 import type { RE2JS } from 're2js'

@@ -110,7 +110,7 @@ export function fileURLToPath(url: string): string {
   return url
 }
 
-/** The same for the other direction. */
+/** The inverse of `fileURLToPath`. */
 export function pathToFileURL(path: string): URL {
   return new URL(`file://${path}`)
 }
@@ -122,7 +122,7 @@ export function spawn(command: string): never {
   throw new UsageError(`expected no action that runs a command, since a page can't, got ${quote(command)}`)
 }
 
-/** For the names of files: the page's own digests come too late, in a promise. */
+/** A digest for names of files. The browser's own digests come in a promise, too late. */
 export function createHash(algorithm: 'sha256') {
   if (algorithm !== 'sha256') throw new UsageError(`expected sha256, got ${algorithm}`)
   const parts: Uint8Array[] = []

@@ -12,10 +12,10 @@ export class Backwards {
   #bytes = new Uint8Array(SHORT_BYTES)
   #view = new DataView(this.#bytes.buffer)
   #at = SHORT_BYTES
-  /** Of what was left out. */
+  /** The number of bytes left out. */
   #elsewhere = 0
 
-  /** Of what is written, and left out. */
+  /** The number of bytes written or left out. */
   get byteLength(): number {
     return this.#bytes.length - this.#at + this.#elsewhere
   }
@@ -27,7 +27,7 @@ export class Backwards {
     this.#elsewhere = 0
   }
 
-  /** What is written, up to so many bytes before its end. */
+  /** The bytes that are written, up to a distance from the end. */
   written(before = 0): Uint8Array {
     return this.#bytes.subarray(this.#at, this.#bytes.length - before)
   }
@@ -55,7 +55,7 @@ export class Backwards {
     this.#number(field * 8 + FIXED_64)
   }
 
-  /** Of several of which a message has one: it is written whatever it is. */
+  /** Writes a float of a oneof, which is written even if it is 0. */
   float(field: number, value: number): void {
     this.room(4)
     this.#view.setFloat32(this.#at, value, true)

@@ -1,4 +1,4 @@
-/** What is written beside a trial: metrics of a SageMaker job, and runs of TensorBoard. */
+/** The outputs beside a trial: metrics of a SageMaker job, and TensorBoard runs. */
 
 import { UsageError } from '../base/errors.js'
 import { checkOptions } from '../base/options.js'

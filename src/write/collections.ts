@@ -1,4 +1,4 @@
-/** Which tensors belong to which collection of a trial that is written, and which of these are saved. */
+/** The collections of a trial that is written: their members, and those that are saved. */
 
 import { UsageError } from '../base/errors.js'
 import { type Kinds, kinds, optionsOf } from '../base/options.js'
@@ -19,7 +19,7 @@ import {
   savesAt,
 } from './save-config.js'
 
-/** What a collection is configured to be. */
+/** The configuration of a collection. */
 export interface CollectionOptions {
   /** Python regular expressions, searched for anywhere in the names of tensors: those that match belong to it. */
   readonly includeRegex?: readonly string[]
@@ -27,7 +27,7 @@ export interface CollectionOptions {
   /** Default: that of the writer. */
   readonly saveConfig?: SaveConfigOptions
   readonly reductionConfig?: ReductionConfigOptions
-  /** Whether TensorBoard is to have histograms of it. Default: true. */
+  /** True if TensorBoard gets histograms of it. Default: true. */
   readonly saveHistogram?: boolean
 }
 
@@ -96,7 +96,7 @@ const PREDEFINED: Readonly<Record<Framework, Readonly<Record<string, readonly st
   },
 }
 
-/** Those that are saved whatever else is. */
+/** The collections that are always saved. */
 const INCLUDED: Readonly<Record<Framework, readonly string[]>> = {
   pytorch: ['losses'],
   tensorflow: ['losses', 'metrics', 'sm_metrics'],
@@ -105,7 +105,7 @@ const INCLUDED: Readonly<Record<Framework, readonly string[]>> = {
   tfjs: ['losses', 'metrics', 'sm_metrics'],
 }
 
-/** Of these there is nothing to reduce, and no histogram. */
+/** The collections of scalars: there is nothing to reduce, and no histogram. */
 const SCALARS: ReadonlySet<string> = new Set([
   'losses',
   'metrics',
@@ -115,7 +115,7 @@ const SCALARS: ReadonlySet<string> = new Set([
   'scalars',
 ])
 const METRICS = 'sm_metrics'
-/** What SageMaker shows of a job: the means of their tensors. */
+/** The collections whose means SageMaker shows for a job. */
 const OF_SAGEMAKER: ReadonlySet<string> = new Set(['losses', 'metrics', METRICS])
 /** They exist only while a model is trained. */
 const OF_TRAINING: ReadonlySet<string> = new Set(['gradients', 'optimizer_variables'])
@@ -124,7 +124,7 @@ export const SCALAR_PREFIX = 'scalar/'
 /** A collection as part of which tensors are saved. */
 export interface SavedCollection {
   readonly name: string
-  /** Those that were saved, and those that were named. */
+  /** The tensors that were saved, and those that were named. */
   readonly tensorNames: Set<string>
   readonly saved: Saved
 }
@@ -139,7 +139,7 @@ interface Collection extends SavedCollection {
 /** Collections that know a tensor without being named. */
 interface KnownTensor {
   readonly matching: readonly Collection[]
-  /** Those of them that are saved; `default`, if there are none and nothing says what is saved. */
+  /** The collections that are saved; `default` if there are none and nothing else says what is saved. */
   readonly included: readonly Collection[]
 }
 
@@ -153,7 +153,7 @@ export interface CollectionsOptions {
   readonly reductionConfig?: ReductionConfigOptions
 }
 
-/** Where in a training a tensor is saved. */
+/** The moment of a training at which a tensor is saved. */
 export interface Moment {
   readonly mode: Mode
   readonly modeStep: number

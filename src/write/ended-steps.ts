@@ -17,7 +17,7 @@ export class EndedSteps {
   readonly #part: ReturnType<typeof partOf>
   /** The eldest first. */
   readonly #writing: Promise<void>[] = []
-  /** For `fsync: 'end'`. */
+  /** The paths of files that were written, for `fsync: 'end'`. */
   readonly #written: string[] = []
   #failure: TrialscanError | null = null
 
@@ -28,12 +28,12 @@ export class EndedSteps {
     this.#part = partOf(options)
   }
 
-  /** Whether there are any. */
+  /** True if any step has been saved. */
   get isSaved(): boolean {
     return this.#part.isSaved
   }
 
-  /** What has failed first: nothing is written any more. */
+  /** The first failure: nothing is written after it. */
   get failure(): TrialscanError | null {
     return this.#failure
   }

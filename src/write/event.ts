@@ -9,7 +9,7 @@ import { dtypeNumber } from '../core/dtype.js'
 import { Backwards } from './backwards.js'
 import { type FramedRecord, inFrame } from './frame.js'
 
-/** What a record holds. */
+/** The content of a record. */
 export interface TensorRecord {
   /** Seconds since 1970. */
   readonly wallTime: number

@@ -30,12 +30,12 @@ import {
 } from './save-config.js'
 import { createWriter, type TrialWriter } from './writer.js'
 
-/** Where SageMaker's jobs save, if nothing else is said. */
+/** The place where SageMaker's jobs save by default. */
 const TENSORS_PATH = '/opt/ml/output/tensors'
 const MAX_CONFIG_BYTES = 16 << 20
 const CODE = 'BadHookConfig'
 
-/** What a configuration says. */
+/** The content of a configuration. */
 export interface HookConfig {
   /** `LocalPath`; without it `/opt/ml/output/tensors`. SageMaker itself copies from there to `S3OutputPath`. */
   readonly path: string
@@ -73,7 +73,7 @@ export async function createWriterFromJson(configPath?: string, options?: Writer
   return createWriter(path, { ...others, ...(tensorboard !== undefined && { tensorboard }), ...options })
 }
 
-/** What a job of SageMaker is told apart: where its TensorBoard files go, if they are wanted. */
+/** The directory of TensorBoard files in a SageMaker job, which has its own configuration; null if they are not wanted. */
 async function tensorBoardDirectoryOfJob(): Promise<string | null> {
   const path = tensorBoardConfigPath()
   try {
@@ -108,7 +108,7 @@ export function parseHookConfig(text: string, name = 'the configuration'): HookC
   return readHookConfig(text, name)[0]
 }
 
-/** What a configuration says, and whether TensorBoard is to have images: in a job its directory is told apart. */
+/** The content of a configuration, and whether TensorBoard gets images: a job's directory has its own configuration. */
 function readHookConfig(text: string, name: string): readonly [HookConfig, boolean] {
   const json = parseJsonObject(text, name, CODE)
   const place: JsonPlace = { url: name, code: CODE, at: '' }

@@ -1,4 +1,4 @@
-/** What a writer is told: at its beginning, and with each tensor. */
+/** The options of a writer, and of each tensor. */
 
 import { type Kinds, kinds, optionsOf, shown } from '../base/options.js'
 import { FRAMEWORKS, type Mode, type Worker } from '../base/types.js'
@@ -13,29 +13,34 @@ import type { ElementOptions } from './values.js'
 export interface TensorBoardOutput {
   /** The log directory, on disk. It has no runs of this worker yet. */
   readonly directory: string
-  /** Whether tensors whose shapes are those of pictures become images, as `COLLECTION/NAME/image/0` and so on. Default: false. */
+  /** True to write tensors with shapes of pictures as images, as `COLLECTION/NAME/image/0` and so on. Default: false. */
   readonly images?: boolean
 }
 
 export interface WriterOptions extends CollectionsOptions {
-  /** Whose tensors these are: a name that can be part of a file's, or of a device as TensorFlow has it (`/replica:0`). Default: `worker_0`. */
+  /**
+   * The worker: a name that can be part of a file name, or a device as TensorFlow names it (`/replica:0`). Default: `worker_0`.
+   */
   readonly worker?: Worker
-  /** How many workers write this trial: a step is complete when it has come from all. Default: 1. */
+  /** The number of workers that write this trial. A step is complete when it has come from all. Default: 1. */
   readonly numWorkers?: number
-  /** Whether nothing is saved, so that a program that calls a writer need not ask. Default: false. */
+  /** True to save nothing, so that a program need not ask before it calls a writer. Default: false. */
   readonly savesNothing?: boolean
-  /** Which workers are saved: all (default), or `worker_0` alone. Then writers of others save nothing. */
+  /** The workers that are saved: all (default), or `worker_0` alone. Writers of others then save nothing. */
   readonly includeWorkers?: 'one' | 'all'
-  /** Whether records have true checksums. Default: false, smdebug's constant. smdebug's own reader can't read true ones. */
+  /**
+   * True for true checksums of records. Default: false, which writes smdebug's constant. smdebug's own reader refuses true
+   * ones.
+   */
   readonly checksums?: boolean
   /**
    * When files are brought to the disk, so that they outlast a power failure: after each step, in the end, or when the system
    * does it (default).
    */
   readonly fsync?: 'step' | 'end' | false
-  /** What `step` does while two steps are still being written: it waits (default), or drops the new step. */
+  /** The behaviour of `step` while two steps are still being written: it waits (default), or drops the new step. */
   readonly whenSlow?: 'wait' | 'drop'
-  /** What happens when the store fails, as a full disk does: the next call throws (default), or saving stops for good. */
+  /** The behaviour when the store fails, as a full disk does: the next call throws (default), or saving stops for good. */
   readonly whenFailing?: 'throw' | 'stop'
   /** Bytes of a step that may wait for the store before `save` waits. Default: 64 MiB. */
   readonly queueByteLength?: number
@@ -46,14 +51,14 @@ export interface WriterOptions extends CollectionsOptions {
    * and histograms of all other tensors that are saved, on request with images. Default: none.
    */
   readonly tensorboard?: string | TensorBoardOutput
-  /** How to reach S3. */
+  /** Region, endpoint and credentials for S3. */
   readonly s3?: S3Options
 }
 
 export interface SaveOptions extends ElementOptions {
-  /** Which collections it belongs to, besides those whose patterns match its name. One that is new is made, and saved. */
+  /** The collections of the tensor, besides those whose patterns match its name. A new one is made, and saved. */
   readonly collection?: string | readonly string[]
-  /** What the framework calls it, for the shape that is saved. */
+  /** The framework's name for the tensor, which is saved with the shape. */
   readonly originalName?: string
   /** When it was, in seconds since 1970. Default: now. */
   readonly timestamp?: number
@@ -83,9 +88,9 @@ export interface RecordOptions {
 export interface StepOptions {
   /** The global step. Default: the next. */
   readonly step?: number
-  /** Its number within its mode. Default: the step that is given; else the next of the mode. */
+  /** The step's number within its mode. Default: the given step; else the next of the mode. */
   readonly modeStep?: number
-  /** Whether all is saved that this step is given, whatever the configuration says. Default: false. */
+  /** True to save everything at this step, whatever the configuration says. Default: false. */
   readonly saveAll?: boolean
 }
 
@@ -162,7 +167,7 @@ export const SET_MODE = optionsOf<{ readonly mode: Mode }>({ mode: kinds.mode },
 export const RECORD_STEP = optionsOf<{ readonly step: number }>({ step: kinds.step }, 'step')
 export const RECORD_OPTIONS = optionsOf<RecordOptions>({ mode: kinds.mode, modeStep: kinds.step })
 
-/** Whose part of a trial a writer writes, of how many, and whether it is one that is saved. */
+/** The part of a trial that a writer writes, the number of parts, and whether it is saved. */
 export function partOf({ worker = 'worker_0', numWorkers = 1, includeWorkers = 'all', savesNothing }: WriterOptions) {
   if (includeWorkers === 'all') return { worker, numWorkers, isSaved: savesNothing !== true }
   return { worker, numWorkers: 1, isSaved: savesNothing !== true && worker === 'worker_0' }

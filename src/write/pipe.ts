@@ -3,13 +3,13 @@
 import { EngineError } from '../base/errors.js'
 import { allocate } from '../kernels/allocate.js'
 
-/** Pieces of this length are handed on as they are, and shorter ones are gathered. */
+/** The length from which pieces are handed on unchanged; shorter ones are gathered. */
 const LONG_BYTES = 256 << 10
 
-/** Buffers that what was gathered in has left, in the core's memory: making one takes longer than filling it. */
+/** Used buffers in the core's memory, kept since making one takes longer than filling it. */
 const SPARE: Uint8Array[] = []
 const MOST_SPARE = 8
-/** Whether the process may have the address space for them; else they are ordinary ones. */
+/** False once the core had no address space left: then chunks are ordinary buffers. */
 let hasAddressSpace = true
 
 function newBuffer(): Uint8Array {
@@ -36,7 +36,7 @@ export class Pipe implements AsyncIterable<Uint8Array> {
   #gatheredLength = 0
   #isEnded = false
   #failure: unknown = null
-  /** Those that wait for a chunk, or for room. */
+  /** The callers that wait for a chunk, or for room. */
   #waiting: (() => void)[] = []
 
   /** @param limit bytes in it, beyond which `write` waits */

@@ -14,15 +14,15 @@ import type { TakenValue } from './values.js'
 /** SageMaker takes no others: two weeks back, two hours ahead. */
 const [OLDEST_SECONDS, NEWEST_SECONDS] = [14 * 24 * 3600, 2 * 3600]
 
-/** Where SageMaker puts the configuration of the hook, if there is to be one. */
+/** The default path of the hook's configuration in a SageMaker job. */
 export const HOOK_CONFIG_PATH = '/opt/ml/input/config/debughookconfig.json'
 
-/** Where the configuration of the hook is, as a job says; else where SageMaker puts it. */
+/** The path of the hook's configuration: as the job says, else SageMaker's default. */
 export function hookConfigPath(): string {
   return env.SMDEBUG_CONFIG_FILE_PATH || HOOK_CONFIG_PATH
 }
 
-/** Where the configuration of TensorBoard's files is, in a job. */
+/** The path of the configuration of TensorBoard files in a job. */
 export function tensorBoardConfigPath(): string {
   return env.TENSORBOARD_CONFIG_FILE_PATH || '/opt/ml/input/config/tensorboardoutputconfig.json'
 }

@@ -16,7 +16,7 @@ export interface SaveSteps {
   readonly endStep?: number | null
 }
 
-/** For all modes, and for one of them what is different there. */
+/** The steps that are saved: in all modes, and exceptions by mode. */
 export interface SaveConfigOptions extends SaveSteps {
   readonly TRAIN?: SaveSteps
   readonly EVAL?: SaveSteps
@@ -24,13 +24,13 @@ export interface SaveConfigOptions extends SaveSteps {
   readonly GLOBAL?: SaveSteps
 }
 
-/** What is saved of a tensor. */
+/** The parts of a tensor that are saved. */
 export interface ReductionConfigOptions {
   /** Also as smdebug writes norms: `l2_norm`, `abs_l1_norm`. Default: none. */
   readonly reductions?: readonly (ReductionName | `${'l' | 'abs_l'}${1 | 2}_norm`)[]
-  /** Whether the value is saved. Default: only if no reductions are given. */
+  /** True to save the value. Default: only if no reductions are given. */
   readonly saveRawTensor?: boolean
-  /** Whether the shape is written into the index, where it is read without the value. Default: false. */
+  /** True to write the shape into the index, where it is read without the value. Default: false. */
   readonly saveShape?: boolean
 }
 
@@ -70,22 +70,22 @@ export function saveConfigsOf(options: SaveConfigOptions = {}, base?: SaveConfig
   return { TRAIN: of('TRAIN'), EVAL: of('EVAL'), PREDICT: of('PREDICT'), GLOBAL: of('GLOBAL') }
 }
 
-/** Whether a step of a mode is one at which tensors are saved. */
+/** True if tensors are saved at a step of a mode. */
 export function savesAt({ saveInterval, saveSteps, startStep, endStep }: SaveConfig, modeStep: number): boolean {
   if (saveSteps.includes(modeStep)) return true
   return modeStep >= startStep && modeStep < (endStep ?? Number.POSITIVE_INFINITY) && modeStep % saveInterval === 0
 }
 
-/** What is to be saved, and the reductions as they are called here. */
+/** The parts of a tensor that are saved, with reductions by their names here. */
 export interface Saved extends ReductionConfig {
-  /** As part of which it is saved. */
+  /** The collection through which the tensor is saved. */
   readonly collection: string
   readonly names: readonly ReductionName[]
-  /** Whether its mean is a metric of the training job. */
+  /** True if its mean is a metric of the training job. */
   readonly isMetric: boolean
-  /** Whether TensorBoard is to have it as a number. */
+  /** True if TensorBoard gets it as a number. */
   readonly isScalar: boolean
-  /** Whether TensorBoard is to have histograms of it. */
+  /** True if TensorBoard gets histograms of it. */
   readonly saveHistogram: boolean
 }
 
@@ -108,7 +108,7 @@ export function reductionNamed(name: unknown): ReductionName | undefined {
   return typeof name === 'string' ? REDUCTIONS.find(one => one === name.replace(/_norm$/, '')) : undefined
 }
 
-/** All that are known. */
+/** The known reductions, for messages. */
 export const ANY_REDUCTION = `one of ${REDUCTIONS.join(', ')}`
 
 function expectedReductions(given: unknown): string {
@@ -121,7 +121,7 @@ function isReductions(given: unknown): boolean {
   return Array.isArray(given) && given.every(name => reductionNamed(name) !== undefined)
 }
 
-/** As a collections file has it. */
+/** The configuration as a collections file has it. */
 export function saveConfigJson(configs: SaveConfigs): Record<Mode, object> {
   const of = ({ saveInterval, saveSteps, startStep, endStep }: SaveConfig) => {
     return { save_interval: saveInterval, save_steps: [...saveSteps], start_step: startStep, end_step: endStep }

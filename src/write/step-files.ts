@@ -21,20 +21,20 @@ const SHORT_STEP_BYTES = 2 << 20
 export interface StepFilesOptions {
   readonly worker: Worker
   readonly checksums: boolean
-  /** Whether each file is to be there after a power failure before the next is written. */
+  /** True to flush each file to disk before the next is written, against a power failure. */
   readonly isDurable: boolean
   /** Bytes that may wait for the store. */
   readonly queueByteLength: number
 }
 
-/** Where in a training a step is. */
+/** A step of a training. */
 export interface StepOfTraining {
   readonly step: number
   readonly mode: Mode
   readonly modeStep: number
 }
 
-/** What is said of a tensor besides. */
+/** Further facts about a tensor. */
 export interface TensorNote {
   readonly originalName: string
   /** Seconds since 1970. */
@@ -60,7 +60,7 @@ export class StepFiles {
     this.#pipe = new Pipe(options.queueByteLength)
   }
 
-  /** Whether there is nothing in it. */
+  /** True if nothing is in it. */
   get isEmpty(): boolean {
     return this.#tensors.length + this.#shapes.length === 0
   }

@@ -1,4 +1,4 @@
-/** What can be saved: arrays and tensors of any kind, numbers and texts, as little-endian elements in C order. */
+/** The values that can be saved: arrays and tensors of any kind, numbers and texts, as little-endian elements in C order. */
 
 import { UsageError } from '../base/errors.js'
 import { isObject, shown } from '../base/options.js'
@@ -22,16 +22,18 @@ export type NestedElements = Element | readonly NestedElements[]
 /** Numbers in one array are float64, bigints int64, booleans bool; texts are strings. */
 export type SavableValue = ArrayInput | RemoteTensor | NestedElements
 
-/** What is saved of a value. */
+/** The part of a value that is saved. */
 export type TakenValue =
   | { readonly dtype: DType; readonly shape: readonly number[]; readonly count: number; readonly bytes: Uint8Array }
   | { readonly shape: readonly number[]; readonly texts: readonly string[] }
 
 export interface ElementOptions {
-  /** Of a typed array of a shape that it does not tell. Default: one dimension. */
+  /** The shape of a typed array that doesn't tell it. Default: one dimension. */
   readonly shape?: readonly number[]
-  /** Of elements whose type the array does not tell: float16 and bfloat16 in a Uint16Array, narrower floats in a Uint8Array, complex numbers,
-   * bytes; or what numbers become. */
+  /**
+   * The dtype of elements whose array doesn't tell it: float16 and bfloat16 in a Uint16Array, narrower floats in a Uint8Array,
+   * complex numbers, bytes; or the dtype that numbers become.
+   */
   readonly dtype?: DType
 }
 

@@ -62,7 +62,7 @@ export async function createWriter(path: string, options?: WriterOptions): Promi
 
 /** Writes a trial step by step. `createWriter` makes it. */
 export class TrialWriter {
-  /** Where the trial is written, as it was given. */
+  /** The path or URL of the trial, as it was given. */
   readonly path: string
   readonly worker: Worker
   readonly #destination: Destination
@@ -76,7 +76,7 @@ export class TrialWriter {
   #mode: Mode = 'GLOBAL'
   #step: number
   #at: Moment = { mode: 'GLOBAL', modeStep: 0 }
-  /** For what is saved now; null: all is. */
+  /** The moment of the current `save`; null: everything is saved. */
   #savedAt: Moment | null = null
   /** The files of the step under way; null: there is none, or it is not saved. */
   #files: StepFiles | null = null
@@ -84,7 +84,7 @@ export class TrialWriter {
   /** Saves under way, in their order. */
   #saving: Promise<void> = Promise.resolve()
   #hasNews = false
-  /** What has ended the latest step before the next has begun; null: it is under way. */
+  /** The call that ended the latest step before the next has begun; null if it is under way. */
   #endedBy: string | null = null
   #isClosed = false
 
@@ -106,7 +106,7 @@ export class TrialWriter {
     this.#step = (options.startStep ?? 0) - 1
   }
 
-  /** What it was made with. @internal */
+  /** The options that made the writer. @internal */
   get options(): WriterOptions {
     return this.#options
   }
@@ -169,14 +169,14 @@ export class TrialWriter {
     await files?.abandon()
   }
 
-  /** Whether `save` would save a tensor at the step under way, or at one of a mode, by its number there. */
+  /** True if `save` would save a tensor at the current step, or at a step of a mode, by its number there. */
   shouldSave(name: string, options?: ShouldSaveOptions): boolean {
     const { collection, mode = this.#mode, modeStep } = checkOptions('writer.shouldSave', SHOULD_SAVE_OPTIONS, options)
     if (modeStep !== undefined) return this.wants(name, listOf(collection), { mode, modeStep })
     return this.#files !== null && this.wants(name, listOf(collection), this.#savedAt)
   }
 
-  /** As `shouldSave`, of what needs no checks: a hook asks of each tensor at each step. @internal */
+  /** `shouldSave` without checks, for a hook that asks about each tensor at each step. @internal */
   wants(name: string, named: readonly string[], at: Moment | null): boolean {
     return this.#ended.isSaved && this.failure === null && this.#collections.saving(name, named, at).length > 0
   }

@@ -46,7 +46,7 @@ export function passExtremes<T>(data: usize, n: u32): bool {
   return isFinite(sum)
 }
 
-/** From the vectors' extremes and the remaining elements. */
+/** The extremes of the vectors and of the remaining elements. */
 // @ts-ignore: decorator
 @inline
 function setExtremes<T>(data: usize, n: u32, lowest: v128, highest: v128, nearest: v128): void {
@@ -126,7 +126,7 @@ function foldHighest<T>(a: v128, b: v128): v128 {
   return isFloat<T>() ? i32x4.max_s(a, b) : v128.max<T>(a, b)
 }
 
-/** For magnitudes. */
+/** The extremes of magnitudes. */
 // @ts-ignore: decorator
 @inline
 function foldNearest<T>(a: v128, b: v128): v128 {

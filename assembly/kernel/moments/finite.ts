@@ -109,7 +109,7 @@ function addFiltered<T>(data: usize, n: u32, known: i32): bool {
   return true
 }
 
-/** Whether a finite float64 block, whose extremes are known, holds numbers whose squares or products leave the range. */
+/** True if a finite float64 block, whose extremes are known, holds numbers whose squares or products leave the range. */
 function isExtreme(data: usize, n: u32): bool {
   const most = get(part, MomentsRow.maxAbs)
   const least = get(part, MomentsRow.minAbs)

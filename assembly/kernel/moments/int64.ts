@@ -18,7 +18,7 @@ export function addInt64<T>(data: usize, n: u32, known: i32): void {
 /** The sum that `isNarrow` computed, in 64 bits. */
 let narrowSum: i64 = 0
 
-/** Whether all elements fit into 52 bits, so that float64 holds them. */
+/** True if all elements fit into 52 bits, so that float64 holds them. */
 function isNarrow<T>(data: usize, n: u32): bool {
   const bias = i64x2.splat(isSigned<T>() ? 1 << 51 : 0)
   let bits = i64x2.splat(0)

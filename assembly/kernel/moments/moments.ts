@@ -67,7 +67,7 @@ export function momentsRepeat(dtype: i32, data: usize, times: f64, row: usize, k
   merge(row, single, withNeeded(dtype, known))
 }
 
-/** What is asked for, with what it requires or gives for nothing. */
+/** The requested moments, with those that they need or that cost nothing. */
 function withNeeded(dtype: i32, known: i32): i32 {
   if (known & KnownMoments.product) return KnownMoments.all
   if (known & (KnownMoments.sumAbs | KnownMoments.squares)) known |= KnownMoments.sum

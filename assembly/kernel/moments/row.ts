@@ -26,7 +26,7 @@ export function set(row: usize, slot: usize, value: f64): void {
   store<f64>(row + slot, value)
 }
 
-/** How many elements are finite. */
+/** The number of finite elements. */
 export function finites(row: usize): f64 {
   return get(row, MomentsRow.count) - get(row, MomentsRow.nanCount) - infinities(row)
 }

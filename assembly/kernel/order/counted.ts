@@ -3,7 +3,7 @@
 // that is never read, since a branch would be mispredicted.
 
 const TOP_COUNTS: usize = 0
-/** For each first digit the table of its second digits, as an offset from MIDDLE_COUNTS; 0 if it is not wanted. */
+/** The table of second digits for each first digit, as an offset from MIDDLE_COUNTS; 0 if it is not wanted. */
 const TOP_TABLES: usize = 4 * 2048
 const MIDDLE_COUNTS: usize = 8 * 2048
 
@@ -87,7 +87,7 @@ function topOf(key: u32): usize {
   return (<usize>key >> 19) & (2047 << 2)
 }
 
-/** Its second digit, likewise. */
+/** The second digit of a number. */
 // @ts-ignore: decorator
 @inline
 function middleOf(key: u32): usize {
@@ -113,7 +113,7 @@ function seek(counts: usize, k: u32): u32 {
   return k
 }
 
-/** Whether any number has the first digit of an infinity, or one beyond. */
+/** True if any number has the first digit of an infinity, or one beyond. */
 function mayHoldNaN(scratch: usize): bool {
   let count: u32 = 0
   for (let digit: usize = 0; digit < 4; digit++) {

@@ -3,7 +3,7 @@
 import { isComplex } from '../../dtype'
 import { widenToFloat64 } from '../widen'
 
-/** How many numbers have each digit. */
+/** The number of values with each digit. */
 const sizes: usize = memory.data(256 * 4, 16)
 
 /**

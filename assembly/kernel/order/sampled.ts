@@ -7,7 +7,7 @@ import { countedScratchLength, selectCounted } from './counted'
 /** Count from which a sample pays (measured). */
 const SAMPLED_FROM: u32 = 1 << 13
 const MOST_SAMPLES: u32 = 1 << 14
-/** How far a window reaches to either side, in standard deviations of the rank in the sample: 3 misses 3 of 1,000. */
+/** The reach of a window to either side, in standard deviations of the rank in the sample: 3 misses 3 of 1,000. */
 const DEVIATIONS: f64 = 3
 /** With more, counting by digits is as fast. */
 const MOST_WINDOWS: u32 = 8
@@ -15,22 +15,24 @@ const MOST_WINDOWS: u32 = 8
 const BLOCK: u32 = 2048
 
 // A window.
-/** Its ends, as keys: 4 × i32 each. */
+/** The ends of the windows, as keys: 4 × i32 each. */
 const LOW: usize = 0
 const HIGH: usize = 16
 /** The rank it was made for. */
 const RANK: usize = 32
-/** How many numbers are less than its lower end, not more than that, and not more than its upper end. */
+/** The number of values below the lower end, not above it, and not above the upper end. */
 const BELOW: usize = 36
 const UP_TO_LOW: usize = 40
 const UP_TO_HIGH: usize = 44
-/** How many lie between its ends, and where they are put. Those that equal an end, which can be very many, are only counted. */
+/**
+ * The number of values between the ends, and their place. Values that equal an end, which can be very many, are only counted.
+ */
 const BETWEEN: usize = 48
 const ROOM: usize = 52
 const WINDOW: usize = 64
 
 const windows: usize = memory.data(8 * 64, 16)
-/** For each set of lanes the shuffle that moves them to the front. */
+/** The shuffle for each set of lanes that moves them to the front. */
 const toFront: usize = memory.data(16 * 16, 16)
 
 /** Scratch bytes that `selectFloat32` needs for this many numbers and ranks. */

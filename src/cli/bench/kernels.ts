@@ -18,7 +18,7 @@ export const OURS = 'trialscan'
 
 const KIB = 1024
 const MIB = KIB * KIB
-/** Of more, the sums of tfjs are off by more than anyone would forgive. */
+/** The limit of bytes for tfjs, whose float32 sums are too inexact beyond. */
 const MAX_TFJS_BYTES = MIB
 
 export interface KernelResult {
@@ -27,15 +27,15 @@ export interface KernelResult {
   readonly bytes: number
   readonly contenders: readonly {
     readonly engine: string
-    /** Of one run. */
+    /** The time of one run. */
     readonly ms: number
     readonly gbPerSecond: number
-    /** How many times as long it takes as trialscan. */
+    /** The time as a multiple of trialscan's. */
     readonly ratio: number
   }[]
 }
 
-/** Who is measured besides trialscan and plain JS; null: not found. */
+/** The contenders besides trialscan and plain JS; null if not found. */
 export interface Peers {
   readonly numpy: Numpy | null
   readonly tfjs: Tfjs | null
@@ -53,7 +53,7 @@ export async function startPeers(): Promise<Peers> {
 
 interface Contender extends Timed {
   readonly answer: () => Promise<ArrayLike<number>>
-  /** How far from the expected answer, of the size of the numbers that are added up for it. */
+  /** The tolerance of the answer, relative to the sum of the added magnitudes. */
   readonly tolerance: number
 }
 
@@ -108,7 +108,7 @@ function heeding({ engine, turn }: Timed, signal: AbortSignal): Timed {
   }
 }
 
-/** How many cases there are. */
+/** The number of cases. */
 export function caseCount(isQuick: boolean): number {
   return casesOf(isQuick).length
 }

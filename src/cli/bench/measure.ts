@@ -11,9 +11,9 @@ export interface Timed {
 
 export interface Measured {
   readonly engine: string
-  /** Of one run: the median over rounds of the medians within a round. */
+  /** The time of one run: the median over rounds of the medians within a round. */
   readonly median: number
-  /** That over the first contender's in the same round, the median over rounds. */
+  /** The time over the first contender's in the same round; the median over rounds. */
   readonly ratio: number
 }
 
@@ -29,7 +29,7 @@ const SAMPLE_MS = 0.1
 /** Long enough for the optimising compiler to have had its turn. */
 const WARMUP_MS = 20
 
-/** Where answers go, so that nobody may skip the work. */
+/** A sink for answers, so that no work can be optimised away. */
 const sink: { answer: unknown } = { answer: undefined }
 
 export async function measure(contenders: readonly Timed[], { rounds, turnMs }: Effort): Promise<Measured[]> {
@@ -61,7 +61,7 @@ export function stopwatch(run: () => unknown): (ms: number) => Promise<number> {
   }
 }
 
-/** How often a function must run for a sample that the clock can see. */
+/** The number of runs that make a sample long enough for the clock. */
 async function calibrate(run: () => unknown): Promise<{ repeats: number; async: boolean }> {
   let times = 0
   const start = performance.now()

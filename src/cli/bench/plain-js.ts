@@ -1,4 +1,4 @@
-/** What a careful user writes without us: loops over typed arrays. */
+/** The loops over typed arrays that a careful user writes without us. */
 
 export type Floats = Float32Array<ArrayBuffer> | Float64Array<ArrayBuffer>
 
@@ -59,7 +59,7 @@ export function minMax(data: Floats): Float64Array {
   return Float64Array.of(min, max)
 }
 
-/** Of a matrix, row by row. */
+/** The sums of a matrix's columns, computed row by row. */
 export function sumColumns(data: Floats, columns: number): Float64Array {
   const sums = new Float64Array(columns)
   for (let row = 0; row < data.length; row += columns) {

@@ -1,4 +1,4 @@
-/** How fast the event files of a trial can be read by doing nothing else: from the page cache, and from the disk itself. */
+/** The rate at which a trial's event files can be read: from the page cache, and from the disk. */
 
 import { closeSync, constants, existsSync, openSync, readdirSync, readSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,12 +11,12 @@ export interface ReadRates {
 }
 
 const PIECE_BYTES = 1 << 20
-/** What reads past the page cache needs memory and lengths that begin and end at pages. */
+/** The alignment of memory and lengths for reads past the page cache. */
 const PAGE_BYTES = 4096
 /** No more is read than this, or for this long. */
 const MAX_BYTES = 256 << 20
 const MAX_MS = 2000
-/** Of less, the time is that of opening files. */
+/** The least size. Below it, the time is that of opening files. */
 const MIN_BYTES = 1 << 20
 
 const NOT_HERE = 'the trial is not on a disk of this machine'

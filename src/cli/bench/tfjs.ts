@@ -8,7 +8,7 @@ interface Tensor {
   dataSync(): ArrayLike<number>
 }
 
-/** What is used of @tensorflow/tfjs-core. */
+/** The used part of @tensorflow/tfjs-core. */
 interface Core {
   readonly version_core: string
   setBackend(name: string): Promise<boolean>

@@ -1,11 +1,11 @@
-/** Where the time of a scan goes. */
+/** The time of a scan by activity. */
 
 import type { ScanStats } from '../../scan/rows/costs.js'
 import { createTrial } from '../../trial/open.js'
 import type { Trial } from '../../trial/trial.js'
 import { readRates } from './read-rates.js'
 
-/** What a thread does. */
+/** The activities of a thread. */
 export const PARTS = ['read', 'decode', 'reduce', 'text'] as const
 export type Part = (typeof PARTS)[number]
 
@@ -19,18 +19,18 @@ export interface TrialResult {
   readonly threads: number
   readonly failedRows: number
   readonly openSeconds: number
-  /** Of a whole scan: all reductions, as text. The faster of two. */
+  /** The time of a whole scan with all reductions, as text, in seconds. The faster of two. */
   readonly scanSeconds: number
-  /** Of all threads together. */
+  /** The time of all threads together, in seconds. */
   readonly spentSeconds: Readonly<Record<Part, number>>
-  /** How long the main thread waited for the others. */
+  /** The time that the main thread waited for the others. */
   readonly waitSeconds: number
   /** Bytes a second, on one thread; null: not measured. */
   readonly pageCacheRate: number | null
   readonly diskRate: number | null
   /** Why a rate was not measured; null: both were. */
   readonly notMeasured: string | null
-  /** What would make the scan faster, were it faster: while the files are in the page cache, and when they are not. */
+  /** The activity that bounds the scan: with the files in the page cache, and without. */
   readonly boundBy: Part
   readonly uncachedBoundBy: Part | 'disk' | null
 }

@@ -24,7 +24,7 @@ export interface BenchFlags extends S3Flags {
   readonly threads?: number
 }
 
-/** Who has measured what, on which machine. */
+/** The machine and the versions of a measurement. */
 interface Machine {
   readonly cpu: string
   readonly cores: number

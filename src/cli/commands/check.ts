@@ -138,14 +138,14 @@ function findingFormat(
   return findingTable(columns, colorsFor(onTerminal ? process.stdout : null), { isFull, isExplained })
 }
 
-/** What rules are asked for. */
+/** The rules that are asked for. */
 export interface AskedRules {
   readonly configurations: readonly RuleConfiguration[]
-  /** Whether all that the trial has the data for judge, too. */
+  /** True if all rules for which the trial has the data judge, too. */
   readonly isAll: boolean
 }
 
-/** If none was asked for, it is all. */
+/** The rules that the options ask for: all, if none is named. */
 export async function askedRules(
   { rule, rules, all }: Pick<CheckFlags, 'rule' | 'rules' | 'all'>,
   registry: RuleRegistry,

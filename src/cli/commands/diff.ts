@@ -44,7 +44,7 @@ export interface DiffFlags extends SelectionFlags, S3Flags {
   readonly out?: string
 }
 
-/** What only one of the runs has is told of so many at most. */
+/** The number of reported tensors that only one of the runs has. */
 const MOST_MISSING = 100_000
 const MOST_PROBLEMS = 8
 const DEFAULT_TOP = 16
@@ -173,7 +173,7 @@ function nothingCompared(a: Trial, flags: DiffFlags, { suggestions }: TrialDiff)
   return `the trials have no tensor at a step in common. If names differ, use --map${hint}.`
 }
 
-/** What lines and columns of differences do not tell. */
+/** Notes on facts that lines and columns of differences don't have. */
 function* lackNotes({ missing, aliases, tied, dtypes, steps, bisection }: TrialDiff): Generator<string> {
   if (missing > 0) {
     const rest = missing - MOST_MISSING
@@ -233,7 +233,7 @@ class Writer {
   readonly #format: FormatOf<'diff'>
   readonly #onTerminal: boolean
   #isBegun = false
-  /** What came before the divergence, and is written after it. */
+  /** The differences before the divergence, which are written after it. */
   readonly #held: DifferenceAt[] = []
   #missing = 0
 

@@ -74,13 +74,13 @@ export async function dump(path: string, flags: DumpFlags, signal: AbortSignal):
   }
 }
 
-/** What there was. */
+/** The counts of a dump. */
 class Tally {
   readonly #progress: Progress
   readonly #failures: TrialscanError[] = []
   /** Tensors of which only reductions were saved. */
   #reduced = 0
-  /** What is said of dtypes that numpy lacks. */
+  /** The notes on dtypes that numpy lacks. */
   readonly #substitutes = new Set<string>()
   seen = 0
   count = 0
@@ -122,7 +122,7 @@ class Tally {
   }
 }
 
-/** What tells the values of a trial apart: the worker only where there are several. */
+/** The parts of a value's file name: with the worker only if there are several. */
 function partsOf(trial: Trial, { worker, step, tensor }: Found): readonly string[] {
   return trial.workers().length > 1 ? [worker, String(step), tensor] : [String(step), tensor]
 }

@@ -131,7 +131,7 @@ async function rulesFor(flags: PlanFlags): Promise<FleetCheck | null> {
   return { rules: configurations, all: isAll, workers: worker ?? null }
 }
 
-/** What it takes, in words. */
+/** The estimate of a plan in words. */
 function estimateText(plan: FleetPlan, { cores, net }: PlanFlags): string {
   const bytesPerSecond = net === undefined ? undefined : Math.round(net * 1e9)
   const { coreSeconds, seconds, boundBy, requests } = estimateFleet(plan, {
@@ -157,7 +157,7 @@ export interface RunFlags extends WorkFlags {
   readonly all?: boolean
 }
 
-/** Where those who run array jobs say which part this process is. */
+/** The environment variables with the index of an array job's task. */
 const ARRAY_INDEX = ['AWS_BATCH_JOB_ARRAY_INDEX', 'JOB_COMPLETION_INDEX', 'SLURM_ARRAY_TASK_ID']
 
 /** @returns the exit code */

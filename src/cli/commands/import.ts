@@ -74,7 +74,7 @@ function leftOutText({ kind, count, tags }: LeftOutSummary): string {
   return `${counted(count, KINDS[kind])} left out${tags.length > 0 ? `: ${tags.join(', ')}` : ''}`
 }
 
-/** What is there could be another trial, or the log directory itself. @throws UsageError */
+/** Checks that the output is empty: it could be another trial, or the log directory itself. @throws UsageError */
 async function expectEmpty(out: string): Promise<void> {
   const there = await readdir(out).catch(() => [])
   if (there.length === 0) return

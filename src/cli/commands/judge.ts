@@ -1,4 +1,4 @@
-/** What `check` and `rule-invoker` share: run rules over a trial, write the findings, choose the exit code. */
+/** The common part of `check` and `rule-invoker`: runs rules over a trial, writes the findings, chooses the exit code. */
 
 import { InvalidWorker, UsageError } from '../../base/errors.js'
 import { problemLines } from '../../base/problem-lines.js'
@@ -91,7 +91,7 @@ export function expectWorkers(trial: Trial, workers: readonly string[]): void {
 export interface Judging {
   readonly trial: Trial
   readonly rules: readonly Rule[]
-  /** Those that were asked for by name. */
+  /** The rules that were asked for by name. */
   readonly asked: ReadonlySet<Rule>
   /** The data that other rules lack, which were not made. */
   readonly leftOut: readonly Missing[]
@@ -289,7 +289,7 @@ function problemsOf(rules: readonly Rule[], evaluation: Evaluation | null): read
   return [...distinct.values()]
 }
 
-/** Whether none of the steps that were asked for exists. Nothing was judged, which must not look like success. */
+/** True if none of the requested steps exists. Then nothing was judged, which must not look like success. */
 function isOutOfRange({ steps, modeSteps, rules }: Judging, evaluation: Evaluation | null): boolean {
   return evaluation?.stats.steps === 0 && rules.length > 0 && (steps ?? modeSteps) !== undefined
 }

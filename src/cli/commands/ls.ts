@@ -81,7 +81,7 @@ async function listedOf(path: string, trial: Trial, maxCollections: number): Pro
   }
 }
 
-/** What is known of checkpoints. */
+/** The facts about checkpoints. */
 function checkpointListing({ checkpoint }: Trial): Pick<TrialListing, 'checkpoint'> {
   if (checkpoint === null) return {}
   const { model, formats, family, parameters, tensors, dtypes, files, byteLength, metadata, aliases } = checkpoint

@@ -63,7 +63,7 @@ async function configText(path: string): Promise<string> {
   return new TextDecoder().decode(await readInputFile(path, '--config'))
 }
 
-/** What came of the stream, in a line. */
+/** The result of a stream in a line. */
 function summary({ steps, tensors, savedSteps, savedTensors, isAborted }: RecordedStream, out: string): string {
   const of = (saved: number, all: number, noun: string): string =>
     saved === all ? counted(all, noun) : `${countText(saved)} of ${counted(all, noun)}`

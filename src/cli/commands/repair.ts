@@ -113,7 +113,7 @@ function table({ files, records, bytes, leftOut, leftOutCount, rebuilt, ignored 
   return `${text}${bold('Kept')} ${sizeText(records.kept, bytes.kept)}; ${lost}\n`
 }
 
-/** How many files of a list the table shows. jsonl has them all. */
+/** The number of files that the table lists. jsonl has them all. */
 const MAX_ROWS = 20
 
 function leftOutRow({ file, offset, byteLength, step, tensors, records }: LeftOut): string[] {

@@ -96,7 +96,7 @@ function linesOf(key: string, value: Value, depth: number): string[] {
   return entries.length === 0 ? [`${head}{}`] : [head.trimEnd(), ...inner(entries, depth + 1)]
 }
 
-/** What stands in a dict or a list. Of many values that hold tensors alone the first are shown. */
+/** The content of a dict or a list. Of many values that hold only tensors the first are shown. */
 function inner(entries: readonly (readonly [string, Value])[], depth: number): string[] {
   const tensors = entries.filter(([, value]) => tensorsIn(value) > 0)
   const hidden = tensors.length > MAX_TENSORS ? tensors.slice(MAX_TENSORS / 2) : []
@@ -107,7 +107,7 @@ function inner(entries: readonly (readonly [string, Value])[], depth: number): s
   return [...lines, `${'  '.repeat(depth)}… ${count} tensors more`]
 }
 
-/** How many tensors a value holds; 0 if it holds something else, too. */
+/** The number of tensors in a value; 0 if it holds anything else. */
 function tensorsIn(value: Value): number {
   if (isTensor(value)) return 1
   const values = isList(value) ? value : isFields(value) ? Object.values(value) : []

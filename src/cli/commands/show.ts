@@ -185,7 +185,7 @@ async function rowOf(
   throw new Error(`no row of ${tensor.name}, whose value is there`)
 }
 
-/** What is printed, in pieces. */
+/** The output in chunks. */
 function printedChunks(
   row: ScanRow,
   value: TensorValue | null,

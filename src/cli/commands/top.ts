@@ -39,7 +39,7 @@ export interface TopFlags extends SelectionFlags, S3Flags {
 
 const DEFAULT_LIMIT = 20
 
-/** What is asked of the rows, read before the trial is opened. */
+/** The requests about rows, read before the trial is opened. */
 interface Asked {
   readonly by: RowColumn | null
   readonly filter: RowFilter | null
@@ -49,7 +49,7 @@ interface Asked {
 
 /** Rows by which a ranking is less than it seems. */
 interface Unranked {
-  /** Those without the number. */
+  /** The number of rows that lack the number. */
   without: number
   nan: number
 }
@@ -135,7 +135,7 @@ function scanOf(
   }
 }
 
-/** Where a row is from, of several trials. */
+/** The column that names a row's trial, for several trials. */
 function trialColumn(path: string): RowColumn {
   return { name: 'trial', kind: 'text', reduction: null, value: () => path }
 }
@@ -151,7 +151,10 @@ function askedOf({ by: name, where, asc, desc, limit = DEFAULT_LIMIT }: TopFlags
   return { by: by ?? null, filter, limit, order: asc ? 'ascending' : 'descending' }
 }
 
-/** Those that `--columns` names, or the place of a row and what it was found by. A table of one trial leaves out a place that all rows share. */
+/**
+ * The columns that `--columns` names, or the place of a row and the number by which it was found. A table of one trial leaves
+ * out a place that all rows share.
+ */
 function columnsFor(
   trial: Trial | null,
   { format, worker }: TopFlags,
@@ -223,7 +226,7 @@ function linesOf(
   return cellTable(rows, columns, colorsFor(onTerminal ? process.stdout : null))
 }
 
-/** What the rows that are printed don't tell. */
+/** Notes on facts that the printed rows don't show. */
 function notesOn(ranking: Ranking, { by, filter, order }: Asked): readonly string[] {
   const notes: string[] = []
   const { tally, unranked } = ranking

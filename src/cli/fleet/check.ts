@@ -84,7 +84,7 @@ class Pipe implements LineSink {
 
   async flush(): Promise<void> {}
 
-  /** What the work writes. @throws what the work throws */
+  /** The lines that the work writes. @throws what the work throws */
   async *lines(work: () => Promise<void>): AsyncGenerator<string> {
     let isDone = false
     const done = work().finally(() => {

@@ -4,14 +4,14 @@ import { StoreError, UsageError } from '../../base/errors.js'
 
 const PACKAGES = ['bullmq', 'ioredis'] as const
 
-/** What a job carries: never a tensor. */
+/** The content of a queued job: never a tensor. */
 export interface ShardJob {
-  /** Where the plan is. */
+  /** The place of the plan. */
   readonly plan: string
   readonly shard: number
 }
 
-/** What is used of the packages. Their types can't be imported where they are not installed. */
+/** The used part of the packages. Their types can't be imported where they are not installed. */
 interface BullMQ {
   readonly Queue: new (name: string, options: QueueOptions) => Queue
   readonly Worker: new (
@@ -73,7 +73,7 @@ export interface Worker {
   close(): Promise<void>
 }
 
-/** How long Redis may take to be there. After that, one that goes away is waited for. */
+/** The time that Redis has to answer at first. Later losses are waited out. */
 const CONNECT_MS = 10_000
 /** A worker that has not renewed its lock for so long is gone. */
 const LOCK_MS = 30_000
@@ -156,7 +156,7 @@ export class ShardQueue {
     return again
   }
 
-  /** Whether nothing is left to be done, nor under way. */
+  /** True if nothing is left to do, nor under way. */
   async isEmpty(): Promise<boolean> {
     const counts = await this.#queue.getJobCounts('waiting', 'active', 'delayed', 'prioritized', 'paused')
     return Object.values(counts).every(count => count === 0)

@@ -1,4 +1,4 @@
-/** How a shard is run, as the options of `fleet run` and `fleet work` say. */
+/** The running of a shard, as the options of `fleet run` and `fleet work` say. */
 
 import type { FleetPlan } from '../../fleet/plan.js'
 import type { ShardOptions } from '../../fleet/shard.js'

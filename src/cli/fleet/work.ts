@@ -72,9 +72,9 @@ export async function fleetWork(flags: WorkerFlags, signal: AbortSignal): Promis
   }
 }
 
-/** How often it is looked whether the queue is empty. */
+/** The interval at which an empty queue is looked for. */
 const DRAINED_MS = 500
-/** How often progress is told at most. */
+/** The least interval of progress reports. */
 const PROGRESS_MS = 2000
 
 /** A worker from its start to its end. */

@@ -5,7 +5,7 @@ import type { TensorData } from '../../scan/job/tensor/data.js'
 const BLOCKS = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 
 export interface BarCounts {
-  /** Of the finite values. */
+  /** The minimum of the finite values. */
   readonly min: number
   readonly max: number
   readonly counts: readonly number[]

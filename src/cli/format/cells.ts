@@ -18,7 +18,7 @@ import {
   shortNumber,
 } from './number.js'
 
-/** What is printed of a row. It holds nothing else of it, least of all the moments, which hold on to those of many rows. */
+/** The printed part of a row. It doesn't keep the row, whose moments would keep those of many others. */
 export interface Cells {
   readonly values: readonly ColumnValue[]
   readonly error: TrialscanError | undefined

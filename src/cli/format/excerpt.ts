@@ -4,7 +4,7 @@ import type { TensorData } from '../../scan/job/tensor/data.js'
 import { padStart, safe } from '../terminal.js'
 import { complexText, shortNumber } from './number.js'
 
-/** How many elements are shown in all, and at each end of an axis that is cut. */
+/** The number of elements that are shown, and the number at each end of an axis that is cut. */
 const MAX_ELEMENTS = 400
 const EDGE = 3
 /** Longer axes are cut. A vector may be longer, since it is wrapped. */
@@ -41,7 +41,7 @@ export function excerpt(value: TensorData, lineWidth = LINE_WIDTH): string {
   return nested(0, 0)
 }
 
-/** Which indices of each axis are shown. Inner axes get room first. */
+/** The shown indices of each axis. Inner axes get room first. */
 function shownIndices(shape: readonly number[]): readonly (readonly Shown[])[] {
   let room = MAX_ELEMENTS
   const axes: Shown[][] = []

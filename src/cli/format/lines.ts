@@ -8,7 +8,7 @@ import type { RowFormat, RowFormatName } from '../../scan/job/row.js'
 import * as rowText from '../../scan/job/row.js'
 import { safe, safeJson } from '../terminal.js'
 
-/** How rows become lines. */
+/** The writer of rows as lines. */
 export type RowWriter = Pick<RowFormat, 'head' | 'line'>
 
 /**

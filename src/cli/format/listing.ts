@@ -1,4 +1,4 @@
-/** What `ls` tells of trials. */
+/** The listing of `ls`. */
 
 import type { TrialscanError } from '../../base/errors.js'
 import type { Mode } from '../../base/types.js'
@@ -43,7 +43,7 @@ export interface TrialListing {
   readonly checkpoint?: CheckpointListing
 }
 
-/** What is known of the last checkpoint. */
+/** The facts about the last checkpoint. */
 export interface CheckpointListing {
   readonly model: string
   readonly formats: readonly string[]
@@ -58,7 +58,7 @@ export interface CheckpointListing {
   readonly aliases: Readonly<Record<string, string>>
 }
 
-/** What could not be read is beside it. */
+/** The listing of trials, with read errors beside it. */
 export interface Listed {
   readonly listing: TrialListing
   readonly problems: readonly TrialscanError[]

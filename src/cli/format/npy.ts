@@ -1,8 +1,8 @@
-/** What is said of a .npy file whose elements numpy has no dtype for. */
+/** Notes on .npy files whose elements numpy has no dtype for. */
 
 import type { DType } from '../../base/types.js'
 
-/** How such elements were written; null: numpy has the dtype. */
+/** The substitute dtype in the file; null if numpy has the dtype. */
 export function npySubstitute(dtype: DType): string | null {
   if (dtype === 'bfloat16') return 'numpy has no bfloat16: it is float32 there, nothing is lost'
   if (dtype === 'float4_e2m1fn') {

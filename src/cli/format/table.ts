@@ -15,7 +15,7 @@ import {
   shortNumber,
 } from './number.js'
 
-/** What the rows can hold. */
+/** The columns that the rows can have. */
 export interface TableScope {
   readonly names: readonly string[]
   /** Shown only if there are several. */

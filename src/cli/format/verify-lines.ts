@@ -5,7 +5,7 @@ import type { Verification } from '../../integrity/verify/verify.js'
 import { csvLine, jsonLine } from './lines.js'
 
 export interface VerifyFormat {
-  /** What comes first, as whole lines. */
+  /** The head, in whole lines. */
   readonly head: string
   /** A problem or note, as soon as it is found. */
   line(trial: string, problem: VerifyProblem): string

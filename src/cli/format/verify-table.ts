@@ -106,7 +106,7 @@ export function verifyTable(isOnly: boolean, columns: number | undefined, colors
 
 const OF_CHECKPOINTS = 'a checkpoint has no checksums: that its values are those that were saved cannot be verified'
 
-/** How many records have values that no checksum covers. */
+/** The number of records with values that no checksum covers. */
 function uncheckedText({ records, recordsWithoutChecksum: without }: Verification['stats']): string[] {
   if (!(without > 0)) return []
   const some = `${countText(without)} of ${counted(records, 'record')} ${without === 1 ? 'carries' : 'carry'}`

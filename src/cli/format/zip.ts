@@ -9,7 +9,7 @@ interface Member {
   readonly name: Uint8Array
   readonly crc: number
   readonly byteLength: number
-  /** Where its header is. */
+  /** The offset of the header. */
   readonly offset: number
 }
 
@@ -28,7 +28,7 @@ export class ZipWriter {
   readonly #write: (bytes: Uint8Array) => Promise<void>
   readonly #members: Member[] = []
   #offset = 0
-  /** What waits to be written: members can be small. */
+  /** The chunks that wait to be written: members can be small. */
   #waiting: Uint8Array[] = []
   #waitingByteLength = 0
 

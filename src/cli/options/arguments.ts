@@ -28,14 +28,14 @@ export function wholeNumberArgument(text: string): number {
   return Number(text)
 }
 
-/** As `memory` of the library, in MiB. */
+/** The library's `memory`, in MiB. */
 export function memoryArgument(text: string): number {
   const mebibytes = Number(text)
   if (/^\d+$/.test(text) && mebibytes >= 4 && mebibytes <= 2048) return mebibytes
   throw new InvalidArgumentError('Expected a whole number of MiB from 4 to 2048.')
 }
 
-/** Of a query. */
+/** The memory limit of a query. */
 export function queryMemory(text: string): number {
   const mebibytes = Number(text)
   if (/^\d+$/.test(text) && mebibytes >= 64 && mebibytes <= 2 ** 20) return mebibytes
@@ -48,7 +48,7 @@ export interface StepsText {
   readonly selection: { readonly only: readonly (number | StepSlice)[] }
 }
 
-/** As `parseSteps` reads it. */
+/** Steps as `parseSteps` reads them. */
 export function stepsText(text: string): StepsText {
   const selection = parseSteps(text)
   if (selection === null) {

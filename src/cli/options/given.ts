@@ -13,10 +13,10 @@ interface GivenFlags {
   readonly threads?: number
 }
 
-/** What is settled before a command begins. */
+/** The settings that are fixed before a command begins. */
 interface Settled<C extends Command> {
   readonly format: FormatOf<C>
-  /** Whether the output is shown on a terminal. */
+  /** True if the output is a terminal. */
   readonly onTerminal: boolean
 }
 

@@ -14,13 +14,13 @@ export interface S3Flags {
   readonly s3ListLimit?: number
 }
 
-/** What says where trials lie, and what of them counts. */
+/** The options of where trials lie, and what of them counts. */
 export interface TrialFlags extends S3Flags {
   readonly allowSymlinks?: boolean
   readonly abandonedSteps?: boolean
 }
 
-/** As `createTrial` and others take it for a trial, of which some are on S3. */
+/** The options of a place among which some may be on S3, for `createTrial` and others. */
 export function placeOptions(
   trial: string,
   flags: TrialFlags,
@@ -29,7 +29,7 @@ export function placeOptions(
   return flags.allowSymlinks ? { allowSymlinks: true } : {}
 }
 
-/** As `createTrial` takes it. */
+/** The options of `createTrial`. */
 export function trialOptions(trial: string, flags: TrialFlags): TrialOptions {
   return { ...placeOptions(trial, flags), ...(flags.abandonedSteps && { abandonedSteps: true }) }
 }

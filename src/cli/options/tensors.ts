@@ -23,7 +23,7 @@ import {
   WORKER,
 } from './options.js'
 
-/** As format/picture.ts has them, which is loaded when there is a picture. */
+/** The names in format/view/picture.ts, which is loaded only for a picture. */
 const PICTURE_NAMES = ['auto', 'kitty', 'sixel', 'blocks', 'none']
 
 /** Adds them to the command line. */

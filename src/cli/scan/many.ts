@@ -174,7 +174,7 @@ function isMadeOf(known: PartState, made: Omit<PartState, 'rows' | 'isWhole'>): 
   return isSame && known.fingerprint === fingerprint && known.options === options
 }
 
-/** Those that decide what the rows of a part are. */
+/** The options that decide the rows of a part. */
 function optionsText({
   tensor,
   collection,

@@ -15,24 +15,24 @@ import { fileName } from './file-name.js'
 /** There when a table is whole. */
 export const WHOLE = '_SUCCESS'
 const PART = 'part-00000.parquet'
-/** What a part was made of. Readers of tables skip names that begin with `_`. */
+/** The file that says what a part was made of. Readers of tables skip names that begin with `_`. */
 const STATE = '_trialscan.json'
 
-/** How a trial was scanned, and what came of it. */
+/** The state of a part: how a trial was scanned, and the result. */
 export interface PartState {
-  /** Of trialscan. */
+  /** The version of trialscan. */
   readonly version: string
   readonly trial: string
-  /** Of the trial's files. */
+  /** The fingerprint of the trial's files. */
   readonly fingerprint: string
   /** The options that decide what the rows are. */
   readonly options: string
   readonly rows: number
-  /** Whether nothing was wrong with any row, nor with the trial: what could not be had may be there the next time. */
+  /** True if no row and nothing in the trial had an error. What failed may be readable the next time. */
   readonly isWhole: boolean
 }
 
-/** Whether `--out` is a directory: one that is there, or a name that ends as one. */
+/** True if `--out` is a directory: an existing one, or a name with a slash at the end. */
 export async function isDirectoryOut(out: string): Promise<boolean> {
   if (/[\\/]$/.test(out)) return true
   return stat(out).then(
@@ -48,7 +48,7 @@ export class Partitions {
     this.#root = root
   }
 
-  /** From here on the table is not whole. */
+  /** Opens a table, which is not whole from here on. */
   static async open(root: string): Promise<Partitions> {
     const whole = join(root, WHOLE)
     // Whether anything can be written there is told before the work.
@@ -57,7 +57,7 @@ export class Partitions {
     return new Partitions(root)
   }
 
-  /** What is known of a part that is whole; null: there is none. */
+  /** The state of a whole part; null if there is none. */
   async stateOf(trial: string): Promise<PartState | null> {
     const folder = this.#folder(trial)
     if (!existsSync(join(folder, PART))) return null

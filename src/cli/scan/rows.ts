@@ -1,4 +1,4 @@
-/** What commands that scan have in common: how the options say what to scan, and how rows are written. */
+/** The common part of commands that scan: the selection by options, and the writing of rows. */
 
 import { type CheckLevel, REDUCTIONS, type StatisticName } from '../../base/types.js'
 import type { RowFormatName, ScanRow } from '../../scan/job/row.js'
@@ -31,10 +31,10 @@ export interface ScanFlags extends SelectionFlags, S3Flags {
 
 const TABLE_REDUCTIONS: readonly StatisticName[] = ['min', 'max', 'mean', 'std', 'l2']
 
-/** What is settled before a scan begins. */
+/** The settings that are fixed before a scan begins. */
 export type SettledScan = ReturnType<typeof settle<'scan', ScanFlags>>
 
-/** How a scan that the options ask for is done. */
+/** The options of the scan. */
 export function scanOptions(flags: SettledScan, filter: RowFilter | null): ScanOptions {
   const { checkLevel, threads, memory } = flags
   const named = asked(flags.reductions)

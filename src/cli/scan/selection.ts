@@ -1,4 +1,4 @@
-/** Which part of a trial is scanned: as options say it, and in words where they select nothing. */
+/** The selected part of a trial: from options, and in words if it is empty. */
 
 import { TensorUnavailable } from '../../base/errors.js'
 import { type Mode, REDUCTIONS, type StatisticName } from '../../base/types.js'
@@ -19,7 +19,7 @@ export interface SelectionFlags {
   readonly worker?: readonly string[]
 }
 
-/** As `trial.scan` takes it. */
+/** The selection for `trial.scan`. */
 export function selectionOf({ tensor, collection, steps, modeSteps, mode, worker }: SelectionFlags): ScanOptions {
   return {
     ...(tensor && { regex: tensor }),
@@ -31,12 +31,12 @@ export function selectionOf({ tensor, collection, steps, modeSteps, mode, worker
   }
 }
 
-/** Whether less than the whole trial is asked for. */
+/** True if less than the whole trial is selected. */
 export function isSelective(flags: SelectionFlags): boolean {
   return Object.keys(selectionOf(flags)).length > 0
 }
 
-/** For a scan without rows: what was asked for, and what the trial has. */
+/** The message for a scan without rows: what was asked for, and what the trial has. */
 export function nothingSelected(trial: Trial, flags: SelectionFlags): string {
   const { tensor, collection, steps, modeSteps, mode, worker } = flags
   const asked = [

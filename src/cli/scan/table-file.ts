@@ -17,7 +17,7 @@ export async function writeTable(
   for await (const bytes of tableBytes(rows, format, options)) await output.writeBytes(bytes)
 }
 
-/** What a table says of itself. */
+/** The metadata of a table file. */
 export function metadataOf(
   trials: readonly string[],
   { checkLevel = 'minimal' }: ScanFlags,

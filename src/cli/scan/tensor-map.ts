@@ -1,4 +1,4 @@
-/** What belongs together in two trials, from files. */
+/** Maps between the tensors of two trials, from files. */
 
 import { UsageError } from '../../base/errors.js'
 import type { Partition } from '../../compare/pairing.js'

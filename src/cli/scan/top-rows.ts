@@ -2,7 +2,7 @@
 
 interface Ranked<T> {
   readonly value: number | bigint
-  /** How many came before it. */
+  /** The number of rows before it. */
   readonly order: number
   readonly item: T
 }
@@ -19,7 +19,7 @@ export class TopRows<T> {
     this.#isDescending = order === 'descending'
   }
 
-  /** How many are held. */
+  /** The number of rows that are held. */
   get size(): number {
     return this.#heap.length
   }

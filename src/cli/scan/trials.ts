@@ -19,7 +19,7 @@ export async function trialsAt(places: readonly string[], flags: TrialFlags): Pr
   return [...found]
 }
 
-/** What could not be had of several trials. It is told at the end. */
+/** The errors of several trials, reported at the end. */
 export class Losses {
   readonly #count: number
   readonly #failFast: boolean
@@ -52,7 +52,7 @@ export class Losses {
     for (const problem of problems) if (problem !== first) this.#problems.push(this.#named(path, problem))
   }
 
-  /** What a trial has come to. @param code its exit code */
+  /** Records the outcome of a trial. @param code its exit code */
   outcome(code: number): void {
     this.#code = heavier(this.#code, code)
   }
@@ -137,7 +137,7 @@ async function begin(path: string, flags: TrialFlags & { readonly threads?: numb
   }
 }
 
-/** How commands that don't follow a trial open it. */
+/** The options for opening a trial that is not followed. */
 export function openOptions(path: string, flags: TrialFlags & { readonly threads?: number }): TrialOptions {
   const { threads } = flags
   return {

@@ -17,10 +17,10 @@ const WRITING: ReadonlyMap<number, string> = new Map([
 const EXPLAIN = 4
 /** LOAD and INSTALL, and UPDATE EXTENSIONS. */
 const OF_EXTENSIONS: readonly number[] = [21, 29]
-/** How often memory is looked at. */
+/** The interval at which memory is checked. */
 const LOOK_MS = 20
 const MIB = 1 << 20
-/** What Node.js takes, and DuckDB beside what it counts. */
+/** The memory of Node.js, and DuckDB's beside what it counts. */
 const BESIDE_MIB = 256
 
 type Connection = Awaited<ReturnType<Awaited<ReturnType<DuckDB['DuckDBInstance']['create']>>['connect']>>
@@ -71,7 +71,7 @@ async function open({ package: name, directory, memory, threads, allowFiles }: D
   return null
 }
 
-/** From here on there are no files but these, no extensions and no network, whatever a statement says. */
+/** Locks the database: from here on no other files, no extensions and no network, whatever a statement says. */
 async function lock({
   files,
   directories,

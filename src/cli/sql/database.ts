@@ -12,7 +12,7 @@ const PACKAGE = '@duckdb/node-api'
 const DEFAULT_MEMORY_MIB = 1024
 const DEFAULT_SECONDS = 600
 
-/** What is used of it. Its types can't be imported where it is not installed. */
+/** The used part of DuckDB. Its types can't be imported where it is not installed. */
 export interface DuckDB {
   readonly DuckDBInstance: {
     create(path: string, options: Readonly<Record<string, string>>): Promise<{ connect(): Promise<Connection> }>
@@ -34,7 +34,7 @@ export interface Prepared {
   }>
 }
 
-/** What the process is asked for. */
+/** A request to the database process. */
 export type DatabaseRequest =
   | {
       readonly kind: 'open'
@@ -57,7 +57,7 @@ export type DatabaseRequest =
   /** Rows, or null: there are no more. */
   | { readonly kind: 'next' }
 
-/** Its answer, or that it has taken too much memory. */
+/** The process's answer, or the news that it has taken too much memory. */
 export type Reply =
   | { readonly result: unknown }
   | { readonly error: { readonly message: string; readonly code?: string } }
@@ -67,23 +67,23 @@ export interface DatabaseOptions {
   readonly threads?: number | undefined
   /** MiB. Default: 1,024. */
   readonly memory?: number | undefined
-  /** How long a query may take. Default: 600. */
+  /** The time limit of a query in seconds. Default: 600. */
   readonly seconds?: number | undefined
-  /** Whether queries may read and write files of the disk. */
+  /** True if queries may read and write files of the disk. */
   readonly allowFiles?: boolean | undefined
   readonly signal: AbortSignal
 }
 
-/** What a query can be about. */
+/** The tables that a query can name. */
 export const TABLES = ['scan', 'tensors', 'steps', 'workers', 'collections', 'findings'] as const
 
-/** What a query names. */
+/** A table that a query names. */
 export interface Named {
   /** Tables, in lower case. */
   readonly tables: ReadonlySet<string>
   /** Columns, and fields of structs. */
   readonly columns: ReadonlySet<string>
-  /** Whether it wants all columns, or can't be looked into. */
+  /** True if it wants all columns, or can't be parsed. */
   readonly hasStar: boolean
 }
 
@@ -96,7 +96,7 @@ export interface Answer {
 export class Database {
   readonly #process: ChildProcess
   readonly #options: DatabaseOptions
-  /** For tables that are made, and what doesn't fit into memory. It is removed at the end. */
+  /** The directory of tables that are made, and of what doesn't fit into memory. It is removed at the end. */
   readonly directory: string
   readonly #remove: () => void
   /** Takes the answer to the request under way. */
@@ -235,7 +235,7 @@ export function literal(text: string): string {
   return `'${text.replaceAll("'", "''")}'`
 }
 
-/** What DuckDB parsed, as JSON. */
+/** DuckDB's parse tree, as JSON. */
 interface Tree {
   readonly [key: string]: unknown
 }

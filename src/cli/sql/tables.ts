@@ -74,10 +74,10 @@ const ROWS_AT_ONCE = 1000
 export interface TableRequest {
   readonly database: Database
   readonly named: Named
-  /** Of trials. */
+  /** The paths of the trials. */
   readonly paths: readonly string[]
   readonly flags: S3Flags & { readonly threads?: number; readonly checkLevel?: CheckLevel }
-  /** What could not be had. */
+  /** The errors of trials. */
   readonly losses: Losses
   readonly signal: AbortSignal
   readonly onProgress: (progress: ScanProgress) => void

@@ -2,7 +2,7 @@
 
 import { jsonNumber, plainNumber, shortNumber } from '../format/number.js'
 
-/** As JSON. NaN and the infinities are texts; whole numbers have all their digits. */
+/** A value as JSON. NaN and the infinities are texts; integers have all their digits. */
 export function jsonOf(value: unknown): string {
   if (typeof value === 'number' || typeof value === 'bigint') return jsonNumber(value)
   if (Array.isArray(value)) return `[${value.map(jsonOf).join(',')}]`
@@ -11,14 +11,14 @@ export function jsonOf(value: unknown): string {
   return `{${fields.join(',')}}`
 }
 
-/** For a cell of a CSV file: empty for null. */
+/** A value as a cell of a CSV file: empty for null. */
 export function textOf(value: unknown): string {
   if (value === null || value === undefined) return ''
   if (typeof value === 'number' || typeof value === 'bigint') return plainNumber(value)
   return typeof value === 'object' ? jsonOf(value) : String(value)
 }
 
-/** For people: numbers are short. */
+/** A value for people: numbers are short. */
 export function shortText(value: unknown): string {
   return typeof value === 'number' ? shortNumber(value) : textOf(value)
 }

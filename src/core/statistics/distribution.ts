@@ -19,7 +19,7 @@ export interface ElementHistogram {
 export interface DistributionData {
   /** The number of all elements. */
   readonly count: number
-  /** and of those that are in no bucket. */
+  /** The number of NaN, which like infinities are in no bucket. */
   readonly nan_count: number
   readonly positive_infinity_count: number
   readonly negative_infinity_count: number

@@ -3,12 +3,12 @@
 import { UsageError } from '../../base/errors.js'
 import { shown } from '../../base/options.js'
 
-/** What waits to be read: a file, a pipe, a socket, an array of pieces. */
+/** A source of bytes: a file, a pipe, a socket, an array of pieces. */
 export type ByteInput = AsyncIterable<Uint8Array | string> | Iterable<Uint8Array | string>
 
 const NEWLINE = 0x0a
 
-/** What an input is, in words. */
+/** The kinds of input, for messages. */
 export const STREAM = 'a stream of bytes, or an array of Uint8Arrays or texts'
 
 export function isByteInput(given: unknown): given is ByteInput {
@@ -20,7 +20,7 @@ export function isByteInput(given: unknown): given is ByteInput {
 export class InputReader {
   readonly #pieces: AsyncIterator<Uint8Array | string> | Iterator<Uint8Array | string>
   readonly #aborted: Promise<null>
-  /** What has come and was not taken. */
+  /** The bytes that have come and were not taken. */
   #rest: Uint8Array = new Uint8Array(0)
   #isEnded = false
 
@@ -63,7 +63,7 @@ export class InputReader {
     return gathered.subarray(0, byteLength)
   }
 
-  /** That many bytes, fewer only at the end of the input. They are the caller's. */
+  /** Takes that many bytes, fewer only at the end of the input. The caller owns them. */
   async bytes(byteLength: number): Promise<Uint8Array> {
     const bytes = new Uint8Array(byteLength)
     let filled = 0

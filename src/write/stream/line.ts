@@ -6,7 +6,7 @@ import { MAX_DIMENSIONS } from '../../core/border/abi.js'
 import { jsonExcerpt } from '../../format/json.js'
 import type { NestedElements } from '../values.js'
 
-/** What a line, or an entry of its `tensors`, says of one tensor, or of a file of them. */
+/** A line, or an entry of its `tensors`, about one tensor or a file of them. */
 export interface TensorEntry {
   /** Null: the file has the names. */
   readonly name: string | null
@@ -17,7 +17,7 @@ export interface TensorEntry {
     | { readonly kind: 'value'; readonly value: NestedElements }
     | { readonly kind: 'base64'; readonly bytes: Uint8Array }
     | { readonly kind: 'file'; readonly path: string; readonly prefix: string }
-    /** So many bytes follow the line. */
+    /** A value of raw bytes that follow the line. */
     | { readonly kind: 'bytes'; readonly byteLength: number; readonly prefix: string }
 }
 
@@ -32,7 +32,7 @@ type Json = Readonly<Record<string, unknown>>
 
 const OF_STEP = ['step', 'mode', 'mode_step', 'tensors']
 const OF_TENSOR = ['name', 'value', 'shape', 'dtype', 'collection', 'base64', 'file', 'bytes', 'prefix']
-/** What numbers in a text can be. */
+/** The dtypes of numbers in a text. */
 const IN_TEXT: readonly DType[] = [
   'float32',
   'float64',
@@ -60,9 +60,12 @@ const ONLY_AS_BYTES: readonly DType[] = [
   'complex128',
 ]
 const DTYPES: readonly DType[] = [...IN_TEXT, ...ONLY_AS_BYTES]
-/** Where the elements can be; one of them. */
+/** The fields that can have the elements; a line has one of them. */
 const SOURCES = ['value', 'base64', 'file', 'bytes'] as const
-/** What Python and JavaScript write for numbers that JSON does not have, and what stands for it until the text is read. */
+/**
+ * The spelling of NaN and infinities by Python and JavaScript, which JSON lacks. Texts are matched so that they are passed
+ * over.
+ */
 const NOT_JSON = /"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b/g
 const MARK = '\0'
 const NUMBER_WORDS: Readonly<Record<string, number>> = {

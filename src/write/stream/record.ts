@@ -18,7 +18,7 @@ import { followingByteLength, type Line, lineFault, parseLine, readLine, type Te
 
 /** A longer line is no line. */
 const MAX_LINE_BYTES = 64 << 20
-/** What the objects of a line take, about, for each byte of it. */
+/** The memory of a line's objects, in bytes per byte of the line, roughly. */
 const LINE_FACTOR = 32
 const MAX_QUEUE_BYTES = 64 << 20
 const DEFAULT_MEMORY = 2 ** 31
@@ -33,7 +33,7 @@ export interface RecordStreamOptions extends WriterOptions {
    * or a file that follows a line at most half (and 1 GiB). At least 4 MiB. Default: 2 GiB.
    */
   readonly memory?: number
-  /** Where files with relative paths lie. Default: the working directory. */
+  /** The directory of files with relative paths. Default: the working directory. */
   readonly directory?: string
   /** Ends the trial: the step under way is given up. */
   readonly signal?: AbortSignal
@@ -41,18 +41,18 @@ export interface RecordStreamOptions extends WriterOptions {
   readonly onProblem?: (problem: FormatError) => void
 }
 
-/** What came of a stream. */
+/** The result of a stream. */
 export interface RecordedStream {
-  /** How many steps and tensors there were, saved or not, without a step that was given up. */
+  /** The number of steps and tensors, saved or not, without a step that was given up. */
   readonly steps: number
   readonly tensors: number
-  /** How many of them the trial has: what the configuration leaves out is not saved, nor is a step without tensors. */
+  /** The number of saved steps. What the configuration excludes, and steps without tensors, are not saved. */
   readonly savedSteps: number
   readonly savedTensors: number
   /** The first hundred tensors, or lines, that could not be saved, and why. */
   readonly problems: readonly FormatError[]
   readonly problemCount: number
-  /** Whether the signal ended it. */
+  /** True if the signal ended it. */
   readonly isAborted: boolean
 }
 
@@ -64,7 +64,7 @@ const STREAM_OPTIONS = optionsOf<RecordStreamOptions>({
   onProblem: kinds.that('a function', given => typeof given === 'function'),
 })
 
-/** What says which steps or tensors are saved. */
+/** The options that say which steps or tensors are saved. */
 const CONFIGURATION = ['saveConfig', 'collections', 'includeCollections', 'includeRegex', 'saveAll'] as const
 
 /**
@@ -323,7 +323,7 @@ class Recorder {
     this.#ofStep.saved += Number(isSaved)
   }
 
-  /** What goes wrong with a line alone, with its place. @throws everything else */
+  /** The problem of one line, with its place. @throws any other error */
   #problem(error: unknown): FormatError {
     if (!(error instanceof TrialscanError) || error === this.#writer.failure) throw error
     const line = this.#lineNumber

@@ -1,4 +1,4 @@
-/** What an imported trial calls the buckets of a histogram. */
+/** The names of a histogram's buckets in an imported trial. */
 
 /** Their collection. */
 export const HISTOGRAMS = 'histograms'

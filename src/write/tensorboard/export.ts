@@ -24,22 +24,22 @@ import type { Summary } from './summary.js'
 export interface TensorBoardOptions extends ScanSelection {
   /** Reductions, counts and percentiles of each tensor over the steps, as scalars `NAME/REDUCTION`. Default: none. */
   readonly reductions?: readonly StatisticName[] | 'all'
-  /** Whether tensors of several elements become histograms. Default: true. */
+  /** True to write tensors of several elements as histograms. Default: true. */
   readonly histograms?: boolean
-  /** Whether tensors whose shapes are those of pictures become images besides, by `NAME/image/0` and so on. Default: false. */
+  /** True to write tensors with shapes of pictures as images as well, as `NAME/image/0` and so on. Default: false. */
   readonly images?: boolean
-  /** How to reach S3, if the runs are written there. */
+  /** Region, endpoint and credentials for runs on S3. */
   readonly s3?: S3Options
   readonly onProgress?: (progress: ScanProgress) => void
 }
 
 /** A run: what a worker saved in a mode. */
 export interface TensorBoardRun {
-  /** As TensorBoard names it. */
+  /** The run's name in TensorBoard. */
   readonly run: string
   readonly worker: Worker
   readonly mode: Mode
-  /** Its event file, relative to the directory. */
+  /** The run's event file, relative to the directory. */
   readonly path: string
   readonly byteLength: number
   readonly scalars: number
@@ -47,7 +47,7 @@ export interface TensorBoardRun {
   readonly images: number
 }
 
-/** What came of a trial. */
+/** The result of an export. */
 export interface TensorBoardExport {
   readonly runs: readonly TensorBoardRun[]
   /** Tensors at steps for which there is no form: texts, complex numbers, nothing but NaN. */
@@ -102,7 +102,7 @@ export async function exportTensorBoard(
 
 type SummaryKind = 'scalar' | 'histogram' | 'reduction' | 'image'
 
-/** What of a row becomes an event. */
+/** The event made of a row. */
 interface RowSummary {
   readonly kind: SummaryKind
   readonly tag: string
@@ -115,7 +115,7 @@ interface OpenRun {
   readonly worker: Worker
   readonly mode: Mode
   readonly file: RunFile
-  /** Of each tag: TensorBoard shows no others of it. */
+  /** The kind of each tag. TensorBoard shows no other of it. */
   readonly kinds: Map<string, SummaryKind>
   scalars: number
   histograms: number
@@ -187,7 +187,7 @@ class Runs {
     for (const { file } of this.#runs.values()) await file.abandon()
   }
 
-  /** What of a row TensorBoard can show. */
+  /** The summaries of a row that TensorBoard can show. */
   async #summariesOf(row: ScanRow, tensor: string): Promise<readonly RowSummary[]> {
     const { reductions, saved, moments, dtype } = row
     const summaries: RowSummary[] = []
@@ -224,7 +224,7 @@ class Runs {
     return data instanceof Float64Array ? histogramOfRows(data, sums) : null
   }
 
-  /** What was imported beside buckets. */
+  /** The sums that were imported beside buckets. */
   async #sumsOf(tag: string, step: number, worker: Worker): Promise<HistogramSums> {
     try {
       const saved = await this.#trial.tensor(tag).reductionValues(step, { worker })

@@ -17,7 +17,7 @@ export interface HistogramSums {
   readonly l2?: number | undefined
 }
 
-/** Of the finite elements; null if there are none. */
+/** The histogram of the finite elements; null if there are none. */
 export function histogramOf(moments: Moments, distribution: Distribution): HistogramSummary | null {
   const {
     head: { min, max },

@@ -4,26 +4,26 @@ import { crc32, deflateSync } from 'node:zlib'
 import type { TensorData } from '../../scan/job/tensor/data.js'
 import type { ImageSummary } from './summary.js'
 
-/** Of a tensor that holds more, as TensorBoard's own calls have it. */
+/** The number of images of one tensor, as in TensorBoard's own calls. */
 export const MAX_IMAGES = 3
 /** A longer side is no picture. */
 const MAX_SIDE = 2048
 const SIGNATURE = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a)
-/** Of a PNG, by the number of channels. */
+/** The PNG colour type by the number of channels. */
 const COLOR_TYPES: Readonly<Record<number, number>> = { 1: 0, 3: 2, 4: 6 }
 
-/** What a picture of a tensor is called. */
+/** The tag of a tensor's image. */
 export function imageTag(tensor: string, image: number): string {
   return `${tensor}/image/${image}`
 }
 
-/** How the elements of a tensor are pictures. */
+/** The layout of a tensor's elements as images. */
 export interface ImageLayout {
   readonly count: number
   readonly height: number
   readonly width: number
   readonly channels: number
-  /** How far apart neighbours are, in elements. */
+  /** The distance of neighbours, in elements. */
   readonly stride: { readonly image: number; readonly row: number; readonly column: number; readonly channel: number }
 }
 

@@ -20,23 +20,23 @@ import { Problems } from './problems.js'
 import { type PartOfTrial, partsOfTrial } from './workers.js'
 
 export interface ImportOptions extends ScanSelection {
-  /** Whether records have true checksums. Default: false, smdebug's constant. */
+  /** True for true checksums of records. Default: false, which writes smdebug's constant. */
   readonly checksums?: boolean
-  /** How to reach S3, if the trial is written there. */
+  /** Region, endpoint and credentials for a trial on S3. */
   readonly s3?: S3Options
 }
 
-/** What became of a run. */
+/** The result of one run. */
 export interface ImportedRun extends PartOfTrial {
   readonly run: string
 }
 
-/** What came of the runs. */
+/** The result of an import. */
 export interface TensorBoardImport {
   readonly runs: readonly ImportedRun[]
   readonly steps: number
   readonly tensors: number
-  /** What a trial has no place for, by kind; if a part of the runs was selected, only what is written as tensors. */
+  /** The Values that a trial can't hold, by kind; for a selection of the runs, only those written as tensors. */
   readonly leftOut: readonly LeftOutSummary[]
   /** The first hundred of those that could not be read or saved, and why. */
   readonly problems: readonly TrialscanError[]
@@ -45,7 +45,7 @@ export interface TensorBoardImport {
 
 const IMPORT_OPTIONS = optionsOf<ImportOptions>({ ...SELECTION_KINDS, checksums: kinds.flag, s3: S3_OPTIONS })
 
-/** What a trial that was imported has, by patterns of tags; numbers belong to `scalars`, and buckets to `histograms`. */
+/** The collections of an imported trial, by patterns of tags. Numbers belong to `scalars`, buckets to `histograms`. */
 const COLLECTIONS: Readonly<Record<string, RegExp>> = {
   gradients: /^gradient/,
   weights: /^(?!gradient).*(weight|kernel)/,

@@ -1,4 +1,4 @@
-/** What event files of TensorBoard hold that a trial can't: images, audio and graphs, counted. */
+/** Images, audio and graphs in TensorBoard's event files, which a trial can't hold: counted. */
 
 import { type FileBytes, MalformedEvent, type UnreadKind, walkUnread } from '../../format/event-head.js'
 import { DEFAULT_MEMORY } from '../../scan/job/plan/memory.js'
@@ -19,7 +19,7 @@ export interface LeftOutSummary {
   readonly tags: readonly string[]
 }
 
-/** What is left out, counted by kind. */
+/** The number of Values left out, by kind. */
 export class LeftOut {
   readonly #found = new Map<UnreadKind, { count: number; tags: Set<string> }>()
 
@@ -64,7 +64,7 @@ export async function addLeftOut(leftOut: LeftOut, access: Access, paths: readon
   }
 }
 
-/** Where the records of a file begin, from one on, behind damage too. */
+/** The starts of a file's records from one on, behind damage too. */
 async function* recordsFrom(access: Access, path: string, startByte: number): AsyncGenerator<number> {
   const runner = await access.runner(0, 0)
   const settings = { windowByteLength: DEFAULT_MEMORY / 2, isTornasole: false, deep: false }

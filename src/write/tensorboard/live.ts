@@ -33,7 +33,7 @@ interface LiveRun {
 }
 
 export interface LiveRunsOptions {
-  /** Whose runs these are; null: there is only one. */
+  /** The worker of these runs; null if there is only one. */
   readonly worker: Worker | null
   readonly images: boolean
 }

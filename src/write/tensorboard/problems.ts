@@ -1,4 +1,4 @@
-/** What could not be read or saved on the way: all are counted, the first hundred kept. */
+/** Read and write errors of an export or import: all are counted, the first hundred kept. */
 
 import { StoreError, type TrialscanError } from '../../base/errors.js'
 
@@ -8,7 +8,7 @@ type StoreFields = ConstructorParameters<typeof StoreError>
 
 export class Problems {
   readonly #kept: TrialscanError[] = []
-  /** How often a file could not be read, by the message: all that lies in it fails alike. */
+  /** The number of failed reads by message: all data of a file fail alike. */
   readonly #ofFiles = new Map<string, number>()
   #count = 0
 

@@ -11,7 +11,7 @@ import { type Summary, type SummaryPlace, summaryRecord, versionRecord } from '.
 /** Bytes that may wait for the store, of each run. */
 const QUEUE_BYTES = 1 << 20
 
-/** What a worker saved in a mode, as a directory below the log directory. @param worker null: there is only one */
+/** The directory of a worker's run in a mode, below the log directory. @param worker null if there is only one */
 export function runDirectory(worker: Worker | null, mode: Mode): string {
   // A run of TensorBoard's is a worker by the name of its directory, and `.` is that of the root.
   const parts = worker === null ? [] : escapeWorker(worker).split('/').map(directoryName)

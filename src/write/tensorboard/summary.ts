@@ -11,13 +11,13 @@ import { inFrame, seal } from '../frame.js'
 export interface HistogramSummary {
   readonly min: number
   readonly max: number
-  /** How many numbers it is of, their sum, and that of their squares. */
+  /** The number of values, their sum, and the sum of their squares. */
   readonly num: number
   readonly sum: number
   readonly sumSquares: number
-  /** Where each bucket ends; the first begins at the minimum. */
+  /** The upper limit of each bucket; the first begins at the minimum. */
   readonly limits: readonly number[]
-  /** How many numbers are in each. */
+  /** The number of values in each bucket. */
   readonly counts: readonly number[]
 }
 
@@ -30,7 +30,7 @@ export interface ImageSummary {
   readonly png: Uint8Array
 }
 
-/** What a Value holds. */
+/** The content of a Value. */
 export type Summary =
   | { readonly scalar: number }
   | { readonly histogram: HistogramSummary }

@@ -1,4 +1,4 @@
-/** Whose part of a trial a run of TensorBoard's becomes: the other way around from `runDirectory`. */
+/** The worker and mode of a TensorBoard run: the inverse of `runDirectory`. */
 
 import { createHash } from 'node:crypto'
 import { MODES, type Mode, type Worker } from '../../base/types.js'

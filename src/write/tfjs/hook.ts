@@ -22,11 +22,11 @@ const HOOK_OPTIONS = optionsOf<HookOptions>(
   'tf',
 )
 
-/** What saves the tensors of a training. `createHook` makes it. */
+/** A hook that saves the tensors of a training; `createHook` makes it. */
 export interface TrialHook {
-  /** Whether a rule has asked for the training to stop. `fit` stops by itself. */
+  /** True if a rule has asked for the training to stop. `fit` stops by itself. */
   readonly isStopped: boolean
-  /** What rules have found so far. */
+  /** The findings of rules so far. */
   readonly findings: readonly Finding[]
 
   /** Has a model's layers, losses, weights and evaluations saved, outside of `fit`, too. `fit` does it for its own model. */
@@ -197,7 +197,7 @@ function extend(Callback: new () => object): HookClass {
 
 const NOTHING: HookReport = { findings: [], missing: [], problems: [] }
 
-/** What is known of a training: models, optimizers, and the step under way. */
+/** The state of a training: models, optimizers, and the current step. */
 class Training {
   readonly steps: Steps
   readonly #writer: TrialWriter

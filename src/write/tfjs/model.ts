@@ -1,4 +1,4 @@
-/** What is seen of a model of the Layers API while it is trained and evaluated: layers, losses, weights. */
+/** Watches a Layers model while it is trained and evaluated: layers, losses, weights. */
 
 import { UsageError } from '../../base/errors.js'
 import { shown } from '../../base/options.js'
@@ -7,7 +7,7 @@ import { LOSS, metricOf, ofLayer } from './names.js'
 import type { Step } from './steps.js'
 import { type Layer, type LayersModel, listOf, type TestFunction, type TfModel, type TfTensor } from './tensorflow.js'
 
-/** What runs a model's own code as a step, and what is under way. */
+/** The receiver of a model's tensors, which runs the model's own code as a step. */
 export interface Watcher {
   readonly current: Step | null
   inStep<T>(mode: Mode, work: (step: Step) => T): T
@@ -44,7 +44,7 @@ function layersIn({ layers = [] }: Pick<Layer, 'layers'>): readonly Layer[] {
   return layers.flatMap(layer => [layer, ...layersIn((layer as Layer & { model?: Layer }).model ?? layer)])
 }
 
-/** Which inputs of the model a layer is given first, by their places among its own. */
+/** The inputs of the model that go straight into a layer, by their positions among its inputs. */
 function inputsOf({ inputs }: LayersModel, layer: Layer): ReadonlyMap<number, number> {
   const found = new Map<number, number>()
   for (const [i, input] of inputs.entries()) {

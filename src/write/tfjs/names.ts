@@ -1,4 +1,4 @@
-/** How tensors of TensorFlow.js are called in a trial: as in smdebug's hook for Keras, where that has a name for them. */
+/** The names of TensorFlow.js tensors in a trial: those of smdebug's Keras hook, where it has one. */
 
 import type { Layer, LayersModel, TfVariable, Weight } from './tensorflow.js'
 

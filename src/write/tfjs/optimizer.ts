@@ -1,4 +1,4 @@
-/** What is seen of an optimizer: the loss that it minimizes, gradients, its own variables. */
+/** Watches an optimizer: the loss that it minimizes, gradients, its own variables. */
 
 import { UsageError } from '../../base/errors.js'
 import { shown } from '../../base/options.js'

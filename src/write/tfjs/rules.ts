@@ -10,27 +10,27 @@ import { createTrial } from '../../trial/open.js'
 import type { Trial } from '../../trial/trial.js'
 import type { TrialWriter } from '../writer.js'
 
-/** What is done when a rule fires: `stop` ends the training, a function or an action is called. */
+/** An action when a rule fires: `stop` ends the training; a function or an action is called. */
 export type HookAction = 'stop' | Action | Action['onFire']
 
 export interface HookRule {
   /** A rule's name, or its class. */
   readonly rule: string | RuleClass
-  /** What is not given is as `check` has it where it runs all rules. */
+  /** The parameters of the rule. Others have the values that `check` gives them when it runs all rules. */
   readonly parameters?: Readonly<Record<string, unknown>>
-  /** What findings call it. Default: the name of its class. */
+  /** The rule's name in findings. Default: the name of its class. */
   readonly name?: string
   readonly actions?: HookAction | readonly HookAction[]
 }
 
 export type HookRules = readonly (string | RuleClass | HookRule)[]
 
-/** What rules have said of a training. */
+/** The report of the rules on a training. */
 export interface HookReport {
   readonly findings: readonly Finding[]
-  /** What rules wanted, and was not saved: one sentence each, after the rule's name. */
+  /** The tensors that rules wanted and that were not saved: one sentence each, after the rule's name. */
   readonly missing: readonly string[]
-  /** What a rule or one of its actions has thrown, and tensors that could not be read. */
+  /** The errors of rules, of actions, and of tensors that could not be read. */
   readonly problems: readonly { readonly rule: string; readonly error: Error }[]
 }
 
@@ -53,7 +53,7 @@ export class TrainingRules {
   readonly #stop: () => void
   readonly #findings: Finding[] = []
   readonly #problems: { rule: string; error: Error }[] = []
-  /** Those that judge no more: they have thrown. */
+  /** The rules that have thrown and judge no more. */
   readonly #ended = new Set<Rule>()
   #trial: Trial | null = null
   #rules: readonly Rule[] = []

@@ -22,7 +22,7 @@ export class Step {
   readonly #tf: TensorFlow
   readonly #kept = new Map<string, Kept>()
   readonly #scalars = new Map<string, number>()
-  /** How often a name was numbered. */
+  /** The number of times that each name was numbered. */
   readonly #numbers = new Map<string, number>()
 
   constructor(writer: TrialWriter, tf: TensorFlow, mode: Mode, modeStep: number) {
@@ -32,7 +32,7 @@ export class Step {
     this.modeStep = modeStep
   }
 
-  /** Whether there is something to write. */
+  /** True if there is something to write. */
   get hasTensors(): boolean {
     return this.#kept.size + this.#scalars.size > 0
   }
@@ -56,7 +56,7 @@ export class Step {
     this.#kept.set(name, { collection, value: typeof tensor === 'number' ? tensor : kept(this.#tf, tensor) })
   }
 
-  /** As `take`, for what can come more than once: `name`, then `name_1`, `name_2`, … */
+  /** Takes a tensor whose name can come more than once: `name`, then `name_1`, `name_2`, … */
   takeNext(name: string, collection: string, tensor: TfTensor): void {
     const number = this.#numbers.get(name) ?? 0
     this.#numbers.set(name, number + 1)
@@ -93,7 +93,7 @@ export class Steps {
   readonly #writer: TrialWriter
   readonly #tf: TensorFlow
   readonly #modeSteps = new Map<Mode, number>()
-  /** Those that have not ended, by what ends them. */
+  /** The functions that end the steps that have not ended. */
   readonly #ends = new Map<Step, () => void>()
   /** Resolved when all steps so far are written. */
   #written: Promise<void> = Promise.resolve()
@@ -107,7 +107,7 @@ export class Steps {
     this.#tf = tf
   }
 
-  /** What is called as soon as the tensors of a step can be read; the training waits for it. */
+  /** Sets a function that is called as soon as the tensors of a step can be read. The training waits for it. */
   set onWritten(onWritten: () => Promise<void>) {
     this.#onWritten = onWritten
   }

@@ -1,4 +1,4 @@
-/** What is used of TensorFlow.js. It comes from the caller, so that there is one copy of it; no package is imported, types neither. */
+/** The used part of TensorFlow.js, as types. The caller hands it in, so that there is one copy; no package is imported. */
 
 /** A tensor of TensorFlow.js. */
 export interface TfTensor {
@@ -17,7 +17,7 @@ export interface TfVariable extends TfTensor {
 export interface TensorFlow {
   keep(tensor: never): unknown
   engine(): { readonly registeredVariables: Readonly<Record<string, TfVariable>> }
-  /** Of the Layers API. Without it there are only loops of one's own. */
+  /** The callbacks of the Layers API. Without it there are only custom loops. */
   readonly Callback?: abstract new () => object
 }
 
@@ -42,7 +42,7 @@ export type Gradients =
 export interface Weight {
   /** Unique among all models of the process. */
   readonly name: string
-  /** As the layer has it: layer/kernel. */
+  /** The layer's own name: layer/kernel. */
   readonly originalName: string
   read(): TfVariable
 }
@@ -50,7 +50,7 @@ export interface Weight {
 export interface Layer {
   readonly name: string
   readonly activation?: { getClassName(): string } | null
-  /** Of a model that is a layer. */
+  /** The layers of a model that is itself a layer. */
   readonly layers?: readonly Layer[]
   call: (inputs: TfTensor | readonly TfTensor[], ...more: readonly unknown[]) => TfTensor | readonly TfTensor[]
 }
@@ -73,13 +73,13 @@ export interface LayersModel extends TfModel {
   readonly weights: readonly Weight[]
   readonly inputs: readonly SymbolicTensor[]
   readonly metricsNames: readonly string[]
-  /** Those of a model that was compiled. */
+  /** The optimizer of a compiled model. */
   readonly optimizer?: TfOptimizer
   readonly lossFunctions?: Loss[]
   testFunction: TestFunction
   makeTestFunction: () => void
   testLoop: (f: TestFunction, ...more: readonly unknown[]) => readonly TfTensor[]
-  /** Of a Sequential: the model that it makes of its layers. */
+  /** For a Sequential: the model that it makes of its layers. */
   readonly model?: LayersModel
 }
 

@@ -1,4 +1,4 @@
-/** What a format of findings is, and the report that it writes. */
+/** The interface of finding formats, and their report. */
 
 import type { TrialscanError } from '../../../base/errors.js'
 import type { UnusualRate } from '../../../rules/base/learning-rates.js'
@@ -6,9 +6,9 @@ import type { DiagnosedFinding } from '../../../rules/diagnosis.js'
 import type { Finding, HookCollection, Missing } from '../../../rules/finding.js'
 
 export interface FindingFormat {
-  /** Whether each finding is written at once, as a line of its own. */
+  /** True if each finding is written at once, as a line. */
   readonly isLive: boolean
-  /** Whether `end` lists missing data. */
+  /** True if `end` lists missing data. */
   readonly tellsMissing: boolean
   /** A finding as whole lines; empty if `end` writes all of them. */
   line(finding: DiagnosedFinding): string
@@ -16,7 +16,7 @@ export interface FindingFormat {
   end(judged: JudgingReport): string
 }
 
-/** What was judged, by which rules, and the outcome. */
+/** The report: what was judged, by which rules, and the outcome. */
 export interface JudgingReport {
   /** The trial's name. */
   readonly trial: string
@@ -25,12 +25,15 @@ export interface JudgingReport {
   /** The workers whose data were judged. Null: all. */
   readonly onlyWorkers: readonly string[] | null
   readonly rules: readonly JudgingRule[]
-  /** As diagnosed: `cause` is an index into this array. Of a live format only the first of each rule: it has written the others. */
+  /**
+   * The findings as diagnosed: `cause` is an index into this array. A live format has written all; here is the first of each
+   * rule.
+   */
   readonly findings: readonly DiagnosedFinding[]
   /** Learning rates out of the ordinary, beside what they do. */
   readonly learningRates?: readonly UnusualRate[]
   readonly missing: readonly Missing[]
-  /** What has to be saved for those rules that were asked for by name and lack data. */
+  /** The tensors to save for rules that were asked for by name and lack data. */
   readonly toSave: readonly HookCollection[]
   /** Rules that run only when asked for by name, and why. */
   readonly onlyByName: readonly { readonly rule: string; readonly reason: string }[]
@@ -38,9 +41,9 @@ export interface JudgingReport {
   /** Values of tensors that the rules asked for, and how many of them could not be read. */
   readonly asked: number
   readonly unread: number
-  /** How many had anything to judge. Null: unknown. */
+  /** The number of steps with anything to judge. Null: unknown. */
   readonly steps: number | null
-  /** Whether none of the steps that were asked for exists. */
+  /** True if none of the requested steps exists. */
   readonly isOutOfRange: boolean
   /** `running`: the job may still run and was not followed. `left`: it was followed until no more steps came. */
   readonly state: 'ended' | 'running' | 'left' | 'interrupted'
@@ -52,7 +55,7 @@ export interface JudgingRule {
   readonly name: string
   readonly meaning: string | undefined
   readonly advice: string | undefined
-  /** Whether it was asked for by name. */
+  /** True if the rule was asked for by name. */
   readonly isAsked: boolean
   /** Parameters that are not the class's defaults. */
   readonly parameters: readonly ChosenParameter[]
@@ -65,7 +68,7 @@ export interface ChosenParameter {
   readonly reason: string
 }
 
-/** What could not be read, and so was not judged. Without a step, it is a problem of the whole trial. */
+/** A read error, because of which something was not judged. Without a step it concerns the whole trial. */
 export interface JudgingError {
   readonly step: number | null
   readonly tensor: string | null
@@ -77,7 +80,7 @@ export function stepsOfFindings(findings: readonly Finding[]): readonly number[]
   return [...new Set(findings.map(({ step }) => step))].sort((a, b) => a - b)
 }
 
-/** Whether a finding, or missing data, belongs to a configured rule. */
+/** True if a finding, or missing data, belongs to a configured rule. */
 export function isFindingOf({
   ruleName,
   name,
@@ -99,10 +102,10 @@ export function configurationKey(rule: string, name: string): string {
   return JSON.stringify([rule, name])
 }
 
-/** Where a sentence about missing tensors goes on to what there is. */
+/** The point at which a sentence about missing tensors goes on to those of the trial. */
 export const TRIAL_HAS = '; the trial has '
 
-/** Whether tensors are missing: not steps, nor what could not be read. */
+/** True if tensors are missing, not steps or unreadable data. */
 export function lacksTensors({ missing }: Pick<Missing, 'missing'>): boolean {
   return missing.includes(TRIAL_HAS)
 }

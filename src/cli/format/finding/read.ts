@@ -1,4 +1,4 @@
-/** How much of what rules asked for could be read. */
+/** The share of the requested data that could be read. */
 
 import { counted, countText } from '../number.js'
 import type { JudgingReport } from './format.js'

@@ -35,16 +35,16 @@ export function severalFormats(
   }
 }
 
-/** What is told of a trial. */
+/** The line of a trial. */
 interface Line {
   readonly path: string
   readonly steps: string
   readonly findings: number
   /** Each with the first step at which it fired. */
   readonly rules: ReadonlyMap<string, number>
-  /** What is told if no rule fired. */
+  /** The text if no rule fired. */
   readonly otherwise: string
-  /** How much could be read; null: all. */
+  /** The share that could be read; null: all. */
   readonly read: string | null
 }
 
@@ -102,7 +102,7 @@ function cells({ path, steps, findings, rules, otherwise, read }: Line, colors: 
   ]
 }
 
-/** For a shell. */
+/** A text quoted for a shell. */
 function quoted(path: string): string {
   return /^[\w./:@%+=-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`
 }

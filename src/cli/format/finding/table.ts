@@ -176,7 +176,7 @@ function sectionsOf({ rules, findings }: JudgingReport): readonly Section[] {
   })
 }
 
-/** What went wrong first, what follows from it, and what else fired, one sentence each. */
+/** The cause, its consequences, and the other findings, one sentence each. */
 function diagnosisText([first, ...others]: readonly Section[], judged: JudgingReport): string {
   const { rule, own, consequences } = first!
   const [cause] = own as [DiagnosedFinding]
@@ -310,7 +310,7 @@ function foundText(finding: Finding, { workers }: Pick<JudgingReport, 'workers'>
   return `at step ${step}${modeText}${of}: ${about}${message}${isMeasured ? '' : ` (${shortNumber(value)}${limit})`}`
 }
 
-/** How many rules had nothing to judge, or only part of the data; and what those lacked that ran and judged nothing. */
+/** Lines on rules that judged nothing or had only part of the data, and what those lacked that ran in vain. */
 function notJudgedLines(all: readonly Missing[], rules: readonly JudgingRule[]): readonly string[] {
   const hasRun = (one: Missing) => !one.partial && !lacksTensors(one) && rules.some(rule => isFindingOf(rule)(one))
   const byReason = new Map<string, string[]>()

@@ -1,4 +1,4 @@
-/** What would have to be saved for rules that lack data, as the configuration of SageMaker's hook says it. */
+/** The tensors to save for rules that lack data, as a configuration of SageMaker's hook. */
 
 import { UsageError } from '../../../base/errors.js'
 import type { HookCollection, Missing } from '../../../rules/finding.js'

@@ -9,7 +9,7 @@ import { bytesText, counted, countText, shortNumber } from '../number.js'
 /** A loss that changes by less than this fraction hardly changes. */
 const STANDSTILL = 0.01
 const LEAST_WIDTH = 80
-/** Of the width, what a name may take. */
+/** The share of the width that a name may take. */
 const NAME_SHARE = 0.4
 const LEAST_SPARKS = 10
 const MAX_CAUSES = 5
@@ -18,7 +18,7 @@ const MAX_PROBLEMS = 5
 export interface OverviewOptions {
   readonly width: number | undefined
   readonly colors: Colors
-  /** How many lines a section has. */
+  /** The number of lines in a section. */
   readonly maxLines: number
 }
 

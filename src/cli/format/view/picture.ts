@@ -10,14 +10,14 @@ export interface Grid {
   readonly height: number
   /** NaN for what is no number, or between images. */
   readonly values: Float64Array
-  /** How many images of how many; null: the tensor is one. */
+  /** The number of shown images of all; null if the tensor is one. */
   readonly images: { readonly shown: number; readonly all: number } | null
 }
 
 const MAX_IMAGES = 24
 /** Pixels of the longer side of a picture, about. */
 const SIDE = 480
-/** What a terminal can take without trouble. */
+/** The number of pixels that a terminal can take. */
 const MAX_PIXELS = 1 << 22
 /** Rows of blocks. */
 const MAX_ROWS = 40
@@ -41,7 +41,7 @@ const VIRIDIS: readonly (readonly [number, number, number])[] = [
   [210, 226, 27],
   [253, 231, 37],
 ]
-/** Of what is not finite: it is in no scale. */
+/** The colour of elements that are not finite, outside any scale. */
 const NOT_FINITE = [214, 0, 147] as const
 
 /** The last two axes; of more axes the first images beside each other. Null: there is nothing to see. */
@@ -76,7 +76,7 @@ export function gridOf({ dtype, shape, data }: TensorData): Grid | null {
 /** A number that no tensor is told apart by: the gap between images. */
 const BETWEEN = -1.7976931348623e308
 
-/** What the terminal draws, as far as its environment tells. */
+/** The pictures that the terminal draws, by its environment. */
 export function pictureFor(env: NodeJS.ProcessEnv): Exclude<PictureName, 'auto' | 'none'> {
   const { TERM = '', TERM_PROGRAM = '', KITTY_WINDOW_ID, TMUX } = env
   // tmux passes on neither.
@@ -182,7 +182,7 @@ function viridis(place: number): Color {
   return [mixed(0), mixed(1), mixed(2)]
 }
 
-/** From the smallest finite value, 0, to the largest, 1. */
+/** The position of a value from the smallest finite one (0) to the largest (1). */
 function placeOf(values: Float64Array): (value: number) => number {
   let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
   for (const value of values) {
@@ -229,7 +229,9 @@ function blocksText(grid: Grid, shade: ReturnType<typeof shadesOf>, columns: num
   return `${lines.join('\n')}\n`
 }
 
-/** As many columns and rows as fit, each the mean of its part; what is not finite stays so. */
+/**
+ * The picture in as many columns and rows as fit, each the mean of its part. A part with a non-finite element is not finite.
+ */
 function fitted(
   { width, height, values }: Grid,
   columns: number,

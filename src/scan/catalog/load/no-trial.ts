@@ -97,7 +97,7 @@ function trialsBelow(trials: readonly string[]): string | null {
 /** Watches what a listing finds, and ends it if that is not a trial. */
 class ListLimit {
   readonly #store: Store
-  /** The step count that was given; null if none was. */
+  /** The limit of files that the caller gave; null: the default. */
   readonly #given: number | null
   readonly #trials = new Set<string>()
   #listed = 0

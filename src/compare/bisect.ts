@@ -1,6 +1,6 @@
 /** The first step that diverges, by halving: of n steps about log n are read, if what differs once differs from then on. */
 
-/** How the first step that diverges was found by halving. */
+/** The halving that found the first diverging step. */
 export interface Bisection {
   /** The steps that were compared, ascending. */
   readonly steps: readonly number[]

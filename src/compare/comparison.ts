@@ -16,7 +16,7 @@ import type { DifferenceAt, DifferenceKind, RecordPlaceInTime } from './records.
 import { Trend } from './trend.js'
 import { messageOf, shown } from './wording.js'
 
-/** What of a comparison is handed on. */
+/** The options that a comparison passes on. */
 export interface ComparisonOptions extends ScanSelection, DifferenceTolerance, Pick<MeasureOptions, 'callerWorks'> {
   readonly noise?: NoiseFloor
   readonly onDifference?: (difference: DifferenceAt) => void
@@ -25,9 +25,9 @@ export interface ComparisonOptions extends ScanSelection, DifferenceTolerance, P
   readonly keepDifferences?: boolean
   /** Called with how far each pair of tensors of numbers is apart, equal ones included. */
   readonly onApart?: (place: RecordPlaceInTime, meanAbsolute: number) => void
-  /** Whether the first difference is all that is wanted. */
+  /** True if only the first difference is wanted. */
   readonly isFirstAll?: boolean
-  /** Whether what only the second run has counts as missing. */
+  /** True if tensors that only the second run has count as missing. */
   readonly countsAll?: boolean
 }
 
@@ -37,21 +37,21 @@ const WINDOW_QUESTIONS = 1 << 14
 const WINDOW_BYTES = 2 ** 32
 const FIRST_BYTES = 256 << 20
 
-/** What inexact arithmetic may change, in units of the last place. */
+/** The change that inexact arithmetic may cause, in units of the last place. */
 const LAST_ULPS = 4
 
 const MOST_PROBLEMS = 10_000
 /** Names of equal tensors that are kept. */
 const MOST_EQUAL = 100
 
-/** What is close of a saved reduction and a computed one: rtol and atol. */
+/** The tolerance between a saved reduction and a computed one: rtol and atol. */
 const COMPUTED = [1e-5, 1e-7] as const
 
 /** Two dtypes that the runs have of one tensor. */
 export interface DtypePair {
   readonly dtype: DType
   readonly otherDtype: DType
-  /** How many such pairs were compared, as float64. */
+  /** The number of compared pairs, as float64. */
   readonly count: number
 }
 
@@ -69,7 +69,7 @@ export class Comparison {
   readonly stats = { records: 0, unread: 0, readBytes: 0, reads: 0, jobs: 0, threads: 0 }
   readonly differences: DifferenceAt[] = []
   divergence: DifferenceAt | null = null
-  /** How many pairs had two dtypes, by these. */
+  /** The number of pairs with two dtypes, by these. */
   readonly dtypes = new Map<string, DtypePair>()
   compared = 0
   equal = 0
@@ -78,9 +78,9 @@ export class Comparison {
   /** Names in the first run of tensors that are equal bit for bit, at most 100. */
   readonly equalTensors = new Set<string>()
   readonly tied: TiedTensor[] = []
-  /** What could not be read, in a sentence each. */
+  /** The read errors, in a sentence each. */
   readonly problems = new Map<string, Error>()
-  /** Those that differ by no more than runs of the same configuration. */
+  /** The number of pairs that differ by no more than runs of the same configuration. */
   noisy = 0
 
   constructor(pairing: Pairing, options: ComparisonOptions) {
@@ -102,7 +102,7 @@ export class Comparison {
     this.stats.readBytes += stats.readBytes
   }
 
-  /** Where differences leave the trend of the steps before. */
+  /** The place where differences leave the trend of the steps before. */
   get departure() {
     return this.#trend.departure
   }
@@ -352,7 +352,7 @@ export class Comparison {
     if (this.problems.size < MOST_PROBLEMS) this.problems.set(error.message, error)
   }
 
-  /** What the two sides are, for messages. */
+  /** The names of the two sides in messages. */
   get #runs(): readonly [string, string] {
     return this.#pairing.a === this.#pairing.b ? ['this worker', 'the other'] : ['the first run', 'the second']
   }

@@ -37,7 +37,7 @@ interface CommonOptions extends ScanSelection, DifferenceTolerance, Pick<Measure
    * and `unreadable` where it can't be read.
    */
   readonly onNotCompared?: (notCompared: DifferenceAt) => void
-  /** Whether the result lists all differences (default): there may be millions. */
+  /** True (default) to list all differences in the result: there may be millions. */
   readonly keepDifferences?: boolean
   readonly onProgress?: (progress: { readonly doneRows: number; readonly totalRows: number }) => void
 }
@@ -90,14 +90,14 @@ const DIFF_OPTIONS = optionsOf<DiffOptions>({
 export interface TrialDiff {
   /** The first tensor, in the order of execution, that differs by more than is close, or noise; null: none does. */
   readonly divergence: DifferenceAt | null
-  /** What differs, in the order of execution. */
+  /** The differences, in the order of execution. */
   readonly differences: readonly DifferenceAt[]
   /** Tensors of workers at steps that were compared, and those that are equal bit by bit, close, or within noise. */
   readonly compared: number
   readonly equal: number
   readonly close: number
   readonly noisy: number
-  /** That only one of the runs has at a step that both have. */
+  /** The number of tensors that only one of the runs has at a step that both have. */
   readonly missing: number
   /** Names in the first run of tensors that are equal bit for bit, at most 100. */
   readonly equalTensors: readonly string[]
@@ -109,15 +109,15 @@ export interface TrialDiff {
   readonly aliases: NameAliases | null
   /** Tensors whose dtype differs between the runs: their elements are compared as float64, and the dtype alone is no difference. */
   readonly dtypes: readonly DtypePair[]
-  /** What could not be read, in a sentence for each file: records and index files. These are no divergence. */
+  /** The read errors, in a sentence for each file: records and index files. They are no divergence. */
   readonly problems: readonly string[]
   /** Steps of both, of the first alone, and of the second alone. Of two runs of one step each these are compared, whatever their numbers. */
   readonly steps: { readonly both: number; readonly onlyA: readonly number[]; readonly onlyB: readonly number[] }
   /** The last step before the divergence at which all that was compared was equal, close or within noise; null: there is none. */
   readonly equalUntil: number | null
-  /** Where differences leave the trend of the steps before; null: they don't, or runs to tell noise by were given. */
+  /** The place where differences leave the trend of the steps before; null: they don't, or runs were given to tell noise by. */
   readonly departure: TrendDeparture | null
-  /** How halving went; null: all steps were compared. */
+  /** The halving; null if all steps were compared. */
   readonly bisection: Bisection | null
   /** Tensors of the first run that may have other names in the second. */
   readonly suggestions: readonly NameSuggestion[]
@@ -175,7 +175,7 @@ export async function diffWorkers(trial: Trial, options?: DiffWorkersOptions): P
   return { ...(await compared(new WorkerPairing(trial), selection)), suggestions: [] }
 }
 
-/** How far runs of the same configuration are apart. */
+/** The noise: the differences between runs of the same configuration. */
 async function noiseOf(
   pairings: readonly Pairing[],
   { onDifference: _, onNotCompared: _n, ...common }: CommonOptions,
@@ -188,7 +188,7 @@ async function noiseOf(
   return floor
 }
 
-/** Which options choose a part of a run. */
+/** The options that select a part of a run. */
 const SELECTING = ['tensors', 'regex', 'collection', 'steps', 'modeSteps', 'mode', 'workers'] as const
 
 async function compared(
@@ -278,7 +278,7 @@ function isCheckpoint(trial: Trial): boolean {
   return parameters + others === kinds.length && parameters >= others
 }
 
-/** Of a step that both runs have, if there are tensors that one of them lacks. */
+/** Suggested names for a step that both runs have, if one of them lacks tensors. */
 async function suggested(
   a: Trial,
   b: Trial,

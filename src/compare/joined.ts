@@ -50,7 +50,7 @@ export function joined(shards: readonly Pick<TensorValue, 'dtype' | 'shape' | 'b
   return { dtype, shape: shape.map((one, i) => (i === axis ? length : one)), bytes }
 }
 
-/** How they differ; null if their shapes do. */
+/** The difference of two tensors put together from shards; null if their shapes differ. */
 export function differenceOfWhole(a: Whole, b: Whole, tolerance: DifferenceTolerance): TensorDifference | null {
   if (!isSameShape(a.shape, b.shape)) return null
   return withEngineSync(engine => {

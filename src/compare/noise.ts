@@ -83,7 +83,7 @@ function lowerBound(steps: readonly number[], step: number): number {
   return from
 }
 
-/** What F of these degrees of freedom exceeds with a small probability, after Paulson (1942); Infinity if that leads nowhere. */
+/** The quantile of F that is exceeded with a small probability, after Paulson (1942); Infinity if it has none. */
 export function quantileOfF(risk: number, above: number, below: number): number {
   // The quantile of the normal distribution, far out in its tail.
   const log = 2 * Math.log(1 / risk)

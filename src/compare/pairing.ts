@@ -1,4 +1,4 @@
-/** Which tensors of two runs, or of two workers, are compared with each other. */
+/** The pairs of tensors of two runs, or of two workers, that are compared. */
 
 import { recordsInOrder } from '../scan/catalog/record-order.js'
 import type { WorkerStep } from '../scan/catalog/worker-steps.js'
@@ -10,7 +10,7 @@ import { aliasesOf, type NameAliases } from './aliases.js'
 import type { RecordPlaceInTime } from './records.js'
 import { type NamePattern, namePatterns, namesInFirst, type TensorMap } from './tensor-map.js'
 
-/** One of two that are compared: a tensor, or the shards of several workers, put together along an axis. */
+/** One side of a pair: a tensor, or the shards of several workers, put together along an axis. */
 export interface Side {
   readonly shards: readonly TensorAtStep[]
   readonly axis: number
@@ -18,7 +18,7 @@ export interface Side {
 
 /** Two that are compared. One that a run lacks is undefined. */
 export interface Paired {
-  /** Where it lies in the first run. */
+  /** The place in the first run. */
   readonly place: RecordPlaceInTime
   /** In the order of execution. */
   readonly rank: number
@@ -31,7 +31,7 @@ export interface Paired {
 /** The axis along which tensors are split among workers, by names in the first run, or patterns of whole ones. */
 export type Partition = Readonly<Record<string, number>>
 
-/** What is asked for at a step: tensors of workers. */
+/** The requested tensors of workers at a step. */
 export type WantedTensors = ReadonlyMap<WorkerStep, readonly string[]>
 
 export interface Pairing {
@@ -48,7 +48,7 @@ export interface Pairing {
   onlyInB(step: number, pairs: readonly Paired[]): readonly RecordPlaceInTime[]
 }
 
-/** What a selection has of a run, by its steps. */
+/** The selected tensors of a run, by step. */
 export function wantedOf(trial: Trial, selection: ScanSelection): ReadonlyMap<number, WantedTensors> {
   const found = new Map<number, Map<WorkerStep, string[]>>()
   for (const { workerStep, saved } of selectItems(stateOf(trial), trial.name, selection)) {
@@ -77,7 +77,7 @@ export class NamePairs {
     this.#map = map
   }
 
-  /** What a tensor of the first run is called in the second. */
+  /** The name in the second run of a tensor of the first. */
   inB(name: string): string {
     const [ofA, ofB] = [stateOf(this.#a).catalog.names, stateOf(this.#b).catalog.names]
     // A run that grows may come to have more of them.
@@ -242,7 +242,7 @@ export class UnifiedPairing implements Pairing {
   }
 }
 
-/** The same step; of two runs of one step each, as checkpoints are, the step of the other. */
+/** The step in the second run: the same; for two runs of one step each, as checkpoints are, its only one. */
 function stepInB(a: Trial, b: Trial, step: number): number {
   const [stepsA, stepsB] = [a, b].map(trial => trial.steps({ showIncompleteSteps: true }))
   return stepsA!.length === 1 && stepsB!.length === 1 ? stepsB![0]! : step

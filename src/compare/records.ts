@@ -11,7 +11,7 @@ import type { QuantisationError } from './quantised/error.js'
  */
 export type NonFiniteClass = 'producer' | 'propagator' | 'unknown'
 
-/** What of a tensor is not a finite number. */
+/** The kinds of non-finite elements. */
 export type NonFiniteKind = 'nan' | 'inf' | '-inf'
 
 /** A record. */
@@ -29,7 +29,7 @@ export interface NonFiniteRecord extends RecordPlaceInTime {
   readonly from: string | null
   /** The worker that it has them from, which may be another; null: none. */
   readonly fromWorker: Worker | null
-  /** How many elements are NaN, and how many infinite; null where only reductions were saved. */
+  /** The number of NaN and of infinite elements; null if only reductions were saved. */
   readonly nan: number | null
   readonly infinite: number | null
 }
@@ -48,14 +48,14 @@ export interface PassedOverflow {
 export interface AffectedSlices {
   readonly axis: number
   readonly length: number
-  /** Those that have any, ascending; the first hundred. */
+  /** The affected indices, ascending; the first hundred. */
   readonly indices: readonly number[]
   readonly count: number
-  /** Whether none of their elements is finite. */
+  /** True if none of their elements is finite. */
   readonly isWhole: boolean
 }
 
-/** Whether one was computed before another; of several workers at the same place, the first by name. */
+/** True if one was computed before another; of several workers at the same place, the first by name. */
 export function isEarlier(a: RecordPlaceInTime & { readonly rank: number }, b: typeof a): boolean {
   if (a.step !== b.step) return a.step < b.step
   return a.rank !== b.rank ? a.rank < b.rank : a.worker < b.worker
@@ -76,20 +76,20 @@ export type DifferenceKind = 'values' | 'reductions' | 'shape' | 'quantised' | '
 /** A tensor of a worker that differs at a step. Names are those of the first run. */
 export interface DifferenceAt extends RecordPlaceInTime {
   readonly kind: DifferenceKind
-  /** What it is called in the second run, whose it is there, and at which step. */
+  /** The name, the worker and the step in the second run. */
   readonly otherTensor: string
   readonly otherWorker: string
   readonly otherStep: number
-  /** Of values; null otherwise. */
+  /** The difference of values; null otherwise. */
   readonly difference: TensorDifference | null
-  /** Of quantised weights; null otherwise. */
+  /** The error of quantised weights; null otherwise. */
   readonly quantised: QuantisationError | null
   /** The first element that differs; null where it is not known, and of a scalar. */
   readonly element: readonly number[] | null
   /** The element that differs most. */
   readonly largest: readonly number[] | null
-  /** How far apart runs of the same configuration are, as a mean |a − b|; null: no such runs were given, or they don't tell. */
+  /** The mean |a − b| between runs of the same configuration; null if none were given, or they don't tell. */
   readonly noise: number | null
-  /** What is wrong, in a sentence. */
+  /** The difference in a sentence. */
   readonly message: string
 }

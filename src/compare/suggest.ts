@@ -1,4 +1,4 @@
-/** Which tensors of two runs may be the same under other names: shown to people, never used unasked. */
+/** Suggestions of tensors with other names in two runs: shown to people, never used unasked. */
 
 import { recordsInOrder } from '../scan/catalog/record-order.js'
 import { stateOf, type Trial } from '../trial/trial.js'
@@ -49,7 +49,7 @@ export async function suggestNames(
   return suggested
 }
 
-/** Of the first worker. */
+/** The names of the first worker's tensors, in order. */
 function namesInOrder(trial: Trial, step: number): readonly string[] {
   const [workerStep] = stateOf(trial).catalog.atStep(step)
   return workerStep ? [...recordsInOrder(workerStep).keys()] : []

@@ -7,7 +7,7 @@ import type { Field, FieldType } from '../table/schema.js'
 import type { TableFormatName } from '../table/table.js'
 import type { DifferenceAt } from './records.js'
 
-/** What a cell holds: a text, a number, a list of whole numbers; null: there is none. */
+/** A cell: a text, a number, a list of integers; null if empty. */
 type Cell = string | number | readonly number[] | null
 
 /** A column: its name in files, its type, and what it says of a difference. */

@@ -1,4 +1,4 @@
-/** Which tensor of one trial is which of another, where they are called differently. */
+/** The map from tensors of one trial to those of another with other names. */
 
 import { quote, UsageError } from '../base/errors.js'
 

@@ -11,14 +11,14 @@ import type { RecordPlaceInTime } from './records.js'
 /** A tensor whose difference is far above what the steps before let expect. */
 export interface TrendDeparture extends RecordPlaceInTime {
   readonly meanAbsolute: number
-  /** What the steps before let expect. */
+  /** The value that the steps before let expect. */
   readonly expected: number
 }
 
 /** Steps that a line is fitted to, and how many it takes at least. */
 const MOST_STEPS = 16
 const LEAST_STEPS = 6
-/** How many standard errors above the line, and how much above it at least, as a logarithm: thirtyfold. */
+/** The number of standard errors above the line, and the least excess as a logarithm: thirtyfold. */
 const ERRORS = 6
 const LEAST_RISE = Math.log(30)
 /** The scatter that a line which fits better is taken to have, so that a few points that lie well mean little. */

@@ -1,4 +1,4 @@
-/** How two tensors differ, in a sentence. */
+/** The difference of two tensors in a sentence. */
 
 import type { TensorDifference } from '../trial/measure/question.js'
 

@@ -61,7 +61,7 @@ export interface MakeRulesOptions {
   /** Called once for each path that a configuration names. */
   readonly openTrial: (path: string) => Promise<Trial>
   readonly logger?: Logger | null | undefined
-  /** For configurations that name none. */
+  /** The other trials for configurations that name none. */
   readonly otherTrials?: readonly Trial[] | undefined
   /** Judge only what these workers saved, whatever a configuration says. Default: as the configuration says. */
   readonly workers?: RuleOptions['workers']

@@ -1,4 +1,4 @@
-/** Which findings are causes, and which follow from one (docs/rules.md, "The cause first"). */
+/** Causes among findings, and the findings that follow from them (docs/rules.md, "The cause first"). */
 
 import { recordsInOrder } from '../scan/catalog/record-order.js'
 import { NO_WORKER_STEPS, type WorkerSteps } from '../scan/catalog/worker-steps.js'
@@ -199,7 +199,7 @@ const RANKS = new Map(ASPECTS.map((aspect, rank) => [aspect, rank]))
 const OF_RULE = new Map<string, Aspect[]>()
 for (const aspect of ASPECTS) OF_RULE.set(ruleOf(aspect.name), [...(OF_RULE.get(ruleOf(aspect.name)) ?? []), aspect])
 
-/** For each aspect: the causes that can explain it, each with its link. */
+/** The causes that can explain each aspect, each with its link. */
 const EXPLANATIONS = new Map<string, (readonly [cause: string, link: Link])[]>()
 for (const [cause, link, follows] of CONSEQUENCES) {
   for (const [from, to] of expanded(cause).flatMap(from => follows.flatMap(expanded).map(to => [from, to] as const))) {
@@ -238,7 +238,7 @@ const EXPLODING_TENSOR = 'ExplodingTensor'
 /** Further findings of an aspect are no candidates for causes of others. */
 const MAX_CANDIDATES = 64
 
-/** As `diagnose`, for findings that come step by step. */
+/** `diagnose` for findings that come step by step. */
 export class Diagnosis {
   readonly #trial: Trial
   readonly #flow: Flow
@@ -246,7 +246,7 @@ export class Diagnosis {
   /** The first finding by rule, tensor and worker. Later ones have the same cause. */
   readonly #begun = new Map<string, Map<string | null, Map<string | null, KnownFinding>>>()
   readonly #firsts = new Map<string, Firsts>()
-  /** Whether the names of gradients tell whose they are. */
+  /** True if the names of gradients tell whose they are. */
   #namesWeights = false
   /** The last finding of NaN or infinities, by tensor and worker. */
   readonly #exploded = new Map<string, Finding>()
@@ -335,7 +335,7 @@ export class Diagnosis {
     )
   }
 
-  /** Whether NaN or infinities persist: some tensor had them when it was last saved before a step. */
+  /** True if NaN or infinities persist: some tensor had them when it was last saved before a step. */
   #isExploded(step: number): boolean {
     for (const [key, { tensor, worker, step: last }] of this.#exploded) {
       const saved = stateOf(this.#trial).catalog.byTensor.get(tensor!) ?? NO_WORKER_STEPS
@@ -345,7 +345,7 @@ export class Diagnosis {
     return false
   }
 
-  /** Whether a tensor is, by its name, the gradient of another. */
+  /** True if a tensor is, by its name, the gradient of another. */
   #isNamed(tensor: string | null): boolean {
     const prefix = GRADIENTS.find(prefix => tensor?.startsWith(prefix))
     return prefix !== undefined && stateOf(this.#trial).catalog.byTensor.has(tensor!.slice(prefix.length))

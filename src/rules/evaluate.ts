@@ -46,7 +46,7 @@ export interface EvaluateOptions extends Omit<MeasureOptions, 'signal'>, Omit<Wa
   readonly onProgress?: (progress: EvaluateProgress) => void
   /** Called with each finding, in order, as soon as there is one. */
   readonly onFinding?: (finding: Finding) => void
-  /** Whether the result lists all findings (default): a rule that fires at a million steps has a million. */
+  /** True (default) to list all findings in the result: a rule that fires at a million steps has a million. */
   readonly keepFindings?: boolean
 }
 
@@ -67,7 +67,7 @@ const EVALUATE_OPTIONS = optionsOf<EvaluateOptions>({
 
 export interface EvaluateProgress {
   readonly doneSteps: number
-  /** That are known now. */
+  /** The number of known steps. */
   readonly totalSteps: number
   readonly readBytes: number
   readonly findings: number
@@ -76,10 +76,10 @@ export interface EvaluateProgress {
 export interface EvaluateStats {
   /** Steps gone through: each counted once a trial. */
   readonly steps: number
-  /** Of these the steps at which a rule had anything to judge. */
+  /** The number of these steps at which a rule had anything to judge. */
   readonly judged: number
   readonly records: number
-  /** Of the records those that could not be read. */
+  /** The number of these records that could not be read. */
   readonly unread: number
   readonly readBytes: number
   readonly reads: number
@@ -106,7 +106,7 @@ const WINDOW_QUESTIONS = 1 << 17
  * longer than a window of so few is freed at little cost: of 200,000 steps, 32 times as many took 1.2 times the time and memory.
  */
 const WINDOW_JUDGEMENTS = 1 << 10
-/** Of trials whose reads are requests. */
+/** The number of judgements in a window for trials whose reads are requests. */
 const REMOTE_JUDGEMENTS = 1 << 15
 /**
  * Bytes of values that are handed out at once, for each thread that is asked for. So much is read where it is used; a larger
@@ -114,7 +114,7 @@ const REMOTE_JUDGEMENTS = 1 << 15
  * 8 (Node.js 20).
  */
 const WINDOW_VALUE_BYTES = 8 << 20
-/** What the default of the wait adds to a rule that itself waits. */
+/** The time that the default wait adds to that of a rule which itself waits. */
 const WAIT_MARGIN_MS = 60_000
 
 /**
@@ -142,9 +142,9 @@ type Prepared = { readonly rule: Rule; readonly step: number } & (
 
 class Evaluator {
   readonly #options: EvaluateOptions
-  /** That judge here, and nowhere else meanwhile. */
+  /** The rules that judge in this evaluation. */
   readonly #rules: readonly Rule[]
-  /** Those of them that others can ask for, too. */
+  /** The rules among them that other evaluations can ask for, too. */
   readonly #shared: readonly Rule[]
   readonly #groups: readonly RulesOfTrial[]
   readonly #trials: readonly Trial[]
@@ -298,7 +298,7 @@ class Evaluator {
     return this.#haveEnded(rules) ? { ...queue, steps: [], at: 0 } : queue
   }
 
-  /** Whether no rule is run any more. Those that only look don't count beside others. */
+  /** True if no rule is run any more. Observers don't count beside others. */
   #haveEnded(rules: readonly Rule[]): boolean {
     const judging = rules.filter(({ isObserver }) => !isObserver)
     return (judging.length > 0 ? judging : rules).every(rule => this.#outcome.ended.has(rule))
@@ -332,7 +332,7 @@ class Evaluator {
     await this.#outcome.tell()
   }
 
-  /** Whether more may come. */
+  /** True if more steps may come. */
   #isWaiting(): boolean {
     const { endStep, steps } = this.#options
     const asked = Math.min(

@@ -1,4 +1,4 @@
-/** What rules report: findings, missing data and problems; and the logger that they write to. */
+/** The reports of rules: findings, missing data and problems; and the logger to which they write. */
 
 import { StepUnavailable, TensorUnavailable, TensorUnavailableForStep, type TrialscanError } from '../base/errors.js'
 import { kinds, optionsOf } from '../base/options.js'
@@ -18,7 +18,7 @@ export interface Finding {
   /** Null: the step as a whole. */
   readonly tensor: string | null
   readonly worker: Worker | null
-  /** What was measured, and the limit for it. Null if it is not a number. */
+  /** The measured value and its limit. Null if it is not a number. */
   readonly value: number | null
   readonly threshold: number | null
   /** One sentence. */
@@ -45,7 +45,7 @@ export interface Missing {
   readonly rule: string
   readonly name: string
   readonly trial: string
-  /** What is missing, and what the trial has instead, in one sentence. */
+  /** The missing tensors, and those that the trial has instead, in one sentence. */
   readonly missing: string
   /** True: the rule judged what does not need these data. False: it had nothing to judge. */
   readonly partial: boolean
@@ -90,14 +90,14 @@ export function problemAt(step: number, error: TrialscanError): Omit<Problem, 't
   }
 }
 
-/** Whether an error says only that data are missing, which does not end a rule. */
+/** True if an error only says that data are missing, which does not end a rule. */
 export function isUnavailable(error: unknown): error is TensorUnavailable | TensorUnavailableForStep | StepUnavailable {
   return (
     error instanceof TensorUnavailable || error instanceof TensorUnavailableForStep || error instanceof StepUnavailable
   )
 }
 
-/** Where rules log. `console` is one. */
+/** A logger of rules. `console` is one. */
 export interface Logger {
   debug(message: string): void
   info(message: string): void
@@ -116,7 +116,7 @@ const nothing = (): void => {}
 /** Logs nothing. */
 export const silent: Logger = { debug: nothing, info: nothing, warn: nothing, error: nothing }
 
-/** Where rules log unless they are told otherwise: on Node.js the console, as with smdebug, but for what is only for debugging. */
+/** The default logger: on Node.js the console, as with smdebug, without debug messages. */
 export const defaultLogger: Logger =
   'getBuiltinModule' in (globalThis.process ?? {})
     ? {

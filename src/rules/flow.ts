@@ -1,4 +1,4 @@
-/** What a tensor can have an effect on, by the order of execution, its layer and its kind. */
+/** The tensors on which a tensor can have an effect, by the order of execution, its layer and its kind. */
 
 import { recordsInOrder } from '../scan/catalog/record-order.js'
 import { type Kind, kindsOf } from '../trial/kinds/kinds.js'

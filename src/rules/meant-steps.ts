@@ -1,4 +1,4 @@
-/** Which steps of trials an evaluation judges, and which comes next. */
+/** The steps that an evaluation judges, and their order. */
 
 import { UsageError } from '../base/errors.js'
 import type { Mode } from '../base/types.js'
@@ -6,7 +6,7 @@ import { countsFromEnd, type StepSelection, stepFilter } from '../scan/catalog/s
 import { stateOf, type Trial } from '../trial/trial.js'
 import type { Rule } from './rule.js'
 
-/** As in EvaluateOptions. */
+/** The selection of steps, as in EvaluateOptions. */
 interface MeantSteps {
   readonly startStep?: number | null
   readonly endStep?: number | null
@@ -51,7 +51,7 @@ export function meantSteps(trial: Trial, options: MeantSteps): (step: number) =>
 export interface RulesOfTrial {
   readonly trial: Trial
   readonly rules: readonly Rule[]
-  /** Whether a step was asked for. */
+  /** True if a step is selected. */
   readonly isMeant: (step: number) => boolean
   readonly done: Set<number>
 }
@@ -59,7 +59,7 @@ export interface RulesOfTrial {
 /** Steps that can be judged, in order, of which those up to `at` have been. */
 export interface Queue {
   readonly group: RulesOfTrial
-  /** What was known when they were told. */
+  /** The known steps when they were told. */
   readonly known: readonly unknown[]
   readonly steps: readonly number[]
   at: number

@@ -5,7 +5,7 @@ import { stateOf, type Trial } from '../trial/trial.js'
 import { type Finding, holdOf, isUnavailable, type Missing, type Problem, problemAt } from './finding.js'
 import type { Rule } from './rule.js'
 
-/** Who is told of findings. */
+/** The receivers of findings. */
 interface Telling {
   readonly onFinding?: (finding: Finding) => void
   readonly keepFindings?: boolean
@@ -24,7 +24,7 @@ export class Outcome {
   readonly #problems = new Map<string, Problem>()
   /** Findings that are not told yet, in order. */
   readonly #queue: { readonly rule: Rule; readonly step: number; readonly findings: readonly Finding[] }[] = []
-  /** For rules that don't report what they lack: the first reason, and how often it happened. */
+  /** The first reason, and the number of reasons, for each rule that doesn't report what it lacks. */
   readonly #unavailable = new Map<Rule, { readonly first: string; count: number }>()
 
   constructor(telling: Telling) {

@@ -5,7 +5,7 @@
 
 import { nearestNames, UsageError } from '../base/errors.js'
 
-/** How one parameter is read. */
+/** The reader of one parameter. */
 export interface Parameter<T, G = T> {
   readonly default: T
   /** The accepted values in words, for messages and the documentation. */
@@ -25,7 +25,7 @@ type CamelCase<K> = K extends `${infer Head}_${infer Tail}` ? `${Head}${Capitali
 /** The values of parameters by name. */
 export type Values<P extends Parameters> = { readonly [K in keyof P]: Read<P[K]> }
 
-/** What a rule's constructor takes: each parameter in either spelling. */
+/** The arguments of a rule's constructor: each parameter in either spelling. */
 export type Arguments<P extends Parameters> = {
   readonly [K in keyof P as K | CamelCase<K>]?: GivenFor<P[K]> | null | undefined
 }
@@ -126,7 +126,7 @@ export function text<D extends string | null>(
   }
 }
 
-/** One of a few words, in upper or lower case. */
+/** A parameter that is one of a few words, in upper or lower case. */
 export function choice<W extends string>(...words: readonly W[]): Parameter<W | null, W> {
   return {
     default: null,
@@ -135,7 +135,7 @@ export function choice<W extends string>(...words: readonly W[]): Parameter<W | 
   }
 }
 
-/** Which steps a rule judges as one sequence: see `Sequence`. */
+/** The steps that a rule judges as one sequence: see `Sequence`. */
 export const MODE_CHOICE = ['TRAIN', 'EVAL', 'PREDICT', 'GLOBAL', 'each', 'training'] as const
 
 export function mode(): Parameter<(typeof MODE_CHOICE)[number] | null, (typeof MODE_CHOICE)[number]> {

@@ -10,7 +10,7 @@ import { loggerKind, Rule, type RuleClass, type RuleOptions, trialsKind, workers
 
 /** The built-in rules, by what they can do with a trial. */
 export interface AllRules {
-  /** Those that the trial has the data for. */
+  /** The rules for which the trial has the data. */
   readonly rules: Rule[]
   /** The data that other rules lack. */
   readonly leftOut: Missing[]
@@ -135,7 +135,7 @@ function isRuleClass(value: unknown): value is RuleClass {
   return typeof value === 'function' && value.prototype instanceof Rule
 }
 
-/** The same key for all spellings of a name. */
+/** The common key of all spellings of a name. */
 function spellingKey(name: string): string {
   return name.replaceAll(/[-_\s]/g, '').toLowerCase()
 }

@@ -1,4 +1,4 @@
-/** What a rule needs at a step (smdebug's RequiredTensors, rules.md §3). */
+/** The tensors that a rule needs at a step (smdebug's RequiredTensors). */
 
 import { InvalidWorker, TensorUnavailableForStep, type TrialscanError, UsageError } from '../base/errors.js'
 import { checkOptions, type Kind, kinds, optionsOf } from '../base/options.js'
@@ -15,7 +15,7 @@ import { stateOf, Trial } from '../trial/trial.js'
 export interface RequireOptions {
   /** Default: the rule's base trial. */
   readonly trial?: Trial | null | undefined
-  /** Whether `name` is a Python pattern, which stands for every tensor it matches somewhere in the name. */
+  /** True if `name` is a Python pattern, which stands for every tensor with a match in its name. */
   readonly regex?: boolean
   /** Default: of several workers, the first in sorted order that has it. */
   readonly worker?: string | null | undefined
@@ -34,7 +34,7 @@ const REQUIRE_OPTIONS = optionsOf<RequireOptions>({
     kinds.that('a name', name => typeof name === 'string'),
   ),
 })
-/** Of `rule.invoke` and `reqTensors.fetch`. */
+/** The options of `rule.invoke` and `reqTensors.fetch`. */
 export const READ_OPTIONS = optionsOf<WaitOptions & MeasureOptions>({ ...WAIT_OPTIONS, ...MEASURE_OPTIONS })
 
 interface Required {
@@ -53,7 +53,7 @@ export class RequiredTensors {
   readonly #workers: ReadonlySet<string> | null
   readonly #required: Required[] = []
   #questions: Question<unknown>[] = []
-  /** How a built-in rule judges the answers. @internal */
+  /** The judgement of a built-in rule. @internal */
   judge: (() => boolean) | undefined
 
   /**
@@ -139,14 +139,14 @@ export class RequiredTensors {
     throw new TensorUnavailableForStep(name, step, 'GLOBAL', detail)
   }
 
-  /** As `at`; undefined where there is no such thing. */
+  /** The tensor that `at` finds; undefined if there is none. */
   find(name: string, step: number, trial?: Trial | null, worker?: string | null): TensorAtStep | undefined {
     const from = this.#trial(trial)
     const tensors = this.#inquiry.atStep(stateOf(from), step)
     return worker ? tensors.of(worker)?.get(name) : tensors.get(name, this.#among(from))
   }
 
-  /** As `at`, of many tensors; without those that were not saved at the step. */
+  /** The tensors that `at` finds, without those that were not saved at the step. */
   select(
     names: readonly string[],
     step: number,
@@ -204,7 +204,7 @@ export class RequiredTensors {
     if (this.error) throw this.error
   }
 
-  /** Where tensors look before they read, for the rule to judge. */
+  /** The values that were read ahead for the rule's judgement. */
   get ahead(): Ahead {
     return this.#inquiry
   }

@@ -27,7 +27,7 @@ import { judgements } from './turns.js'
 
 export interface RuleOptions {
   readonly otherTrials?: readonly Trial[] | null | undefined
-  /** What to do at every step where the rule fires. */
+  /** The actions at every step where the rule fires. */
   readonly actions?: Actions | null | undefined
   /** The rule's name in findings. Default: its class's name. */
   readonly name?: string | undefined
@@ -60,7 +60,7 @@ export function expectRule(call: string, rule: unknown): void {
   if (!(rule instanceof Rule)) throw new UsageError(`${call}: expected a rule, got ${shown(rule)}`, { call })
 }
 
-/** What a rule has done so far. The names are smdebug's. */
+/** The report of a rule so far. The names are smdebug's. */
 export interface RuleReport {
   /** Steps at which the rule fired. */
   ruleTriggered: number
@@ -70,14 +70,14 @@ export interface RuleReport {
   datapoints: number
   /** The rule's parameters as JSON. */
   ruleParameters: string
-  /** For the rule to fill in. */
+  /** The details that the rule may fill in. */
   details: Record<string, unknown>
 }
 
-/** What a rule says about a finding. `Rule.finding` adds the rest. */
+/** The rule's part of a finding. `Rule.finding` adds the rest. */
 export type Found = Partial<Pick<Finding, 'tensor' | 'worker' | 'value' | 'threshold'>> & {
   readonly message: string
-  /** Whether it is told is decided at later steps; by `evaluate` alone. */
+  /** A finding whose report is decided at later steps; by `evaluate` alone. */
   readonly hold?: Hold
 }
 
@@ -122,12 +122,12 @@ export abstract class Rule {
     this.#required = new RequiredTensors(this.trials, undefined, this.workers)
   }
 
-  /** What the rule needs at the current step. Each step has its own. */
+  /** The tensors that the rule needs at the current step. Each step has its own. */
   get reqTensors(): RequiredTensors {
     return this.#required
   }
 
-  /** What the rule has done so far. For a built-in rule: in the latest evaluation. */
+  /** The report of the rule so far; for a built-in rule, of the latest evaluation. */
   get report(): RuleReport {
     return this.#report
   }
@@ -211,7 +211,7 @@ export abstract class Rule {
     return this.#findings(step, isMet)
   }
 
-  /** Whether there was anything to judge at the latest step. @internal */
+  /** True if there was anything to judge at the latest step. @internal */
   get hasJudgedStep(): boolean {
     return true
   }
@@ -246,7 +246,7 @@ export abstract class Rule {
     this.#found.push(found)
   }
 
-  /** Whether the current step has a finding. */
+  /** True if the current step has a finding. */
   protected get hasFound(): boolean {
     return this.#found.length > 0
   }
@@ -276,7 +276,7 @@ export abstract class Rule {
     }
   }
 
-  /** Whether the rule has judged anything so far. */
+  /** True if the rule has judged anything so far. */
   get hasJudged(): boolean {
     return this.report.datapoints > 0
   }
@@ -301,12 +301,12 @@ export abstract class Rule {
     return []
   }
 
-  /** Whether the rule only looks, for what others find: an evaluation ends when all others have. */
+  /** True if the rule only observes for the findings of others: an evaluation ends when all others have. */
   get isObserver(): boolean {
     return false
   }
 
-  /** How long the rule wants to wait for a new step, in milliseconds. `evaluate` gives up no earlier. */
+  /** The time that the rule wants to wait for a new step, in milliseconds. `evaluate` gives up no earlier. */
   get patienceMs(): number {
     return 0
   }
@@ -345,6 +345,6 @@ export interface RuleClass {
   readonly name: string
   /** The parameters that its constructor takes. A user's rule need not declare any. */
   readonly parameters?: Parameters
-  /** What it means for the training when the rule fires, in one sentence. */
+  /** The meaning for the training when the rule fires, in one sentence. */
   readonly meaning?: string
 }

@@ -9,7 +9,7 @@ interface Judge {
 }
 
 class Turns {
-  /** For each rule: settles when the last caller in its queue is done. */
+  /** A promise for each rule that settles when the last caller in its queue is done. */
   readonly #last = new WeakMap<Judge, Promise<void>>()
 
   /**

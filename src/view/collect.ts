@@ -19,13 +19,13 @@ import { elementsOf } from './samples/elements.js'
 import { type EmbeddingOptions, embeddingOf } from './samples/embedding.js'
 import { Skeleton } from './skeleton.js'
 
-/** What a page lists. */
+/** The number of findings that a page lists. */
 const MAX_FINDINGS = 2000
 const MAX_PROBLEMS = 50
 
 export interface CollectOptions extends ScanSelection {
   readonly embedding: EmbeddingOptions | null
-  /** From the other run. */
+  /** The differences from the other run. */
   readonly differences: RunDifferences | null
   readonly onProgress?: (progress: { readonly doneRows: number; readonly totalRows: number }) => void
 }
@@ -37,7 +37,7 @@ export async function collect(trial: Trial, options: CollectOptions): Promise<Tr
   return new Collection(trial, found, selection, differences).collect(selection, embedding, onProgress)
 }
 
-/** What is learned of a trial, row by row. */
+/** The facts about a trial, collected row by row. */
 class Collection {
   readonly #trial: Trial
   readonly #judged: Judging
@@ -140,7 +140,7 @@ class Collection {
     }
   }
 
-  /** Those that rules found something about, then losses, gradients and weights, then the others. */
+  /** The series by importance: those with findings, then losses, gradients and weights, then the others. */
   #byImportance(): number[] {
     const { series } = this.#skeleton
     const found = new Set(this.#judged.findings.map(({ tensor }) => tensor))
@@ -153,7 +153,7 @@ class Collection {
   }
 }
 
-/** What a trial is called, and whether it goes on. */
+/** The identity of a trial: its name, and whether it goes on. */
 export function identityOf(trial: Trial): Pick<TrialView, 'name' | 'path' | 'isEnded' | 'modes' | 'collections'> {
   const collections = [...trial.collections().values()].filter(({ members }) => members.length > 0)
   return {

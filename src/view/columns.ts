@@ -6,13 +6,13 @@ import { markNaN, packed, rounded } from './packing.js'
 
 /** Bytes of text that all numbers together may take, about. */
 const BUDGET = 4 << 20
-/** Of it, what the first statistic may take, which the page shows first. */
+/** The share of the room for the first statistic, which the page shows first. */
 const FIRST_SHARE = 0.6
-/** What a number takes as text, about: exact, and rounded to three digits. */
+/** The approximate size of a number as text: exact, and rounded to three digits. */
 const EXACT_BYTES = 9
 const ROUNDED_BYTES = 2.2
 
-/** How a statistic is kept. */
+/** The form in which a statistic is kept. */
 interface Plan {
   readonly name: ShownStatistic
   readonly every: number

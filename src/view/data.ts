@@ -1,9 +1,9 @@
-/** What a report's page is given: plain JSON. The page knows nothing else (src/page). */
+/** The data of a report's page: plain JSON. The page knows nothing else (src/view/page). */
 
 import type { Mode, StatisticName } from '../base/types.js'
 import type { Kind } from '../trial/kinds/kinds.js'
 
-/** What a report shows of a tensor at a step, as a scan tells it. */
+/** The statistics of a tensor at a step that a scan computes for a report. */
 export const SCANNED_STATISTICS = [
   'abs_mean',
   'mean',
@@ -29,12 +29,12 @@ export const SCANNED_STATISTICS = [
   'count',
 ] as const satisfies readonly StatisticName[]
 
-/** What a server shows, too; `update_ratio`: by how much a weight changed since the step before, beside its size. */
+/** The statistics of a server; `update_ratio`: the norm of a weight's change since the step before, relative to its own. */
 export const SERVED_STATISTICS = [...SCANNED_STATISTICS, 'update_ratio'] as const
 
 export type ServedStatistic = (typeof SERVED_STATISTICS)[number]
 
-/** All that a report shows; `difference`: by how much it differs from another run, beside its size. */
+/** The statistics of a report; `difference`: the norm of the difference from another run, relative to its own. */
 export const SHOWN_STATISTICS = [...SERVED_STATISTICS, 'difference'] as const
 
 export type ShownStatistic = (typeof SHOWN_STATISTICS)[number]
@@ -51,13 +51,13 @@ export interface PackedColumn {
   readonly name: ShownStatistic
   /** Every so many steps, from the first on. 1: all of them. */
   readonly every: number
-  /** Whether the numbers are those of a scan, to the last digit. */
+  /** True if the numbers are those of a scan, to the last digit. */
   readonly isExact: boolean
   /** NaN where there is no number; a NaN that a tensor has differs in its lowest bit. */
   readonly numbers: PackedNumbers
 }
 
-/** What is known of a series at a step. */
+/** The states of a series at a step. */
 export const STATES = ['missing', 'present', 'failed'] as const
 
 export interface TensorView {
@@ -69,7 +69,7 @@ export interface TensorView {
   readonly shape: readonly number[] | null
 }
 
-/** What one worker saved of a tensor. */
+/** A tensor of one worker. */
 export interface SeriesView {
   /** Index into the tensors. */
   readonly tensor: number
@@ -88,7 +88,7 @@ export interface RidgeView {
   readonly low: number
   readonly high: number
   readonly bins: number
-  /** How many elements are NaN or infinite, at each of these steps. */
+  /** The number of NaN and infinite elements at each of these steps. */
   readonly lost: readonly number[]
   /** The largest share of the elements in one bin. */
   readonly most: number
@@ -117,14 +117,14 @@ export interface ValueView {
   readonly numbers: PackedNumbers
 }
 
-/** Of a mode: how many of its steps are shown. */
+/** The number of steps of a mode that are shown. */
 export interface ThinnedView {
   readonly mode: Mode
   readonly kept: number
   readonly of: number
 }
 
-/** How labels were predicted. */
+/** The predictions of labels. */
 export interface ClassesView {
   /** Names of tensors. */
   readonly labels: string
@@ -139,9 +139,9 @@ export interface ClassesView {
 export interface ClassesStep {
   /** Index into the steps. */
   readonly step: number
-  /** Of classes: how many of each were predicted as each, a row for each label. */
+  /** For classes: the number of each label predicted as each class, a row per label. */
   readonly counts: readonly number[]
-  /** Of numbers: those that were predicted less the labels, and the labels. */
+  /** For numbers: the predictions less the labels, and the labels. */
   readonly residuals: readonly number[]
   readonly labels: readonly number[]
   /** Samples that are in none of these, since what was predicted of them is NaN, or of numbers infinite. */
@@ -155,7 +155,7 @@ export type EmbeddingMethod = (typeof EMBEDDING_METHODS)[number]
 export interface EmbeddingView {
   readonly tensor: string
   readonly labels: string | null
-  /** What the model was given, and what it made of it, sample by sample. */
+  /** The inputs and reconstructions of the model, sample by sample. */
   readonly images: string | null
   readonly reconstructions: string | null
   readonly steps: readonly EmbeddingStep[]
@@ -170,9 +170,9 @@ export interface EmbeddingStep {
   readonly pool: { readonly samples: number; readonly steps: number }
   /** x and y of each sample. */
   readonly points: Readonly<Record<EmbeddingMethod, readonly (readonly [x: number, y: number])[]>>
-  /** Of each sample; empty where there are none. */
+  /** The label of each sample; empty if there are none. */
   readonly labels: readonly number[]
-  /** Of the first samples; null where there are none. */
+  /** The images of the first samples; null if there are none. */
   readonly images: ImagesView | null
   readonly reconstructions: ImagesView | null
 }
@@ -185,20 +185,20 @@ export interface ImagesView {
   readonly pixels: PackedNumbers
 }
 
-/** How far the rules have come. */
+/** The progress of the rules. */
 export interface JudgedView {
   readonly state: 'off' | 'waiting' | 'judging' | 'done'
-  /** How many steps they have judged. */
+  /** The number of steps that they have judged. */
   readonly steps: number
 }
 
 export interface TrialView {
   readonly name: string
   readonly path: string
-  /** Whether the job has said that it ended. */
+  /** True if the job has said that it ended. */
   readonly isEnded: boolean
   readonly steps: readonly number[]
-  /** Of each step: an index into `modes`, and its number within the mode. */
+  /** The mode of each step as an index into `modes`, and its number within the mode. */
   readonly modes: readonly Mode[]
   readonly mode: readonly number[]
   readonly modeStep: readonly number[]
@@ -206,25 +206,25 @@ export interface TrialView {
   readonly collections: readonly { readonly name: string; readonly size: number }[]
   readonly tensors: readonly TensorView[]
   readonly series: readonly SeriesView[]
-  /** For each series and step an index into STATES. */
+  /** The state of each series and step, as an index into STATES. */
   readonly states: PackedNumbers
   readonly columns: readonly PackedColumn[]
   readonly ridges: readonly RidgeView[]
   readonly elements: readonly ValueView[]
   /** Null: there are no labels and predictions, or nobody has looked yet. */
   readonly classes: ClassesView | null
-  /** Whether there are labels and predictions. */
+  /** True if there are labels and predictions. */
   readonly hasClasses: boolean
   readonly embedding: EmbeddingView | null
   /** In the order of their steps. */
   readonly findings: readonly FindingView[]
-  /** How many there are; more than are listed where they are very many. */
+  /** The number of findings. Not all are listed if there are very many. */
   readonly findingCount: number
   /** The rules that judge. */
   readonly rules: readonly string[]
-  /** How far they have come. */
+  /** The progress of the rules. */
   readonly judged: JudgedView
-  /** What could not be read, in a sentence each. */
+  /** The read errors, in a sentence each. */
   readonly problems: readonly string[]
   readonly values: number
   readonly readBytes: number
@@ -235,6 +235,6 @@ export interface ReportData {
   readonly title: string
   /** One, or two that are compared. */
   readonly trials: readonly TrialView[]
-  /** Where these two first differ, in a sentence; null: there is one. */
+  /** The first difference of the two, in a sentence; null if there is one trial. */
   readonly comparison?: { readonly verdict: string; readonly differ: boolean; readonly compared: number } | null
 }

@@ -1,4 +1,4 @@
-/** How far the tensors of two runs are apart, as a page shows it. */
+/** The differences of two runs for a page. */
 
 import { Comparison } from '../compare/comparison.js'
 import { RunPairing, wantedOf } from '../compare/pairing.js'
@@ -7,9 +7,9 @@ import type { ScanSelection } from '../trial/scan-selection.js'
 import type { Trial } from '../trial/trial.js'
 
 export interface RunDifferences {
-  /** Where they first differ, in a sentence. */
+  /** The first difference, in a sentence. */
   readonly verdict: string
-  /** Whether they do. */
+  /** True if they differ. */
   readonly differ: boolean
   /** Tensor values that were compared. */
   readonly compared: number

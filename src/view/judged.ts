@@ -1,4 +1,4 @@
-/** What rules find in a trial, and by how much its weights are updated: one evaluation tells both. */
+/** The findings of rules, and the updates of weights, from one evaluation. */
 
 import { ProblemLines } from '../base/problem-lines.js'
 import type { ReductionValue } from '../core/moments.js'
@@ -31,7 +31,7 @@ export interface NotJudged {
 
 /** Rules that judge a trial, and what they have found so far. */
 export class Judging {
-  /** What could not be read. */
+  /** The read errors. */
   readonly problems = new ProblemLines()
   readonly #trial: Trial
   readonly #rules: readonly Rule[]
@@ -45,7 +45,7 @@ export class Judging {
   #doneSteps = 0
   #totalSteps = 0
 
-  /** Of all rules those that the data allow. */
+  /** Takes all rules for which the trial has the data. */
   constructor(trial: Trial) {
     this.#trial = trial
     this.#rules = new RuleRegistry().all(trial, { logger: null }).rules
@@ -79,7 +79,7 @@ export class Judging {
     return this.#findings.length
   }
 
-  /** How far the rules have come. Of a job that goes on they are done with what there is. */
+  /** The progress of the rules. In a job that goes on they are done with the steps so far. */
   get judged(): JudgedView {
     const isDone = this.#isDone || (this.#doneSteps > 0 && this.#doneSteps >= this.#totalSteps)
     return { state: isDone ? 'done' : 'judging', steps: this.#doneSteps }
@@ -189,7 +189,7 @@ class UpdateRatios extends Rule {
   }
 }
 
-/** What was asked about a weight. */
+/** The question about a weight. */
 interface Asked extends Omit<Update, 'ratio'> {
   readonly change: Question<number | null>
   readonly size: Question<ReductionValue>

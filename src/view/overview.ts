@@ -21,7 +21,7 @@ export interface OverviewLine {
   readonly values: readonly number[]
 }
 
-/** Where a tensor first had elements that are not finite. */
+/** The place at which a tensor first had non-finite elements. */
 export interface NotFinite {
   readonly tensor: string
   readonly step: GlobalStep
@@ -33,7 +33,7 @@ export interface NotFinite {
 export interface TrialOverview {
   readonly name: string
   readonly path: string
-  /** Whether the job has said that it ended. */
+  /** True if the job has said that it ended. */
   readonly isEnded: boolean
   /** Global steps that were looked at, ascending. */
   readonly steps: readonly GlobalStep[]
@@ -41,7 +41,7 @@ export interface TrialOverview {
   readonly modes: readonly { readonly mode: Mode; readonly steps: number }[]
   readonly workers: readonly Worker[]
   readonly collections: readonly { readonly name: string; readonly size: number }[]
-  /** How many tensors were looked at. */
+  /** The number of tensors that were examined. */
   readonly tensors: number
   /** Means, by mode. */
   readonly losses: readonly OverviewLine[]
@@ -55,7 +55,7 @@ export interface TrialOverview {
   readonly fromZero: readonly string[]
   /** In the order of steps: where each tensor first had NaN or infinities. */
   readonly notFinite: readonly NotFinite[]
-  /** What the rules found, each with its cause, in the order of steps. */
+  /** The findings of the rules, each with its cause, in the order of steps. */
   readonly findings: readonly DiagnosedFinding[]
   /** The rules that judged. */
   readonly rules: readonly string[]
@@ -65,7 +65,7 @@ export interface TrialOverview {
   readonly notJudged: readonly NotJudged[]
   /** Steps at which a rule had anything to judge. */
   readonly judgedSteps: number
-  /** What could not be read, in a line a file. */
+  /** The read errors, in a line a file. */
   readonly problems: readonly string[]
   /** Values of tensors that were read, and their bytes. */
   readonly values: number

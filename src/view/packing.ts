@@ -33,7 +33,7 @@ export function markNaN(
   for (let i = 0; i < numbers.length; i++) if (Number.isNaN(numbers[i]) && isNumber(i)) words[i * stride]! |= 1
 }
 
-/** As float32, rounded to about three digits, which compress to a third. */
+/** Numbers as float32, rounded to about three digits, which compress to a third. */
 export function rounded(numbers: Float64Array): Float32Array<ArrayBuffer> {
   const floats = Float32Array.from(numbers)
   const bits = new Uint32Array(floats.buffer)

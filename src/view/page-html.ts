@@ -2,7 +2,7 @@
 
 export interface PageParts {
   readonly title: string
-  /** What the script is given. */
+  /** The data for the script. */
   readonly data: unknown
   /** Elements in the head: the style, and a policy. */
   readonly head: string

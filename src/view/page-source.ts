@@ -2,5 +2,5 @@
 
 export declare const SCRIPT: string
 export declare const STYLE: string
-/** Of the packages that are in it. */
+/** The licences of the packages in the page. */
 export declare const LICENSES: string

@@ -11,25 +11,25 @@ import type { ReportData, TrialView } from './data.js'
 import { differencesOf } from './differences.js'
 import { pageHtml } from './page-html.js'
 
-/** What of the trials is shown, and how it is read. Default: all tensors at all steps. */
+/** The options of a report: what is shown, and how it is read. Default: all tensors at all steps. */
 export interface ReportOptions extends ScanSelection {
   /** Default: the names of the trials. */
   readonly title?: string
-  /** Of trialscan, for the foot of the page. Default: none is told. */
+  /** The version of trialscan for the foot of the page. Default: none. */
   readonly version?: string
-  /** Of two trials: which tensor of the first is which of the second. Default: those of the same name. */
+  /** For two trials: the map from the first one's tensors to the second's. Default: equal names. */
   readonly map?: TensorMap
   /** A tensor whose first axis is that of samples, to be shown as points of a plane: its name, or a part that no other has. */
   readonly embed?: string
-  /** What colours the points. Default: labels by the hooks' names. */
+  /** The tensor that colours the points. Default: labels by the hooks' names. */
   readonly labels?: string
-  /** What the model was given, as images beside the points. Default: its input. */
+  /** The tensor whose images stand beside the points. Default: the model's input. */
   readonly images?: string
-  /** What it made of that. Default: its output, if that has the shape of the images. */
+  /** The tensor of reconstructions. Default: the model's output, if it has the shape of the images. */
   readonly reconstructions?: string
-  /** Of t-SNE: about how many neighbours a sample has. Default: 30. */
+  /** The perplexity of t-SNE: roughly the number of neighbours of a sample. Default: 30. */
   readonly perplexity?: number
-  /** Of t-SNE and UMAP. Default: as `embed`. */
+  /** The iterations of t-SNE and UMAP. Default: as `embed`. */
   readonly iterations?: number
   readonly onProgress?: (progress: { readonly doneRows: number; readonly totalRows: number }) => void
 }
@@ -52,9 +52,9 @@ const REPORT_OPTIONS = optionsOf<ReportOptions>({
 export interface Report {
   /** The whole file. */
   readonly html: string
-  /** How many values of tensors it is about. */
+  /** The number of values of tensors that it is about. */
   readonly values: number
-  /** What could not be read, in a sentence each. */
+  /** The read errors, in a sentence each. */
   readonly problems: readonly string[]
 }
 

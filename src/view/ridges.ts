@@ -10,12 +10,12 @@ import { thinnedIndices } from './thinning.js'
 
 /** Bins for many elements, and for few: more would be mostly empty. */
 const [MOST_BINS, LEAST_BINS] = [60, 12]
-/** What a page holds. */
+/** The limits of a page. */
 const MAX_STEPS = 48
 /** The outermost elements, which may lie far away from all others, are left out of the picture. */
 const TAIL = 0.001
 
-/** Which series are drawn: those that matter most come first. */
+/** The series that are drawn: the most important ones. */
 export function chosenSeries(byImportance: readonly number[]): ReadonlySet<number> {
   return new Set(byImportance.slice(0, MAX_RIDGES))
 }
@@ -84,7 +84,7 @@ function finiteOf(sketch: Distribution): { readonly of: Distribution; readonly l
   return { of: Distribution.from({ ...data, ...others, count }), lost: sketch.count - count }
 }
 
-/** What a picture has room for: all elements but for one in a thousand at each end, so all of few. */
+/** The range of a picture: all elements but one in a thousand at each end, so all of few. */
 function rangeOf(finite: Distribution): readonly [low: number, high: number] {
   const last = finite.count - 1
   const left = Math.floor(TAIL * last)

@@ -1,4 +1,4 @@
-/** What was saved when and by whom, without a look at any value: the index files tell. */
+/** The saved tensors by step and worker without any value, from the index files. */
 
 import { MODES, type Mode } from '../base/types.js'
 import { type ScanSelection, selectItems } from '../trial/scan-selection.js'
@@ -8,14 +8,14 @@ import { type SeriesView, STATES } from './data.js'
 export class Skeleton {
   /** Global steps, ascending. */
   readonly steps: readonly number[]
-  /** Of each step: an index into MODES, and its number within the mode. */
+  /** The mode of each step as an index into MODES, and its number within the mode. */
   readonly mode: readonly number[]
   readonly modeStep: readonly number[]
   readonly workers: readonly string[]
   /** Names, in the order in which they were first saved. */
   readonly tensors: readonly string[]
   readonly series: readonly SeriesView[]
-  /** For each series and step an index into STATES. */
+  /** The state of each series and step, as an index into STATES. */
   readonly states: Uint8Array<ArrayBuffer>
   readonly #stepIndex: ReadonlyMap<number, number>
   readonly #seriesOf: ReadonlyMap<string, ReadonlyMap<string, number>>

@@ -1,10 +1,10 @@
-/** Which steps are shown where there are too many: of each mode some, and of evaluation first, since it has few. */
+/** The shown steps where there are too many: some of each mode, evaluation first, since it has few. */
 
 import { MODES, type Mode } from '../base/types.js'
 import type { ThinnedView } from './data.js'
 import type { Skeleton } from './skeleton.js'
 
-/** What evaluation may take where the others need all of the rest. */
+/** The share that evaluation may take where the others need all of the rest. */
 const EVAL_SHARE = 2 / 3
 
 /**
@@ -40,7 +40,7 @@ export function thinned<T>(
   }
 }
 
-/** The same of all steps of a trial, by their indices. */
+/** The shown steps of a trial, by their indices. */
 export function thinnedIndices({ steps, mode }: Skeleton, most: number): ReturnType<typeof thinned<number>> {
   return thinned([...steps.keys()], index => MODES[mode[index]!]!, most)
 }

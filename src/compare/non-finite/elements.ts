@@ -1,4 +1,4 @@
-/** Which elements of a value are not finite: the first, and whether they are whole slices. */
+/** The non-finite elements of a value: the first ones, and whole slices. */
 
 import { elements } from '../../rules/base/labels.js'
 import type { Trial } from '../../trial/trial.js'
@@ -28,7 +28,7 @@ export async function elementsAt(
   // A complex number is its real part, then its imaginary part.
   const parts = value.dtype.startsWith('complex') ? 2 : 1
   const size = data.length / parts
-  /** Of each axis: how many elements at each index are not finite. */
+  /** The number of non-finite elements at each index of each axis. */
   const counts = shape.map(length => new Float64Array(length))
   const index = shape.map(() => 0)
   let first: { readonly element: readonly number[]; readonly kind: NonFiniteKind } | null = null

@@ -1,4 +1,4 @@
-/** How NaN and infinities spread: what each record that has any was computed from. */
+/** The spread of NaN and infinities: the inputs of each record that has any. */
 
 import type { GlobalStep, Worker } from '../../base/types.js'
 import { recordsInOrder } from '../../scan/catalog/record-order.js'
@@ -25,7 +25,7 @@ type Classified = NonFiniteRecord & { readonly rank: number; readonly kind: NonF
 /** A tensor of a worker at a step, and its place in the order of execution. */
 type At = Pick<Found, 'tensor' | 'worker' | 'step' | 'rank'>
 
-/** Whether the inputs of a record were finite: with the input that was not, if one was not. */
+/** The cause of a record: its inputs were finite, or one of them was not. */
 interface Cause {
   readonly class: NonFiniteClass
   readonly from: string | null
@@ -35,16 +35,16 @@ interface Cause {
 const UNKNOWN: Cause = { class: 'unknown', from: null, fromWorker: null }
 const PRODUCER: Cause = { class: 'producer', from: null, fromWorker: null }
 
-/** What a worker computed at a step, ascending, by kind. */
+/** The tensors that a worker computed at a step, ascending, by kind. */
 type Order = ReadonlyMap<Role['kind'], readonly (readonly [name: string, rank: number])[]>
 
-/** What a worker has had since it last had none. */
+/** The non-finite records of a worker since its last step without any. */
 interface Episode {
   readonly worker: Worker
   readonly records: Found[]
   /** Tensors that were not finite when they were last saved. */
   readonly open: Set<string>
-  /** Whether all of it is in gradients. */
+  /** True if all of them are gradients. */
   isOfGradients: boolean
   /** The last step at which there was any. */
   lastStep: GlobalStep
@@ -60,14 +60,14 @@ export class Spread {
   readonly #episodes = new Map<Worker, Episode>()
   /** Episodes of gradients alone, which ended. */
   readonly #passed: Episode[] = []
-  /** Of each tensor of a worker, the steps at which it has any. */
+  /** The steps at which each tensor of a worker is not finite. */
   readonly #steps = new Map<string, Set<number>>()
   readonly #roles = new Map<string, Role>()
   /** By layer: its inputs, and its parameters. */
   readonly #inputs = new Map<string, string[]>()
   readonly #parameters = new Map<string, string[]>()
   readonly #gradients: (readonly [name: string, of: string])[] = []
-  /** Of the step that was looked at last, by worker. */
+  /** The order of the last examined step, by worker. */
   readonly #orders = new Map<Worker, Order>()
   #ordersStep = -1
 
@@ -196,7 +196,7 @@ export class Spread {
     return this.#kindOf(found.tensor) === 'losses' ? this.#ofLoss(found) : UNKNOWN
   }
 
-  /** Whether it has layers in it: parameters of theirs begin with its name. */
+  /** True for a block of layers: names of their parameters begin with its name. */
   #isBlock(layer: string): boolean {
     const own = new Set(this.#parameters.get(layer))
     return [...this.#roles].some(
@@ -205,7 +205,7 @@ export class Spread {
     )
   }
 
-  /** From the outputs before it: the nearest is what is given to a layer. */
+  /** The cause of a layer's input: the nearest output before it. */
   #ofInput(found: Found, layer: string): Cause {
     const outputs = this.#before(found, 'output')
     const from = this.#firstOf(found, outputs)
@@ -220,7 +220,7 @@ export class Spread {
     return isOfLoss || others.length > 0 ? UNKNOWN : PRODUCER
   }
 
-  /** From what the model puts out, which is nearest. */
+  /** The cause of a loss: the model's output, which is nearest. */
   #ofLoss(found: Found): Cause {
     const [outputs, parameters] = [this.#before(found, 'output'), this.#before(found, 'parameter')]
     const from = this.#firstOf(found, [...outputs, ...this.#before(found, 'input'), ...parameters])
@@ -228,7 +228,7 @@ export class Spread {
     return outputs.length > 0 ? PRODUCER : UNKNOWN
   }
 
-  /** From the loss and the activations of its step, and from gradients that were computed before it; or from another worker. */
+  /** The cause of a gradient: the loss and activations of its step, earlier gradients, or another worker. */
   #ofGradient(found: Found): Cause {
     const own = this.#ofOwnGradient(found)
     if (own.class === 'propagator') return own
@@ -323,7 +323,7 @@ function propagator(from: string, fromWorker: Worker): Cause {
   return { class: 'propagator', from, fromWorker }
 }
 
-/** From the first to the first loss, following what each has its from. */
+/** The chain from the first record to the first loss, along each record's cause. */
 function chainOf(all: readonly Classified[], isLoss: (name: string) => boolean): readonly Classified[] {
   const [origin] = all
   const loss = all.find(({ tensor }) => isLoss(tensor) && !/_input(_\d+)?$/.test(tensor))

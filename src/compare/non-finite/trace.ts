@@ -1,4 +1,4 @@
-/** Where NaN and infinities come from: the first record that has any, in the order of execution, and how they spread from there. */
+/** The origin of NaN and infinities: the first record that has any, in the order of execution, and their spread from there. */
 
 import { checkOptions, kinds, optionsOf } from '../../base/options.js'
 import { ProblemLines } from '../../base/problem-lines.js'
@@ -24,7 +24,7 @@ export interface NonFiniteOrigin extends NonFiniteRecord {
   readonly element: readonly number[] | null
   readonly kind: NonFiniteKind
   readonly shape: readonly number[] | null
-  /** Of each axis where it is not all of it. */
+  /** The affected slices of each axis that is not affected as a whole. */
   readonly slices: readonly AffectedSlices[]
   /** All workers whose record of the tensor at the step has any. */
   readonly workers: readonly Worker[]
@@ -43,13 +43,13 @@ export interface NonFiniteTrace {
   readonly warning: NearOverflow | null
   /** The first record of each other tensor of a worker that has any, in the order of execution. */
   readonly later: readonly NonFiniteRecord[]
-  /** From the origin to the loss, as far as names tell; empty if it did not come there. */
+  /** The chain from the origin to the loss, as far as names tell; empty if it did not reach the loss. */
   readonly chain: readonly RecordPlaceInTime[]
   /** Overflows of gradients that the training got over, as with a scaled loss, in the order of steps. */
   readonly passed: readonly PassedOverflow[]
-  /** Whether some of it is known by saved reductions alone. */
+  /** True if some of it is known from saved reductions alone. */
   readonly isUncertain: boolean
-  /** What could not be read, in a line a file. */
+  /** The read errors, in a line a file. */
   readonly problems: readonly string[]
   /** Values of tensors that were looked at. */
   readonly records: number
@@ -153,7 +153,7 @@ function placeOf({ step, mode, modeStep, worker }: ScanRow, tensor: string): Rec
   return { step, mode, modeStep, tensor, worker }
 }
 
-/** Its place among what its worker computed at the step. */
+/** The position of a tensor among those that its worker computed at the step. */
 function rankOf(trial: Trial, { step, worker }: ScanRow, tensor: string): number {
   const workerStep = stateOf(trial)
     .catalog.atStep(step)
@@ -161,7 +161,7 @@ function rankOf(trial: Trial, { step, worker }: ScanRow, tensor: string): number
   return (workerStep && recordsInOrder(workerStep).get(tensor)) ?? Number.POSITIVE_INFINITY
 }
 
-/** What of a record is not finite; null: all of it is. */
+/** The non-finite elements of a record; null if all are finite. */
 function foundIn({
   reductions,
   saved,

@@ -7,9 +7,9 @@ import { QueryError } from '../../base/errors.js'
 import { isSameShape } from '../../format/index-file.js'
 import type { TensorValue } from '../../scan/job/tensor-value.js'
 
-/** How far quantised weights are from the weights. */
+/** The error of quantised weights. */
 export interface QuantisationError {
-  /** What the numbers are and what each scale is for, such as `float8_e4m3fn, a scale per 128 × 128 block`. */
+  /** The number format and the scope of a scale, such as `float8_e4m3fn, a scale per 128 × 128 block`. */
   readonly scheme: string
   /** Σ(a − b)² / Σa² over finite elements. */
   readonly normalisedError: number
@@ -20,7 +20,7 @@ export interface QuantisationError {
   readonly maxAbsolute: number
   /** The block with the largest normalised error: its place among blocks of rows and of columns. */
   readonly worstBlock: { readonly index: readonly [number, number]; readonly normalisedError: number }
-  /** Of all elements, the share at the largest number that there is. */
+  /** The share of elements at the largest number of the format. */
   readonly saturated: number
   /** Elements for which either has NaN or an infinity. */
   readonly notFinite: number
@@ -31,7 +31,7 @@ export interface QuantisedTensors {
   readonly kind: 'scaled' | 'nvfp4' | 'mxfp4'
   readonly weight: string
   readonly scale: string
-  /** Of NVFP4: one number for the whole tensor, which scales are multiplied with or divided by. */
+  /** The scale of a whole tensor (NVFP4), which multiplies or divides the other scales. */
   readonly outer?: { readonly name: string; readonly divides: boolean }
 }
 
@@ -58,7 +58,7 @@ export function quantisedTensors(weight: string, names: ReadonlySet<string>): Qu
   return { kind: 'nvfp4', weight: stored, scale, outer: { name: outer, divides: outer === divisor } }
 }
 
-/** What else a weight is stored as, which is not compared; null: nothing that is known. */
+/** The known quantisation of a weight that is not compared; null if there is none. */
 export function otherQuantisation(weight: string, names: ReadonlySet<string>): string | null {
   const stem = weight.replace(/\.weight$/, '')
   if (names.has(`${stem}.weight_packed`)) return 'compressed-tensors'
@@ -85,7 +85,7 @@ interface Scaled {
   readonly shape: readonly number[]
   readonly codes: ArrayLike<number>
   readonly scales: ArrayLike<number>
-  /** What all scales are multiplied with. */
+  /** The factor of all scales. */
   readonly factor: number
   readonly blockRows: number
   readonly blockColumns: number

@@ -16,11 +16,11 @@ import {
 /** A weight of one run, and the tensors of the other that it was quantised to; a text: how, where that is not compared. */
 export interface QuantisedPair extends Paired {
   readonly tensors: QuantisedTensors | string
-  /** Which run has the quantised weights. */
+  /** The run that has the quantised weights. */
   readonly side: 'a' | 'b'
 }
 
-/** What came of such a pair. */
+/** The outcome of such a pair. */
 export interface QuantisedOutcome {
   readonly is: 'equal' | 'quantised' | 'shape' | 'unreadable' | 'missing'
   readonly message: string

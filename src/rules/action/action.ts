@@ -18,13 +18,13 @@ export interface Firing {
 
 export interface Action {
   readonly name: string
-  /** Its errors are logged, not passed on. */
+  /** Called when a rule fires. Its errors are logged, not passed on. */
   onFire(firing: Firing, logger: Logger): void | Promise<void>
 }
 
 export type OneAction = string | Action | Action['onFire']
 
-/** What a rule accepts as `actions`: SageMaker's `action_json`, callbacks, actions. */
+/** The actions of a rule: SageMaker's `action_json`, callbacks, actions. */
 export type Actions = OneAction | readonly OneAction[]
 
 /** An action that SageMaker would take. */
@@ -52,7 +52,7 @@ export interface PostOptions {
   readonly timeoutMs?: number | undefined
 }
 
-/** How much of the end of a failed command's standard error is quoted, in characters. */
+/** The length of the quoted end of a failed command's standard error, in characters. */
 const TAIL_LENGTH = 1_000
 /** Linux limits one argument of a command to 128 KiB. The whole text is on the command's standard input. */
 const MAX_VARIABLE_LENGTH = 8_192

@@ -68,9 +68,9 @@ export function each<A>(
 /** A class of built-in rules, with its description. */
 export interface BuiltinClass extends RuleClass {
   readonly parameters: Parameters
-  /** What it means for the training when the rule fires, in one sentence. */
+  /** The meaning for the training when the rule fires, in one sentence. */
   readonly meaning: string
-  /** What to do about it. */
+  /** Advice, when the rule fires. */
   readonly advice: string
   /** Parameters for a rule that `check` chose by itself; {} if the defaults serve. */
   readonly suggested: Readonly<Record<string, string>>
@@ -147,10 +147,10 @@ export function builtin<P extends Parameters>({
 
 export abstract class BuiltinRule<P extends Parameters> extends Rule {
   protected readonly parameters: Values<P>
-  /** For making another instance like this one. */
+  /** The options for another instance like this one. */
   protected options: Readonly<RuleOptions>
   readonly #selections: Selection[] = []
-  /** Whether gradients of any of its tensors were saved. */
+  /** True if gradients of any of its tensors were saved, by catalog. */
   #gradients: { readonly catalog: Catalog; readonly areThere: boolean } | undefined
   /** Why tensors could not be judged, by name. */
   readonly #unavailable = new Map<string, string>()
@@ -265,7 +265,7 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     return (saved && stepsOfWorkers(saved).get(worker)?.get(sequence)) ?? NO_WORKER_STEPS
   }
 
-  /** Whether a weight is trained, as far as the trial tells: a frozen one has no gradient while others have. */
+  /** True if a weight is trained, as far as the trial tells: a frozen one has no gradient while others have. */
   protected isTrained(weight: string): boolean {
     const { catalog } = stateOf(this.baseTrial)
     const has = (name: string): boolean => gradientNames(name).some(gradient => catalog.byTensor.has(gradient))
@@ -288,12 +288,12 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     return selection
   }
 
-  /** For a rule that was not told which tensors to judge. */
+  /** The error of a rule that was not told which tensors to judge. */
   protected unselected(): InsufficientInformationForRuleInvocation {
     return this.insufficient('expected collection_names or tensor_regex, got neither')
   }
 
-  /** For a rule that lacks something it requires. */
+  /** The error of a rule that lacks something it requires. */
   protected insufficient(detail: string): InsufficientInformationForRuleInvocation {
     return new InsufficientInformationForRuleInvocation(this.ruleName, detail)
   }
@@ -338,7 +338,7 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     ]
   }
 
-  /** What kept the rule from judging any step although its tensors were saved, one sentence each. */
+  /** The reasons why the rule judged no step although its tensors were saved, one sentence each. */
   protected lacking(): readonly string[] {
     return []
   }
@@ -347,7 +347,7 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     return this.#problems
   }
 
-  /** How many of its selections have no tensors, or none with the values that it needs. @internal */
+  /** The number of selections without tensors, or without the values that they need. @internal */
   get emptySelections(): number {
     return this.#selections.filter(({ isEmpty, choice }) => isEmpty && !choice.quiet).length
   }

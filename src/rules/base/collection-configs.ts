@@ -1,11 +1,11 @@
-/** What has to be saved for a rule, as the configuration of SageMaker's hook says it (rules.md §1, "RC"). */
+/** The collections to save for a rule, as a configuration of SageMaker's hook. */
 
 import { UsageError } from '../../base/errors.js'
 import type { CollectionConfigsOptions, HookCollection } from '../finding.js'
 import { collectionFor, patternFor } from './names.js'
 import type { Choice } from './selection.js'
 
-/** That of SageMaker's own configurations. */
+/** The save interval of SageMaker's own configurations. */
 const SAVE_INTERVAL = 500
 
 /**

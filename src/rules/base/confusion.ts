@@ -73,7 +73,10 @@ export class Confusion extends builtin({
     return found
   }
 
-  /** Where to look, in order: the tensor of that name, the collection, and, for the default names, the hooks' own names. */
+  /**
+   * The places to look for labels or predictions, in order: the tensor of that name, the collection and, for the default names,
+   * the hooks' own names.
+   */
   #places(name: 'labels' | 'predictions', hookNames: string): readonly Selection[] {
     const { parameters } = this
     const [exact, collection] = [parameters[name], parameters[`${name}_collection`]]

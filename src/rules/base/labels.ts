@@ -34,7 +34,7 @@ export function predictedClasses(predictions: TensorValue, labelCount: number, i
   return Array.from(data, Math.round)
 }
 
-/** Whether all are whole numbers, as classes are. */
+/** True if all values are integers, as classes are. */
 export function areIntegers(values: ArrayLike<number>): boolean {
   for (let i = 0; i < values.length; i++) if (!Number.isInteger(values[i])) return false
   return true

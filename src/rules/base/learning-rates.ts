@@ -26,10 +26,10 @@ interface Rate {
 const LEARNING_RATE = /(^|[/_.])(lr|learning_?rate)s?([/_.:]|\d|$)/i
 /** A rate so many times another one is far beyond it. */
 const FAR = 10
-/** What a learning rate hardly ever is. */
+/** A learning rate that is hardly ever right. */
 const HUGE = 10
 
-/** What too high a learning rate does. */
+/** The rules whose findings too high a learning rate can cause. */
 const EFFECTS: ReadonlySet<string> = new Set([
   'ExplodingTensor',
   'WeightUpdateRatio',
@@ -101,13 +101,13 @@ export class LearningRates extends Rule {
     })
   }
 
-  /** Those that were there when something began that too high a rate does. */
+  /** The unusual rates at the time when something began that too high a rate causes. */
   besides(causes: readonly { readonly rule: string; readonly step: number }[]): readonly UnusualRate[] {
     return this.unusual.filter(rate => causes.some(({ rule, step }) => EFFECTS.has(rule) && rate.step <= step))
   }
 }
 
-/** Of all steps; the lower one of two. */
+/** The median of all steps; the lower one of two. */
 function medianOf(rates: readonly Rate[]): number {
   const half = rates.reduce((sum, { steps }) => sum + steps, 0) / 2
   let seen = 0

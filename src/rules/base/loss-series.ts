@@ -9,36 +9,36 @@ export interface LossAtStep {
 
 /** Why a loss fires before there are enough steps for a trend. */
 export interface EarlyVerdict {
-  /** What the last value is held against. */
+  /** The value with which the last one is compared. */
   readonly from: LossAtStep
   /** In percent. */
   readonly threshold: number
-  /** What the loss does, without its name. */
+  /** The course of the loss as a phrase, without its name. */
   readonly message: string
 }
 
-/** How a loss has gone so far. */
+/** The course of a loss so far. */
 interface Course {
   readonly last: LossAtStep
   /** It has never gone down. */
   readonly onlyRisen: boolean
   /** It has never changed. */
   readonly isStill: boolean
-  /** Where it began to rise from value to value. */
+  /** The step from which on it has risen from value to value. */
   readonly risingFrom: LossAtStep
-  /** How often in a row it has risen. */
+  /** The number of rises in a row. */
   readonly rises: number
 }
 
-/** What of a loss rounding may change while the loss stands still, in relation to it. */
+/** The relative change that rounding may cause while the loss stands still. */
 const ROUNDING = 1e-6
-/** So many rises in a row, times the number of values at each end, don't come by chance even in a long training. */
+/** The factor for the number of values at each end: so many rises in a row don't come by chance even in a long training. */
 const STREAK = 4
 
 export class LossSeries {
   /** Since which step it is NaN. */
   nanSince: number | null = null
-  /** How many values it has had. */
+  /** The number of values. */
   length = 0
   /** The number of its first step. */
   readonly start: number
@@ -48,7 +48,7 @@ export class LossSeries {
   #first: LossAtStep | null = null
   #before: Course | null = null
   #now: Course | null = null
-  /** How many losses make up the last value. */
+  /** The number of losses in the last value. */
   #losses = 0
 
   /** @param count of values at each end */

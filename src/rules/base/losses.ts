@@ -30,7 +30,7 @@ export class Losses {
     this.#metrics = select({ collections: ['losses', 'metrics'], regex, optional: true })
   }
 
-  /** Whether modes, not names, tell training from validation. */
+  /** True if modes, not names, tell training from validation. */
   get hasModes(): boolean {
     const modes = this.#rule.baseTrial.modes()
     return modes.includes('EVAL') || (modes.length > 0 && !this.#metrics.names.some(name => name.startsWith('train-')))
@@ -52,12 +52,12 @@ export class Losses {
     }
   }
 
-  /** Whether any step so far had such a loss. */
+  /** True if any step so far had such a loss. */
   hasSeen(which: keyof StepLosses): boolean {
     return this.#seen.has(which)
   }
 
-  /** What such losses look like, for a message that there are none. */
+  /** A description of such losses, for a message that there are none. */
   describe(which: keyof StepLosses): string {
     const isTraining = which === 'training'
     if (this.hasModes)

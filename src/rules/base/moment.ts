@@ -50,7 +50,7 @@ export function stepNumber({ step, modeStep }: WorkerStep | Moment, sequence: Se
   return sequence === 'all' ? step : modeStep
 }
 
-/** Whether the trial has steps of TRAIN. */
+/** True if the trial has TRAIN steps. */
 export function hasTraining(trial: Trial): boolean {
   const { catalog } = stateOf(trial)
   let has = hasTrainingSteps.get(catalog)

@@ -18,18 +18,21 @@ const ACTIVATION = '(^|[^a-z])(acts?|activations?|sig)([._]?\\d+)*'
 
 /** Hooks that name the outputs and inputs of modules: `relu0_output_0`, `conv0_relu_input_0`. */
 const MODULES: readonly Framework[] = ['pytorch', 'mxnet']
-/** Those that name what layers are given and give: `relu/outputs`; TensorFlow's graph has `activation_1/Relu:0` besides. */
+/**
+ * The frameworks whose hooks name the inputs and outputs of layers: `relu/outputs`. TensorFlow's graph also has
+ * `activation_1/Relu:0`.
+ */
 const LAYERS: readonly Framework[] = ['tensorflow', 'tfjs']
 const GRAPH: readonly Framework[] = ['tensorflow']
 
-/** What rules look for. */
+/** The tensors that rules look for. */
 interface Sought {
   readonly inWords: string
   /** The pattern that smdebug's rule has by default; null: it has none. */
   readonly byDefault: string | null
   /** The collection that SageMaker's configurations save it in; null: they have none. */
   readonly collection: string | null
-  /** What names it in which frameworks. */
+  /** The name patterns, by framework. */
   readonly names: readonly (readonly [frameworks: readonly Framework[], pattern: string])[]
   readonly join: (...patterns: readonly string[]) => string
 }
@@ -117,7 +120,7 @@ export function gradientNames(weight: string): readonly string[] {
   return [`gradient/${weight}`, `gradients/${weight.replace(/^.*\/weights\//, '').replace(/:\d+$/, '')}Grad`]
 }
 
-/** Whether a name can be one of `gradientNames`. */
+/** True if a name can be one of `gradientNames`. */
 export function isGradientName(name: string): boolean {
   return name.startsWith('gradient/') || name.startsWith('gradients/')
 }
@@ -125,7 +128,7 @@ export function isGradientName(name: string): boolean {
 /** XGBoost's trees have NaN for whatever a leaf lacks. */
 export const NOT_OF_TREES = '^(?!trees/)'
 
-/** What the patterns look for, in words. */
+/** The patterns in words. */
 export const IN_WORDS: ReadonlyMap<string, string> = new Map([
   ...[...sought].flatMap(([pattern, { inWords, byDefault }]) =>
     pattern === byDefault ? [] : [[pattern, inWords] as const],
@@ -138,7 +141,7 @@ export function collectionFor(pattern: string): string | null {
   return sought.get(pattern)?.collection ?? null
 }
 
-/** Whether a pattern is that of all frameworks for what a rule of smdebug has a pattern for. */
+/** True if a pattern covers all frameworks where a rule of smdebug has a pattern of its own. */
 export function isWiderDefault(pattern: string): boolean {
   const { byDefault = null } = sought.get(pattern) ?? {}
   return byDefault !== null && byDefault !== pattern

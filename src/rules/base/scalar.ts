@@ -14,7 +14,7 @@ export function scalar(tensor: TensorAtStep): () => number | null {
   }
 }
 
-/** From saved reductions. A saved shape, or equal extremes, show that there is one element. */
+/** Reads a scalar from saved reductions. A saved shape, or equal extremes, show that there is one element. */
 function savedScalar(tensor: TensorAtStep): () => number | null {
   const { savedShape, savedReductions: saved } = tensor
   if (savedShape?.some(size => size !== 1)) return () => null

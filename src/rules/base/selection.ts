@@ -71,12 +71,12 @@ export class Selection {
     }
   }
 
-  /** Whether there are no tensors, or none with the values that the rule needs. */
+  /** True if there are no tensors, or none with the values that the rule needs. */
   get isEmpty(): boolean {
     return this.#refusal !== null || this.names.length === 0 || (this.choice.value === true && !this.#hasValues())
   }
 
-  /** What the rule wants and the trial lacks, one sentence each. */
+  /** The tensors that the rule wants and the trial lacks, one sentence each. */
   missing(): string[] {
     const { collections = [], names = [], regex = [], value, quiet } = this.choice
     if (quiet) return []
@@ -151,11 +151,11 @@ function patternOf(source: string): Pattern {
   return isOwn ? compileOwnPattern(source) : compilePattern(source)
 }
 
-/** How many collections a message names, and how many it considers. */
+/** The number of collections that a message names, and that it considers. */
 const MAX_COLLECTIONS_TOLD = 8
 const MAX_LOOKED_AT = 100
 
-/** What patterns look for, of those that are a name with at most something before or behind it. */
+/** The words in patterns that are a name with at most something before or behind it. */
 function wordsOf(patterns: readonly string[]): string[] {
   return patterns.flatMap(pattern => /^\^?(?:\.\*)?([\w./:-]{3,}?)(?:\.\*)?\$?$/.exec(pattern)?.[1] ?? [])
 }
@@ -166,7 +166,7 @@ function nearestOf(word: string, names: readonly string[]): string[] {
   return nearest.length > 0 ? nearest : nearestNames(word, new Set(names.flatMap(name => name.split(/[^A-Za-z]+/))))
 }
 
-/** What a trial has, for a message about what it lacks. */
+/** A description of the trial's tensors, for a message about missing ones. */
 function describeTrial(
   trial: Trial,
   collections: readonly string[],

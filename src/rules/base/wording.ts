@@ -1,6 +1,6 @@
 /** Numbers and ratios as findings word them. */
 
-/** From so many times on a ratio is told in times, below it in percent. */
+/** The ratio from which on it is told in times, below in percent. */
 const TIMES = 10
 
 /** A number as findings print it. */
@@ -8,7 +8,7 @@ export function numberText(value: number): string {
   return Number.isInteger(value) && Math.abs(value) < 1e6 ? String(value) : String(Number(value.toPrecision(4)))
 }
 
-/** How far a number is above another one, to put before that: `12 % above`, `123 times`. */
+/** The excess of a number over another, in words: `12 % above`, `123 times`. */
 export function aboveText(value: number, other: number): string {
   const ratio = value / other
   if (other > 0 && ratio >= TIMES && Number.isFinite(ratio)) return `${numberText(ratio)} times`

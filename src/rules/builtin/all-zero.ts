@@ -31,7 +31,7 @@ export class AllZero extends builtin({
     regex: this.parameters.tensor_regex,
   })
 
-  /** For each tensor: at how many consecutive steps, up to now, it was zero. */
+  /** The number of consecutive steps, up to now, at which each tensor was zero. */
   readonly #seen = new Memory(() => new Map<string, number>())
 
   protected override check(): void {

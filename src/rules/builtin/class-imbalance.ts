@@ -9,7 +9,7 @@ import { numberText } from '../base/wording.js'
 import { flag, integer, number, text } from '../parameters.js'
 import type { Found } from '../rule.js'
 
-/** For each class: how many labels it has, and how many of them were predicted to be another. */
+/** The number of labels of each class, and the number of them that were predicted as another. */
 interface Seen {
   readonly count: Map<number, number>
   readonly wrong: Map<number, number>

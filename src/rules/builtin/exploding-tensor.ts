@@ -15,9 +15,9 @@ interface Overflows {
   readonly held: Map<string, Hold[]>
   /** Gradients that are finite at the current step. */
   finite: Set<string>
-  /** Whether anything but gradients is not finite at the current step. */
+  /** True if anything but gradients is not finite at the current step. */
   isAffected: boolean
-  /** Whether the precision is mixed, as far as tensors up to now tell. */
+  /** True if the precision is mixed, as far as tensors up to now tell. */
   isMixed: boolean
 }
 

@@ -12,7 +12,7 @@ import { aboveText, numberText, riseText } from '../base/wording.js'
 import { flag, integer, list, mode, number, olderNameOf } from '../parameters.js'
 import type { Found } from '../rule.js'
 
-/** What is remembered of a loss that was judged. */
+/** The state of a loss that was judged. */
 interface Judged {
   /** The number of the step. */
   at: number
@@ -20,15 +20,15 @@ interface Judged {
   risingFrom: LossAtStep | null
 }
 
-/** Where a loss of a worker was saved, by the numbers of steps in its sequence. */
+/** The range of steps at which a worker's loss was saved, by numbers in its sequence. */
 interface Span {
   readonly name: string
   readonly first: number
   last: number
   lastMoment: Moment
-  /** Whether the last two are of one run of steps without training. */
+  /** True if the last two are of one run of steps without training. */
   isSameRun: boolean
-  /** Whether it has one element. */
+  /** True if it has one element. */
   isLoss: boolean
   isJudged: boolean
 }
@@ -79,10 +79,10 @@ export class LossNotDecreasing extends builtin({
       this.parameters.since_start === null,
   })
   readonly #all = this.select({ all: true, optional: this.parameters.since_start !== null })
-  /** Of each loss of each worker: the last step at which it was judged, and since when it has not gone down. */
+  /** The last judged step of each loss of each worker, and the step since which it has not gone down. */
   readonly #judged = new Map<string, Judged>()
   readonly #seen = new Memory(() => new Map<string, LossSeries>())
-  /** Of each loss of each worker: where it was saved. */
+  /** The range of each loss of each worker. */
   readonly #spans = new Map<string, Span>()
   /** Tensors that were checked for having one element, as a loss has. */
   readonly #checked = new Set<string>()
@@ -149,7 +149,7 @@ export class LossNotDecreasing extends builtin({
     return this.#tooShort()
   }
 
-  /** What losses have too little of to be judged: told of the longest one. */
+  /** The reasons why losses are too short to be judged, told for the longest one. */
   #tooShort(): readonly string[] {
     const { num_steps, since_start } = this.parameters
     if (since_start === null) return this.hasJudged ? [] : [`two values of a loss that are ${num_steps} steps apart`]

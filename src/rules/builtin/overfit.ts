@@ -13,10 +13,10 @@ interface LossHistory {
   validation: number[]
   /** The last step that was judged, or of which the losses count. */
   last: Moment | null
-  /** How many runs of validation were judged, and how many of those up to the last but one exceeded in a row. */
+  /** The number of judged validation runs, and the number of those, up to the last but one, that exceeded in a row. */
   judged: number
   waited: number
-  /** Whether the current run exceeds, as far as it has come. */
+  /** True if the current run exceeds, as far as it has come. */
   exceeds: boolean
   /** The lowest mean validation loss, and the mean training loss at that time. */
   best: { readonly validation: number; readonly training: number }
@@ -108,7 +108,7 @@ export class Overfit extends builtin({
   }
 }
 
-/** Whether no steps lie between two of a mode: as many of its own as of all. */
+/** True if no steps lie between two of a mode: as many of its own as of all. */
 function isNext(last: Moment, { step, modeStep }: Moment): boolean {
   return step - last.step === modeStep - last.modeStep
 }

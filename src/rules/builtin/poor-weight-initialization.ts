@@ -128,7 +128,7 @@ export class PoorWeightInitialization extends builtin({
     }
   }
 
-  /** Whether a step is among the first of its worker's training steps. */
+  /** True if a step is among the first of its worker's training steps. */
   #isEarly({ step, worker }: Moment): boolean {
     if (this.parameters.initial) return step === 0
     return firstSteps(this.baseTrial, worker, this.parameters.steps).has(step)

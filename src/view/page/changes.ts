@@ -1,16 +1,16 @@
 /** Changes of a server's trials. A browser has six connections to a server, for all tabs together: so one of them listens for all. */
 
-/** What the server tells of a trial that has changed. */
+/** The server's news of a trial. */
 export interface Change {
   readonly id: string
   readonly version: number
   readonly steps: number
   readonly isEnded: boolean
-  /** Whether nothing can change any more. */
+  /** True if nothing can change any more. */
   readonly isOver: boolean
 }
 
-/** What tabs tell each other. */
+/** A message between tabs. */
 type Message = { readonly change: Change } | { readonly isSilent: true } | { readonly isNew: true }
 
 /** @param onSilence is called when the server does not answer; the browser tries again by itself */

@@ -1,4 +1,4 @@
-/** What is used of gifenc, which has no types of its own. */
+/** The types of the used part of gifenc, which has none of its own. */
 declare module 'gifenc' {
   export function quantize(rgba: Uint8ClampedArray, colors: number): number[][]
   export function applyPalette(rgba: Uint8ClampedArray, palette: number[][]): Uint8Array

@@ -1,4 +1,4 @@
-/** What the page is: a report, trials of a server, or the list of them. */
+/** The entry of the page: a report, trials of a server, or the list of them. */
 
 import { followed } from './live.js'
 import { Page } from './page.js'

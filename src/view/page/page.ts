@@ -32,9 +32,9 @@ const VIEWS: readonly (readonly [name: ViewName, text: string, isThere: (trials:
 export interface PageOptions {
   readonly title: string
   readonly version: string
-  /** What else stands in the head. */
+  /** Further elements in the head. */
   readonly extras: readonly HTMLElement[]
-  /** Of two runs: where they first differ. */
+  /** For two runs: the first difference. */
   readonly comparison?: ReportData['comparison']
   /** The end of the last line. */
   readonly foot: string
@@ -80,7 +80,7 @@ export class Page {
     return this.#redraw()
   }
 
-  /** What somebody writes in, or has pointed at, stays. */
+  /** Draws the view again, but keeps a field that somebody writes in or has pointed at. */
   async #redraw(): Promise<void> {
     const { scrollX, scrollY } = window
     this.#content.style.minHeight = `${this.#content.offsetHeight}px`
@@ -95,7 +95,7 @@ export class Page {
     location.hash = `tensor=${encodeURIComponent(name)}`
   }
 
-  /** What the address asks for. */
+  /** The view that the address names. */
   #asked(): ViewName {
     const [view, name] = location.hash.slice(1).split('=', 2)
     if (view === 'tensor' && name !== undefined) {

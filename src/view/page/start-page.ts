@@ -4,7 +4,7 @@ import { button, h } from './dom.js'
 import { counted, shown } from './text.js'
 import type { LiveData } from './trials.js'
 
-/** What the server tells of a trial. */
+/** A trial in the server's list. */
 interface Listed {
   readonly id: string
   readonly path: string

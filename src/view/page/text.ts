@@ -35,7 +35,7 @@ export function counted(count: number, one: string, many = `${one}s`): string {
   return `${count.toLocaleString('en')} ${count === 1 ? one : many}`
 }
 
-/** Which steps are shown, where not all are: "60 of 90 steps are shown: all 9 EVAL, 51 of 81 TRAIN." Null: all are. */
+/** The steps that are shown: "60 of 90 steps are shown: all 9 EVAL, 51 of 81 TRAIN." Null if all are. */
 export function thinnedText(thinned: readonly ThinnedView[]): string | null {
   if (thinned.length === 0) return null
   const sum = (count: (one: ThinnedView) => number) => thinned.reduce((total, one) => total + count(one), 0)
@@ -58,7 +58,7 @@ export function csv(rows: readonly (readonly (string | number)[])[]): string {
 
 const N = 'n is the number of elements.'
 
-/** What each statistic is. */
+/** The meaning of each statistic. */
 export const MEANINGS: Readonly<Record<string, string>> = {
   abs_mean: `Mean of the absolute values: Σ|x| / n. ${N}`,
   mean: `Mean: Σx / n. ${N}`,

@@ -1,4 +1,4 @@
-/** What the page shows, unpacked as it is needed: from its own file, or from a server. */
+/** The trials of the page, unpacked on demand: from its own file, or from a server. */
 
 import type { Kind } from '../../trial/kinds/kinds.js'
 import {
@@ -15,21 +15,21 @@ import {
 
 type Numbers = Float64Array | Float32Array | Uint8Array
 
-/** Which tensors numbers are of. */
+/** The tensors of some numbers. */
 export type Scope = { readonly kind: Kind | 'all' } | { readonly tensor: string }
 
 /** A statistic of all series or, where they are named, of some. */
 export type ScopedColumn = PackedColumn & { readonly series?: readonly number[] }
 
-/** Where numbers come from. */
+/** A source of numbers. */
 export interface Source {
   readonly statistics: readonly ShownStatistic[]
   /** At least those of the scope. Null: there are none. */
   column(name: ShownStatistic, scope: Scope): Promise<ScopedColumn | null>
-  /** Of a tensor's series. */
+  /** The distributions of a tensor's series. */
   ridges(tensor: string): Promise<readonly RidgeView[]>
   classes(): Promise<ClassesView | null>
-  /** Whether any tensor can be asked for, or only the one that was chosen before. */
+  /** True if any tensor can be embedded, not only the one that was chosen before. */
   readonly embedsAny: boolean
   /** @param tensor is asked for where any can be */
   embedding(tensor: string): Promise<EmbeddingView | null>
@@ -45,7 +45,7 @@ export interface Elements {
   readonly numbers: ArrayLike<number>
 }
 
-/** What the file has. */
+/** The source in the page's own file. */
 export function fileSource(view: TrialView): Source {
   return {
     statistics: view.columns.map(({ name }) => name),
@@ -66,7 +66,7 @@ export function fileSource(view: TrialView): Source {
 /** More are not asked for: nobody looks at each. */
 const MAX_ELEMENTS = 65_536
 
-/** What a server answers. @param base its address of the trial */
+/** The source on a server. @param base the trial's address on the server */
 export function liveSource(base: string, view: TrialView): Source {
   const get = async (path: string) => {
     const response = await fetch(base + path)
@@ -119,7 +119,7 @@ export async function unpack({ type, length, base64 }: PackedNumbers): Promise<N
 export class Column {
   readonly #steps: number
   readonly #numbers: Numbers
-  /** Where each series stands; null: in its order. */
+  /** The row of each series; null if they are in order. */
   readonly #rows: ReadonlyMap<number, number> | null
   readonly #words: Uint32Array
   readonly #stride: number
@@ -141,7 +141,7 @@ export class Column {
     return this.#numbers[this.#place(series, step)] ?? Number.NaN
   }
 
-  /** Whether the series has a number there, be it NaN. */
+  /** True if the series has a number there, which may be NaN. */
   isThere(series: number, step: number): boolean {
     const at = this.#place(series, step)
     if (at < 0) return false
@@ -153,7 +153,7 @@ export class Column {
     return row === undefined ? -1 : row * this.#steps + Math.floor(step / this.packed.every)
   }
 
-  /** Whether it has this very step. */
+  /** True if it has this very step. */
   has(step: number): boolean {
     return step % this.packed.every === 0
   }
@@ -203,13 +203,13 @@ export class ShownTrial {
     return known
   }
 
-  /** For each series and step an index into STATES. */
+  /** The state of each series and step, as an index into STATES. */
   states(): Promise<Uint8Array> {
     this.#states ??= unpack(this.view.states) as Promise<Uint8Array>
     return this.#states
   }
 
-  /** How a tensor's elements are distributed, of each series that has it. */
+  /** The distributions of a tensor, for each series that has one. */
   async ridges(tensor: string): Promise<readonly Ridge[]> {
     const views = await this.source.ridges(tensor)
     return Promise.all(views.map(async view => ({ view, shares: (await unpack(view.shares)) as Uint8Array })))
@@ -223,12 +223,12 @@ export class ShownTrial {
   }
 }
 
-/** What a server's page is given: which trials it shows; none: the list of all. */
+/** The data of a server's page: the trials it shows; none for the list of all. */
 export interface LiveData {
   readonly live: readonly string[]
   readonly version: string
   readonly title: string
-  /** Whether there is no other trial. */
+  /** True if there is no other trial. */
   readonly isOnly: boolean
 }
 

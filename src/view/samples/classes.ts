@@ -17,7 +17,7 @@ const MAX_STEPS = 60
 /** Samples of a step, of a regression. */
 const MAX_SAMPLES = 2000
 
-/** What the labels and the predictions are called, in this order of trust: an exact name, a collection, the hooks' names. */
+/** The names of labels and predictions, by trust: an exact name, a collection, the hooks' names. */
 export function labelNames(trial: Trial): { readonly labels: string; readonly predictions: string } | null {
   const labels = placeOf(trial, 'labels', LABELS)
   const predictions = placeOf(trial, 'predictions', PREDICTIONS)
@@ -32,7 +32,7 @@ export function placeOf(trial: Trial, name: 'labels' | 'predictions', hookNames:
   return stateOf(trial).catalog.names.find(matches)
 }
 
-/** How labels were predicted at some of the steps. Null: there are no labels, or no predictions. */
+/** The predictions at some of the steps. Null if there are no labels or no predictions. */
 export async function classesOf(
   trial: Trial,
   selection: ScanSelection,

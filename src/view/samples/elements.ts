@@ -10,7 +10,7 @@ import { packed } from '../packing.js'
 import type { Skeleton } from '../skeleton.js'
 import { thinnedIndices } from '../thinning.js'
 
-/** Of a tensor, for a person to look at. */
+/** The number of elements for a person to look at. */
 const MAX_ELEMENTS = 4096
 /** Bytes of all that are in a file, before they are compressed. */
 const BUDGET = 1 << 20
@@ -63,7 +63,7 @@ export async function elementsOf(
   return found
 }
 
-/** As exact as the page can have them. */
+/** The numbers, as exact as the page can have them. */
 function numbersOf(value: Parameters<typeof elements>[0]): Float64Array<ArrayBuffer> | Float32Array<ArrayBuffer> {
   const { dtype } = value
   const isNarrow = dtype === 'float32' || isNarrowFloat(dtype)

@@ -9,11 +9,11 @@ import { pca, seeded, tsneInTurns } from './projections.js'
 export interface EmbedOptions {
   /** Default: `tsne`. */
   readonly method?: EmbeddingMethod
-  /** Of t-SNE: about how many neighbours a sample has. Default: 30; no more than a third of the samples. */
+  /** The perplexity of t-SNE: roughly the number of neighbours of a sample. Default: 30; at most a third of the samples. */
   readonly perplexity?: number
-  /** Of t-SNE and UMAP. Default: 350 of t-SNE, as many as suit the number of samples of UMAP. */
+  /** The iterations of t-SNE and UMAP. Default: 350 for t-SNE; by the number of samples for UMAP. */
   readonly iterations?: number
-  /** The same seed gives the same points. Default: one of our own. */
+  /** The seed: the same one gives the same points. Default: a fixed one. */
   readonly seed?: number
 }
 
@@ -31,7 +31,7 @@ const SEED = 20_201
 const MAX_SAMPLES = 5000
 /** UMAP needs some neighbours. */
 const LEAST_OF_UMAP = 4
-/** How long it goes on before others have a turn. */
+/** The time after which it yields to other work. */
 const TURN_MS = 10
 
 /**

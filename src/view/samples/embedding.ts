@@ -21,13 +21,13 @@ export interface EmbeddingOptions {
   readonly embed: string
   /** Default: labels by the hooks' names, where they fit. */
   readonly labels?: string
-  /** What the model was given. Default: its input, where that is images. */
+  /** The tensor of images. Default: the model's input, if it is images. */
   readonly images?: string
-  /** What the model made of it. Default: its output, where that has the shape of the images. */
+  /** The tensor of reconstructions. Default: the model's output, if it has the shape of the images. */
   readonly reconstructions?: string
-  /** Of t-SNE. Default: 30. */
+  /** The perplexity of t-SNE. Default: 30. */
   readonly perplexity?: number
-  /** Of t-SNE and UMAP. Default: as `embed`. */
+  /** The iterations of t-SNE and UMAP. Default: as `embed`. */
   readonly iterations?: number
 }
 
@@ -112,7 +112,7 @@ export async function embeddingOf(
   }
 }
 
-/** Those of a step. */
+/** The samples of a step. */
 interface Samples {
   readonly rows: readonly Float64Array[]
   readonly mode: Mode
@@ -179,7 +179,7 @@ function labelsFor(trial: Trial, tensor: string): string | undefined {
 /** Losses of autoencoders, whose inputs are what was made and what was given. */
 const RECONSTRUCTION_LOSS = /^(l1|l2|mse|huber|smoothl1|bce|bcewithlogits|sigmoidbce)loss\d*_input_1$/i
 
-/** What the model is given, by the hooks' names, and what it makes of that: its own output, or what its loss compares. */
+/** The names of the model's images and reconstructions by the hooks: its input; its own output, or what its loss compares. */
 function imagesOf(trial: Trial): { readonly images: string | undefined; readonly reconstructions: string | undefined } {
   const { names } = stateOf(trial).catalog
   const images = names.find(compileOwnPattern(MODEL_INPUTS).matches)

@@ -79,7 +79,7 @@ export function tsne(rows: readonly ArrayLike<number>[], perplexity?: number, it
   }
 }
 
-/** The same, which yields between its iterations. */
+/** t-SNE as a generator that yields between iterations. */
 export function* tsneInTurns(
   rows: readonly ArrayLike<number>[],
   perplexity = 30,
@@ -135,7 +135,7 @@ function center(y: Float64Array): void {
   }
 }
 
-/** How likely each row is to be the neighbour of each: of both directions the mean, for neighbourhoods of the same perplexity. */
+/** The symmetric affinities of all pairs of rows: the mean of both directions, for neighbourhoods of equal perplexity. */
 function affinities(rows: readonly ArrayLike<number>[], perplexity: number): Float64Array {
   const n = rows.length
   const width = rows[0]!.length

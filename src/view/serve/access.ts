@@ -1,4 +1,6 @@
-/** Who may ask: a server that answers strangers, or pages of strangers in its user's browser, would read out trials to them. */
+/**
+ * Access control: a server that answered strangers, or strangers' pages in its user's browser, would read out trials to them.
+ */
 
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { isIP } from 'node:net'
@@ -76,7 +78,7 @@ function isSame(a: string, b: string): boolean {
   return timingSafeEqual(one!, other!)
 }
 
-/** What a failed request is answered with. */
+/** The answer to a failed request. */
 export function problem(
   code: string,
   message: string,
@@ -84,7 +86,7 @@ export function problem(
   return { error: { code, message } }
 }
 
-/** For pages: scripts and styles of the server alone, and nothing of anybody else. Charts set styles of their elements. */
+/** The content security policy of pages: scripts and styles of the server alone. Charts set styles of their elements. */
 export const PAGE_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 

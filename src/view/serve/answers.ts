@@ -11,7 +11,7 @@ import type { Context } from './http.js'
 import type { ServedTrial } from './served-trial.js'
 import { Busy } from './turns.js'
 
-/** What a list of trials tells of one. */
+/** A trial in the list. */
 export function listed(one: ServedTrial) {
   const { id, path, opened, error, judging } = one
   if (opened === undefined) {
@@ -67,7 +67,7 @@ async function* arrayOf(lines: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8A
   yield encoder.encode(separator === '[' ? '[]\n' : ']\n')
 }
 
-/** Whether the client has this answer already. What was compressed on its way has a weak tag. */
+/** True if the client has this answer already. What was compressed on its way has a weak tag. */
 export function has(context: Context, tag: string): boolean {
   const known = (context.req.header('if-none-match') ?? '').split(',').map(one => one.trim().replace(/^W\//, ''))
   return known.includes(tag)

@@ -1,4 +1,4 @@
-/** What requests ask for: the parameters of each kind of request, read from the address and described for OpenAPI. */
+/** The parameters of each kind of request, read from the address and described for OpenAPI. */
 
 import { nearestNames, quote, UsageError } from '../../base/errors.js'
 import { MODES, type Mode, type StatisticName } from '../../base/types.js'
@@ -11,7 +11,7 @@ export interface Parameter {
   readonly name: string
   readonly description: string
   readonly isRequired?: boolean
-  /** Whether it can be given several times. */
+  /** True if it can be given several times. */
   readonly isRepeatable?: boolean
   readonly values?: readonly string[]
   readonly isInteger?: boolean
@@ -68,7 +68,7 @@ export const VALUE: readonly Parameter[] = [
   { name: 'format', description: 'json, with nested lists, or numpy’s npy. Default: json.', values: VALUE_FORMATS },
 ]
 
-/** What was given, by name. */
+/** The given parameters, by name. */
 export class Asked {
   readonly #given: URLSearchParams
 
@@ -102,7 +102,7 @@ export class Asked {
     return text === undefined ? undefined : Number(text)
   }
 
-  /** As `trial.scan` takes it. @throws UsageError */
+  /** The selection for `trial.scan`. @throws UsageError */
   get selection(): ScanOptions {
     const [regex, collection, workers] = ['tensor', 'collection', 'worker'].map(name => this.#given.getAll(name))
     const [steps, modeSteps, mode] = ['steps', 'mode_steps', 'mode'].map(name => this.text(name))

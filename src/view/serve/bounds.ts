@@ -1,4 +1,4 @@
-/** How much one request may ask for. */
+/** The bounds of one request. */
 
 import { UsageError } from '../../base/errors.js'
 import { elementStatistics } from '../../core/statistics/statistic.js'

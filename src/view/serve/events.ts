@@ -4,7 +4,7 @@ import type { Context } from './http.js'
 import type { Change, ServedTrial } from './served-trial.js'
 import { streamOf } from './streams.js'
 
-/** How often a connection that waits for changes gets a sign of life. */
+/** The interval of signs of life on a connection that waits for changes. */
 const HEARTBEAT_MS = 15_000
 
 const encoder = new TextEncoder()
@@ -16,7 +16,7 @@ export function changesOf(one: ServedTrial, context: Context, signal: AbortSigna
   return eventStream(context, events, gone)
 }
 
-/** The same of all trials that have been opened, or will be: it goes on for as long as somebody listens. */
+/** The changes of all trials that are opened, now or later, for as long as somebody listens. */
 export function changesOfAll(all: readonly ServedTrial[], context: Context, signal: AbortSignal): Response {
   const gone = new AbortController()
   return eventStream(context, eventsOf(all, AbortSignal.any([signal, gone.signal])), gone)

@@ -9,21 +9,21 @@ import type { Update } from '../judged.js'
 import { markNaN, packed, rounded } from '../packing.js'
 import type { Skeleton } from '../skeleton.js'
 
-/** Which tensors a column is of. */
+/** The tensors of a column. */
 export type Scope = { readonly kind: Kind | 'all' } | { readonly tensor: string }
 
 /** A statistic of some series, in the order of the view's. */
 export type ScopedColumn = Pick<PackedColumn, 'name' | 'every' | 'isExact' | 'numbers'> & {
-  /** Which series: their indices. */
+  /** The indices of its series. */
   readonly series: readonly number[]
   readonly version: number
 }
 
-/** What is known of the trial when a column is read. */
+/** The facts about the trial when a column is read. */
 export interface Known {
   readonly trial: Trial
   readonly of: Skeleton
-  /** Of each tensor. */
+  /** The kind of each tensor. */
   readonly kinds: readonly Kind[]
   readonly version: number
   readonly updates: readonly Update[]
@@ -46,7 +46,7 @@ export class KeptColumns {
   readonly #columns = new Map<string, KeptColumn>()
   /** The steps that the columns are of. */
   #stepsOf: readonly number[] = []
-  /** What is being read. */
+  /** The columns that are being read. */
   readonly #turns = new Map<string, Promise<void>>()
 
   constructor(reading: Pick<ScanOptions, 'signal' | 'threads' | 'memory'>) {
@@ -97,7 +97,7 @@ export class KeptColumns {
     return { name, every: 1, isExact, numbers: packed(sent), series, version }
   }
 
-  /** What has been read of a column. A trial whose steps have not just become more is read anew. */
+  /** The part of a column that has been read. It is read anew if the trial has changed other than by new steps. */
   #keptFor(key: string, { steps }: Skeleton): KeptColumn {
     if (this.#stepsOf.some((step, i) => steps[i] !== step)) this.#columns.clear()
     this.#stepsOf = steps

@@ -1,4 +1,4 @@
-/** What is answered to which address: the pages, and the API that they and other programs use. */
+/** The routes: the pages, and the API that they and other programs use. */
 
 import { createHash } from 'node:crypto'
 import { QueryError, quote } from '../../base/errors.js'
@@ -24,10 +24,10 @@ import type { Turns } from './turns.js'
 export interface RouteOptions {
   readonly trials: ReadonlyMap<string, ServedTrial>
   readonly token: string | undefined
-  /** Whose pages may read the answers, besides our own. */
+  /** The origins whose pages may read the answers, besides our own. */
   readonly cors: readonly string[]
   readonly version: string
-  /** Of all scans and reads. */
+  /** The turns of all scans and reads. */
   readonly turns: Turns
   readonly threads: number | undefined
   readonly memory: number | undefined
@@ -302,7 +302,7 @@ const EMBEDDING: readonly Parameter[] = [
   { name: 'images', description: 'What the model was given.' },
   { name: 'reconstructions', description: 'What it made of that.' },
 ]
-/** Of the page's own. */
+/** The parameters of the page's own requests. */
 export const COLUMN: readonly Parameter[] = [
   { name: 'statistic', description: 'Which numbers.', isRequired: true, values: SERVED_STATISTICS },
   { name: 'kind', description: 'Of which kind of tensors.', values: ['all', ...KINDS] },

@@ -14,18 +14,18 @@ export interface ServeOptions extends WorkOptions {
   readonly port?: number
   /** Default: 127.0.0.1, which only this machine reaches. */
   readonly host?: string
-  /** What clients must show. Required for a host that other machines reach. */
+  /** The token that clients must show. Required for a host that other machines reach. */
   readonly token?: string
   /** Origins whose pages may read the answers: `https://example.org`. Default: none but the server's own. */
   readonly cors?: readonly string[]
   /** Scans and reads at once; more wait. Default: 4. */
   readonly maxWork?: number
-  /** Whether rules judge the trials that are looked at. Default: true. */
+  /** True to let rules judge the trials that are looked at. Default: true. */
   readonly rules?: boolean
   /** Milliseconds between two looks at a running trial, where the platform does not report changes. Default: 500; on S3, 5,000. */
   readonly pollMs?: number
   readonly s3?: S3Options
-  /** Of trialscan, for the pages. Default: none is told. */
+  /** The version of trialscan for the pages. Default: none. */
   readonly version?: string
 }
 
@@ -43,7 +43,7 @@ const SERVE_OPTIONS = optionsOf<ServeOptions>({
 })
 
 export interface TrialServer {
-  /** Where it answers, without a slash at the end. */
+  /** The server's address, without a slash at the end. */
   readonly url: string
   readonly port: number
   /** Ends all answers and closes the trials. */

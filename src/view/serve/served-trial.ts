@@ -17,14 +17,14 @@ import { type EmbeddingOptions, embeddingOf } from '../samples/embedding.js'
 import { Skeleton } from '../skeleton.js'
 import { KeptColumns, type Scope, type ScopedColumn } from './kept-columns.js'
 
-/** What clients are told as it changes. */
+/** The news for clients when it changes. */
 export interface Change {
   readonly version: number
   readonly steps: number
   readonly findings: number
-  /** Whether the job has said that it ended. */
+  /** True if the job has said that it ended. */
   readonly isEnded: boolean
-  /** Whether nothing can change any more: the job has ended, and rules have judged all of it. */
+  /** True if nothing can change any more: the job has ended, and rules have judged all of it. */
   readonly isOver: boolean
 }
 
@@ -34,13 +34,13 @@ export interface ServedOptions {
   readonly trial: TrialOptions
   /** Milliseconds between two looks at a running trial, where the platform does not report changes. */
   readonly pollMs: number
-  /** Whether rules judge it. */
+  /** True if rules judge it. */
   readonly judges: boolean
 }
 
-/** How long nobody has to have looked before rules begin. */
+/** The time without requests after which rules begin. */
 const QUIET_MS = 250
-/** How often clients are told of findings, and of how far the rules have come. */
+/** The interval of news about findings and the rules' progress. */
 const TELL_MS = 250
 const PROGRESS_MS = 1000
 /** Descriptions of tensors are read for no more than so many. */
@@ -54,9 +54,9 @@ export class ServedTrial {
   #trial: Trial | undefined
   #error: unknown
   #judging: Judging | undefined
-  /** Whether rules have judged all that there will be. */
+  /** True if rules have judged all steps that there will be. */
   #isJudged = false
-  /** Whether no step will come any more. */
+  /** True if no step will come any more. */
   #isKept = false
   /** Changes with the trial. */
   #trialVersion = 0
@@ -65,7 +65,7 @@ export class ServedTrial {
   #skeleton: { readonly version: number; readonly of: Skeleton; readonly kinds: readonly Kind[] } | undefined
   #descriptions = new Map<string, Pick<TensorView, 'dtype' | 'shape'>>()
   readonly #columns: KeptColumns
-  /** How many are looking, and when somebody last did. */
+  /** The number of current requests, and the time of the last one. */
   #looks = 0
   #lookedAt = performance.now()
   readonly #listeners = new Set<(change: Change) => void>()
@@ -119,7 +119,7 @@ export class ServedTrial {
     return this.#judging
   }
 
-  /** Whether what was read of it is still true. */
+  /** The version of the trial's data: what was read under an older one may be stale. */
   get trialVersion(): number {
     return this.#trialVersion
   }
@@ -230,7 +230,7 @@ export class ServedTrial {
     return this.#skeleton
   }
 
-  /** What there is, without any number. */
+  /** The view of the trial without any number. */
   view(): Promise<TrialView & { readonly version: number }> {
     return this.#look(() => this.#view())
   }
@@ -293,7 +293,7 @@ export class ServedTrial {
     })
   }
 
-  /** How labels were predicted; null: there are none, or no predictions. */
+  /** The predictions of labels; null if there are no labels or predictions. */
   async classes(signal: AbortSignal): Promise<ClassesView | null> {
     const trial = await this.open()
     const { of } = await this.#bones()
@@ -307,7 +307,7 @@ export class ServedTrial {
     return embeddingOf(trial, options, { ...this.#reading, signal }, of)
   }
 
-  /** How the elements of a tensor are distributed over some of its steps, of each worker. */
+  /** The distributions of a tensor at some of its steps, for each worker. */
   async ridges(tensor: string): Promise<readonly RidgeView[]> {
     const trial = await this.open()
     const { of } = await this.#bones()

@@ -1,4 +1,4 @@
-/** How much is done at once: a server that takes all that is asked of it ends by doing nothing. */
+/** The limit of concurrent work: a server that begins everything it is asked for finishes nothing. */
 
 /** Requests that wait, at most: what is more is told to come again. */
 const MAX_WAITING = 64

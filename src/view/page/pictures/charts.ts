@@ -14,7 +14,7 @@ export interface Line {
 }
 
 export interface LineChartOptions {
-  /** What the picture shows, for those who don't see it. */
+  /** A description of the picture for screen readers. */
   readonly label: string
   readonly lines: readonly Line[]
   readonly isLog?: boolean
@@ -101,7 +101,7 @@ export function lineChart({
   )
 }
 
-/** As wide as the page at most, so that its texts stay as large as others on a narrow one. */
+/** The width, at most that of the page, so that texts stay readable on a narrow one. */
 export function fitting(width: number): number {
   return Math.max(280, Math.min(width, document.documentElement.clientWidth - 58))
 }

@@ -6,7 +6,7 @@ const SHADES = 256
 
 export type Scheme = 'viridis' | 'PuOr' | 'ratio'
 
-/** From the colour of A by that of equal ones to that of B. */
+/** The colours from A over equal to B. */
 const RATIO_COLORS = ['#00507d', '#f7f7f7', '#a84a00']
 
 const tables = new Map<Scheme, Uint32Array>()
@@ -34,7 +34,7 @@ function pixelOf(color: string): number {
   return pixel(red, green, blue)
 }
 
-/** As ImageData has it on all machines of today, which are little-endian. */
+/** A pixel as ImageData has it on little-endian machines, which all of today's are. */
 export function pixel(red: number, green: number, blue: number, alpha = 255): number {
   return ((alpha << 24) | (blue << 16) | (green << 8) | red) >>> 0
 }
@@ -50,15 +50,15 @@ export function gradientOf(scheme: Scheme): string {
 /** On paper and by day; style.css has those of the night. See `runColor`, `modeColor` and `workerColor`. */
 const LINE_COLORS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#7f7f7f', '#b3a100'] as const
 
-/** Of what is wrong. */
+/** The colour of problems. */
 const BAD = '#b3430a'
 
-/** As CSS has it, which knows night from day. */
+/** The colour of a line, as a CSS variable with a light and a dark value. */
 export function lineColor(i: number): string {
   return `var(--line-${i % LINE_COLORS.length})`
 }
 
-/** Of one trial, or of A and B. */
+/** The colour of one trial, or of A and B. */
 export function runColor(place: number | null): string {
   return lineColor(place ?? 0)
 }
@@ -68,12 +68,12 @@ export function modeColor(mode: string): string {
   return lineColor({ EVAL: 2, PREDICT: 3 }[mode] ?? 0)
 }
 
-/** Of workers, none is that of a run or of a mode. */
+/** The colour of a worker, which is never that of a run or of a mode. */
 export function workerColor(i: number): string {
   return lineColor(4 + (i % (LINE_COLORS.length - 4)))
 }
 
-/** How a line is drawn whose colour is that of a run or of a worker: training is solid. */
+/** True for a dashed line: modes other than training, where the colour tells a run or a worker. */
 export function isDashed(mode: string): boolean {
   return mode === 'EVAL' || mode === 'PREDICT'
 }

@@ -11,17 +11,17 @@ export interface HeatMapOptions {
   readonly steps: number
   /** The number of a cell; NaN can be one. */
   readonly value: (row: number, step: number) => number
-  /** Whether there is one. */
+  /** True if the cell has a number. */
   readonly isThere: (row: number, step: number) => boolean
   readonly shading: Shading
   readonly rowText: (row: number) => string
-  /** What is said of a cell. */
+  /** The text of a cell. */
   readonly cellText: (row: number, step: number) => string
   readonly stepText: (step: number) => string
   readonly onOpen: (row: number, step: number) => void
-  /** What Enter and a click open; null: nothing. Default: the tensor. */
+  /** The address that Enter and a click open; null for none. Default: the tensor. */
   readonly opens?: string | null
-  /** What the picture shows, for those who don't see it. */
+  /** A description of the picture for screen readers. */
   readonly label: string
 }
 
@@ -31,7 +31,7 @@ const MIN_HEIGHT = 120
 const MAX_HEIGHT = 620
 const ROW_HEIGHT = 18
 
-/** Which part of all cells is seen. */
+/** The visible part of all cells. */
 interface View {
   row: number
   step: number
@@ -187,7 +187,7 @@ export class HeatMap {
     this.#due()
   }
 
-  /** How wide the names of rows may be. */
+  /** The width of the row names. */
   get #labels(): number {
     return Math.min(MOST_LABELS, Math.round(this.#width * 0.4))
   }

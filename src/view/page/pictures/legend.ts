@@ -1,4 +1,4 @@
-/** What the colours of a heat map mean. */
+/** The legend of a heat map. */
 
 import { h, term } from '../dom.js'
 import { short } from '../text.js'
@@ -33,7 +33,7 @@ export function legendOf(shading: Shading, name: string, isWhole = false): HTMLE
   })
 }
 
-/** Of how many times one trial's number is the other's, as a power of 2. */
+/** The legend of ratios between two trials, as powers of 2. */
 export function ratioLegend(shading: Shading): HTMLElement {
   const times = (power: number) => `${short(Number((2 ** power).toPrecision(3)))} times`
   const { high, beyond } = shading
@@ -53,10 +53,10 @@ interface Scale {
   readonly title: string
   readonly shading: Shading
   readonly ends: readonly string[]
-  /** What grey stands for; null: nothing. */
+  /** The meaning of grey; null for none. */
   readonly zero: string | null
   readonly isWhole: boolean
-  /** How far numbers lie beyond the ends, and what they are. */
+  /** The excess of numbers beyond the ends, and their description. */
   readonly far: string
   readonly sizes: string
 }

@@ -1,4 +1,4 @@
-/** From numbers to shades: which of them a heat map can tell apart. */
+/** The mapping from numbers to the shades that a heat map can tell apart. */
 
 import { pixel, type Scheme, shades } from './colors.js'
 
@@ -12,18 +12,18 @@ export const ZERO = pixel(128, 128, 128)
 /** Numbers beyond the ends of a scale. They have the colours of the ends. */
 export interface Beyond {
   readonly count: number
-  /** Of so many finite numbers. */
+  /** The number of finite numbers. */
   readonly of: number
   /** The farthest of them: of magnitudes, where the scale is diverging. */
   readonly low: number
   readonly high: number
 }
 
-/** What numbers lie between, and how they are shaded. */
+/** A range of numbers, and its shades. */
 export interface Shading {
   readonly scheme: Scheme
   readonly scale: ScaleName
-  /** Whether 0 lies in the middle: of signed numbers. */
+  /** True if 0 lies in the middle, for signed numbers. */
   readonly isDiverging: boolean
   /** The ends: of magnitudes, where it is diverging. */
   readonly low: number
@@ -35,10 +35,10 @@ export interface Shading {
 
 /** The share of the numbers at each end that may lie beyond it. */
 const FAR_SHARE = 0.005
-/** By which factor they do then, or else the scale has room for them: many and few numbers, or logarithms. */
+/** The factors beyond the robust range from which it is used, for few and for very large excesses. */
 const [FAR, VERY_FAR] = [100, 1e6]
 const MANY = 20
-/** As many decades as shades can tell apart. */
+/** The decades that shades can tell apart. */
 const DECADES = 1e12
 
 /** @param numbers all that are shown @param isSigned whether they can be negative */
@@ -57,7 +57,7 @@ export function shadingOf(numbers: Iterable<number>, isSigned: boolean, scale: S
   return { ...shade, scale, isDiverging, low, high, beyond: beyondOf(sizes, low, high, isLog) }
 }
 
-/** How many times one number is another, as a power of 2, around equal: ±∞ where one of them is 0. */
+/** The shading of ratios, as powers of 2 around equal: ±∞ if one number is 0. */
 export function ratioShading(ratios: Iterable<number>): Shading {
   const sizes = Float64Array.from([...ratios].filter(Number.isFinite), Math.abs).sort()
   // Less than 10 % is not told apart by colour alone.

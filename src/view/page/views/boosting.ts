@@ -1,4 +1,4 @@
-/** What XGBoost's trees have learned: which features they split at, and how deep they grow. */
+/** XGBoost's trees: the features at which they split, and their depth. */
 
 import * as Plot from '@observablehq/plot'
 import { choice, h, term } from '../dom.js'
@@ -26,7 +26,7 @@ export interface BoostingChoice {
   measure: string
 }
 
-/** Whether a trial has any of it. */
+/** True if a trial has trees. */
 export function isBoosted({ view }: ShownTrial): boolean {
   return view.tensors.some(({ name }) => PREFIX.test(name) || name === 'trees/Node')
 }

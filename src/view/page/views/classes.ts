@@ -1,4 +1,4 @@
-/** How labels were predicted: a table of confusions by class, or what is left of a regression. */
+/** The predictions of labels: a confusion matrix by class, or the residuals of a regression. */
 
 import * as Plot from '@observablehq/plot'
 import type { ClassesStep, ClassesView } from '../../data.js'
@@ -34,11 +34,11 @@ export async function classesView(given: readonly ShownTrial[]): Promise<View> {
   return { element, update }
 }
 
-/** What is drawn, and beside what. */
+/** The drawn trial, and what it is drawn beside. */
 interface Shown {
   readonly trial: ShownTrial
   readonly classes: ClassesView
-  /** Which of two trials it is; null: there is one. */
+  /** The trial's index of two; null if there is one. */
   readonly place: number | null
   readonly scale: SampleScale
 }
@@ -92,7 +92,7 @@ function noteOf(text: string | null): HTMLElement | null {
   return text === null ? null : h('p', { class: 'note' }, text)
 }
 
-/** How well it went, over the steps. */
+/** The accuracy or error over the steps. */
 function overSteps({ trial, classes: { classes, steps }, place }: Shown): HTMLElement {
   const lines = [...new Set(steps.map(({ step }) => trial.view.mode[step]!))].map(mode => ({
     name: trial.view.modes[mode]!,

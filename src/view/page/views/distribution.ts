@@ -1,4 +1,4 @@
-/** How the elements of a tensor are distributed over the steps: all of them one behind the other, and one after the other. */
+/** The distribution of a tensor's elements over the steps: as ridges, and one after the other. */
 
 import * as Plot from '@observablehq/plot'
 import type { RidgeView } from '../../data.js'
@@ -13,12 +13,12 @@ import { stepper } from './stepper.js'
 
 const PLAY_MS = 160
 const WIDTH = 500
-/** How high the highest of them is. */
+/** The height of the highest ridge. */
 const LIFT = 64
 
 interface Row {
   readonly step: number
-  /** Of each bin, from 0 to 1. */
+  /** The share of each bin, from 0 to 1. */
   readonly shares: readonly number[]
 }
 
@@ -30,11 +30,11 @@ export interface DistributionOptions {
   readonly trial: ShownTrial
   readonly ridge: RidgeView
   readonly shares: Uint8Array
-  /** How high its highest bin is, from 0 to 1: beside those of other workers and trials. */
+  /** The height of its highest bin, from 0 to 1, relative to other workers and trials. */
   readonly height: number
-  /** Which of two trials it is; null: there is one. */
+  /** The trial's index of two; null if there is one. */
   readonly place: number | null
-  /** What is drawn of the axis of values: the same for all trials. */
+  /** The drawn range of values: the same for all trials. */
   readonly domain: readonly [from: number, to: number]
   readonly tensor: string
   readonly worker: string | null

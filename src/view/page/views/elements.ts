@@ -13,7 +13,7 @@ import type { Elements, ShownTrial } from '../trials.js'
 const MAX_CELLS = 200
 const MAX_IMAGES = 48
 
-/** Whose elements are shown. */
+/** A tensor whose elements are shown. */
 export interface ElementsOf {
   readonly trial: ShownTrial
   readonly series: number
@@ -21,7 +21,7 @@ export interface ElementsOf {
   readonly caption: readonly (HTMLElement | string | null)[]
 }
 
-/** Those that there are, on one scale: it changes with the steps that are chosen. */
+/** The elements on one scale, which changes with the chosen steps. */
 export async function elementsViews(wanted: readonly ElementsOf[]): Promise<readonly HTMLElement[]> {
   const drawn = new Map<
     ElementsOf,

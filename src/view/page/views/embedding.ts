@@ -15,7 +15,7 @@ import type { View } from './view.js'
 
 export interface EmbeddingChoice {
   method: EmbeddingMethod
-  /** Where any tensor can be asked for. */
+  /** The chosen tensor, if any can be asked for. */
   tensor: string
 }
 
@@ -211,7 +211,7 @@ async function pictureOf(trial: ShownTrial, embedding: EmbeddingView, method: Em
   ]
 }
 
-/** Which points can be compared. */
+/** A sentence on which points can be compared. */
 function placedText(steps: EmbeddingView['steps']): string {
   const most = Math.max(...steps.map(({ pool }) => pool.steps))
   if (most === 1) return ''

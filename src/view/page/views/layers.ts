@@ -12,7 +12,7 @@ import type { Column, ShownTrial } from '../trials.js'
 import { badge, type OpenTensor } from './overview.js'
 import type { View } from './view.js'
 
-/** What is chosen. It outlives the view. */
+/** The choice in the view, which outlives it. */
 export interface LayersChoice {
   kind: Kind | 'all'
   statistic: ShownStatistic
@@ -38,7 +38,7 @@ export function firstChoice(trials: readonly ShownTrial[]): LayersChoice {
 interface Layer {
   readonly trial: ShownTrial
   readonly series: readonly number[]
-  /** Those at which one of them was saved, and that the column has. */
+  /** The steps of the column at which one of them was saved. */
   readonly steps: readonly number[]
   readonly column: Column
   readonly states: Uint8Array
@@ -169,7 +169,7 @@ async function layerOf(trial: ShownTrial, { kind, statistic, filter }: LayersCho
   return steps.length === 0 ? null : { trial, series, steps, column, states }
 }
 
-/** Whether there is a number. */
+/** True if there is a number. */
 function isThere({ column }: Layer, series: number, step: number): boolean {
   return column.isThere(series, step)
 }
@@ -314,7 +314,7 @@ function differenceOf(a: Layer, b: Layer, { statistic }: LayersChoice, open: Ope
   return { element, map }
 }
 
-/** What a ratio says, behind the numbers. */
+/** The ratio in words, behind the numbers. */
 function timesText(ratio: number): string {
   if (ratio === 0) return ': equal'
   if (!Number.isFinite(ratio)) return ''
@@ -330,7 +330,7 @@ function withoutRatio(a: Layer, b: Layer): string {
   return `There is no picture of A beside B: ${why}.`
 }
 
-/** What is not a number differs most. */
+/** The weight of a ratio in the order: what is not a number comes first. */
 function weight(ratio: number): number {
   return Number.isNaN(ratio) ? Number.POSITIVE_INFINITY : Math.abs(ratio)
 }

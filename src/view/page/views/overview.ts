@@ -1,4 +1,4 @@
-/** What was trained, what is wrong with it, and how its losses went. */
+/** The overview: what was trained, what is wrong with it, and the course of its losses. */
 
 import type { Kind } from '../../../trial/kinds/kinds.js'
 import type { FindingView } from '../../data.js'
@@ -9,13 +9,13 @@ import { counted, KIND_NAMES, sentence, short, shortened, shown } from '../text.
 import type { ShownTrial } from '../trials.js'
 import type { View } from './view.js'
 
-/** Where links of a view lead. */
+/** Opens a tensor's view. */
 export type OpenTensor = (name: string) => void
 
 const MAX_CHARTS = 12
 const MAX_GROUPS = 40
 
-/** Where two runs first differ, and what is done before their layers are shown. */
+/** The first difference of two runs, and the progress until their layers are shown. */
 export interface Comparison {
   readonly verdict: string
   readonly differ: boolean

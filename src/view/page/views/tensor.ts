@@ -14,7 +14,7 @@ import type { View } from './view.js'
 /** Workers whose elements are shown. */
 const MAX_WORKERS = 4
 
-/** What is chosen. It outlives the view. */
+/** The choice in the view, which outlives it. */
 export interface TensorChoice {
   name: string
   statistic: ShownStatistic
@@ -160,7 +160,7 @@ async function statisticChart(
   return lineChart({ label, lines, isLog: scale === 'log', yLabel: statistic, width: 1100, height: 300 })
 }
 
-/** Of each trial and worker. */
+/** The distributions of each trial and worker. */
 async function distributions(
   trials: readonly ShownTrial[],
   name: string,

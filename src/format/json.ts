@@ -153,6 +153,31 @@ function spacedJson(value: unknown): string {
   return JSON.stringify(value)
 }
 
+/** Behind the text that begins at a place of JSON; the end if it is not closed. Patterns run out of stack on long ones. */
+export function jsonTextEnd(json: string, start: number): number {
+  for (let at = start + 1; ; at++) {
+    at = json.indexOf('"', at)
+    if (at < 0) return json.length
+    let first = at
+    while (json[first - 1] === '\\') first--
+    if ((at - first) % 2 === 0) return at + 1
+  }
+}
+
+/** Texts with their quotes, marks and words of JSON, in their order. */
+export function* jsonTokens(json: string): Generator<{ readonly token: string; readonly at: number }> {
+  const word = /[^\s{}[\]:,"]+/y
+  for (let at = 0, end = 0; at < json.length; at = end) {
+    const char = json[at]!
+    if (char === '"') end = jsonTextEnd(json, at)
+    else {
+      word.lastIndex = at
+      end = word.test(json) ? word.lastIndex : at + 1
+    }
+    if (!BLANKS.has(char)) yield { token: json.slice(at, end), at }
+  }
+}
+
 /** A value as an error message shows it: never more than 60 characters of what may be a hostile file. */
 export function jsonExcerpt(value: unknown): string {
   if (value === undefined) return 'nothing'

@@ -12,6 +12,7 @@ import {
   type JsonPlace,
   jsonExcerpt,
   jsonFault,
+  jsonTokens,
   parseJsonObject,
 } from '../json.js'
 import { type ArraySource, arrayFault, bytesShown, countOf, MAX_ARRAY_BYTES, type NamedArray } from './source.js'
@@ -109,8 +110,6 @@ function expectNumbers(value: unknown, place: JsonPlace): readonly number[] {
   return expectList(value, place, expectInteger)
 }
 
-const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\]:,]|[^\s{}[\]:,"]+/g
-
 /**
  * What parsed JSON no longer shows: a key twice in one object, of which other readers may take the other value, and lengths that are not
  * written as whole numbers.
@@ -121,7 +120,7 @@ function checkTokens(text: string, place: JsonPlace): void {
   const open: (Set<string> | null)[] = []
   let key = ''
   let isKey = false
-  for (const [token] of text.matchAll(TOKEN)) {
+  for (const { token } of jsonTokens(text)) {
     const keys = open.at(-1)
     if (token === '{' || token === '[') {
       open.push(token === '{' ? new Set() : null)

@@ -1,6 +1,7 @@
 /** The files beside the tensors of a checkpoint: losses (trainer_state.json) and configuration. Text, never trusted. */
 
-import { FormatError, quote } from '../../base/errors.js'
+import { FormatError } from '../../base/errors.js'
+import { jsonExcerpt, jsonTextEnd } from '../json.js'
 
 /** A longer file is not read. */
 export const MAX_BESIDE_BYTES = 64 << 20
@@ -28,7 +29,7 @@ export function parseTrainerState(text: string, url: string): ReadonlyMap<number
   }
   const history = (state as { readonly log_history?: unknown } | null)?.log_history
   if (history === undefined) return new Map()
-  if (!Array.isArray(history)) throw wrong('log_history: a list', quote(String(JSON.stringify(history)).slice(0, 60)))
+  if (!Array.isArray(history)) throw wrong('log_history: a list', jsonExcerpt(history))
   const steps = new Map<number, Map<string, number>>()
   for (const entry of history as readonly unknown[]) {
     if (typeof entry !== 'object' || entry === null) continue
@@ -46,7 +47,16 @@ export function parseTrainerState(text: string, url: string): ReadonlyMap<number
 
 /** NaN and infinities, as Python writes them, become texts. */
 export function withoutBareNumbers(text: string): string {
-  return text.replace(/"(?:[^"\\]|\\.)*"|-?\bInfinity\b|\bNaN\b/g, found => (found[0] === '"' ? found : `"${found}"`))
+  if (!/\b(?:Infinity|NaN)\b/.test(text)) return text
+  const pieces: string[] = []
+  for (let at = 0; at < text.length; ) {
+    const quoteAt = text.indexOf('"', at)
+    const end = quoteAt < 0 ? text.length : quoteAt
+    pieces.push(text.slice(at, end).replace(/-?\bInfinity\b|\bNaN\b/g, '"$&"'))
+    at = quoteAt < 0 ? end : jsonTextEnd(text, quoteAt)
+    pieces.push(text.slice(end, at))
+  }
+  return pieces.join('')
 }
 
 function numberOf(value: unknown): number | null {

@@ -1,6 +1,6 @@
 /** Verifies checkpoints: headers, agreement of index and shards, and that all bytes can be read. */
 
-import { type FormatError, pathOfUrl, type TrialscanError } from '../../base/errors.js'
+import { type FormatError, pathOfUrl, quote, type TrialscanError } from '../../base/errors.js'
 import { LENGTH_BYTES, MAX_HEADER_BYTES } from '../../format/checkpoint/safetensors/dtypes.js'
 import { duplicateKeys } from '../../format/checkpoint/safetensors/duplicate-keys.js'
 import { type TrialContents, TrialLoader } from '../../scan/catalog/load/load.js'
@@ -115,7 +115,7 @@ function relativeTo(store: Store, url: string): string {
   return url.startsWith(root) ? url.slice(root.length).replace(/^\//, '') : url
 }
 
-/** Names that a header has twice: a parser of JSON keeps the last. */
+/** Names that a header has twice, and keys that an entry has twice: a parser of JSON keeps the last. */
 async function findDuplicates(store: Store, path: string, findings: Findings): Promise<void> {
   if (!path.endsWith('.safetensors')) return
   try {
@@ -125,14 +125,24 @@ async function findDuplicates(store: Store, path: string, findings: Findings): P
     if (length > Math.min(MAX_HEADER_BYTES, MAX_SEARCHED_BYTES)) return
     const json = new Uint8Array(length)
     if ((await store.readInto(path, LENGTH_BYTES, json)) < length) return
-    for (const { key, at } of duplicateKeys(new TextDecoder().decode(json))) {
+    const text = new TextDecoder().decode(json)
+    JSON.parse(text)
+    for (const { key, at, within } of duplicateKeys(text)) {
       const found = `${JSON.stringify(key.slice(0, 200))} again`
-      const expected = 'each name once in the header'
-      findings.problem({ code: 'DuplicateTensor', file: path, offset: LENGTH_BYTES + at, tensor: key, expected, found })
+      const expected = within === null ? 'each name once in the header' : `each key of ${quote(within)} once`
+      findings.problem({
+        code: 'DuplicateTensor',
+        file: path,
+        offset: LENGTH_BYTES + at,
+        tensor: within ?? key,
+        expected,
+        found,
+      })
     }
   } catch (error) {
     // What can't be read was told when it was opened.
-    if (!(error instanceof Error) || (error.name !== 'StoreError' && error.name !== 'FormatError')) throw error
+    const isTold = error instanceof Error && ['StoreError', 'FormatError', 'SyntaxError'].includes(error.name)
+    if (!isTold) throw error
   } finally {
     store.release?.()
   }

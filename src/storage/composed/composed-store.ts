@@ -47,6 +47,7 @@ export class ComposedStore implements Store {
   readonly folders?: NonNullable<Store['folders']>
   readonly release?: NonNullable<Store['release']>
   readonly readSmall?: NonNullable<Store['readSmall']>
+  readonly versionOf?: NonNullable<Store['versionOf']>
   readonly #base: Store
   readonly #tables: readonly Table[]
   readonly #gapByteLength: number
@@ -64,6 +65,7 @@ export class ComposedStore implements Store {
     if (folders) this.folders = folders
     if (base.release) this.release = () => base.release!()
     if (base.readSmall) this.readSmall = (path, buffer) => base.readSmall!(path, buffer)
+    if (base.versionOf) this.versionOf = path => base.versionOf!(path)
     if (readLater) {
       this.readLater = (path, startByte, byteLength, view) => {
         const file = this.#find(path)
@@ -117,8 +119,8 @@ export class ComposedStore implements Store {
     const available = this.#available(file, startByte, view.byteLength)
     for (const read of this.#reads(file, startByte, view.byteLength, view)) {
       // A store that answers later, as files of a page do, answers in turn.
-      if (last === null) last = this.#readNow(read, () => view)
-      else last = last.then(() => this.#readNow(read, () => view) ?? undefined)
+      if (last === null) last = this.#readNow(file, read, () => view)
+      else last = last.then(() => this.#readNow(file, read, () => view) ?? undefined)
     }
     return last === null ? available : last.then(() => available)
   }
@@ -203,13 +205,14 @@ export class ComposedStore implements Store {
   }
 
   /** @returns null: it is done */
-  #readNow(read: JoinedRead, view: () => Uint8Array): Promise<void> | null {
+  #readNow({ table }: ComposedFile, read: JoinedRead, view: () => Uint8Array): Promise<void> | null {
     const { file, start, byteLength, pieces } = read
     const [first] = pieces as [Piece]
     const isDirect = pieces.length === 1 && first.scatter === undefined
     const into = isDirect ? view().subarray(first.at, first.at + byteLength) : new Uint8Array(byteLength)
     const put = (got: number): void => {
       if (got < byteLength) throw this.#cutOff(file, start + byteLength, start + got)
+      this.#expectSame(table, file)
       if (!isDirect) putAll(read, into, view())
     }
     const got = this.#base.readInto(file, start, into)
@@ -229,11 +232,13 @@ export class ComposedStore implements Store {
           const place = (): Uint8Array => view().subarray(first.at, first.at + read.byteLength)
           const got = await this.#base.readLater!(read.file, read.start, read.byteLength, place)
           if (got < read.byteLength) throw this.#cutOff(read.file, read.start + read.byteLength, read.start + got)
+          this.#expectSame(file.table, read.file)
           continue
         }
         const bytes = new Uint8Array(read.byteLength)
         const got = await this.#base.readLater!(read.file, read.start, read.byteLength, () => bytes)
         if (got < read.byteLength) throw this.#cutOff(read.file, read.start + read.byteLength, read.start + got)
+        this.#expectSame(file.table, read.file)
         putAll(read, bytes, view())
       }
     }
@@ -257,6 +262,7 @@ export class ComposedStore implements Store {
         else {
           const got = await stream(source, start, byteLength, take)
           if (got < byteLength) throw this.#cutOff(source, start + byteLength, start + got)
+          this.#expectSame(file.table, source)
         }
       }
       return available
@@ -268,6 +274,15 @@ export class ComposedStore implements Store {
       take(wanted)
     }
     return available
+  }
+
+  /** What was read belongs to the header that was read. Asked behind the read, so that nothing changes between the two. */
+  #expectSame(table: Table, file: string): void {
+    const version = table.versionOf(file)
+    if (version === undefined || this.#base.versionOf === undefined || this.#base.versionOf(file) === version) return
+    const url = this.#base.url(file)
+    const [expected, got] = ['the file whose header was read', 'another, or one that was changed since']
+    throw new FormatError('CheckpointChanged', `${url}: expected ${expected}, got ${got}`, { url, expected, got })
   }
 
   /** The file was whole when its header was read. */

@@ -33,6 +33,7 @@ let count = 0
 export class TableBuilder {
   readonly #end: Uint8Array
   readonly #files = new Map<string, number>()
+  readonly #versions = new Map<string, string>()
   readonly #composed: [string, string, number][] = []
   readonly #columns: Record<keyof TableColumns, number[]> = {
     starts: [],
@@ -63,6 +64,11 @@ export class TableBuilder {
   begin(name: string, place: string): void {
     this.#composed.push([name, place, this.#columns.starts.length])
     this.#at = 0
+  }
+
+  /** What tells files that records lie in from others of their names, by path. */
+  know(versions: ReadonlyMap<string, string>): void {
+    for (const [path, version] of versions) this.#versions.set(path, version)
   }
 
   /** @returns where the record lies in the file */
@@ -101,7 +107,10 @@ export class TableBuilder {
   finish(): TableData {
     const columns = this.#columns
     const files: readonly string[] = [...this.#files.keys()]
-    const names = new TextEncoder().encode(JSON.stringify({ files, composed: this.#composed } satisfies TableNames))
+    const versions = files.map(path => this.#versions.get(path) ?? null)
+    const names = new TextEncoder().encode(
+      JSON.stringify({ files, versions, composed: this.#composed } satisfies TableNames),
+    )
     const lengths = TABLE_COLUMNS.map(name => columns[name].length)
     const blobs = [names.length, this.#headLength, this.#literalLength, this.#end.length]
     const counts = Float64Array.from([...lengths, ...blobs])

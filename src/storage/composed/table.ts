@@ -20,6 +20,8 @@ export class Table {
   /** By name. */
   readonly files: ReadonlyMap<string, ComposedFile>
   readonly #paths: readonly string[]
+  /** By path. */
+  readonly #versions: ReadonlyMap<string, string | null>
   readonly #columns: TableColumns
   readonly #heads: Uint8Array
   readonly #literals: Uint8Array
@@ -39,11 +41,12 @@ export class Table {
       return new Uint8Array(bytes, at - length, length)
     }
     // A copy, since texts are not decoded from memory that threads share.
-    const { files, composed } = JSON.parse(new TextDecoder().decode(blob(0).slice())) as TableNames
+    const { files, versions, composed } = JSON.parse(new TextDecoder().decode(blob(0).slice())) as TableNames
     this.#heads = blob(1)
     this.#literals = blob(2)
     this.#end = blob(3)
     this.#paths = files
+    this.#versions = new Map(files.map((path, i) => [path, versions[i]!]))
     this.#columns = columns
     const total = columns.starts.length
     this.files = new Map(
@@ -59,6 +62,11 @@ export class Table {
     const { blocks, files } = this.#columns
     const numbers = new Set<number>(files.subarray(blocks[first]!, blocks[end]!))
     return [...numbers].flatMap(number => (number === LITERAL ? [] : [this.#paths[number]!]))
+  }
+
+  /** What told an underlying file from others when its header was read; undefined: nothing is known. */
+  versionOf(path: string): string | undefined {
+    return this.#versions.get(path) ?? undefined
   }
 
   byteLength({ first, end }: ComposedFile): number {

@@ -230,6 +230,16 @@ export class LocalStore implements Store {
     return stamps
   }
 
+  versionOf(path: string): string | undefined {
+    const known = this.#files.get(path)
+    try {
+      const { size, mtimeMs, ctimeMs } = known ? fstatSync(known.file) : statSync(this.#resolve(path))
+      return `${size} ${mtimeMs} ${ctimeMs}`
+    } catch {
+      return undefined
+    }
+  }
+
   readInto(path: string, startByte: number, view: Uint8Array): number {
     if (!Number.isSafeInteger(startByte) || startByte < 0) {
       throw new UsageError(`expected a byte offset, got ${startByte}`, { path, startByte })

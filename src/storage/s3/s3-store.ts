@@ -249,6 +249,10 @@ export class S3Store implements Store {
     return stamps
   }
 
+  versionOf(path: string): string | undefined {
+    return this.#bucket.objects.get(this.#inside(path))?.etag || undefined
+  }
+
   async byteLength(path: string): Promise<number> {
     const inside = this.#inside(path)
     const { objects, heads, requests, cache } = this.#bucket

@@ -1,19 +1,24 @@
 /** Checks that the chunks of a tensor cover it: each element once. */
 
-import type { DistributedTensor } from './metadata.js'
+/** Boxes in a tensor: of each as many offsets and sizes as there are axes. */
+export interface Boxes {
+  readonly shape: readonly number[]
+  readonly offsets: Float64Array
+  readonly sizes: Float64Array
+}
 
 export interface Coverage {
   /** Elements that no chunk has. */
   readonly missing: number
-  /** Two chunks that have the same elements, if there are such. */
-  readonly overlap: readonly [number, number] | null
+  /** Two chunks that have the same elements, if there are such; 'unknown': there are too many to say. */
+  readonly overlap: readonly [number, number] | 'unknown' | null
 }
 
-/** Chunks beyond this are not compared each with each where they can't be sorted along an axis. */
-const MAX_PAIRS = 4_000_000
+/** More pairs of chunks that lie side by side along each axis are not compared. */
+const MAX_PAIRS = 50_000_000
 
 /** @param chunks numbers of those that are there */
-export function coverageOf({ shape, offsets, sizes }: DistributedTensor, chunks: readonly number[]): Coverage {
+export function coverageOf({ shape, offsets, sizes }: Boxes, chunks: readonly number[]): Coverage {
   const rank = shape.length
   const total = shape.reduce((product, size) => product * size, 1)
   let volume = 0
@@ -31,27 +36,24 @@ function overlapOf(
   offsets: Float64Array,
   sizes: Float64Array,
   chunks: readonly number[],
-): readonly [number, number] | null {
+): Coverage['overlap'] {
   const isEmpty = (chunk: number) => {
     for (let axis = 0; axis < rank; axis++) if (sizes[chunk * rank + axis] === 0) return true
     return false
   }
-  const sorted = chunks
-    .filter(chunk => !isEmpty(chunk))
-    .sort((a, b) => {
-      for (let axis = 0; axis < rank; axis++) {
-        const difference = offsets[a * rank + axis]! - offsets[b * rank + axis]!
-        if (difference !== 0) return difference
-      }
-      return 0
-    })
+  const filled = chunks.filter(chunk => !isEmpty(chunk))
+  // Along the axis that has most of them apart, few pairs have to be compared.
+  const begins = Array.from({ length: rank }, (_, axis) => new Set(filled.map(chunk => offsets[chunk * rank + axis]!)))
+  const along = begins.reduce((best, { size }, axis) => (size > begins[best]!.size ? axis : best), 0)
+  const beginOf = (chunk: number) => (rank === 0 ? 0 : offsets[chunk * rank + along]!)
+  const sorted = filled.sort((a, b) => beginOf(a) - beginOf(b))
   let pairs = 0
   for (const [i, chunk] of sorted.entries()) {
-    const end = rank === 0 ? 1 : offsets[chunk * rank]! + sizes[chunk * rank]!
+    const end = rank === 0 ? 1 : beginOf(chunk) + sizes[chunk * rank + along]!
     for (let j = i + 1; j < sorted.length; j++) {
       const other = sorted[j]!
-      if (rank > 0 && offsets[other * rank]! >= end) break
-      if (++pairs > MAX_PAIRS) return null
+      if (beginOf(other) >= end) break
+      if (++pairs > MAX_PAIRS) return 'unknown'
       if (meets(rank, offsets, sizes, chunk, other)) return [chunk, other]
     }
   }

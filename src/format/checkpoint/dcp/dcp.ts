@@ -15,7 +15,7 @@ import {
   type UnreadTensor,
 } from '../stored-tensor.js'
 import { readTorchArchive } from '../torch/archive.js'
-import { torchFault } from '../torch/fault.js'
+import { tensorUrl, torchFault } from '../torch/fault.js'
 import type { ElementType } from '../torch/storage.js'
 import { dangerousOf, warningOf } from '../torch/summary.js'
 import { findTensors, isContiguous } from '../torch/tensors.js'
@@ -125,7 +125,7 @@ class Checkpoint {
       name,
       dtype: typeof type === 'string' ? type : type.name,
       shape,
-      error: torchFault(`${this.#file.url}: ${name}`, undefined, expected, got),
+      error: torchFault(tensorUrl(this.#file.url, name), undefined, expected, got),
     })
     if (typeof type === 'string' || type.dtype === null) {
       return unread('elements that can be read', typeof type === 'string' ? type : type.name)
@@ -168,6 +168,7 @@ class Checkpoint {
     }
     if (lost.size > 0) return [`its chunks in ${[...lost].join(', ')}`, 'no such file']
     const { missing, overlap } = coverageOf(tensor, chunks)
+    if (overlap === 'unknown') return ['chunks that can be told apart', `${chunks.length} that lie side by side`]
     if (overlap !== null) {
       const [one, other] = overlap.map(chunk => `[${offsetsOf(tensor, chunk)}] in ${names[tensor.files[chunk]!]}`)
       return ['chunks that do not overlap', `those at ${one} and at ${other}`]
@@ -224,14 +225,15 @@ async function elementsOf(
 ): Promise<number> {
   const [base, length] = [tensor.starts[chunk]!, tensor.lengths[chunk]!]
   const part = new WindowedFile(file, base, length)
-  const wrong = (expected: string, got: string) => torchFault(`${file.url}: ${tensor.name}`, base, expected, got)
+  const wrong = (expected: string, got: string) => torchFault(tensorUrl(file.url, tensor.name), base, expected, got)
   const rank = tensor.shape.length
   const sizes = Array.from(tensor.sizes.subarray(chunk * rank, (chunk + 1) * rank))
   const type = tensor.type as ElementType
   const head = await part.read(0, HEAD_BYTES)
   if (SAFETENSORS.matches(head)) {
     const entry = await safetensorsEntry(part, tensor.name)
-    if (entry === undefined) throw wrong(`an entry ${JSON.stringify(tensor.name)} in the header of a chunk`, 'none')
+    if (entry === undefined)
+      throw wrong(`an entry ${JSON.stringify(tensor.name.slice(0, 200))} in the header of a chunk`, 'none')
     if (entry.dtype !== type.dtype || entry.shape.join() !== sizes.join()) {
       throw wrong(`a chunk of ${type.name} [${sizes}]`, `${entry.dtype} [${entry.shape}]`)
     }

@@ -1,12 +1,14 @@
 /** `.metadata` of torch.distributed.checkpoint: which tensors there are, and which file has which chunk of each. */
 
 import { type Handle, KIND, type Pickle } from '../pickle/tape.js'
-import { torchFault } from '../torch/fault.js'
+import { tensorUrl, torchFault } from '../torch/fault.js'
 import { type ElementType, elementTypeOf } from '../torch/storage.js'
 import { integersOf } from '../torch/tensors.js'
 
 export const MAX_CHUNKS = 10_000_000
 const MAX_DIMENSIONS = 64
+/** Offsets of all chunks, and as many sizes. */
+const MAX_OFFSETS = 3 * MAX_CHUNKS
 
 /** A tensor as `.metadata` has it. Its chunks are in columns: there may be millions. */
 export interface DistributedTensor {
@@ -61,16 +63,14 @@ export function parseMetadata(pickle: Pickle): DistributedMetadata {
   if (described === undefined || !pickle.isDict(described)) {
     throw torchFault(url, undefined, 'state_dict_metadata: a dict', 'none')
   }
+  const limit = { chunks: MAX_CHUNKS, offsets: MAX_OFFSETS }
   const tensors = new Map<string, { readonly tensor: DistributedTensor; readonly places: ChunkPlaces }>()
-  let chunks = 0
   for (let i = 0; i < pickle.size(described); i += 2) {
     const [key, value] = [pickle.link(described, i), pickle.link(described, i + 1)]
     if (classOf(pickle, value) !== 'TensorStorageMetadata') continue
     const name = pickle.text(key)
     if (name === undefined) throw torchFault(url, undefined, 'texts as names of tensors', pickle.describe(key))
-    const tensor = tensorOf(pickle, name, value)
-    chunks += tensor.chunkCount
-    if (chunks > MAX_CHUNKS) throw torchFault(url, undefined, `at most ${MAX_CHUNKS} chunks`, 'more')
+    const tensor = tensorOf(pickle, name, value, limit)
     tensors.set(name, { tensor, places: new ChunkPlaces(tensor) })
   }
   const files: string[] = []
@@ -98,7 +98,7 @@ export function parseMetadata(pickle: Pickle): DistributedMetadata {
           url,
           undefined,
           'places of chunks that tensors have',
-          `one of ${JSON.stringify(name)} at [${offset}]`,
+          `one of ${JSON.stringify(name.slice(0, 200))} at [${offset.slice(0, 64)}]`,
         )
       }
       known.tensor.files[chunk] = isTransformed ? TRANSFORMED : file
@@ -109,13 +109,23 @@ export function parseMetadata(pickle: Pickle): DistributedMetadata {
   return { tensors: [...tensors.values()].map(({ tensor }) => tensor), files, objects }
 }
 
-function tensorOf(pickle: Pickle, name: string, handle: Handle): DistributedTensor {
-  const wrong = (expected: string, got: string) => torchFault(`${pickle.url}: ${name}`, undefined, expected, got)
+/** @param limit how many chunks and offsets there may be yet */
+function tensorOf(
+  pickle: Pickle,
+  name: string,
+  handle: Handle,
+  limit: { chunks: number; offsets: number },
+): DistributedTensor {
+  const wrong = (expected: string, got: string) => torchFault(tensorUrl(pickle.url, name), undefined, expected, got)
   const shape = integersOf(pickle, field(pickle, handle, 'size'))
   if (shape === undefined || shape.length > MAX_DIMENSIONS) throw wrong('a size', 'none')
   const list = field(pickle, handle, 'chunks')
   if (list === undefined || !pickle.isSequence(list)) throw wrong('a list of chunks', 'none')
   const [chunkCount, rank] = [pickle.size(list), shape.length]
+  limit.chunks -= chunkCount
+  limit.offsets -= chunkCount * rank
+  if (limit.chunks < 0) throw wrong(`at most ${MAX_CHUNKS} chunks`, 'more')
+  if (limit.offsets < 0) throw wrong(`at most ${MAX_OFFSETS} offsets of chunks`, 'more')
   const [offsets, sizes] = [new Float64Array(chunkCount * rank), new Float64Array(chunkCount * rank)]
   for (let chunk = 0; chunk < chunkCount; chunk++) {
     const value = pickle.link(list, chunk)

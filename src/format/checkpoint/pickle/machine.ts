@@ -240,6 +240,10 @@ class Machine {
         const name = this.#pop()
         const module = this.#pop()
         if (!tape.isText(module) || !tape.isText(name)) throw this.#fault('two texts for STACK_GLOBAL', 'other values')
+        const longest = Math.max(tape.bytes(module).length, tape.bytes(name).length)
+        if (longest > MAX_LINE_BYTES) {
+          throw this.#fault(`at most ${MAX_LINE_BYTES} bytes of a name for STACK_GLOBAL`, `${longest}`)
+        }
         this.#push(tape.global(module, name))
         return
       }

@@ -36,6 +36,8 @@ type Part = (typeof PARTS)[number]
 const PLAIN_PARTS = 2
 
 const MAX_DEPTH = 1000
+/** A dict of more links has an index. */
+const MAX_SEARCHED_LINKS = 64
 /** A link to nothing. */
 const NO_LINK = 0x7fff_ffff
 
@@ -61,6 +63,7 @@ export class Pickle {
   #numbers: number[] = []
   readonly #texts = new Map<Handle, string>()
   readonly #globals = new Map<Handle, string>()
+  readonly #indices = new Map<Handle, Map<string, Handle>>()
   #root: Handle = NONE
   #end = 0
 
@@ -351,11 +354,26 @@ export class Pickle {
   get(handle: Handle, key: string): Handle | undefined {
     const dict = this.dictOf(handle)
     if (dict === undefined) return undefined
+    if (this.size(dict) > MAX_SEARCHED_LINKS) return this.#indexOf(dict).get(key)
     let found: Handle | undefined
     for (let i = 0; i < this.size(dict); i += 2) {
       if (this.text(this.link(dict, i)) === key) found = this.link(dict, i + 1)
     }
     return found
+  }
+
+  /** The texts of a large dict, which a million others may share. */
+  #indexOf(dict: Handle): ReadonlyMap<string, Handle> {
+    let index = this.#indices.get(dict)
+    if (index === undefined) {
+      index = new Map()
+      for (let i = 0; i < this.size(dict); i += 2) {
+        const key = this.text(this.link(dict, i))
+        if (key !== undefined) index.set(key, this.link(dict, i + 1))
+      }
+      this.#indices.set(dict, index)
+    }
+    return index
   }
 
   /** A dict itself, or what an OrderedDict and its like have been given; undefined: there is none. */

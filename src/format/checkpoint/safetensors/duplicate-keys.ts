@@ -1,17 +1,33 @@
-/** Keys that come twice in the outermost object of a JSON text, which parsers keep silent about. */
+/** Keys that come twice in one object of a JSON text, which parsers keep silent about: others may take the other value. */
+
+import { jsonTokens } from '../../json.js'
+
+export interface DuplicateKey {
+  readonly key: string
+  readonly at: number
+  /** The key of the outermost object whose value has it; null: it is one of these itself. */
+  readonly within: string | null
+}
 
 /** @param text JSON that a parser has accepted */
-export function* duplicateKeys(text: string): Generator<{ readonly key: string; readonly at: number }> {
-  const seen = new Set<string>()
-  let depth = 0
-  // A text, or a mark that opens or closes an object or a list.
-  for (const { 0: found, index } of text.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{}]/g)) {
-    if (found === '{' || found === '[') depth++
-    else if (found === '}' || found === ']') depth--
-    else if (depth === 1 && /^\s*:/.test(text.slice(index + found.length, index + found.length + 64))) {
-      const key = JSON.parse(found) as string
-      if (seen.has(key)) yield { key, at: index }
-      seen.add(key)
+export function* duplicateKeys(text: string): Generator<DuplicateKey> {
+  /** The keys of each open object; null for a list. */
+  const open: (Set<string> | null)[] = []
+  let isKey = false
+  let outermost = ''
+  for (const { token, at } of jsonTokens(text)) {
+    const keys = open.at(-1)
+    if (token === '{' || token === '[') {
+      open.push(token === '{' ? new Set() : null)
+      isKey = token === '{'
+    } else if (token === '}' || token === ']') open.pop()
+    else if (token === ',') isKey = keys instanceof Set
+    else if (token === ':') isKey = false
+    else if (isKey && keys) {
+      const key = JSON.parse(token) as string
+      if (open.length === 1) outermost = key
+      if (keys.has(key)) yield { key, at, within: open.length === 1 ? null : outermost }
+      keys.add(key)
     }
   }
 }

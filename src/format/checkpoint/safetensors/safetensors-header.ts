@@ -5,6 +5,7 @@
 
 import { FormatError, quote } from '../../../base/errors.js'
 import type { DType } from '../../../base/types.js'
+import { jsonExcerpt } from '../../json.js'
 import { DTYPE_NAMES, dtypeNamed, LENGTH_BYTES, MAX_HEADER_BYTES } from './dtypes.js'
 
 /** Faults of a file that are told one by one. */
@@ -218,8 +219,10 @@ function isCounts(given: unknown): given is readonly number[] {
   )
 }
 
+/** Lists of plain values are short enough to be shown; what is nested may be so without end. */
 function shown(given: unknown): string {
-  return given === undefined ? 'nothing' : (JSON.stringify(given) ?? String(given)).slice(0, 60)
+  const isPlain = Array.isArray(given) && given.every(item => typeof item !== 'object' || item === null)
+  return isPlain ? JSON.stringify(given.slice(0, 60)).slice(0, 60) : jsonExcerpt(given)
 }
 
 /** The faults, as many as people read, and the number of others. */

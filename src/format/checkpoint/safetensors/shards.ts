@@ -1,6 +1,7 @@
 /** The index of a checkpoint in shards: `model.safetensors.index.json` says which file has which tensor. */
 
 import { FormatError, quote } from '../../../base/errors.js'
+import { jsonExcerpt } from '../../json.js'
 
 /** A longer one is not read: it holds some hundred bytes a tensor. */
 export const MAX_INDEX_BYTES = 256 << 20
@@ -42,7 +43,7 @@ export function parseShardIndex(text: string, url: string): ShardIndex {
   }
   const { weight_map: map, metadata } = (index ?? {}) as { readonly weight_map?: unknown; readonly metadata?: unknown }
   if (typeof map !== 'object' || map === null || Array.isArray(map)) {
-    throw wrong('weight_map: an object', String(JSON.stringify(map)).slice(0, 60))
+    throw wrong('weight_map: an object', jsonExcerpt(map))
   }
   const shardOf = new Map<string, string>()
   const problems: FormatError[] = []
@@ -50,7 +51,7 @@ export function parseShardIndex(text: string, url: string): ShardIndex {
   for (const [name, shard] of Object.entries(map)) {
     if (typeof shard === 'string' && isPlainName(shard)) shardOf.set(name, shard)
     else if (problems.length < MAX_FAULTS) {
-      const got = typeof shard === 'string' ? quote(shard) : String(JSON.stringify(shard)).slice(0, 60)
+      const got = jsonExcerpt(shard)
       problems.push(wrong(`the name of a file beside the index for ${quote(name)}`, got))
     } else more++
   }

@@ -42,7 +42,12 @@ export async function readTorchArchive(file: WindowedFile, base = 0): Promise<To
   const byName = new Map<string, ZipMember>()
   for (const member of members) {
     if (byName.has(member.name)) {
-      throw torchFault(url, base + member.offset, 'each name once', `${JSON.stringify(member.name)} again`)
+      throw torchFault(
+        url,
+        base + member.offset,
+        'each name once',
+        `${JSON.stringify(member.name.slice(0, 200))} again`,
+      )
     }
     byName.set(member.name, member)
   }

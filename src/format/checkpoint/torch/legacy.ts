@@ -37,7 +37,7 @@ export async function readLegacyTorch(file: WindowedFile): Promise<LegacyFile> {
     if (key === undefined) throw torchFault(url, at, 'texts as keys of storages', 'other values')
     const storage = storages.get(key)
     if (storage === undefined)
-      throw torchFault(url, at, 'storages that tensors use', `${JSON.stringify(key)}, which none uses`)
+      throw torchFault(url, at, 'storages that tensors use', `${JSON.stringify(key.slice(0, 200))}, which none uses`)
     const head = await file.read(at, COUNT_BYTES)
     const end = at + COUNT_BYTES + storage.byteLength
     if (head.length < COUNT_BYTES || end > file.byteLength) {

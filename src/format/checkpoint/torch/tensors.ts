@@ -25,7 +25,14 @@ export interface FoundTensor {
 
 /** A value that many others hold counts as often. */
 const MAX_TENSORS = 1_000_000
+/** Items of a tuple that is a key, and characters of each. */
+const MAX_KEY_ITEMS = 16
+const MAX_KEY_ITEM_LENGTH = 1000
+/** Characters of all names: a key may be long, and lead to many. */
+const MAX_NAME_LENGTHS = 128 << 20
 const MAX_DIMENSIONS = 64
+/** A tuple may be long, and be that of a million tensors. */
+const MAX_INTEGERS = 1000
 /** Attributes of torch.nn.Module that hold what its state_dict has, under the same names without these. */
 const MODULE_PARTS = new Set(['_parameters', '_buffers', '_modules'])
 
@@ -40,11 +47,22 @@ function rebuiltBy(callee: string | undefined): string | null {
   return match ? match[1]! : null
 }
 
+/** From a value to one in it. */
+interface Step {
+  /** Null: it adds nothing to the name. */
+  readonly key: string | null
+  readonly value: Handle
+}
+
 class Search {
   readonly #pickle: Pickle
   /** The number of tensors below each node. */
   readonly #counts: Float64Array
   readonly #found: FoundTensor[] = []
+  /** What leads on from a value, which may be reached a million times. */
+  readonly #steps = new Map<Handle, readonly Step[]>()
+  readonly #views = new Map<Handle, Omit<FoundTensor, 'path'>>()
+  #nameLengths = 0
 
   constructor(pickle: Pickle) {
     this.#pickle = pickle
@@ -61,7 +79,7 @@ class Search {
     const { root } = this.#pickle
     const count = root < 0 ? 0 : this.#counts[root]!
     if (count > MAX_TENSORS) throw this.#pickle.fault(`at most ${MAX_TENSORS} tensors`, `${count}`)
-    this.#visit(root, [])
+    this.#visit(root, [], 0)
     return this.#found
   }
 
@@ -74,36 +92,63 @@ class Search {
     return rebuiltBy(pickle.calleeName(handle)) !== null || isNumpyArray(pickle, handle)
   }
 
-  #visit(handle: Handle, path: readonly string[]): void {
-    const pickle = this.#pickle
+  /** @param length of the path as a name */
+  #visit(handle: Handle, path: readonly string[], length: number): void {
     if (handle < 0 || this.#counts[handle] === 0) return
     if (this.#isTensor(handle)) {
-      this.#found.push({ path, ...viewOf(pickle, handle) })
-    } else if (pickle.isSequence(handle)) {
-      for (let i = 0; i < pickle.size(handle); i++) this.#visit(pickle.link(handle, i), [...path, `${i}`])
-    } else if (pickle.isDict(handle)) {
-      this.#visitDict(handle, path)
-    } else if (pickle.isNote(handle)) {
-      for (const part of ['arguments', 'list', 'dict', 'keywords'] as const) {
-        const value = pickle.part(handle, part)
-        if (value !== undefined) this.#visit(value, path)
+      this.#nameLengths += length
+      if (this.#nameLengths > MAX_NAME_LENGTHS) {
+        throw this.#pickle.fault(`names of at most ${MAX_NAME_LENGTHS} characters together`, 'more')
       }
-      const state = pickle.part(handle, 'state')
-      if (state !== undefined) this.#visit(state, path)
+      const view = this.#views.get(handle) ?? viewOf(this.#pickle, handle)
+      this.#views.set(handle, view)
+      this.#found.push({ path, ...view })
+      return
+    }
+    const steps = this.#steps.get(handle) ?? this.#stepsFrom(handle)
+    this.#steps.set(handle, steps)
+    for (const { key, value } of steps) {
+      // What adds nothing counts, too: each step is work.
+      if (key === null) this.#visit(value, path, length + 1)
+      else this.#visit(value, [...path, key], length + key.length + 1)
     }
   }
 
-  #visitDict(dict: Handle, path: readonly string[]): void {
+  /** The values in another that lead to tensors. */
+  #stepsFrom(handle: Handle): readonly Step[] {
+    const pickle = this.#pickle
+    const leads = (value: Handle | undefined): value is Handle => value !== undefined && this.#countOf(value) > 0
+    const steps: Step[] = []
+    if (pickle.isDict(handle)) return this.#stepsOfDict(handle)
+    if (pickle.isSequence(handle)) {
+      for (let i = 0; i < pickle.size(handle); i++) {
+        const value = pickle.link(handle, i)
+        if (leads(value)) steps.push({ key: `${i}`, value })
+      }
+    } else if (pickle.isNote(handle)) {
+      for (const part of ['arguments', 'list', 'dict', 'keywords', 'state'] as const) {
+        const value = pickle.part(handle, part)
+        if (leads(value)) steps.push({ key: null, value })
+      }
+    }
+    return steps
+  }
+
+  #countOf(handle: Handle): number {
+    return handle < 0 ? 0 : this.#counts[handle]!
+  }
+
+  #stepsOfDict(dict: Handle): readonly Step[] {
     const pickle = this.#pickle
     const last = new Map<string, Handle>()
     for (let i = 0; i < pickle.size(dict); i += 2) {
       const [key, value] = [pickle.link(dict, i), pickle.link(dict, i + 1)]
-      if (value >= 0 && this.#counts[value]! > 0) last.set(keyText(pickle, key), value)
+      if (this.#countOf(value) > 0) last.set(keyText(pickle, key), value)
     }
-    for (const [key, value] of last) {
+    return [...last].map(([key, value]) => {
       const isModulePart = MODULE_PARTS.has(key) && pickle.dictOf(value) !== undefined
-      this.#visit(value, isModulePart ? path : [...path, key])
-    }
+      return { key: isModulePart ? null : key, value }
+    })
   }
 }
 
@@ -111,10 +156,10 @@ class Search {
 function keyText(pickle: Pickle, key: Handle): string {
   const text = pickle.text(key) ?? pickle.numeric(key) ?? pickle.globalName(key)
   if (text !== undefined) return `${text}`
-  if (!pickle.isSequence(key)) return pickle.describe(key)
+  if (!pickle.isSequence(key) || pickle.size(key) > MAX_KEY_ITEMS) return pickle.describe(key)
   return Array.from({ length: pickle.size(key) }, (_, i) => {
     const item = pickle.link(key, i)
-    return `${pickle.text(item) ?? pickle.numeric(item) ?? pickle.describe(item)}`
+    return `${pickle.text(item) ?? pickle.numeric(item) ?? pickle.describe(item)}`.slice(0, MAX_KEY_ITEM_LENGTH)
   }).join(',')
 }
 
@@ -212,7 +257,7 @@ function integerOf(pickle: Pickle, handle: Handle | undefined): number | undefin
 export function integersOf(pickle: Pickle, handle: Handle | undefined): readonly number[] | undefined {
   if (handle === undefined || handle < 0) return undefined
   if (pickle.calleeName(handle) === 'torch.Size') return integersOf(pickle, pickle.argument(handle, 0))
-  if (!pickle.isSequence(handle)) return undefined
+  if (!pickle.isSequence(handle) || pickle.size(handle) > MAX_INTEGERS) return undefined
   const integers: number[] = []
   for (let i = 0; i < pickle.size(handle); i++) {
     const value = integerOf(pickle, pickle.link(handle, i))

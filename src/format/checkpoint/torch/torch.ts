@@ -7,7 +7,7 @@ import { runPickle } from '../pickle/machine.js'
 import type { Pickle } from '../pickle/tape.js'
 import type { RangedFile, StoredTensor, Surroundings, TensorFileContents, UnreadTensor } from '../stored-tensor.js'
 import { readTorchArchive, type StoragePlace } from './archive.js'
-import { torchFault } from './fault.js'
+import { tensorUrl, torchFault } from './fault.js'
 import { fileNameFacts } from './file-name.js'
 import { readLegacyTorch } from './legacy.js'
 import { isLegacyTorch } from './legacy-magic.js'
@@ -21,6 +21,9 @@ const HEAD_BYTES = 512
 /** The magic of a tar file of 2017, and its place. */
 const TAR_MAGIC = { at: 257, text: 'ustar' }
 
+/** A view that shows each element of its storage more often costs more to read than a file of that length may. */
+const MAX_EXPANSION = 1024
+const MAX_EXPANDED_BYTES = 256 << 20
 /** Arrays of numpy that stand as text in a pickle are kept in memory: no more of them. */
 const MAX_TEXT_BYTES = 64 << 20
 
@@ -135,10 +138,11 @@ function storedOf(
   storages: ReadonlyMap<string, StoragePlace | Error>,
   arrays: Arrays,
 ): StoredTensor | UnreadTensor {
-  const fault = (expected: string, got: string) => torchFault(`${file.url}: ${name}`, undefined, expected, got)
+  const fault = (expected: string, got: string) => torchFault(tensorUrl(file.url, name), undefined, expected, got)
   if (typeof view === 'string') return { name, dtype: kind, error: fault('a dense tensor', view) }
   if (!('storage' in view)) return arrays.stored(name, view)
   const { storage, type, shape } = view
+  const key = storage.key.slice(0, 200)
   const count = shape.reduce((product, size) => product * size, 1)
   const unread = (error: FormatError): UnreadTensor => {
     const byteLength = count * type.byteLength
@@ -151,17 +155,21 @@ function storedOf(
   const last = lastElement(view)
   const capacity = Math.floor(storage.byteLength / type.byteLength)
   if (!(last < capacity)) {
-    return unread(fault(`a view of the ${capacity} elements of storage ${storage.key}`, `one up to element ${last}`))
+    return unread(fault(`a view of the ${capacity} elements of storage ${key}`, `one up to element ${last}`))
+  }
+  const elements = last - view.offset + 1
+  if (count > MAX_EXPANSION * elements && count * type.byteLength > MAX_EXPANDED_BYTES) {
+    return unread(fault(`a view of at most ${MAX_EXPANSION} times its elements`, `${count} of ${elements}`))
   }
   const place = storages.get(storage.key)
-  if (place === undefined) return unread(fault(`storage ${storage.key} in the file`, 'none'))
+  if (place === undefined) return unread(fault(`storage ${key} in the file`, 'none'))
   if (place instanceof Error) return unread(place as FormatError)
   if (place.byteLength < storage.byteLength) {
-    return unread(fault(`${storage.byteLength} bytes in storage ${storage.key}`, `${place.byteLength}`))
+    return unread(fault(`${storage.byteLength} bytes in storage ${key}`, `${place.byteLength}`))
   }
   const start = place.start + view.offset * type.byteLength
   if (start + (last - view.offset + 1) * type.byteLength > file.byteLength) {
-    return unread(fault(`a file that has all of storage ${storage.key}`, `one of ${file.byteLength} bytes`))
+    return unread(fault(`a file that has all of storage ${key}`, `one of ${file.byteLength} bytes`))
   }
   const strides = isContiguous(view) ? {} : { strides: view.stride }
   return { name, dtype, shape, blocks: [{ file: file.path, start, ...strides }] }
@@ -185,7 +193,7 @@ class Arrays {
     const count = shape.reduce((product, size) => product * size, 1)
     const byteLength = count * type.byteLength
     const unread = (expected: string, got: string): UnreadTensor => {
-      const error = torchFault(`${this.#file.url}: ${name}`, undefined, expected, got)
+      const error = torchFault(tensorUrl(this.#file.url, name), undefined, expected, got)
       return { name, dtype: type.name, shape, ...(Number.isSafeInteger(byteLength) && { byteLength }), error }
     }
     if (!Number.isSafeInteger(byteLength)) return unread('elements that can be counted', `shape [${shape}]`)

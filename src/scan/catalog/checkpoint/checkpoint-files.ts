@@ -173,7 +173,12 @@ export class CheckpointFiles {
   }
 
   /** Puts the tensors of a checkpoint into the table. */
-  #compose(table: TableBuilder, { place }: CheckpointPlace, { tensors }: Checkpoint): KnownCheckpoint['rows'] {
+  #compose(
+    table: TableBuilder,
+    { place }: CheckpointPlace,
+    { tensors, versions }: Checkpoint,
+  ): KnownCheckpoint['rows'] {
+    table.know(versions)
     const version = this.#versions++
     return [...groupedBy(tensors, ({ step, worker }) => `${step} ${worker}`).values()].map(group => {
       const [{ step, worker }] = group as [WorkerTensor]

@@ -2,6 +2,7 @@
 
 import { FormatError, isAboutFile, quote, type StoreError, TrialscanError } from '../../../base/errors.js'
 import { isNumeric } from '../../../core/dtype.js'
+import { coverageOf } from '../../../format/checkpoint/dcp/chunks.js'
 import { formatOf } from '../../../format/checkpoint/formats.js'
 import type { CheckpointFile, CheckpointPlace } from '../../../format/checkpoint/layout.js'
 import {
@@ -38,6 +39,8 @@ export interface Checkpoint {
   /** Kinds of the formats that were read. */
   readonly formats: readonly string[]
   readonly fileCount: number
+  /** What tells the files that were read from others of their names, by path. */
+  readonly versions: ReadonlyMap<string, string>
 }
 
 /** The worker of a checkpoint that says nothing of workers. */
@@ -80,10 +83,18 @@ export async function readCheckpoint(store: Store, checkpoint: CheckpointPlace):
   const indices = await readIndices(store, checkpoint.files, faults)
   const chosen = chooseFiles(store, checkpoint, indices, faults, notes)
   const paths = checkpoint.files.map(({ path }) => path)
-  const around: Surroundings = { paths, open: path => rangedFile(store, path) }
+  const versions = new Map<string, string>()
+  const open = async (path: string): Promise<RangedFile> => {
+    const ranged = await rangedFile(store, path)
+    // What was there before its header was read.
+    const version = store.versionOf?.(path)
+    if (version !== undefined) versions.set(path, version)
+    return ranged
+  }
+  const around: Surroundings = { paths, open }
   const formats = new Set<string>()
   const read = await readAll(store, chosen, faults, async file => {
-    const ranged = await rangedFile(store, file.path)
+    const ranged = await open(file.path)
     const head = await ranged.read(0, Math.min(HEAD_BYTES, ranged.byteLength))
     const format = formatOf(file.path, head)
     if (format === null) return null
@@ -92,7 +103,7 @@ export async function readCheckpoint(store: Store, checkpoint: CheckpointPlace):
   })
   store.release?.()
   for (const index of indices) checkIndex(store, index, read, faults)
-  return { ...merged(store, checkpoint, read, faults, notes), formats: [...formats], fileCount: read.length }
+  return { ...merged(store, checkpoint, read, faults, notes), formats: [...formats], fileCount: read.length, versions }
 }
 
 interface FoundIndex extends ShardIndex {
@@ -256,7 +267,7 @@ function merged(
   read: readonly ReadFile[],
   faults: Faults,
   notes: readonly string[],
-): Omit<Checkpoint, 'formats' | 'fileCount'> {
+): Omit<Checkpoint, 'formats' | 'fileCount' | 'versions'> {
   const prefixes = prefixesOf(read)
   const metadata = new Map<string, string>()
   const unread: UnreadTensor[] = []
@@ -339,12 +350,20 @@ function joined(store: Store, parts: readonly WorkerTensor[], faults: Faults): W
   const shape = first.shape.map((_, axis) =>
     Math.max(...blocks.map(({ offsets = [], shape = [] }) => (offsets[axis] ?? 0) + (shape[axis] ?? 0))),
   )
-  const volumeOf = (sizes: readonly number[]): number => sizes.reduce((product, size) => product * size, 1)
-  const there = parts.reduce((sum, part) => sum + volumeOf(part.shape), 0)
-  if (isAlike && there === volumeOf(shape)) return { ...first, shape, blocks, isPart: false }
+  const boxes = {
+    shape,
+    offsets: Float64Array.from(blocks.flatMap(({ offsets = [] }) => offsets)),
+    sizes: Float64Array.from(blocks.flatMap(({ shape = [] }) => shape)),
+  }
+  const { missing, overlap } = isAlike ? coverageOf(boxes, [...blocks.keys()]) : { missing: 1, overlap: null }
+  if (missing === 0 && overlap === null) return { ...first, shape, blocks, isPart: false }
   const url = store.url(fileOf(first))
   const expected = `parts of ${quote(first.name)} that make up [${shape}]`
-  const got = isAlike ? `${there} of ${volumeOf(shape)} elements` : 'parts of different dtypes or ranks'
+  const got = !isAlike
+    ? 'parts of different dtypes or ranks'
+    : overlap === null
+      ? `all but ${missing} of its elements`
+      : 'parts that overlap'
   const message = `${url}: expected ${expected}, got ${got}: a file is missing, or there twice`
   faults.add(new FormatError('MissingParts', message, { url, expected, got }))
   return null

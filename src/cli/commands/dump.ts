@@ -127,10 +127,19 @@ function partsOf(trial: Trial, { worker, step, tensor }: Found): readonly string
   return trial.workers().length > 1 ? [worker, String(step), tensor] : [String(step), tensor]
 }
 
+/** A name that would lead elsewhere where an archive is unpacked is written as that of a file. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
+const LEADS_ELSEWHERE = /(?:^|\/)\.{0,2}(?:\/|$)|[\\\u0000-\u001f]|^[A-Za-z]:/
+
 async function writeArchive(trial: Trial, values: AsyncIterable<Found>, output: Output): Promise<void> {
   const zip = new ZipWriter(bytes => output.writeBytes(bytes))
-  for await (const found of values) await zip.add(`${partsOf(trial, found).join('/')}.npy`, [...npyChunks(found.value)])
+  for await (const found of values)
+    await zip.add(`${partsOf(trial, found).map(memberName).join('/')}.npy`, [...npyChunks(found.value)])
   await zip.finish()
+}
+
+function memberName(part: string): string {
+  return LEADS_ELSEWHERE.test(part) ? fileName(part) : part
 }
 
 /** Files in a directory, and last index.jsonl, which says what is in each. */

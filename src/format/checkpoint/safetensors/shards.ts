@@ -63,5 +63,7 @@ export function parseShardIndex(text: string, url: string): ShardIndex {
 
 /** True if a name is that of a file in the same directory. */
 function isPlainName(name: string): boolean {
-  return name !== '' && name !== '.' && name !== '..' && !/[/\\\0]/.test(name) && name.length < 1024
+  return (
+    name !== '' && name !== '.' && name !== '..' && !/[/\\\0]/.test(name) && name.length < 1024 && !isShardIndex(name)
+  )
 }

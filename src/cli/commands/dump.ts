@@ -129,7 +129,7 @@ function partsOf(trial: Trial, { worker, step, tensor }: Found): readonly string
 
 /** A name that would lead elsewhere where an archive is unpacked is written as that of a file. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
-const LEADS_ELSEWHERE = /(?:^|\/)\.{0,2}(?:\/|$)|[\\\u0000-\u001f]|^[A-Za-z]:/
+const LEADS_ELSEWHERE = /(?:^|\/)\.\.(?:\/|$)|[\\\u0000-\u001f]|^[A-Za-z]:/
 
 async function writeArchive(trial: Trial, values: AsyncIterable<Found>, output: Output): Promise<void> {
   const zip = new ZipWriter(bytes => output.writeBytes(bytes))

@@ -282,7 +282,8 @@ export class ComposedStore implements Store {
     if (version === undefined || this.#base.versionOf === undefined || this.#base.versionOf(file) === version) return
     const url = this.#base.url(file)
     const [expected, got] = ['the file whose header was read', 'another, or one that was changed since']
-    throw new FormatError('CheckpointChanged', `${url}: expected ${expected}, got ${got}`, { url, expected, got })
+    const message = `${url}: expected ${expected}, got ${got}: open the checkpoint again`
+    throw new FormatError('CheckpointChanged', message, { url, expected, got })
   }
 
   /** The file was whole when its header was read. */

@@ -119,7 +119,7 @@ export class CheckpointFiles {
       if (!this.#isWanted(place.step)) continue
       const stamp = await stampOf(store, place, paths)
       const before = this.#known.get(keyOf(place))
-      if (before?.stamp === stamp.text) {
+      if (before?.stamp === stamp.text && isUnchanged(store, before)) {
         known.set(keyOf(place), before)
         continue
       }
@@ -365,6 +365,14 @@ async function stampOf(
   let changedMs = 0
   for (let i = 0; i < checkpoint.files.length; i++) changedMs = Math.max(changedMs, stamps[i * 3 + 1] || 0)
   return { text: JSON.stringify([files, [...stamps]]), changedMs }
+}
+
+/** Whether files that belong to others, as chunks to their `.metadata`, are those that were read. */
+function isUnchanged(store: Store, { place, read }: KnownCheckpoint): boolean {
+  const stamped = new Set(place.files.map(({ path }) => path))
+  // What is open still is what it was.
+  store.release?.()
+  return [...read.versions].every(([path, version]) => stamped.has(path) || store.versionOf?.(path) === version)
 }
 
 /** The files that say something about a checkpoint. */

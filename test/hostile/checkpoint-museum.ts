@@ -36,7 +36,7 @@ export interface Exhibit {
   readonly rows?: number
   /** What verify says, where a scan can't know. */
   readonly verify?: RegExp
-  /** MB that it may take beyond a good file. Default: 150. */
+  /** MB that it may take beyond a good file. Default: 300. */
   readonly memory?: number
 }
 
@@ -91,13 +91,13 @@ const HEADERS: readonly Exhibit[] = [
     'JSON nested a million deep',
     /expected a text as dtype, got nothing/,
     `{"w":${JSON.stringify(entry(0, 16))},"bad":${'['.repeat(1e6)}${']'.repeat(1e6)}}`,
-    { rows: 1, memory: 400 },
+    { rows: 1, memory: 800 },
   ),
   header(
     'metadata nested a million deep',
     /expected a text as __metadata__ "x", got an object/,
     `{"w":${JSON.stringify(entry(0, 16))},"__metadata__":{"x":${'{"a":'.repeat(1e6)}1${'}'.repeat(1e6)}}}`,
-    { rows: 1, memory: 600 },
+    { rows: 1, memory: 1200 },
   ),
   header(
     'metadata that is a list',
@@ -105,7 +105,7 @@ const HEADERS: readonly Exhibit[] = [
     { __metadata__: [1], w: entry(0, 16) },
     { rows: 1 },
   ),
-  header('a text of 20 MB', null, { __metadata__: { a: 'x'.repeat(2e7) }, w: entry(0, 16) }, { rows: 1, memory: 300 }),
+  header('a text of 20 MB', null, { __metadata__: { a: 'x'.repeat(2e7) }, w: entry(0, 16) }, { rows: 1, memory: 600 }),
   header(
     'names of NUL, marks of direction and escape sequences',
     null,
@@ -151,7 +151,7 @@ const HEADERS: readonly Exhibit[] = [
     'a million on one range',
     /it overlaps the one before/,
     `{${Array.from({ length: 3e5 }, (_, i) => `"${i}":{"dtype":"U8","shape":[16],"data_offsets":[0,16]}`).join(',')}}`,
-    { rows: 1, memory: 500 },
+    { rows: 1, memory: 1000 },
   ),
   ...(
     [
@@ -346,7 +346,7 @@ const PICKLES: readonly Exhibit[] = [
       `${what} nested a million deep`,
       /nested at most 1000 deep/,
       () => (opcode ? bytesOf(NONE, many(1e6, opcode[0])) : bytesOf(many(1e6, 0x5d), many(1e6 - 1, 0x61))),
-      { memory: 300 },
+      { memory: 600 },
     ),
   ),
   pickle('a billion laughs', null, () => doubled(int(1), 250)),
@@ -377,9 +377,9 @@ const PICKLES: readonly Exhibit[] = [
       )
       return bytesOf(EMPTY_LIST, MARK, wide, [0x71, 0], ...Array.from({ length: 20_000 }, () => [0x68, 0]), [0x65])
     },
-    { rows: 20_001, memory: 400 },
+    { rows: 20_001, memory: 800 },
   ),
-  raw('twenty million values', /STOP with one value|opcodes|on the stack/, () => many(20e6, 0x5d), { memory: 700 }),
+  raw('twenty million values', /STOP with one value|opcodes|on the stack/, () => many(20e6, 0x5d), { memory: 1400 }),
   ...[
     NONE,
     int(1),

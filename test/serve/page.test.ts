@@ -7,7 +7,7 @@ import { type Browser, hasChromium, launch, type Page } from '../support/chromiu
 import { isRequired, ROOT } from '../support/golden.js'
 import { LiveWriter } from '../support/live-writer.js'
 import { scratchDirectory } from '../support/scratch.js'
-import { writeHostile } from '../view/hostile.js'
+import { writeHostile, writeHostileCheckpoint } from '../view/hostile.js'
 import { writeSamples } from '../view/samples.js'
 
 const trialPath = (name: string) => join(ROOT, 'fixtures/trials', name)
@@ -179,10 +179,13 @@ describe.runIf(hasChromium || isRequired('chromium'))('a served page', () => {
     expect(wrong).toEqual([])
   })
 
-  it('runs nothing that a hostile trial is made of', async () => {
-    writeHostile(join(scratch, 'hostile'))
-    await open([join(scratch, 'hostile'), trialPath('dtypes')], '/')
-    await page.waitForSelector('tr:has-text("hostile") >> text=ended')
+  it.each([
+    ['hostile', writeHostile, 'ended'],
+    ['hostile-checkpoint', writeHostileCheckpoint, 'running'],
+  ])('runs nothing that a %s is made of', async (name, make, state) => {
+    make(join(scratch, name))
+    await open([join(scratch, name), trialPath('dtypes')], '/')
+    await page.waitForSelector(`tr:has-text("${name}") >> text=${state}`)
     for (const view of [
       'overview',
       'layers',
@@ -190,8 +193,8 @@ describe.runIf(hasChromium || isRequired('chromium'))('a served page', () => {
       'embedding',
       `tensor=${encodeURIComponent('weight\u0000\u001b[31m\n\u2028')}`,
     ]) {
-      await go(`/trials/hostile#${view}`)
-      expect(await page.title()).toBe('hostile – trialscan')
+      await go(`/trials/${name}#${view}`)
+      expect(await page.title()).toBe(`${name} – trialscan`)
       expect(await page.locator('img').count()).toBe(0)
     }
     expect(wrong).toEqual([])

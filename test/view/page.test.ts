@@ -9,7 +9,7 @@ import { TrialWriter } from '../../fixtures/event-writer.js'
 import { type Browser, hasChromium, launch, type Page } from '../support/chromium.js'
 import { isRequired, ROOT, sharedTrials } from '../support/golden.js'
 import { scratchDirectory } from '../support/scratch.js'
-import { writeHostile } from './hostile.js'
+import { writeHostile, writeHostileCheckpoint } from './hostile.js'
 import { writeSamples } from './samples.js'
 
 const TRIALS = join(ROOT, 'fixtures/trials')
@@ -355,13 +355,16 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     await close(trials)
   })
 
-  it('runs nothing that a hostile trial is made of', async () => {
-    writeHostile(join(scratch, 'hostile'))
-    const { url, trials } = await write(join(scratch, 'hostile'))
+  it.each([
+    ['hostile', writeHostile],
+    ['hostile-checkpoint', writeHostileCheckpoint],
+  ])('runs nothing that a %s is made of', async (name, make) => {
+    make(join(scratch, name))
+    const { url, trials } = await write(join(scratch, name))
     for (const view of VIEWS) {
       await open(url, view)
       expect(wrong, view).toEqual([])
-      expect(await page.title()).toBe('hostile – trialscan')
+      expect(await page.title()).toBe(`${name} – trialscan`)
       expect(await page.locator('img').count()).toBe(0)
     }
     // Marks that reorder a line are spelled out.

@@ -1,4 +1,4 @@
-// TFRecord framing (spec/format.md, "TFRecord"):
+// TFRecord framing:
 //   uint64 length | uint32 masked CRC of the length | payload | uint32 masked CRC of the payload
 
 import { CheckLevelNumber, RecordSlot, Status } from '../src/core/border/abi'

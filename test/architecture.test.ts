@@ -1,6 +1,6 @@
 /** The rules of the tree: import order, and who alone may import what. See ARCHITECTURE.md. */
 
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import ts from 'typescript'
 import { describe, expect, it } from 'vitest'
@@ -214,7 +214,34 @@ describe('sizes', () => {
   })
 })
 
-/** Whether a file is longer than about 400 lines, or a class in it longer than about 250. */
+describe('comments', () => {
+  const FRAGMENT = /^(Of|That|Those|Whether|What|How|Who|Whose|Where|Which|As|Likewise|The same[:, ])(?=\W|$)/
+  const texts = [
+    ...files.map(file => `src/${file}`),
+    ...sourcesIn(join(ROOT, 'assembly')).map(file => `assembly/${file}`),
+  ]
+
+  it('begin as a sentence or a noun phrase does', () => {
+    const fragments = texts.flatMap(file =>
+      [...readFileSync(join(ROOT, file), 'utf8').matchAll(/\/\*\*\s*(?:\* )?([^\n]*)/g)].flatMap(([, start]) =>
+        FRAGMENT.test(start!) ? [`${file}: ${start}`] : [],
+      ),
+    )
+    expect(fragments).toEqual([])
+  })
+
+  it('name documents that exist', () => {
+    for (const file of texts) {
+      for (const [, name] of readFileSync(join(ROOT, file), 'utf8').matchAll(
+        /(?<![\w./`<*-])((?:docs\/)?[\w-]+\.md)\b/g,
+      )) {
+        expect(existsSync(join(ROOT, name!)), `${file} names ${name}`).toBe(true)
+      }
+    }
+  })
+})
+
+/** True if a file is longer than about 400 lines, or a class in it longer than about 250. */
 function isLarge(text: string): boolean {
   const source = ts.createSourceFile('', text, ts.ScriptTarget.Latest)
   const lineOf = (at: number): number => source.getLineAndCharacterOfPosition(at).line

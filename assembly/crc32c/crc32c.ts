@@ -1,4 +1,4 @@
-// CRC-32C at nearly the speed of memory, in WebAssembly, which has no instruction for it (numbers: performance.md §2).
+// CRC-32C at nearly the speed of memory, in WebAssembly, which has no instruction for it.
 //
 // Table lookups (slicing-by-16) take 4 GB/s and serve the shortest inputs. Others are *folded* first. P has multiples of few
 // terms, x^(8·209) + x^(8·144) + x^(8·54) + x^(8·39) + x^(8·14) + 1 for one; adding such a multiple, times anything, to

@@ -1,4 +1,4 @@
-// Event ▸ Summary ▸ Value ▸ TensorProto (spec/format.md, "Event"): tag, mode, mode step, dtype, shape and where the
+// Event ▸ Summary ▸ Value ▸ TensorProto: tag, mode, mode step, dtype, shape and where the
 // elements are. Copies nothing that it can point to. Fields may come in any order; unknown fields, and fields of another wire
 // type than the schema's, are skipped; a message that comes in pieces is merged, as protobuf requires.
 

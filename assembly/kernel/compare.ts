@@ -47,7 +47,7 @@ export function compare(
 }
 
 /**
- * The same, and of each block, while it is in the cache:
+ * Does the same and, of each block, while it is in the cache:
  * - adds how many are not close; where rtol and atol are 0 none are counted
  * - counts the distances of the first `sampled` floats of one type in units of the last place by their numbers of bits: 0, 1, 2 to 3, 4 to 7
  *   and so on

@@ -54,7 +54,7 @@ export class StoreError extends TrialscanError {
 }
 
 /**
- * Whether an error is about the file itself, so that the next look would find it again: it does not exist, is a
+ * True if an error is about the file itself, so that the next look would find it again: it does not exist, is a
  * directory, is too large, or is not what it claims to be. Any other error says that the bytes, or all the bytes of one
  * version of the file, could not be had, and nothing is known about the file.
  */

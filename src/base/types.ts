@@ -1,4 +1,4 @@
-/** The words that every stage shares. Source: spec/format.md. */
+/** The words that every stage shares. */
 
 declare const brand: unique symbol
 
@@ -50,7 +50,7 @@ export type DType =
   | 'string'
 
 /**
- * How much of a record is checked before it is used.
+ * The checks of a record before it is used.
  * - `none`: the framed length must agree with the index file; no checksum is computed
  * - `minimal`: also the checksum of the length
  * - `full`: also the payload's checksum: it must be the true one, or the constant that smdebug writes when told not to

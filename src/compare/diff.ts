@@ -46,7 +46,7 @@ export type DiffWorkersOptions = CommonOptions
 
 export interface DiffOptions extends CommonOptions, Pick<WaitOptions, 'timeoutMs' | 'pollMs'> {
   /**
-   * Which tensor of the first run is which of the second, or the other way round, where a pattern is of names in the second run. Default: those of
+   * The map from tensors of the first run to those of the second, or the other way round, where a pattern is of names in the second run. Default: those of
    * the same name.
    */
   readonly map?: TensorMap

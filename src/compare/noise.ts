@@ -1,5 +1,5 @@
 /**
- * How far apart runs of the same configuration are: what two runs differ by beyond that is no noise.
+ * The noise between runs of the same configuration: what two runs differ by beyond that is no noise.
  *
  * Of each tensor the mean |a − b| to the run in question is held against that to runs that should be the same, at the step and its
  * neighbours. Were both noise, the ratio of their squares would follow Fisher's F distribution; of a tensor's elements at most 16 count as
@@ -28,7 +28,7 @@ export class NoiseFloor {
   #isNoisy = false
 
   /**
-   * Whether runs of the configuration differ at all. What is computed inexactly may be equal for many steps by chance, a single number above all:
+   * True if runs of the configuration differ at all. What is computed inexactly may be equal for many steps by chance, a single number above all:
    * where they do, a difference in the last bits means nothing.
    */
   get isNoisy(): boolean {
@@ -54,7 +54,7 @@ export class NoiseFloor {
   }
 
   /**
-   * What the mean |a − b| of a tensor of so many elements stays within, if it is noise; 0 where runs were equal; Infinity where too little
+   * The limit of the mean |a − b| of a tensor of so many elements, if it is noise; 0 where runs were equal; Infinity where too little
    * is known.
    */
   limit(place: RecordPlaceInTime, elements: number): number {

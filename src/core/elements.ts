@@ -89,7 +89,7 @@ export class ElementKernels {
   }
 
   /**
-   * How many elements of a are not close to those of b.
+   * The number of elements of a that are not close to those of b.
    * @param a little-endian elements, as many as that
    */
   countNotClose(

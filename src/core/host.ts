@@ -1,5 +1,5 @@
 /**
- * What the core needs of where it runs: its file, and address space. The only file of the engine that knows Node.js; in a
+ * The core's host: its file, and address space. The only file of the engine that knows Node.js; in a
  * browser src/web/host.ts stands in its place.
  */
 
@@ -36,7 +36,7 @@ const THREAD_BYTES = 2 ** 30
 let fitting: number | undefined
 
 /**
- * How many threads fit into the address space, beside an instance of the calling thread: any number, unless `ulimit -v`
+ * The number of threads that fit into the address space, beside an instance of the calling thread: any number, unless `ulimit -v`
  * sets a limit. V8 ends the process when there is no address space for a thread. The answer is that of the first call,
  * made before there are any threads.
  */

@@ -93,7 +93,7 @@ export class Moments {
   }
 
   /**
-   * Whether the row was made to answer this reduction: see `setFor`. If the dtype doesn't have it, `reduction` still
+   * True if the row was made to answer this reduction: see `setFor`. If the dtype doesn't have it, `reduction` still
    * throws.
    */
   knows(name: MomentName): boolean {
@@ -213,7 +213,7 @@ export class Moments {
 }
 
 /**
- * Whether a row of a real dtype has elements, all of them finite, and is in units of 1. Then every reduction can be
+ * True if a row of a real dtype has elements, all of them finite, and is in units of 1. Then every reduction can be
  * computed as its form in PARTS says.
  * @param from where in `rows` the row begins
  */

@@ -1,5 +1,5 @@
 /**
- * What a comparison of two tensors tells beside what `ElementKernels.compare` does: what is not close, where the largest difference is, and how
+ * The part of a comparison that `ElementKernels.compare` lacks: what is not close, where the largest difference is, and how
  * many floats lie how far apart, in units of the last place. Apart from it, since `trialscan/kernels` needs none of this.
  */
 
@@ -42,7 +42,7 @@ export class UlpCounts {
 }
 
 /**
- * As `ElementKernels.compare`; also counts those that are not close, if rtol or atol is not 0, and the distances of the first `sampled` floats of
+ * Compares as `ElementKernels.compare`; also counts those that are not close, if rtol or atol is not 0, and the distances of the first `sampled` floats of
  * each WIDENED_ELEMENTS.
  */
 export function differ(

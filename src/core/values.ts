@@ -96,7 +96,7 @@ export class ValueReader {
   }
 
   /**
-   * Whether all strings of a record in memory pass a test; `i` is its slot. Each stored string is tested once, whatever
+   * True if all strings of a record in memory pass a test; `i` is its slot. Each stored string is tested once, whatever
    * the shape.
    */
   everyString(batch: Batch, i: number, test: (bytes: Uint8Array) => boolean): boolean {

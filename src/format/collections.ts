@@ -1,4 +1,4 @@
-/** Collections: named groups of tensors, and how the hook was to save them. Source: format.md "Collections file". */
+/** Collections: named groups of tensors, and how the hook was to save them. */
 
 import { UsageError } from '../base/errors.js'
 import { MODES, type Mode } from '../base/types.js'

@@ -1,5 +1,5 @@
 /**
- * What an Event holds, found without reading its elements: tags, modes and the step. Source: format.md "Event". The
+ * The content of an Event, found without reading its elements: tags, modes and the step. The
  * core reads the records that an index file points to. This finds out what an index file would say, from pieces of a
  * file, and skips whatever is long.
  */

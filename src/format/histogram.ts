@@ -1,5 +1,5 @@
 /**
- * TensorBoard's histograms: a HistogramProto (format.md "Event"), or a tensor of the plugin `histograms`, as TensorFlow 2 and
+ * TensorBoard's histograms: a HistogramProto, or a tensor of the plugin `histograms`, as TensorFlow 2 and
  * Keras write them. As a value, a histogram is what TensorBoard itself makes of it: a float64 tensor with a row
  * `left, right, count` per bucket; the outermost edges are the smallest and largest number. Its reductions are those of the data
  * it was made from, as far as it tells them: a tensor of buckets has no sums, and some writers leave those of a HistogramProto out.
@@ -191,7 +191,7 @@ function histogramOf({ scalars, limits, counts }: Content, wallTime: number): Hi
 }
 
 /**
- * What the sums tell. For absolute values that is everything if no number is negative, and only the norm otherwise. Sums of 0 over
+ * The reductions that the sums give. For absolute values that is everything if no number is negative, and only the norm otherwise. Sums of 0 over
  * numbers that are not all 0 are none.
  */
 function reductionsOf({ min, max, num, sum, sumSquares }: Scalars): Histogram['reductions'] {

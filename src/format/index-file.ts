@@ -1,4 +1,4 @@
-/** The index file: where one worker's tensors of one step lie in its event file. Source: format.md "Index file". */
+/** The index file: where one worker's tensors of one step lie in its event file. */
 
 import { FormatError } from '../base/errors.js'
 import { MODES, type Mode } from '../base/types.js'
@@ -161,7 +161,7 @@ export class IndexFileReader {
   readonly #head = new IndexHead()
 
   /**
-   * What an index file says of which nothing is new but the numbers in its head, and that names the event file which the hook
+   * Reads an index file of which nothing is new but the numbers in its head, and that names the event file which the hook
    * writes at the step. Null: any other, which `read` reads.
    * @param bytes begins with the file
    * @param length of the file

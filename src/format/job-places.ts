@@ -3,7 +3,7 @@
 import { UsageError } from '../base/errors.js'
 
 /**
- * Where the tensors of a job are, as `estimator.latest_job_debugger_artifacts_path()` tells it.
+ * The place of a job's tensors, as `estimator.latest_job_debugger_artifacts_path()` tells it.
  * @param s3OutputPath of DebuggerHookConfig: `s3://bucket/prefix`
  * @throws UsageError
  */
@@ -12,7 +12,7 @@ export function debugOutput(s3OutputPath: string, jobName: string): string {
 }
 
 /**
- * Where the files for TensorBoard are.
+ * The place of a job's files for TensorBoard.
  * @param s3OutputPath of TensorBoardOutputConfig: `s3://bucket/prefix`
  * @throws UsageError
  */

@@ -188,7 +188,7 @@ export function jsonExcerpt(value: unknown): string {
 }
 
 /**
- * Where a text stops being JSON, in UTF-16 units; its length if it ends too soon. V8 tells this only for some errors,
+ * The position at which a text stops being JSON, in UTF-16 units; its length if it ends too soon. V8 tells this only for some errors,
  * and in words that change.
  */
 function syntaxErrorAt(text: string): number {

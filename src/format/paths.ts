@@ -1,4 +1,4 @@
-/** The names of files in a trial: what they say, and which of them can be trusted. Source: format.md "Tree". */
+/** The names of files in a trial: what they say, and which of them can be trusted. */
 
 import { createHash } from 'node:crypto'
 import { FormatError, quote } from '../base/errors.js'
@@ -72,7 +72,7 @@ const STEP_AT = `${INDEX_DIRECTORY}/000000000/`.length
 const WORKER_AT = STEP_AT + '000000000000_'.length
 
 /**
- * What the path of an index file says if it is the one that the hook writes, of fewer than 10^12 steps, by a worker whose name
+ * Parses the path of an index file if it is the one that the hook writes, of fewer than 10^12 steps, by a worker whose name
  * stands in it as it is; else null. There may be a million, so that no pattern is matched and no path made to compare with.
  */
 export function usualIndexFile(path: string): EventFileName | null {
@@ -114,7 +114,7 @@ export function parseEventFileName(path: string): EventFileName | null {
 }
 
 /**
- * Whether a file is one of TensorBoard's event files, by its name: `events.out.tfevents.1700000000.host`. Event files
+ * True if a file is one of TensorBoard's event files, by its name: `events.out.tfevents.1700000000.host`. Event files
  * of smdebug's never are, wherever they lie: without an index, one would be taken for a run.
  */
 export function isTensorBoardFile(path: string): boolean {
@@ -122,7 +122,7 @@ export function isTensorBoardFile(path: string): boolean {
 }
 
 /**
- * Whether a file would be an index or event file but for its step: a hook that is never given a step saves scalars at
+ * True if a file would be an index or event file but for its step: a hook that is never given a step saves scalars at
  * step -1.
  */
 export function isOfNoStep(path: string): boolean {

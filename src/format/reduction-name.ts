@@ -1,4 +1,4 @@
-/** The names of saved reductions, each of which is a tensor of its own. Source: format.md "Index file". */
+/** The names of saved reductions, each of which is a tensor of its own. */
 
 import { REDUCTIONS, type ReductionName } from '../base/types.js'
 

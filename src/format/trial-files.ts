@@ -22,7 +22,7 @@ import {
 } from './paths.js'
 
 /**
- * What the files of a trial are, judged by their names alone. Everyone who reads a trial asks here. An answer is worked
+ * The kinds of a trial's files, judged by their names alone. Everyone who reads a trial asks here. An answer is worked
  * out when it is first asked for.
  */
 export class TrialFiles {
@@ -39,7 +39,7 @@ export class TrialFiles {
   }
 
   /**
-   * Whether Tornasole wrote it, which labelled float16 as int32. Index files that `reindexTrial` made beside its own
+   * True if Tornasole wrote it, which labelled float16 as int32. Index files that `reindexTrial` made beside its own
    * change nothing.
    */
   get isTornasole(): boolean {
@@ -48,7 +48,7 @@ export class TrialFiles {
   }
 
   /**
-   * Whether there is nothing of smdebug's or Tornasole's, so that TensorBoard's files are read. A collections file
+   * True if there is nothing of smdebug's or Tornasole's, so that TensorBoard's files are read. A collections file
    * shows whose trial it is before it is finished; an end marker alone doesn't.
    */
   get isPlain(): boolean {

@@ -16,7 +16,7 @@ export interface MomentsOfOptions {
   /** The reductions that will be asked for. Default: all. */
   readonly reductions?: readonly MomentName[]
   /**
-   * Whether arrays that have a buffer for themselves are moved to a thread and back, instead of being copied: they are detached
+   * True if arrays that have a buffer for themselves are moved to a thread and back, instead of being copied: they are detached
    * then. Arrays in a SharedArrayBuffer are neither moved nor copied. Default false.
    */
   readonly transfer?: boolean

@@ -35,7 +35,7 @@ export interface Difference {
 }
 
 /**
- * Whether every element of `a` is close to its counterpart in `b`: |a − b| ≤ atol + rtol·|b|; an infinity is close only to itself.
+ * True if every element of `a` is close to its counterpart in `b`: |a − b| ≤ atol + rtol·|b|; an infinity is close only to itself.
  * Two float32 are compared in float32 arithmetic, as numpy does, all others in float64.
  * @throws UsageError
  */
@@ -58,7 +58,7 @@ export function allclose(a: ArrayInput, b: ArrayInput, tolerance: Tolerance = {}
 }
 
 /**
- * How two arrays of one shape differ.
+ * The difference of two arrays of one shape.
  * @throws UsageError
  */
 export function difference(a: ArrayInput, b: ArrayInput): Difference {

@@ -34,7 +34,7 @@ export function percentiles(array: ArrayInput, percents: readonly number[]): num
 }
 
 /**
- * How many elements lie in each bin, as `numpy.histogram` counts them: a bin holds its lower edge, the last one also its upper edge.
+ * The number of elements in each bin, counted as `numpy.histogram` does: a bin holds its lower edge, the last one also its upper edge.
  * What lies outside, and NaN, is not counted.
  * @param bins how many of one width, from the smallest finite element to the largest one; or their edges, ascending
  * @throws UsageError

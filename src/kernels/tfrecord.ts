@@ -196,7 +196,7 @@ class Damage {
 const UNKNOWN = Number.POSITIVE_INFINITY
 
 /**
- * How many bytes to skip where a record is wrong.
+ * The number of bytes to skip where a record is wrong.
  * @param bytes from that record on
  * @param byteLength of the record, if its frame is right
  * @param left bytes up to the end of the file

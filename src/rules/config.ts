@@ -1,6 +1,6 @@
 /**
  * Rules from JSON: SageMaker's `DebugRuleConfigurations`, or the output of the package sagemaker-debugger-rulesconfig, which
- * adds the collections to save. Source: rules.md 1.1, 1.2 and "RC's JSON shape".
+ * adds the collections to save.
  */
 
 import { UsageError } from '../base/errors.js'
@@ -42,7 +42,7 @@ export interface RuleConfiguration {
   /** Exclusive. */
   readonly endStep?: number | null
   /**
-   * Where the class of a custom rule lies (`source_s3_uri`): the rule is a user's own, whatever its name. Null: it is a built-in rule, if
+   * The place of a custom rule's class (`source_s3_uri`): the rule is a user's own, whatever its name. Null: it is a built-in rule, if
    * there is one of that name. Default: a user's rule, or else a built-in one.
    */
   readonly source?: string | null

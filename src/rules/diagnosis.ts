@@ -76,7 +76,7 @@ const ASPECTS: readonly Aspect[] = [
 ]
 
 /**
- * Which earlier findings can explain one: any, those of the same tensor, or, for a weight, those of its gradient (of any
+ * The earlier findings that can explain one: any, those of the same tensor, or, for a weight, those of its gradient (of any
  * gradient, if names don't tell whose it is).
  */
 export type Link = 'any' | 'tensor' | 'gradient'

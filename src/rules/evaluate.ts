@@ -38,7 +38,7 @@ export interface EvaluateOptions extends Omit<MeasureOptions, 'signal'>, Omit<Wa
   /** The steps to judge of each mode, by their numbers within it; as `steps` where there are no modes. */
   readonly modeSteps?: StepSelection
   /**
-   * Whether to go on with the steps that a running job completes (default), until it ends or none comes for `timeoutMs`;
+   * True to go on with the steps that a running job completes (default), until it ends or none comes for `timeoutMs`;
    * false: what is there now. In the end steps are judged, too, that not all workers have written.
    */
   readonly follow?: boolean
@@ -281,7 +281,7 @@ class Evaluator {
   }
 
   /**
-   * Those of them that can be judged now: of other trials it is known whether they have them. As long as no more is known of
+   * The steps that can be judged now: of other trials it is known whether they have them. As long as no more is known of
    * the trials, they are told once, and not for each window: there may be a million.
    */
   #queueOf(group: RulesOfTrial): Queue {

@@ -22,7 +22,7 @@ export class Flow {
   }
 
   /**
-   * Whether one finding can be the cause of a later one. What the step as a whole is about reaches everything.
+   * True if one finding can be the cause of a later one. What the step as a whole is about reaches everything.
    * @param isSameFault it is the same that is found of both: where NaN is in several tensors of a step, the first saved is its cause
    */
   reaches(from: Place, to: Place, isSameFault: boolean): boolean {

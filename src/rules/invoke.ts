@@ -1,4 +1,4 @@
-/** Invokes one rule step by step, like smdebug's invoke_rule (rules.md §3). */
+/** Invokes one rule step by step, like smdebug's invoke_rule. */
 
 import { RuleEvaluationConditionMet } from '../base/errors.js'
 import { checkOptions, kinds, optionsOf } from '../base/options.js'

@@ -1,5 +1,5 @@
 /**
- * The parameters of rules. Each accepts a string, since SageMaker's JSON holds nothing else (rules.md §1.1), and either
+ * The parameters of rules. Each accepts a string, since SageMaker's JSON holds nothing else, and either
  * spelling of its name: `num_steps` or `numSteps`.
  */
 

@@ -1,4 +1,4 @@
-/** The base class of all rules (rules.md §3). */
+/** The base class of all rules. */
 
 import { InvalidWorker, NoMoreData, RuleEvaluationConditionMet, StepUnavailable, UsageError } from '../base/errors.js'
 import { checkOptions, type Kind, kinds, optionsOf, shown } from '../base/options.js'
@@ -287,7 +287,7 @@ export abstract class Rule {
   }
 
   /**
-   * What has to be saved for the rule to have data: collections as `CollectionConfigurations` of a hook's configuration lists
+   * The collections to save so that the rule has data, as `CollectionConfigurations` of a hook's configuration lists
    * them. None if it says nothing about that.
    * @param options by whose names; what a rule looks for that has no names of its own there, and what its user has given, is as it is
    */

@@ -12,7 +12,7 @@ export interface ReadShape {
 }
 
 /**
- * How to read from the store of a spec; null if small reads cost nothing extra.
+ * The shape of reads from the store of a spec; null if small reads cost nothing extra.
  *
  * The defaults for S3 (parts of 2 MiB, gaps of 512 KiB, 32 connections) were measured over a link of 30 ms and 60 MB/s
  * per connection, on two cores and Node.js 20. 307 MB in parts of 1, 2, 4 and 8 MiB: 1.05, 0.74, 1.04 and 1.48 s. With

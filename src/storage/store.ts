@@ -156,16 +156,16 @@ export interface Store {
   ) => Promise<number>
 
   /**
-   * How many bytes of the record that begins there stand before its elements, where the store knows it without reading.
+   * The number of bytes in front of the elements of the record that begins there, where the store knows it without reading.
    * Undefined: it doesn't.
    */
   headByteLength?(path: string, startByte: number): number | undefined
 
-  /** The same store with its own context. Only stores that make requests have this. */
+  /** A copy of the store with its own context. Only stores that make requests have this. */
   readonly within?: (context: ReadContext) => Store
 
   /**
-   * What shows whether files have changed: byte length, and the times of the last change of content and of status in
+   * Stamps that show whether files have changed: byte length, and the times of the last change of content and of status in
    * milliseconds. Three numbers per file; NaN for a file that does not exist.
    */
   stamps(paths: readonly string[]): Promise<Float64Array>

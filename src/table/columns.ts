@@ -8,7 +8,7 @@ import { isHistogramName, isStatisticName, STATISTIC_NAMES } from '../core/stati
 import { reductionOf, type ScanRow } from '../scan/job/row.js'
 
 /**
- * What the values of a column are, where a row has one. Numbers can be bigints, for all digits of 64-bit integers, and
+ * The kind of a column's values, where a row has one. Numbers can be bigints, for all digits of 64-bit integers, and
  * complex; a distribution is a histogram or a sketch.
  */
 export type ColumnKind = 'number' | 'text' | 'truth' | 'shape' | 'distribution'

@@ -1,4 +1,4 @@
-/** Following a running trial: its steps, as they come. Source of the rules: rules.md §3. */
+/** Following a running trial: its steps, as they come. */
 
 import { kinds, optionsOf } from '../base/options.js'
 import type { GlobalStep, Mode } from '../base/types.js'
@@ -16,7 +16,7 @@ export interface FollowOptions extends WaitOptions {
 export const FOLLOW_OPTIONS = optionsOf<FollowOptions>({ ...WAIT_OPTIONS, mode: kinds.mode, startStep: kinds.step })
 
 /**
- * Whether a step is complete, may still come, or never will.
+ * The state of a step: complete, still possible, or unavailable for good.
  * @returns what is known, after looking for new steps if that could change the answer
  */
 export async function hasPassedStep(state: TrialState, step: number, mode: Mode): Promise<StepState> {

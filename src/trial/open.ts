@@ -28,13 +28,13 @@ export interface TrialOptions extends Pick<WorkOptions, 'threads'> {
    */
   readonly incompleteStepWindow?: number
   /**
-   * Whether to refuse a trial whose job has ended without the collections files of all its workers. Default: true. With
+   * True to refuse a trial whose job has ended without the collections files of all its workers. Default: true. With
    * false, the trial opens with what there is. A running job without any collections files is then taken to have the
    * workers that have written something by the time there is a second step.
    */
   readonly requireCollections?: boolean
   /**
-   * Whether steps of TensorBoard's event files count that a restart of the training has left behind (those before a
+   * True if steps of TensorBoard's event files count that a restart of the training has left behind (those before a
    * SessionLog START, as of SummaryWriter's `purge_step`, from its step on). Default: false, as TensorBoard shows them.
    */
   readonly abandonedSteps?: boolean

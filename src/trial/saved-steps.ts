@@ -73,7 +73,7 @@ export class SavedSteps {
   }
 
   /**
-   * What a worker saved at a step, without a name the first that has it; a step that is not known is looked for again
+   * Finds the tensor of a worker at a step (without a name, of the first that has it); a step that is not known is looked for again
    * first.
    */
   find(

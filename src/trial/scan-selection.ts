@@ -38,7 +38,7 @@ export interface ScanOptions extends ReadOptions {
   /** True to measure where the time goes (`stats.spent`). This takes a second walk over the records. Default: false. */
   readonly timed?: boolean
   /**
-   * Whether the calling thread is one of `threads`. A scan is done sooner, since a thread less has to start; until it ends, the calling
+   * True if the calling thread is one of `threads`. A scan is done sooner, since a thread less has to start; until it ends, the calling
    * thread works for some milliseconds at a time, and does all else in between. Local trials alone. Default: false.
    */
   readonly callerWorks?: boolean
@@ -81,7 +81,7 @@ export const SCAN_OPTIONS = optionsOf<ScanOptions>({
 })
 
 /**
- * What a scan covers, in the order of its rows.
+ * The selection of a scan, in the order of its rows.
  * @param trial its name, for errors
  * @throws UsageError, TensorUnavailable, InvalidWorker or QueryError at once, for anything that the trial does not have
  */

@@ -87,7 +87,7 @@ export class Trial extends TornasoleNames {
   }
 
   /**
-   * Whether a step is complete, may still come, or never will: a global step for GLOBAL (the default), else a step of
+   * The state of a step (complete, still possible, or unavailable for good): a global step for GLOBAL (the default), else a step of
    * the mode. Looks for new steps first if that could change the answer.
    */
   async hasPassedStep(step: number, mode: Mode = 'GLOBAL'): Promise<StepState> {
@@ -280,7 +280,7 @@ export class Trial extends TornasoleNames {
   }
 
   /**
-   * How the elements of a tensor are distributed over steps and workers: sketches, merged.
+   * The distribution of a tensor's elements over steps and workers: merged sketches.
    * @param options as of `scan`. Default: all steps and workers
    * @throws as `scan`, and what is wrong with a record; ReductionUndefined for complex numbers and texts; TensorUnavailable if none of the
    *   values was saved

@@ -12,7 +12,7 @@ import type { Trial } from '../trial/trial.js'
 import { loadCore } from './core.js'
 
 /**
- * Where a trial lies:
+ * The place of a trial:
  * - a folder that was picked (`showDirectoryPicker`) or lies in the page's own storage
  * - files, each with its `webkitRelativePath`: those of an `<input type="file" webkitdirectory>`
  * - the URL of its root, on any server that answers Range requests

@@ -1,5 +1,5 @@
 /**
- * What the reader uses of Node.js, by the same names, as a browser has it. The build puts it in the place of Node.js's
+ * The parts of Node.js that the reader uses, by the same names, made of what a browser has. The build puts it in the place of Node.js's
  * modules and globals (scripts/make-web.mjs); what of it nobody calls is left out.
  */
 

@@ -279,7 +279,7 @@ export class SavedCollections {
     return collection
   }
 
-  /** The text of a collections file (format.md "Collections file"). */
+  /** The text of a collections file. */
   text(numWorkers: number): string {
     const entries = [...this.#collections.values()].map(one => [
       one.name,

@@ -1,6 +1,5 @@
 /**
- * Records of an event file, as smdebug's hook writes them: an Event with one Summary.Value, in a TFRecord frame
- * (format.md "TFRecord", "Event").
+ * Records of an event file, as smdebug's hook writes them: an Event with one Summary.Value, in a TFRecord frame.
  */
 
 import { type DType, MODES, type Mode } from '../base/types.js'

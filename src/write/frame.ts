@@ -1,4 +1,4 @@
-/** TFRecord frames around messages that were written from their end (format.md "TFRecord"). */
+/** TFRecord frames around messages that were written from their end. */
 
 import { UsageError } from '../base/errors.js'
 import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH, UNCHECKED_CRC } from '../core/border/framing.js'

@@ -72,7 +72,7 @@ export interface ScalarOptions {
   /** When it was measured, in seconds since 1970. Default: now. */
   readonly timestamp?: number
   /**
-   * Whether it is a metric of the training job: a member of the collection `sm_metrics`, and in a job of SageMaker a metric there, as
+   * True if it is a metric of the training job: a member of the collection `sm_metrics`, and in a job of SageMaker a metric there, as
    * `scalar/NAME_MODE`. Default: false.
    */
   readonly sagemakerMetric?: boolean

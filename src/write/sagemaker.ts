@@ -1,5 +1,5 @@
 /**
- * What a job of SageMaker says in its environment, and its metrics: it reads them from files in a directory that it names, as lines
+ * The environment of a SageMaker job, and its metrics: it reads them from files in a directory that it names, as lines
  * of JSON in the form that `smexperiments`, and by it smdebug, writes.
  */
 

@@ -1,4 +1,4 @@
-/** `trialscan rule-invoker`: the options of Tornasole's command, with the decisions of rules.md §5. */
+/** `trialscan rule-invoker`: the options of Tornasole's command. */
 
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'

@@ -1,4 +1,4 @@
-/** What the tests of the first rules, of 2019, expected of them (rules.md, "Tests H"). */
+/** What the tests of the first rules, of 2019, expected of them. */
 
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** invokeRule, rule.invoke and RequiredTensors, as smdebug has them (rules.md §3). */
+/** invokeRule, rule.invoke and RequiredTensors, as smdebug has them. */
 
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'

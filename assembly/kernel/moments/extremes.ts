@@ -1,6 +1,6 @@
 // The extremes of a block, by vectors: eight elements at once, the remaining ones one by one. They have a pass of their
-// own: with the accumulators of the sums there would not be enough registers, and V8 would spill some to memory
-// (performance.md §5), while a block that was just read is cheap to read again.
+// own: with the accumulators of the sums there would not be enough registers, and V8 would spill some to memory,
+// while a block that was just read is cheap to read again.
 
 import { MomentsRow } from '../../../src/core/border/abi'
 import { absMask, at, loadVector, maxAcross, minAcross, sum4, sumAcross } from '../lanes'

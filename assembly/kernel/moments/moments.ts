@@ -1,5 +1,4 @@
-// Everything a reduction needs, or as much of it as was asked for, in one pass over the elements (the numbers:
-// performance.md §3).
+// Everything a reduction needs, or as much of it as was asked for, in one pass over the elements.
 //
 // Elements are taken in blocks of 4,096, which stay in the L1 cache for as many passes as a block needs: for the extremes,
 // for sums, and for Σ(x − mean)² if Σx² − (Σx)²/n would cancel. The moments of the block are merged into the row by

@@ -49,7 +49,7 @@ type FlagName = keyof typeof OPTION_NAMES
 const FLAG_NAMES = Object.keys(OPTION_NAMES) as FlagName[]
 
 /**
- * As `s3OptionsOf`, for a command with one trial.
+ * The options of `s3OptionsOf` for a command with one trial.
  * @throws UsageError for flags if the trial is not on S3
  */
 export function s3OptionsFor(trial: string, flags: S3Flags): { readonly s3?: S3Options } {

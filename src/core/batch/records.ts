@@ -101,7 +101,7 @@ export class OrdinaryRecords {
   }
 
   /**
-   * How many records of a reduced batch, from one of them on, are ordinary: their dtype is (`isOrdinary`), and their rows are finite
+   * The number of records of a reduced batch, from one of them on, that are ordinary: their dtype is (`isOrdinary`), and their rows are finite
    * (`isFiniteRow`).
    */
   count(from: number, count: number): number {

@@ -76,7 +76,7 @@ export enum Status {
   needTail = 14,
 }
 
-/** Data types by TensorFlow's numbers (format.md, "Event"). */
+/** Data types by TensorFlow's numbers. */
 export enum DTypeNumber {
   float32 = 1,
   float64 = 2,
@@ -304,7 +304,7 @@ export enum MomentsRow {
 }
 
 /**
- * How much of a row of moments is asked for, or known: bits. Every row knows how many elements there are, and how many
+ * The moments of a row that are asked for, or known: bits. Every row knows how many elements there are, and how many
  * of them are NaN or infinite. A row may know more than was asked for. For the cost of each, see
  * assembly/kernel/moments/moments.ts.
  */
@@ -323,7 +323,7 @@ export enum KnownMoments {
 }
 
 /**
- * How two tensors differ: numbers of 8 bytes, all float64 (assembly/kernel/compare.ts). NaN wherever a NaN has met a number.
+ * The difference of two tensors: numbers of 8 bytes, all float64 (assembly/kernel/compare.ts). NaN wherever a NaN has met a number.
  */
 export enum DifferenceRow {
   /** Pairs compared. */

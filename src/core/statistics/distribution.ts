@@ -1,5 +1,5 @@
 /**
- * How the elements of tensors are distributed: how many share sign, exponent and the first five bits of the mantissa. So a bucket is
+ * The distribution of tensors' elements: the number of those that share sign, exponent and the first five bits of the mantissa. So a bucket is
  * narrower than 1/32 of the numbers in it, whatever their range, and distributions are merged by addition.
  */
 

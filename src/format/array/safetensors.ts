@@ -111,7 +111,7 @@ function expectNumbers(value: unknown, place: JsonPlace): readonly number[] {
 }
 
 /**
- * What parsed JSON no longer shows: a key twice in one object, of which other readers may take the other value, and lengths that are not
+ * Checks what parsed JSON no longer shows: a key twice in one object, of which other readers may take the other value, and lengths that are not
  * written as whole numbers.
  * @param text JSON
  */

@@ -1,5 +1,5 @@
 /**
- * How a directory becomes a trial: which of its files are tensors of which step, and of which worker. Judged by names
+ * The layout of a directory as a trial: which of its files are tensors of which step, and of which worker. Judged by names
  * alone. docs/checkpoints.md has the table.
  */
 
@@ -155,7 +155,7 @@ function parse(path: string): Parsed {
 }
 
 /**
- * How a directory is laid out.
+ * The layout of a directory.
  * @param paths of files of tensors and indices of shards, sorted
  * @param name of the directory, which may say the step of a single checkpoint
  */

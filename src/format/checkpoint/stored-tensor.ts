@@ -85,7 +85,7 @@ export interface TensorFormat {
   /** The format's name in `ls`: `safetensors`. */
   readonly kind: string
   /**
-   * What a path says. `yes`: a file of this format, which is told as broken if it is not. `perhaps`: one if its first
+   * Judges a path. `yes`: a file of this format, which is told as broken if it is not. `perhaps`: one if its first
    * bytes say so, too. `part`: belongs to another file of this format, and is not read by itself.
    */
   byName(path: string): 'yes' | 'perhaps' | 'part' | 'no'

@@ -15,7 +15,7 @@ export interface Pattern {
 const MAX_PATTERN_LENGTH = 1 << 15
 
 /**
- * Compiles a Python regular expression (format.md "Collections file"). The time to match a name is at most proportional
+ * Compiles a Python regular expression. The time to match a name is at most proportional
  * to the lengths of the name and of the pattern, whoever wrote them: RE2 does not backtrack.
  * @throws UsageError for an invalid pattern, and for constructs that can't be matched in linear time: see
  *   `translatePattern`

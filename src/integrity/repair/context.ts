@@ -85,7 +85,7 @@ export class RepairSource {
   }
 
   /**
-   * What could not be had is not lost: a copy without it would say so.
+   * Stops the repair at data that could not be read: they are not lost, as a copy without them would say.
    * @throws the error, unless it tells what the file is
    */
   expectTold(path: string, error: ErrorData): void {

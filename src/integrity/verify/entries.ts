@@ -1,5 +1,5 @@
 /**
- * What index files say of one event file, in columns. Many index files may say the same (links lead several names to one
+ * The index files of one event file, in columns. Many index files may say the same (links lead several names to one
  * file), so that what they say is there once, and they are named beside it.
  */
 

@@ -99,7 +99,7 @@ export class IndexState {
   }
 
   /**
-   * Where steps came in no order, the last of a worker is that whose event file was written last. Times are not always exact, but of a
+   * Finds the last step of each worker where steps came in no order: the one whose event file was written last. Times are not always exact, but of a
    * worker one step alone may be unfinished; where all of its files have one time, as those of a copy may have, they tell nothing.
    */
   async findLastWritten(paths: readonly string[], store: Store): Promise<void> {

@@ -1,5 +1,5 @@
 /**
- * Actions from JSON. SageMaker's own (`action_json`, rules.md §3) are read and checked like ours, and passed to a callback.
+ * Actions from JSON. SageMaker's own (`action_json`) are read and checked like ours, and passed to a callback.
  * Nothing here calls AWS.
  */
 
@@ -167,7 +167,7 @@ function readPhone(value: unknown, at: string): string {
   return matching(value, at, /^\+\d{1,15}$/, 'a phone number: + and up to 15 digits')
 }
 
-/** Wider than AWS's own pattern, which refuses dots, capitals and most domains (rules.md §3). */
+/** Wider than AWS's own pattern, which refuses dots, capitals and most domains. */
 function readEmail(value: unknown, at: string): string {
   return matching(value, at, /^[^\s@]+@[^\s@.]+(?:\.[^\s@.]+)+$/, 'an e-mail address')
 }

@@ -1,4 +1,4 @@
-/** Confusion (rules.md §2.18). */
+/** Confusion: see docs/rules.md. */
 
 import type { TensorValue } from '../../scan/job/tensor-value.js'
 import type { TensorAtStep } from '../../trial/measure/tensor-at-step.js'

@@ -94,7 +94,7 @@ export class LossSeries {
   }
 
   /**
-   * What the differences between batches don't do in so few steps. Null: nothing of the kind.
+   * A course that differences between batches don't explain in so few steps; null if there is none.
    * @param allowedRise in percent
    */
   unlikely(allowedRise: number): EarlyVerdict | null {

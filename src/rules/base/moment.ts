@@ -6,7 +6,7 @@ import type { WorkerStep, WorkerSteps } from '../../scan/catalog/worker-steps.js
 import { stateOf, type Trial } from '../../trial/trial.js'
 
 /**
- * Which steps of a worker are judged as one sequence: those of one mode, or all. GLOBAL is the mode of steps for which the
+ * The steps of a worker that are judged as one sequence: those of one mode, or all. GLOBAL is the mode of steps for which the
  * job set none.
  */
 export type Sequence = Mode | 'all'

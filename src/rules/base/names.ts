@@ -1,5 +1,5 @@
 /**
- * How the hooks of the frameworks name what rules look for: docs/rules.md has the table and its sources. These are Python
+ * The names that the frameworks' hooks give to what rules look for: docs/rules.md has the table and its sources. These are Python
  * patterns, each a single text so that it can be a parameter.
  */
 

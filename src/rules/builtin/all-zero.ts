@@ -1,4 +1,4 @@
-/** AllZero (rules.md §2.7). */
+/** AllZero: see docs/rules.md. */
 
 import type { Moments, ReductionValue } from '../../core/moments.js'
 import type { Question } from '../../trial/measure/question.js'

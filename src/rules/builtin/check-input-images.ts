@@ -1,4 +1,4 @@
-/** CheckInputImages (rules.md §2.16). */
+/** CheckInputImages: see docs/rules.md. */
 
 import type { Framework } from '../../base/types.js'
 import { ChannelLayout } from '../../scan/job/measure.js'

@@ -1,4 +1,4 @@
-/** ClassImbalance (rules.md §2.8). */
+/** ClassImbalance: see docs/rules.md. */
 
 import type { TensorValue } from '../../scan/job/tensor-value.js'
 import { builtin, type Judgement } from '../base/builtin.js'

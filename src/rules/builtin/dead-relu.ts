@@ -1,4 +1,4 @@
-/** DeadRelu (rules.md §2.5). */
+/** DeadRelu: see docs/rules.md. */
 
 import { builtin, each, type Judgements } from '../base/builtin.js'
 import type { Moment } from '../base/moment.js'

@@ -1,4 +1,4 @@
-/** ExplodingTensor (rules.md §2.2). */
+/** ExplodingTensor: see docs/rules.md. */
 
 import { type Kind, kindsOf } from '../../trial/kinds/kinds.js'
 import { HALF, scalesLoss } from '../../trial/kinds/precision.js'

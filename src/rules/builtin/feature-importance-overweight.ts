@@ -1,4 +1,4 @@
-/** FeatureImportanceOverweight (rules.md §2.19). */
+/** FeatureImportanceOverweight: see docs/rules.md. */
 
 import { builtin, type Judgement } from '../base/builtin.js'
 import type { Moment } from '../base/moment.js'

@@ -1,4 +1,4 @@
-/** The built-in rules, in the order of rules.md §2. */
+/** The built-in rules, in the order of docs/rules.md. */
 
 import type { BuiltinClass } from '../base/builtin.js'
 import { Confusion } from '../base/confusion.js'

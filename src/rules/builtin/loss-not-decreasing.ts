@@ -1,4 +1,4 @@
-/** LossNotDecreasing (rules.md §2.9). */
+/** LossNotDecreasing: see docs/rules.md. */
 
 import type { WorkerStep } from '../../scan/catalog/worker-steps.js'
 import type { TensorAtStep } from '../../trial/measure/tensor-at-step.js'

@@ -1,4 +1,4 @@
-/** NLPSequenceRatio (rules.md §2.17). */
+/** NLPSequenceRatio: see docs/rules.md. */
 
 import { UsageError } from '../../base/errors.js'
 import { builtin, type Judgement } from '../base/builtin.js'

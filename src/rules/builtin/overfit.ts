@@ -1,4 +1,4 @@
-/** Overfit (rules.md §2.10). */
+/** Overfit: see docs/rules.md. */
 
 import { builtin, type Judgement } from '../base/builtin.js'
 import { Losses } from '../base/losses.js'

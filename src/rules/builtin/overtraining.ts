@@ -1,4 +1,4 @@
-/** Overtraining (rules.md §2.11). */
+/** Overtraining: see docs/rules.md. */
 
 import { builtin, type Judgement } from '../base/builtin.js'
 import { Losses } from '../base/losses.js'

@@ -1,4 +1,4 @@
-/** PoorWeightInitialization (rules.md §2.3). */
+/** PoorWeightInitialization: see docs/rules.md. */
 
 import type { Mode, Worker } from '../../base/types.js'
 import type { Catalog } from '../../scan/catalog/catalog.js'

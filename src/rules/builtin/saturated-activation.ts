@@ -1,4 +1,4 @@
-/** SaturatedActivation (rules.md §2.4). */
+/** SaturatedActivation: see docs/rules.md. */
 
 import type { Moments } from '../../core/moments.js'
 import type { Activity } from '../../trial/measure/question.js'

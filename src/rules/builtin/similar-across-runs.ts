@@ -1,4 +1,4 @@
-/** SimilarAcrossRuns (rules.md §2.12). */
+/** SimilarAcrossRuns: see docs/rules.md. */
 
 import { builtin, type Judgement } from '../base/builtin.js'
 import type { Moment } from '../base/moment.js'

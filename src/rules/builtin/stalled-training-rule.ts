@@ -1,4 +1,4 @@
-/** StalledTrainingRule (rules.md §2.13). */
+/** StalledTrainingRule: see docs/rules.md. */
 
 import { RuleEvaluationConditionMet } from '../../base/errors.js'
 import { checkOptions } from '../../base/options.js'

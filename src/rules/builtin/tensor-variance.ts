@@ -1,4 +1,4 @@
-/** TensorVariance (rules.md §2.14). */
+/** TensorVariance: see docs/rules.md. */
 
 import { builtin, each, type Judgements } from '../base/builtin.js'
 import type { Moment } from '../base/moment.js'

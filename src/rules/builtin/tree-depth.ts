@@ -1,4 +1,4 @@
-/** TreeDepth (rules.md §2.20). */
+/** TreeDepth: see docs/rules.md. */
 
 import { builtin, type Judgement } from '../base/builtin.js'
 import type { Moment } from '../base/moment.js'

@@ -1,4 +1,4 @@
-/** UnchangedTensor (rules.md §2.15). */
+/** UnchangedTensor: see docs/rules.md. */
 
 import type { Question } from '../../trial/measure/question.js'
 import type { TensorAtStep } from '../../trial/measure/tensor-at-step.js'

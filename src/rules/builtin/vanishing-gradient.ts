@@ -1,4 +1,4 @@
-/** VanishingGradient (rules.md §2.1). */
+/** VanishingGradient: see docs/rules.md. */
 
 import { builtin, each, type Judgements } from '../base/builtin.js'
 import type { Moment } from '../base/moment.js'

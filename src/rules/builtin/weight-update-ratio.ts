@@ -1,4 +1,4 @@
-/** WeightUpdateRatio (rules.md §2.6). */
+/** WeightUpdateRatio: see docs/rules.md. */
 
 import type { WorkerStep } from '../../scan/catalog/worker-steps.js'
 import { builtin, each, type Judgements } from '../base/builtin.js'

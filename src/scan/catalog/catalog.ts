@@ -70,7 +70,7 @@ export class Catalog {
   }
 
   /**
-   * What workers wrote as the step of that number: a global step for GLOBAL, else a step of the mode. In the order of the
+   * The steps of workers with that number: a global step for GLOBAL, else a step of the mode. In the order of the
    * workers' names; of one that wrote several global steps as that, the last first.
    */
   at(number: number, mode: Mode): readonly WorkerStep[] {

@@ -1,5 +1,5 @@
 /**
- * What applies to one piece of work, and to nobody else who uses the same trials meanwhile: how it sees them, and what
+ * A hold: state that applies to one piece of work, and to nobody else who uses the same trials meanwhile: how it sees them, and what
  * was read ahead for it. Whatever the work calls and awaits belongs to it.
  */
 

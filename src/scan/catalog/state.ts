@@ -23,7 +23,7 @@ import type { Step } from './steps.js'
 import { hasMode, type WorkerStep } from './worker-steps.js'
 
 /**
- * Whether a step can be had (smdebug's StepState).
+ * The state of a step (smdebug's StepState).
  * - AVAILABLE: it is complete
  * - NOT_YET_AVAILABLE: the job, or some of its workers, may still write it
  * - UNAVAILABLE: it was not saved and will not be: a later step is complete, or the job has ended

@@ -1,4 +1,4 @@
-/** Steps: which there are, in which mode, and which are complete. Source: format.md "Collections file", rules.md §3. */
+/** Steps: which there are, in which mode, and which are complete. */
 
 import { UsageError } from '../../base/errors.js'
 import { kinds, optionsOf } from '../../base/options.js'
@@ -192,7 +192,7 @@ export class Steps implements Iterable<Step> {
   }
 
   /**
-   * Whether a step that is there is complete. A global step: all workers wrote it, a later one is complete, the job has
+   * True if an existing step is complete. A global step: all workers wrote it, a later one is complete, the job has
    * ended, or too many steps came since. A step of a mode: the first global step that has it is complete, and every worker
    * that had begun the mode by then has reached it, since each counts the steps of a mode for itself. So what is complete
    * once remains so, and a worker that never was in the mode is not waited for.

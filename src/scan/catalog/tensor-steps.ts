@@ -99,7 +99,7 @@ export class TensorSteps {
   }
 
   /**
-   * What was saved of some tensors, list by list, each list once.
+   * The saved tensors of some names, list by list, each list once.
    * @returns with the index of the tensor among `names`; what a tensor is at earlier steps comes first
    */
   *alike(names: readonly string[]): Generator<SavedAlike & { readonly index: number }> {

@@ -22,7 +22,7 @@ export const TOLERANCE = optionsOf<Tolerance>({ rtol: kinds.tolerance, atol: kin
 type Comparable = Pick<TensorData, 'dtype' | 'shape' | 'bytes'>
 
 /**
- * Whether every element of `a` is close to its counterpart in `b`: |a − b| ≤ atol + rtol·|b|; an infinity is close only
+ * True if every element of `a` is close to its counterpart in `b`: |a − b| ≤ atol + rtol·|b|; an infinity is close only
  * to itself. Two float32 are compared in float32 arithmetic, as numpy does, all others in float64.
  * @param a a tensor's value, or a typed array, which has one dimension
  * @param b the same; its dtype may differ

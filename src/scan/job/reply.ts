@@ -1,5 +1,5 @@
 /**
- * What the replies to all jobs have in common. Plain data, since it crosses a thread; numbers in columns, whose buffers
+ * The common part of all replies. Plain data, since it crosses a thread; numbers in columns, whose buffers
  * are moved.
  */
 

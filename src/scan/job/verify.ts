@@ -40,7 +40,7 @@ export interface VerifiedRange {
   readonly byteLength: number
   readonly startByte: number
   /**
-   * Where the first record begins that was not checked: the end of the file, or of the last record of the range. Less
+   * The start of the first record that was not checked: the end of the file, or of the last record of the range. Less
    * than the end of the range if the job stopped early, so that another has to go on from there.
    */
   readonly endByte: number

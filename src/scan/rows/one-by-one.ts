@@ -139,7 +139,7 @@ async function readBatch(state: TrialState, batch: readonly ReductionRequest[], 
 }
 
 /**
- * What was read from records that one job reads: what a scan does around its jobs would take longer than the job.
+ * Reads records in one job: what a scan does around its jobs would take longer than the job.
  * @returns null if they are more, or if the job failed as a whole, which says nothing of each
  */
 async function readInOneJob(

@@ -320,7 +320,7 @@ export class Scan implements AsyncIterable<ScanRow> {
   }
 
   /**
-   * What can be saved of a job that failed as a whole, perhaps with its thread: it is halved, and halved again, until
+   * Saves what it can of a job that failed as a whole, perhaps with its thread: the job is halved, and halved again, until
    * only the records to blame are lost. Rows are written on this thread, since the end of each has to be known.
    */
   async #halved(plan: PlannedJob, failure: unknown, runner: Runner): Promise<RecordResult[]> {

@@ -35,7 +35,7 @@ export function failureOfRecord(
 const MAX_POISONED_FILES = 3
 
 /**
- * What a job says about each of its files, or why it can't. A job that failed as a whole is repeated file by file, so
+ * The answer of a job for each of its files, or its error. A job that failed as a whole is repeated file by file, so
  * that a file that kills its thread doesn't cost the others their answers.
  * @param run runs a job on some of the files
  */

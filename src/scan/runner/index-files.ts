@@ -16,7 +16,7 @@ export interface IndexReading {
 }
 
 /**
- * What index files say, or why that can't be had: in their order, as many at once as a job reads. The mode is not looked for in event
+ * The contents of index files, or their errors: in their order, as many at once as a job reads. The mode is not looked for in event
  * files where an index file lacks it (Tornasole's).
  */
 export async function* readIndexFiles(

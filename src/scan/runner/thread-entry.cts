@@ -1,5 +1,5 @@
 /**
- * What Piscina loads in a thread. It is CommonJS, since Piscina `require`s it, and Node.js 20 aborts the whole process when
+ * The file that Piscina loads in a thread. It is CommonJS, since Piscina `require`s it, and Node.js 20 aborts the whole process when
  * a thread is ended while it is at `require` of an ES module. What it loads is CommonJS, too, in the package (scripts/make-bundle.mjs).
  */
 

@@ -29,7 +29,7 @@ export async function measure(job: MeasureJob, engine: Engine, stores: readonly 
 }
 
 /**
- * How many batches have to stay so that every record is in memory when a later one is compared with it, as far as there is room: what
+ * The number of batches that have to stay so that every record is in memory when a later one is compared with it, as far as there is room: what
  * doesn't stay is copied.
  */
 function keptBatches({ batches, records, tasks, windowByteLength }: MeasureJob, isAnyRemote: boolean): number {

@@ -1,5 +1,5 @@
 /**
- * What files of a composed store are made of: records, each a head that is in the table, elements that lie elsewhere, and an
+ * The pieces of a composed store's files: records, each a head that is in the table, elements that lie elsewhere, and an
  * end.
  */
 

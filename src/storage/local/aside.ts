@@ -47,7 +47,7 @@ export async function writeAside(path: string, bytes: Uint8Array, mode: number):
 }
 
 /**
- * As `writeAside`, without a turn of the event loop in which the process could be ended; a device is not replaced.
+ * Writes as `writeAside` does, but without a turn of the event loop in which the process could be ended; a device is not replaced.
  * @throws the system's error
  */
 export function writeAsideSync(path: string, bytes: Uint8Array): void {
@@ -64,7 +64,7 @@ export function writeAsideSync(path: string, bytes: Uint8Array): void {
 }
 
 /**
- * As `OutputFile`, without a turn of the event loop: ten times as fast for a short file, while nothing else happens.
+ * Writes as `OutputFile` does, but without a turn of the event loop: ten times as fast for a short file, while nothing else happens.
  * @param isNew whether its directory has just been made, so that nothing is there
  * @returns false: nothing is written, since what is there is no regular file, which may take its time
  * @throws StoreError

@@ -1,5 +1,5 @@
 /**
- * What is written to the local disk is there as a whole or not at all: files, and a directory, a copy of a trial. It grows
+ * Output to the local disk that appears whole or not at all: files, and a directory (a copy of a trial). It grows
  * under a temporary name beside its own and is renamed when it is whole; all that writes uses this.
  */
 
@@ -115,7 +115,7 @@ export class OutputFile {
     })
   }
 
-  /** As `commit`, but only if no such file exists. @returns true if there was none */
+  /** Does what `commit` does, but only if no such file exists. @returns true if there was none */
   async commitNew(): Promise<boolean> {
     return written(this.#path, async () => {
       await this.#handle.close()

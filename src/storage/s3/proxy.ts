@@ -11,7 +11,7 @@ import { Duplex } from 'node:stream'
 import { UsageError } from '../../base/errors.js'
 import { S3Failure } from './errors.js'
 
-/** What the environment says of proxies, each variable as it is. */
+/** The proxy variables of the environment. */
 export interface ProxySettings {
   readonly http?: string | undefined
   readonly https?: string | undefined
@@ -19,14 +19,14 @@ export interface ProxySettings {
   readonly none?: string | undefined
 }
 
-/** Where a request goes. */
+/** The destination of a request. */
 interface Destination {
   readonly protocol: string
   readonly hostname: string
   readonly port?: number | undefined
 }
 
-/** What the SDK's handlers take, so far as its way matters. */
+/** The part of the SDK's request that matters for its way. */
 interface Sendable extends Destination {
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
@@ -36,13 +36,13 @@ interface Proxy {
   readonly url: URL
   /** The URL without name and password: what messages may show. */
   readonly name: string
-  /** Where it was found. */
+  /** The variable that names it. */
   readonly variable: string
   readonly headers: Readonly<Record<string, string>>
 }
 
 /**
- * As curl reads them, lower case first; but HTTP_PROXY counts too, as it does for Go, except in a CGI program: there it is a header
+ * Reads the variables as curl does, lower case first; but HTTP_PROXY counts too, as it does for Go, except in a CGI program: there it is a header
  * of whoever asks.
  */
 export function proxySettings(variables: Readonly<Record<string, string | undefined>> = env): ProxySettings {
@@ -103,7 +103,7 @@ function decoded(text: string): string {
   }
 }
 
-/** Whether NO_PROXY has a host: names with all that is below them, addresses, networks, each with a port or without. */
+/** True if NO_PROXY has a host: names with all that is below them, addresses, networks, each with a port or without. */
 function isExempt(host: string, port: number, list: string): boolean {
   return list
     .toLowerCase()
@@ -254,7 +254,7 @@ export function throughProxies<Request extends Sendable, Options, Answer extends
   }
 }
 
-/** The same request to the proxy, which is told the whole URL. */
+/** The request to the proxy, with the whole URL. */
 function forwarded<Request extends Sendable>(request: Request, { url, headers }: Proxy): Request {
   const { hostname, port, path } = request
   return Object.assign(Object.create(Object.getPrototypeOf(request)), request, {

@@ -27,7 +27,7 @@ import { type Gatherer, StepTensors, type TensorAtStep } from './tensor-at-step.
 
 export interface MeasureOptions extends ReadOptions {
   /**
-   * Whether the calling thread is one of `threads`, as in a scan: until all is answered it works for some milliseconds at a time. Local
+   * True if the calling thread is one of `threads`, as in a scan: until all is answered it works for some milliseconds at a time. Local
    * trials alone. Default: false.
    */
   readonly callerWorks?: boolean

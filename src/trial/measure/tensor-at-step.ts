@@ -211,7 +211,7 @@ export class TensorAtStep {
   }
 
   /**
-   * How many nodes (positions over all axes but the first, which is that of the samples) have an element in (lo, hi) in
+   * The number of nodes (positions over all axes but the first, which is that of the samples) have an element in (lo, hi) in
    * less than `percent` of the samples. If `hi` is NaN there is no upper bound.
    */
   activity(lo: number, hi: number, percent: number): Question<Activity> {

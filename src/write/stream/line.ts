@@ -107,7 +107,7 @@ function parsed(text: string): { readonly value: unknown } | null {
 }
 
 /**
- * How many bytes follow a line, whatever else it says: 0 if it is wrong about that, too.
+ * The number of bytes that follow a line, whatever else it says: 0 if it is wrong about that, too.
  */
 export function followingByteLength(json: Json): number {
   const { bytes } = json

@@ -36,7 +36,7 @@ export class LeftOut {
 }
 
 /**
- * What the elements of a tensor are if they are no texts: TensorFlow 2 writes the width, the height and then PNGs, and WAVs with
+ * The kind of media in a tensor of texts that are none: TensorFlow 2 writes the width, the height and then PNGs, and WAVs with
  * their labels. Bytes that are no UTF-8 have become U+FFFD.
  */
 export function mediaOf(texts: readonly string[]): 'image' | 'audio' | null {

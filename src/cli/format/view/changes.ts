@@ -1,4 +1,4 @@
-/** What changed between two runs of one step each, such as two checkpoints: the largest relative changes first. */
+/** The changes between two runs of one step each, such as two checkpoints: the largest relative changes first. */
 
 import type { TrialDiff } from '../../../compare/diff.js'
 import type { DifferenceAt } from '../../../compare/records.js'
@@ -127,7 +127,7 @@ function worstFirst(quantised: readonly DifferenceAt[]): readonly DifferenceAt[]
   return [...quantised].sort((x, y) => y.quantised!.normalisedError - x.quantised!.normalisedError)
 }
 
-/** What quantisation did, the worst first; the same scheme of all of them once. */
+/** The errors of quantisation, the worst first; a scheme that all share is named once. */
 function quantisedBlock(quantised: readonly DifferenceAt[], colors: Colors, top: number): string[] {
   if (quantised.length === 0) return []
   const rows = worstFirst(quantised)
@@ -152,7 +152,7 @@ function quantisedBlock(quantised: readonly DifferenceAt[], colors: Colors, top:
 
 // ---------------------------------------------------------------------------------------------------------- Layers
 
-/** What of a layer a tensor belongs to, by its name. */
+/** The parts of a layer, by names of tensors. */
 const KINDS: readonly (readonly [string, RegExp])[] = [
   ['norm', /norm|\bln_|layer_norm/i],
   ['attention', /attn|attention|\.[qkv]_proj|query|key|value/i],

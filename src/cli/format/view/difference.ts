@@ -1,4 +1,4 @@
-/** Where two runs differ, for people: the first line is the answer. */
+/** The differences of two runs for people. The first line is the answer. */
 
 import type { TrialDiff } from '../../../compare/diff.js'
 import type { DifferenceAt } from '../../../compare/records.js'
@@ -18,7 +18,7 @@ export interface DifferenceTableOptions {
   readonly colors: Colors
   /** All differences, not just the first. */
   readonly isFull: boolean
-  /** Whether later steps were not compared. */
+  /** True if later steps were not compared. */
   readonly isFirst: boolean
   /** Rows of the table of two runs of one step each. */
   readonly top: number
@@ -89,7 +89,7 @@ function untilText({ equalUntil, close, noisy }: TrialDiff): string {
   return `Until step ${equalUntil} all was equal${close > 0 ? ' or close' : ''}${noisy > 0 ? ' or within noise' : ''}`
 }
 
-/** What differs after the divergence. */
+/** The differences after the divergence. */
 function restBlock({ differences }: TrialDiff, isFull: boolean, colors: Colors): string[] {
   const rest = differences.slice(1)
   if (rest.length === 0) return []
@@ -101,7 +101,7 @@ function restBlock({ differences }: TrialDiff, isFull: boolean, colors: Colors):
   return [`${title}\n${columns(shown.map(rowOf), [0])}${hint}`]
 }
 
-/** How differences grow, and how they were found. */
+/** The growth of differences, and the halving that found them. */
 function wayBlocks({ departure, bisection }: TrialDiff, paragraph: Paragraph, colors: Colors): string[] {
   const blocks: string[] = []
   if (departure !== null) {
@@ -117,7 +117,7 @@ function wayBlocks({ departure, bisection }: TrialDiff, paragraph: Paragraph, co
   return blocks
 }
 
-/** What halving takes for granted, and whether it was so. */
+/** The assumption of halving, and whether it held. */
 export function halvingText({ contradiction }: NonNullable<TrialDiff['bisection']>): string {
   const read = 'Found by halving, as if what differs once differs from then on'
   return contradiction === null
@@ -125,7 +125,7 @@ export function halvingText({ contradiction }: NonNullable<TrialDiff['bisection'
     : `${read}, but step ${contradiction} does not agree with that: an earlier step may differ, too. Leave out --bisect to be sure.`
 }
 
-/** What was not compared, and what may have other names. */
+/** The tensors that were not compared, and those that may have other names. */
 function lackBlocks(
   [a, b]: readonly [string, string],
   { missing, aliases, tied, dtypes, steps, suggestions }: TrialDiff,
@@ -184,7 +184,7 @@ export function dtypesText({ dtype, otherDtype, count }: TrialDiff['dtypes'][num
   return `${counted(count, 'tensor value')} ${were} ${dtype} on one side and ${otherDtype} on the other, and compared as float64`
 }
 
-/** As a map says it. */
+/** The suggested names as a map file has them. */
 export function mapText(suggestions: TrialDiff['suggestions']): string {
   return `{ ${suggestions.map(({ tensor, otherTensor }) => `${JSON.stringify(tensor)}: ${JSON.stringify(otherTensor)}`).join(', ')} }`
 }

@@ -1,4 +1,4 @@
-/** Where NaN and infinities come from, for people. */
+/** The origin of NaN and infinities, for people. */
 
 import type { NonFiniteOrigin, NonFiniteTrace } from '../../../compare/non-finite/trace.js'
 import type { NonFiniteRecord, PassedOverflow, RecordPlaceInTime } from '../../../compare/records.js'
@@ -80,7 +80,7 @@ function passedText(passed: readonly PassedOverflow[]): string {
   return `An overflow that passed: ${tensors[0]}${more} ${tensors.length > 1 ? 'were' : 'was'} not finite ${steps} of ${worker}, and finite again after that; nothing else was affected. Where the loss is scaled, as in mixed precision, such steps are skipped.${rest}`
 }
 
-/** What lies between its two ends is left out, if it is long. */
+/** The chain, without its middle if it is long. */
 function chainLines(chain: readonly RecordPlaceInTime[], isFull: boolean): string[] {
   const lines = chain.map(place => `${place.tensor}, ${placeText(place)}`)
   if (isFull || lines.length <= MAX_CHAIN) return lines
@@ -88,7 +88,7 @@ function chainLines(chain: readonly RecordPlaceInTime[], isFull: boolean): strin
   return [...begin, `${countText(lines.length - begin.length - end.length)} more: --all shows each`, ...end]
 }
 
-/** What was found to be finite, of what. */
+/** The tensors that were found to be finite, and out of how many. */
 function finiteText(trace: NonFiniteTrace): string {
   const { records, unread, problems, passed } = trace
   const other = passed.length > 0 ? ' but for an overflow that passed' : ''
@@ -112,7 +112,7 @@ function placeText({ step, mode, modeStep, worker }: RecordPlaceInTime): string 
   return `at step ${step}${mode === 'GLOBAL' ? '' : ` (${mode} ${modeStep})`} of ${worker}`
 }
 
-/** Which elements, and what that says. */
+/** The affected elements, and a reading of their pattern. */
 function elementText(
   { element, nan, infinite, slices, shape, workers, class: own }: NonFiniteOrigin,
   paragraph: (text: string, indent?: string) => string,

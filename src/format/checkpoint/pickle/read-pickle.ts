@@ -56,7 +56,7 @@ export interface PicklePersistent {
 }
 
 /**
- * What a pickle holds, as data: names of classes and functions instead of these, and notes of calls instead of calls.
+ * The content of a pickle as data: names of classes and functions instead of these, and notes of calls instead of calls.
  * So any pickle can be looked at, a hostile one as well. A value that several others hold is one object in all of them.
  * Numbers of Python's int beyond 2^53 are bigints.
  * @throws FormatError `BadPickle` for bytes that are no pickle, opcodes that torch.save does not write, cycles, and what

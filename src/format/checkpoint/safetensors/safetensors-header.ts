@@ -98,7 +98,7 @@ export function headerLength(prefix: Uint8Array, url: string, byteLength: number
 }
 
 /**
- * What the JSON of a header says.
+ * Parses the JSON of a header.
  * @param json its bytes
  * @param byteLength of the file
  * @throws FormatError `BadSafetensors`, if it is not the JSON of an object

@@ -137,7 +137,7 @@ function endsOf(members: readonly ZipMember[], directoryStart: number): Readonly
 }
 
 /**
- * Where torch puts a member's content, if what lies around it says the same; null: its header has to be read. A read for
+ * The place where torch puts a member's content, if what lies around it agrees; null: its header has to be read. A read for
  * each of a thousand storages would take as long as the rest.
  */
 function alignedStart({ name, offset, flags, compressedLength }: ZipMember, end: number): number | null {

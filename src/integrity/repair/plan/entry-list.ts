@@ -91,7 +91,7 @@ export class EntryList {
   }
 
   /**
-   * Which entries lead nowhere at a step, but may have one of some places by their names, in order. Of several of a name
+   * The entries that lead nowhere at a step, but may have one of some places by their names, in order. Of several of a name
    * nobody knows which of them a record elsewhere is, and the last one counts.
    */
   wanting(step: number, free: ReadonlyMap<string, readonly Place[]>): readonly number[] {

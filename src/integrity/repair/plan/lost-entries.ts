@@ -42,7 +42,7 @@ export class LostEntries {
   }
 
   /**
-   * Those that begin before a byte and reach beyond another; they are told of then. Others that begin before it are passed.
+   * Takes the entries that begin before a byte and reach beyond another; they are told of then. Others that begin before it are passed.
    * @param limit how many are wanted
    * @returns the first of them, and how many there are, as often as index files have them
    */

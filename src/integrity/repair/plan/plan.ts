@@ -1,5 +1,5 @@
 /**
- * What of an event file is kept, and what its index file says then. Decided from what the file was found to hold, and from
+ * The parts of an event file that are kept, and the index file for them. Decided from what the file was found to hold, and from
  * what the index file told; pure.
  */
 

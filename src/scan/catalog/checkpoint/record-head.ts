@@ -1,6 +1,6 @@
 /**
- * What makes elements that lie in a checkpoint a record: the frame and the messages that stand before the elements in a
- * record of smdebug's (format.md "TFRecord", "Event"), and the end of its frame. So checkpoints are read in the same way.
+ * The bytes that make a checkpoint's elements a record: the frame and the messages that stand before the elements in a
+ * record of smdebug's, and the end of its frame. So checkpoints are read in the same way.
  */
 
 import type { DType } from '../../../base/types.js'

@@ -26,7 +26,7 @@ export interface StructureOptions {
 const OPTIONS = optionsOf<StructureOptions>({ s3: S3_OPTIONS })
 
 /**
- * What a file of torch.save or a pickle holds. Nothing in it is run.
+ * The structure of a torch.save file or a pickle. Nothing in it is run.
  * @param path of a file, on disk or on S3
  * @throws FormatError, if it is neither; StoreError; UsageError
  */

@@ -1,5 +1,5 @@
 /**
- * What index files list, in columns: a million index files of a tensor each, or one of a million, would otherwise take
+ * The lists of index files, in columns: a million index files of a tensor each, or one of a million, would otherwise take
  * hundreds of bytes a tensor. Equal lists that come near each other are one list.
  */
 

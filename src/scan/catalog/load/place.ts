@@ -39,7 +39,7 @@ function noTensors(path: string, url: string): StoreError {
 }
 
 /**
- * Whether checkpoints are looked for in a place that has nothing of smdebug's: not where TensorBoard's files lie in its root. Trainings that
+ * True if checkpoints are looked for in a place that has nothing of smdebug's: not where TensorBoard's files lie in its root. Trainings that
  * save checkpoints log for TensorBoard in a directory beside them.
  * @param paths all its files
  */

@@ -213,7 +213,7 @@ export class UnindexedEvents {
 }
 
 /**
- * Which Values a restart of the training has left behind: as in TensorBoard, those of the run that lie before a SessionLog START,
+ * A test for Values that a restart of the training has left behind: as in TensorBoard, those of the run that lie before a SessionLog START,
  * of its step or a later one.
  * @param files in the order in which they were written, run by run
  */

@@ -28,7 +28,7 @@ const LONG_JOB_BYTES = 64 << 20
 const JOBS_LEFT = 8
 
 /**
- * How many bytes the next job should read.
+ * The number of bytes that the next job should read.
  * @param left bytes that are left to read
  * @param threads that share them
  * @param planned bytes of the jobs before it, of the same work

@@ -49,7 +49,7 @@ export function histogramResult(record: number, histogram: Histogram): Histogram
 }
 
 /**
- * What failed, as data, so that the rest of the job stands: the file in short, since many records can fail with it. An error
+ * A failure as data, so that the rest of the job stands: the file in short, since many records can fail with it. An error
  * that is not ours is a bug, and ends the job.
  */
 export function failureData(error: unknown): ErrorData {

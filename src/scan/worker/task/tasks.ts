@@ -118,7 +118,7 @@ function channelSums(
 }
 
 /**
- * How many nodes there are (positions over all axes but the first; a tensor of one axis is one sample), and how many of
+ * The number of nodes (positions over all axes but the first; a tensor of one axis is one sample), and how many of
  * them are within bounds in less than a given share of the samples.
  */
 function activity(

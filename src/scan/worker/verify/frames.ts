@@ -48,7 +48,7 @@ export class FrameFinder {
   }
 
   /**
-   * Where the next record begins behind a place where none does. An index entry's, if there is a record where it says;
+   * The start of the next record behind a place where none begins. An index entry's, if there is a record where it says;
    * and before that only what leads to it, since the elements of a tensor may look like anything. Null: there is none.
    * @param end where one begins, or the file ends, in any case; null: nobody knows
    */

@@ -210,7 +210,7 @@ export class RangeVerifier {
   }
 
   /**
-   * Whether the last record is spoilt, and may hide others by a length that is too long: the index names some in it, or there
+   * True if the last record is spoilt, and may hide others by a length that is too long: the index names some in it, or there
    * is no index.
    * @param end where it ends
    */

@@ -120,7 +120,7 @@ export class DeepLook {
 }
 
 /**
- * Whether a saved reduction may be that of a tensor. The hook computes in float32 and in an order of its own, PyTorch's
+ * True if a saved reduction may be that of a tensor. The hook computes in float32 and in an order of its own, PyTorch's
  * spreads are unbiased, and what leaves the range of float32 says nothing. Integers wrap, and the lowest has no absolute
  * value. TensorFlow's hook takes numpy's norms, which of two dimensions are those of a matrix.
  */

@@ -1,11 +1,12 @@
 /** Places of trials that are links, or single files. */
 
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { createTrial, findTrials, importTensorBoard, repairTrial, verifyTrial } from '#dist/index.js'
+import { createTrial, findTrials, importTensorBoard, repairTrial, serveTrials, verifyTrial } from '#dist/index.js'
 import { encodeEvent, frameRecord, TrialWriter } from '../fixtures/event-writer.js'
 import { trialscan } from './cli/run.js'
+import { FaultyS3 } from './support/faulty-s3.js'
 import { scratchDirectory } from './support/scratch.js'
 
 const scratch = scratchDirectory('links')
@@ -55,6 +56,14 @@ describe('a tree of links', () => {
     const { code, stdout } = await trialscan('scan', tree, '--allow-symlinks', '--format', 'csv')
     expect([code, stdout.trim().split('\n').length]).toEqual([0, 2])
     expect((await trialscan('verify', tree, '--allow-symlinks')).code).toBe(0)
+    const server = await serveTrials(tree, { port: 0, allowSymlinks: true })
+    const rows = await fetch(`${server.url}/api/trials/${basename(tree)}/scan?format=json`)
+    expect(await rows.json()).toHaveLength(1)
+    await server.close()
+    const plan = place()
+    const made = await trialscan('fleet', 'plan', tree, '--out', plan, '--shards', '1', '--allow-symlinks')
+    expect([made.code, made.stdout]).toEqual([0, expect.stringContaining('1 row')])
+    expect((await trialscan('fleet', 'run', plan, '--all')).stdout).toContain('1 row')
   })
 })
 
@@ -73,6 +82,28 @@ describe('a single event file', () => {
     expect((await repairTrial(path, place())).files).toMatchObject({ copied: 1 })
     const { code, stdout } = await trialscan('scan', path, '--format', 'csv')
     expect([code, stdout.trim().split('\n').length]).toEqual([0, 2])
+  })
+
+  it('may lie on S3', async () => {
+    const s3 = await FaultyS3.start()
+    const [directory, name] = [place(), 'events.out.tfevents.2.h']
+    eventFile(join(directory, name), 2)
+    const bytes = readFileSync(join(directory, name))
+    for (const key of [name, `${name}.v2`, 'events.out.tfevents.1.h', `below/${name}`, `${name}/sub/${name}`]) {
+      s3.objects.set(`run/${key}`, bytes)
+    }
+    const path = `s3://bucket/run/${name}`
+    const trial = await createTrial(path, { threads: 0, s3: s3.options })
+    expect([trial.name, trial.steps(), trial.workers()]).toEqual([name, [2], ['.']])
+    await trial.close()
+    expect(await findTrials(path, { s3: s3.options })).toEqual([path])
+    expect(await verifyTrial(path, { s3: s3.options })).toMatchObject({ problems: [], stats: { eventFiles: 1 } })
+    const prefix = await createTrial(`${path}/`, { threads: 0, s3: s3.options })
+    expect([prefix.name, prefix.workers()]).toEqual([name, ['sub']])
+    await prefix.close()
+    const lost = createTrial('s3://bucket/run/events.out.tfevents.3.h', { s3: s3.options })
+    await expect(lost).rejects.toThrow('tfevents.3.h: no such object; a prefix of that name ends with a slash')
+    await s3.stop()
   })
 
   it("of smdebug's is none: its trial is", async () => {

@@ -1,9 +1,9 @@
 /** Runs of TensorBoard that were restarted: what the restart left behind is no step of the run, unless asked for. */
 
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { createTrial, type TrialOptions } from '#dist/index.js'
+import { createTrial, serveTrials, type TrialOptions } from '#dist/index.js'
 import { encodeEvent, frameRecord } from '../fixtures/event-writer.js'
 import { trialscan } from './cli/run.js'
 import { scratchDirectory } from './support/scratch.js'
@@ -61,6 +61,13 @@ describe('a restart', () => {
     expect((await trialscan('scan', path, '--format', 'csv')).stdout.trim().split('\n')).toHaveLength(6)
     const kept = await trialscan('scan', path, '--format', 'csv', '--abandoned-steps')
     expect(kept.stdout.trim().split('\n')).toHaveLength(7)
+    const server = await serveTrials(path, { port: 0, abandonedSteps: true })
+    expect(await (await fetch(`${server.url}/api/trials/${basename(path)}/scan?format=json`)).json()).toHaveLength(6)
+    await server.close()
+    const plan = join(scratch, 'plan')
+    const made = await trialscan('fleet', 'plan', path, '--out', plan, '--shards', '1', '--abandoned-steps')
+    expect([made.code, made.stdout]).toEqual([0, expect.stringContaining('6 rows')])
+    expect((await trialscan('fleet', 'run', plan, '--all')).stdout).toContain('6 rows')
   })
 
   it('may come several times in a file', async () => {

@@ -6,6 +6,7 @@ import { checkOptions, isObject, kinds, optionsOf } from '../base/options.js'
 import type { RuleConfiguration } from '../rules/config.js'
 import { isStepSelection, type StepSelection } from '../scan/catalog/step-selection.js'
 import { trialFingerprint } from '../trial/fingerprint.js'
+import type { TrialOptions } from '../trial/open.js'
 import { SCAN_OPTIONS, type ScanOptions } from '../trial/scan-selection.js'
 import { type StepSize, stepSizes } from '../trial/step-sizes.js'
 import type { Trial } from '../trial/trial.js'
@@ -24,6 +25,9 @@ export interface FleetCheck {
   /** Null: all. */
   readonly workers: readonly string[] | null
 }
+
+/** The options that the trials were opened with, as shards open them. */
+export type FleetOpen = Pick<TrialOptions, 'allowSymlinks' | 'abandonedSteps'>
 
 /** The format of the shards, and of their merged table. */
 export type FleetFormat = 'parquet' | 'csv' | 'jsonl'
@@ -66,6 +70,7 @@ export interface FleetPlan {
   /** The version of trialscan. No other version runs the shards. */
   readonly version: string
   readonly format: FleetFormat
+  readonly open: FleetOpen
   readonly scan: FleetScan
   /** Null: it is a scan. */
   readonly check: FleetCheck | null
@@ -80,6 +85,10 @@ export interface FleetPlanOptions {
   readonly shardBytes?: number
   /** Default: `parquet`. */
   readonly format?: FleetFormat
+  /** True for trials that were opened with `allowSymlinks`: shards open them so, too. */
+  readonly allowSymlinks?: boolean
+  /** True for trials that were opened with `abandonedSteps`. */
+  readonly abandonedSteps?: boolean
   readonly scan?: FleetScan
   /** Rules in place of a scan. The format is then `jsonl`: the lines of `trialscan check`. */
   readonly check?: FleetCheck
@@ -94,6 +103,8 @@ const PLAN_OPTIONS = optionsOf<FleetPlanOptions>(
     shards: kinds.wholeNumber(1, 1_000_000, 'a whole number from 1 to 1,000,000'),
     shardBytes: kinds.wholeNumber(1),
     format: kinds.oneOf<FleetFormat>(FLEET_FORMATS),
+    allowSymlinks: kinds.flag,
+    abandonedSteps: kinds.flag,
     scan: SCAN_OPTIONS,
     check: kinds.that('{ rules, all, workers }', isCheck),
     version: kinds.text,
@@ -130,6 +141,8 @@ export async function planFleet(
     check = null,
     format = check === null ? 'parquet' : 'jsonl',
     scan = {},
+    allowSymlinks,
+    abandonedSteps,
     version,
   } = checkOptions('planFleet', PLAN_OPTIONS, options)
   if ((shards === undefined) === (shardBytes === undefined)) {
@@ -152,7 +165,8 @@ export async function planFleet(
   }
   const { bytes } = total(planned)
   const count = shards ?? Math.max(1, Math.ceil(bytes / shardBytes!))
-  return withId({ version, format, scan, check, trials: planned, shards: shardsOf(sizes, count) })
+  const open = { ...(allowSymlinks && { allowSymlinks }), ...(abandonedSteps && { abandonedSteps }) }
+  return withId({ version, format, open, scan, check, trials: planned, shards: shardsOf(sizes, count) })
 }
 
 function sizesOf(trial: Trial, scan: FleetScan, onError: FleetPlanOptions['onError']): readonly StepSize[] | null {
@@ -259,7 +273,7 @@ export function parsePlan(text: string, url: string): FleetPlan {
 }
 
 /** True if a plan has every field that running a shard relies on. The scan checks its own options. */
-function isPlan({ version, format, scan, check, trials, shards }: Omit<FleetPlan, 'id'>): boolean {
+function isPlan({ version, format, open, scan, check, trials, shards }: Omit<FleetPlan, 'id'>): boolean {
   const isSize = (size: PlannedSize) => [size.rows, size.files, size.bytes].every(Number.isSafeInteger)
   const isTrial = (trial: PlannedTrial) => typeof trial?.path === 'string' && isSize(trial)
   const isPiece = (piece: Piece) =>
@@ -268,6 +282,7 @@ function isPlan({ version, format, scan, check, trials, shards }: Omit<FleetPlan
   return (
     typeof version === 'string' &&
     FLEET_FORMATS.includes(format) &&
+    isObject(open) &&
     isObject(scan) &&
     (check === null || isCheck(check)) &&
     Array.isArray(trials) &&

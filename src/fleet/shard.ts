@@ -205,6 +205,8 @@ class ShardRun {
   async #open({ trial: place, steps }: Piece): Promise<Trial> {
     const { path, fingerprint } = this.#plan.trials[place]!
     const { s3, threads } = this.#options
+    const { allowSymlinks, abandonedSteps } = this.#plan.open
+    const isOnS3 = /^\s*s3:/i.test(path)
     const only = steps !== null && 'only' in steps ? steps.only : null
     const first = only?.[0]
     const last = only?.at(-1)
@@ -216,7 +218,8 @@ class ShardRun {
       // Index files of other shards are not read.
       ...(only !== null && { rangeSteps: [begin, end] }),
       ...(threads !== undefined && { threads }),
-      ...(s3 && /^\s*s3:/i.test(path) && { s3 }),
+      ...(isOnS3 ? s3 && { s3 } : allowSymlinks && { allowSymlinks }),
+      ...(abandonedSteps && { abandonedSteps }),
     })
     if ((await trialFingerprint(trial)) === fingerprint) return trial
     await trial.close()

@@ -7,7 +7,7 @@ import { ComposedStore } from './composed/composed-store.js'
 import { isFile } from './local/file.js'
 import { LocalStore } from './local/local-store.js'
 import { S3Store } from './s3/s3-store.js'
-import { type S3Options, s3Spec } from './s3/spec.js'
+import { type S3Options, type S3StoreSpec, s3Spec } from './s3/spec.js'
 import type { LocalStoreSpec, PlainStoreSpec, Store, StoreSpec } from './store.js'
 
 /** The store for a spec. Reads nothing yet. */
@@ -33,7 +33,7 @@ export function storeSpec(
   const place = pathOrUrl.trim()
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(place)?.[1]?.toLowerCase()
   if (scheme === 's3') {
-    if (!allowSymlinks) return s3Spec(place, s3)
+    if (!allowSymlinks) return s3PlaceOf(s3Spec(place, s3), place)
     const message = `expected allowSymlinks for a trial on disk only, since S3 has no links, got it for ${pathOrUrl}`
     throw new UsageError(message, { pathOrUrl, option: 'allowSymlinks' })
   }
@@ -59,6 +59,13 @@ function placeOf(path: string): Omit<LocalStoreSpec, 'kind'> {
   if (!name.includes('tfevents') || OF_SMDEBUG.test(name) || !isFile(path)) return { root: path }
   // Whoever names a link means what it leads to.
   return { root: dirname(path), only: name, allowSymlinks: true }
+}
+
+/** As `placeOf`. What is there is not known yet: the name tells, and a slash behind it means a prefix. */
+function s3PlaceOf(spec: S3StoreSpec, url: string): S3StoreSpec {
+  const name = basename(spec.prefix)
+  if (url.endsWith('/') || !name.includes('.tfevents.') || OF_SMDEBUG.test(name)) return spec
+  return { ...spec, prefix: spec.prefix.slice(0, -name.length - 1), only: name }
 }
 
 function pathOf(url: string): string {

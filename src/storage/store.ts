@@ -195,7 +195,7 @@ export interface Store {
 /** The last part of a trial's path. */
 export function storeName(spec: StoreSpec): string {
   if (spec.kind === 'composed') return storeName(spec.base)
-  if (spec.kind === 'local' && spec.only !== undefined) return spec.only
+  if (spec.kind !== 'web' && spec.only !== undefined) return spec.only
   return basename(spec.kind === 's3' ? `${spec.bucket}/${spec.prefix}` : spec.root)
 }
 

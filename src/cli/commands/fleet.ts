@@ -19,7 +19,7 @@ import { bytesText, counted, countText } from '../format/number.js'
 import { noteInput } from '../input-file.js'
 import type { RuleText } from '../options/arguments.js'
 import { settle } from '../options/given.js'
-import { expectS3, type S3Flags, s3For } from '../options/s3.js'
+import { expectS3, type S3Flags, s3For, type TrialFlags } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectOutside, expectReplaceableIn, localTrial } from '../real-path.js'
@@ -28,7 +28,7 @@ import { Losses, opened, trialsAt } from '../scan/trials.js'
 import { colorsFor, columnLines, note, safe } from '../terminal.js'
 import { VERSION } from '../version.js'
 
-export interface PlanFlags extends Omit<SelectionFlags, 'modeSteps'>, S3Flags {
+export interface PlanFlags extends Omit<SelectionFlags, 'modeSteps'>, TrialFlags {
   readonly out: string
   readonly shards?: number
   readonly shardBytes?: number
@@ -82,6 +82,8 @@ export async function fleetPlan(places: readonly string[], flags: PlanFlags, sig
     const plan = await planFleet(trials(), {
       version: VERSION,
       ...(format && { format }),
+      ...(flags.allowSymlinks && { allowSymlinks: true }),
+      ...(flags.abandonedSteps && { abandonedSteps: true }),
       ...(shards !== undefined && { shards }),
       ...(shardBytes !== undefined && { shardBytes }),
       onError: (trial, error) => losses.trial(trial.path, error),

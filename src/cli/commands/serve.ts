@@ -6,13 +6,13 @@ import { StoreError } from '../../base/errors.js'
 import { serveTrials } from '../../view/serve/serve.js'
 import { EXIT } from '../exit.js'
 import { counted } from '../format/number.js'
-import { expectS3, type S3Flags, s3OptionsOf } from '../options/s3.js'
+import { expectS3, s3OptionsOf, type TrialFlags } from '../options/s3.js'
 import { localTrial } from '../real-path.js'
 import { trialsAt } from '../scan/trials.js'
 import { note } from '../terminal.js'
 import { VERSION } from '../version.js'
 
-export interface ServeFlags extends S3Flags {
+export interface ServeFlags extends TrialFlags {
   readonly port?: number
   readonly host?: string
   readonly token?: string
@@ -43,6 +43,8 @@ export async function serve(places: readonly string[], flags: ServeFlags, signal
     ...(threads !== undefined && { threads }),
     ...(memory !== undefined && { memory: memory * 2 ** 20 }),
     ...s3OptionsOf(flags),
+    ...(flags.allowSymlinks && { allowSymlinks: true }),
+    ...(flags.abandonedSteps && { abandonedSteps: true }),
     rules,
     version: VERSION,
   })

@@ -98,7 +98,8 @@ function option<T>(flags: string, description: string, read: (text: string, prev
 /** Commands that read files of trials as they are. */
 const OF_FILES: readonly string[] = ['verify', 'reindex', 'copy', 'repair']
 /** Commands that open trials. */
-const OF_TRIALS: readonly string[] = 'ls scan show top dump summary report diff nan check sql export import'.split(' ')
+const OF_TRIALS: readonly string[] =
+  'ls scan show top dump summary report diff nan check sql export import serve plan'.split(' ')
 
 function withTrialOptions(command: Command): Command {
   const isOfTrials = OF_TRIALS.includes(command.name())

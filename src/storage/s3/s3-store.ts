@@ -78,6 +78,11 @@ export class S3Store implements Store {
     await this.#bucket.cache?.open()
     // What it sees answers the first question for files in the root, too.
     if ((await this.#look('')).isEmpty) {
+      const { only } = this.spec
+      if (only !== undefined) {
+        const url = this.url(only)
+        throw new StoreError('NotFound', `${url}: no such object; a prefix of that name ends with a slash`, { url })
+      }
       throw new StoreError('NotFound', `${this.#url}: no such prefix: no key begins with it`, { url: this.#url })
     }
   }
@@ -329,17 +334,20 @@ export class S3Store implements Store {
     onPaths?: (paths: readonly string[]) => void | Promise<void>,
   ): Promise<Listing> {
     const inside = this.#inside(directory)
-    const prefix = this.#key(inside === '' ? '' : `${inside}/`)
+    const { only } = this.spec
+    const prefix = this.#key(only ?? (inside === '' ? '' : `${inside}/`))
     const paths: string[] = []
     const folders = new Set<string>()
     let isEmpty = true
     const startAfter = after && this.#key(this.#inside(after))
     for await (const page of this.#pages({ prefix, isFlat, startAfter }, true)) {
-      isEmpty &&= page.paths.length === 0 && page.prefixes.length === 0
       // Some consoles make an empty object of a "folder".
-      const some = page.paths.filter(path => !path.endsWith('/') && path !== '')
+      const isMeant = (path: string): boolean =>
+        only === undefined ? !path.endsWith('/') && path !== '' : path === only
+      const some = inside !== '' && only !== undefined ? [] : page.paths.filter(isMeant)
+      isEmpty &&= only === undefined ? page.paths.length === 0 && page.prefixes.length === 0 : some.length === 0
       for (const path of some) paths.push(path)
-      for (const folder of page.prefixes) folders.add(folder.slice(prefix.length, -1))
+      for (const folder of only === undefined ? page.prefixes : []) folders.add(folder.slice(prefix.length, -1))
       await onPaths?.(some)
     }
     return { paths, folders, isEmpty }

@@ -61,6 +61,8 @@ export interface S3StoreSpec {
   readonly bucket: string
   /** Begins every key of the trial: empty, or with a slash at its end. */
   readonly prefix: string
+  /** The only object below the prefix that counts: an event file of TensorBoard's that was named itself. */
+  readonly only?: string
   readonly options: S3Options
 }
 

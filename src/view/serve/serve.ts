@@ -25,6 +25,10 @@ export interface ServeOptions extends WorkOptions {
   /** Milliseconds between two looks at a running trial, where the platform does not report changes. Default: 500; on S3, 5,000. */
   readonly pollMs?: number
   readonly s3?: S3Options
+  /** True to follow symbolic links out of trials on disk. Default: false. */
+  readonly allowSymlinks?: boolean
+  /** As that of `createTrial`. Default: false. */
+  readonly abandonedSteps?: boolean
   /** The version of trialscan for the pages. Default: none. */
   readonly version?: string
 }
@@ -39,6 +43,8 @@ const SERVE_OPTIONS = optionsOf<ServeOptions>({
   rules: kinds.flag,
   pollMs: kinds.milliseconds,
   s3: S3_OPTIONS,
+  allowSymlinks: kinds.flag,
+  abandonedSteps: kinds.flag,
   version: kinds.text,
 })
 
@@ -66,7 +72,7 @@ export async function serveTrials(paths: string | readonly string[], options?: S
     throw new UsageError('serveTrials: expected paths of trials, at least one')
   }
   const { host = '127.0.0.1', port = DEFAULT_PORT, token, cors = [], maxWork = DEFAULT_WORK, version = '' } = asked
-  const { threads, memory, s3, rules: judges = true } = asked
+  const { threads, memory, s3, rules: judges = true, allowSymlinks, abandonedSteps } = asked
   expectSafe(host, token)
   for (const origin of cors) {
     if (!isOrigin(origin))
@@ -77,7 +83,13 @@ export async function serveTrials(paths: string | readonly string[], options?: S
     const isRemote = /^\s*s3:/i.test(path)
     const id = idFor(path, trials)
     const served = new ServedTrial(id, path, {
-      trial: { requireCollections: false, refresh: 'manual', ...(isRemote && s3 && { s3 }) },
+      trial: {
+        requireCollections: false,
+        refresh: 'manual',
+        ...(isRemote && s3 && { s3 }),
+        ...(!isRemote && allowSymlinks && { allowSymlinks }),
+        ...(abandonedSteps && { abandonedSteps }),
+      },
       pollMs: asked.pollMs ?? POLL_MS[isRemote ? 'remote' : 'local'],
       judges,
       ...(threads !== undefined && { threads }),

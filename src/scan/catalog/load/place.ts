@@ -26,9 +26,8 @@ export function placeOf(path: string, options: NonNullable<Parameters<typeof sto
     // Whoever names a link means what it leads to.
     return { spec: { ...spec, root: resolve(spec.root, '..'), allowSymlinks: true }, file: name }
   }
-  if (spec.kind !== 's3' || path.trim().endsWith('/') || !isCheckpointFile(spec.prefix.slice(0, -1))) {
-    return { spec, file: undefined }
-  }
+  const isNamed = spec.kind === 's3' && spec.only === undefined && !path.trim().endsWith('/')
+  if (!isNamed || !isCheckpointFile(spec.prefix.slice(0, -1))) return { spec, file: undefined }
   const at = spec.prefix.lastIndexOf('/', spec.prefix.length - 2) + 1
   return { spec: { ...spec, prefix: spec.prefix.slice(0, at) }, file: spec.prefix.slice(at, -1) }
 }

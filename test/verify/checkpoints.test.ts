@@ -95,6 +95,11 @@ describe('members of archives', () => {
   })
 })
 
+it('notes a pickle that torch.load would run', async () => {
+  const { ok, notes } = await verifyTrial(join(FIXTURES, 'broken/evil.pt'))
+  expect([ok, notes]).toMatchObject([true, [{ code: 'RunsCode', found: expect.stringContaining('posix.system') }]])
+})
+
 describe('a damaged checkpoint: what is wrong is told, and everything else is read', () => {
   it('a shard that is missing', async () => {
     const { directory, first } = shards()

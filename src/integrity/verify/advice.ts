@@ -64,6 +64,8 @@ const ADVICE: Readonly<Record<VerifyCode, string>> = {
     'Nothing needs to be done if one process writes the files of several workers or devices; otherwise find out whose records they are.',
   OddEncoding: 'Nothing needs to be done: it can be read.',
   NoChecksums: 'Nothing needs to be done if the file was written without checksums, as torch can be told to.',
+  RunsCode:
+    'Do not open it with torch.load, unless you know who wrote it: trialscan runs nothing of it, and trialscan show FILE prints what it names.',
   NotRead: 'Nothing needs to be done unless it should have been read: then name it.',
 }
 

@@ -3,6 +3,8 @@
 import { type FormatError, pathOfUrl, quote, type TrialscanError } from '../../base/errors.js'
 import { LENGTH_BYTES, MAX_HEADER_BYTES } from '../../format/checkpoint/safetensors/dtypes.js'
 import { duplicateKeys } from '../../format/checkpoint/safetensors/duplicate-keys.js'
+import { TORCH } from '../../format/checkpoint/torch/format.js'
+import { rangedFile } from '../../scan/catalog/checkpoint/read-checkpoint.js'
 import { type TrialContents, TrialLoader } from '../../scan/catalog/load/load.js'
 import { TrialState } from '../../scan/catalog/state.js'
 import type { Access, WorkOptions } from '../../scan/runner/access.js'
@@ -61,6 +63,7 @@ export async function verifyCheckpoints(
     signal?.throwIfAborted()
     await findDuplicates(store, path, findings)
     await checkArchive(store, path, findings)
+    await findCode(store, path, findings)
   }
   const trial = new Trial('', storeName(access.spec), new TrialState(access, null, loader, contents))
   const scan = trial.scan({
@@ -108,6 +111,23 @@ function tell(
     found: typeof got === 'string' ? got : error.message.replace(`${pathOfUrl(String(url))}: `, ''),
     lost: typeof lost === 'string' ? lost : name === null ? '' : `tensor ${JSON.stringify(name.slice(0, 200))}`,
   })
+}
+
+/** What a file of torch names that runs code, if it is opened by torch. */
+async function findCode(store: Store, path: string, findings: Findings): Promise<void> {
+  if (TORCH.byName(path) === 'no') return
+  try {
+    const { readStructure } = await import('../../format/checkpoint/torch/read-structure.js')
+    const { dangerous } = await readStructure(await rangedFile(store, path))
+    if (dangerous.length === 0) return
+    const found = dangerous.slice(0, 5).join(', ').slice(0, 200)
+    findings.note({ code: 'RunsCode', file: path, expected: 'names of what a checkpoint needs', found })
+  } catch (error) {
+    // What can't be read was told when it was opened.
+    if (!(error instanceof Error) || (error.name !== 'StoreError' && error.name !== 'FormatError')) throw error
+  } finally {
+    store.release?.()
+  }
 }
 
 function relativeTo(store: Store, url: string): string {

@@ -57,6 +57,7 @@ export const VERIFY_CODES = [
   'OddEncoding',
   'NotRead',
   'NoChecksums',
+  'RunsCode',
 ] as const
 
 export type VerifyCode = (typeof VERIFY_CODES)[number]

@@ -95,6 +95,7 @@ export {
   Overfit,
   Overtraining,
   PoorWeightInitialization,
+  ReplicaDrift,
   SaturatedActivation,
   SimilarAcrossRuns,
   StalledTrainingRule,

@@ -40,6 +40,7 @@ it('exports these names', () => {
       "QueryError",
       "REDUCTIONS",
       "ReductionUndefined",
+      "ReplicaDrift",
       "Rule",
       "RuleEvaluationConditionMet",
       "RuleRegistry",

@@ -59,6 +59,7 @@ const ASPECTS: readonly Aspect[] = [
   { name: 'Confusion' },
   { name: 'SimilarAcrossRuns' },
   { name: 'DivergesFrom' },
+  { name: 'ReplicaDrift', isLast: true },
   { name: 'PoorWeightInitialization (gradients)', is: ({ tensor }) => tensor !== null, isLast: true },
   { name: 'WeightUpdateRatio (large)', is: finding => !isSmall(finding), isLast: true },
   { name: 'WeightUpdateRatio (small)', isLast: true },
@@ -189,6 +190,7 @@ export const CONSEQUENCES: readonly (readonly [cause: string, link: Link, follow
   ['ClassImbalance', 'any', ['Confusion']],
   ['SimilarAcrossRuns', 'any', ['SimilarAcrossRuns', 'DivergesFrom']],
   ['DivergesFrom', 'any', ['DivergesFrom', 'SimilarAcrossRuns']],
+  ['ReplicaDrift', 'any', ['ReplicaDrift']],
 ]
 
 function ruleOf(aspect: string): string {

@@ -111,9 +111,10 @@ const PARAMETERS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 }
 
 const rulesOf = (trial: Trial): Rule[] =>
-  BUILTIN_RULES.filter(({ name }) => !['SimilarAcrossRuns', 'DivergesFrom', 'StalledTrainingRule'].includes(name)).map(
-    RuleClass => new RuleClass(trial, PARAMETERS[RuleClass.name]),
-  )
+  // Those of one worker; ReplicaDrift compares them.
+  BUILTIN_RULES.filter(
+    ({ name }) => !['SimilarAcrossRuns', 'DivergesFrom', 'ReplicaDrift', 'StalledTrainingRule'].includes(name),
+  ).map(RuleClass => new RuleClass(trial, PARAMETERS[RuleClass.name]))
 
 /** What tells a finding, but for the trial's name; sorted, since workers take turns. */
 const told = (findings: readonly Finding[]): string[] =>

@@ -89,17 +89,18 @@ export const TRUTHS: readonly Truth[] = [
   },
   {
     trial: 'workers-4',
-    rules: [],
-    because: 'Made up: on each worker the loss is 2 / (step + 1) and the gradient shrinks tenfold a step, to 8e-7.',
+    rules: ['ReplicaDrift'],
+    because:
+      'Made up: on each worker the loss is 2 / (step + 1) and the gradient shrinks tenfold a step, to 8e-7; each has weights of its own, all 153 of them.',
   },
   {
     trial: 'workers-running',
-    rules: [],
+    rules: ['ReplicaDrift'],
     because: 'As workers-4, with three workers and up to step 5.',
   },
   {
     trial: 'workers-tf-devices',
-    rules: [],
+    rules: ['ReplicaDrift'],
     because: 'As workers-4, with the names of two devices for workers.',
   },
   {

@@ -14,6 +14,7 @@ import { NLPSequenceRatio } from './nlp-sequence-ratio.js'
 import { Overfit } from './overfit.js'
 import { Overtraining } from './overtraining.js'
 import { PoorWeightInitialization } from './poor-weight-initialization.js'
+import { ReplicaDrift } from './replica-drift.js'
 import { SaturatedActivation } from './saturated-activation.js'
 import { SimilarAcrossRuns } from './similar-across-runs.js'
 import { StalledTrainingRule } from './stalled-training-rule.js'
@@ -37,6 +38,7 @@ export const BUILTIN_RULES: readonly BuiltinClass[] = [
   Overtraining,
   SimilarAcrossRuns,
   DivergesFrom,
+  ReplicaDrift,
   StalledTrainingRule,
   TensorVariance,
   UnchangedTensor,
@@ -61,6 +63,7 @@ export {
   Overfit,
   Overtraining,
   PoorWeightInitialization,
+  ReplicaDrift,
   SaturatedActivation,
   SimilarAcrossRuns,
   StalledTrainingRule,

@@ -1,6 +1,7 @@
 /** `trialscan nan`: where NaN and infinities come from. */
 
 import type { CheckLevel } from '../../base/types.js'
+import type { NonFiniteCheckpoint } from '../../compare/non-finite/at-checkpoint.js'
 import { type NonFiniteTrace, traceNonFinite } from '../../compare/non-finite/trace.js'
 import type { NonFiniteRecord } from '../../compare/records.js'
 import { EXIT, heavier } from '../exit.js'
@@ -72,9 +73,22 @@ export async function nan(path: string, given: NanFlags, signal: AbortSignal): P
   }
 }
 
+function checkpointOf({ wholeStep, logged, ...rest }: NonFiniteCheckpoint) {
+  // JSON has no NaN.
+  const written = (value: number) => (Number.isFinite(value) ? value : String(value))
+  return {
+    ...rest,
+    whole_step: wholeStep,
+    logged: logged.map(({ name, values }) => ({
+      name,
+      values: values.map(({ step, value }) => ({ step, value: written(value) })),
+    })),
+  }
+}
+
 /** First what it all comes from, then a line for each other tensor of a worker. */
 function* jsonLines(
-  { origin, warning, later, chain, passed, isUncertain, records, unread, leftOut }: NonFiniteTrace,
+  { origin, warning, later, chain, passed, checkpoint, isUncertain, records, unread, leftOut }: NonFiniteTrace,
   onTerminal: boolean,
 ): Generator<string> {
   const shown = (value: object) => {
@@ -97,6 +111,9 @@ function* jsonLines(
     warning: warning && placed(warning),
     chain: chain.map(({ tensor }) => tensor),
     passed: passed.map(({ lastStep, ...place }) => ({ ...place, last_step: lastStep })),
+    ...(checkpoint && {
+      checkpoint: checkpointOf(checkpoint),
+    }),
     uncertain: isUncertain,
     records,
     unread,

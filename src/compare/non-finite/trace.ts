@@ -16,6 +16,7 @@ import {
   type PassedOverflow,
   type RecordPlaceInTime,
 } from '../records.js'
+import { CheckpointTrace, type NonFiniteCheckpoint } from './at-checkpoint.js'
 import { elementsAt } from './elements.js'
 import { Spread } from './spread.js'
 
@@ -47,6 +48,8 @@ export interface NonFiniteTrace {
   readonly chain: readonly RecordPlaceInTime[]
   /** Overflows of gradients that the training got over, as with a scaled loss, in the order of steps. */
   readonly passed: readonly PassedOverflow[]
+  /** The first checkpoint with NaN or infinities, and what was logged around it; null: all are finite, or the trial is of no checkpoints. */
+  readonly checkpoint: NonFiniteCheckpoint | null
   /** True if some of it is known from saved reductions alone. */
   readonly isUncertain: boolean
   /** The read errors, in a line a file. */
@@ -88,6 +91,7 @@ export async function traceNonFinite(trial: Trial, options?: TraceOptions): Prom
   expectTrial('traceNonFinite', trial)
   const { onProgress, ...selection } = checkOptions('traceNonFinite', TRACE_OPTIONS, options)
   const spread = new Spread(trial)
+  const checkpoints = trial.checkpoint === null ? null : new CheckpointTrace(trial)
   const problems = new ProblemLines()
   let warning: (NearOverflow & { readonly rank: number }) | null = null
   let isUncertain = false
@@ -113,6 +117,7 @@ export async function traceNonFinite(trial: Trial, options?: TraceOptions): Prom
     records++
     isMixed ||= row.dtype === HALF
     const place = placeOf(row, tensor)
+    checkpoints?.add(tensor, row.step, found === null, row.reductions.max)
     if (found !== null) {
       const rank = rankOf(trial, row, tensor)
       isUncertain ||= found.nan === null
@@ -135,12 +140,18 @@ export async function traceNonFinite(trial: Trial, options?: TraceOptions): Prom
   for (const error of [...trial.problems, ...scan.problems]) problems.add(error)
   const { first, later, chain, passed } = spread.trace(isMixed)
   const before = warning !== null && (first === null || isEarlier(warning, first)) ? warning : null
+  const ofCheckpoint = first && checkpoints?.firstOf([first, ...later])
+  const found = ofCheckpoint ? await elementsAt(trial, ofCheckpoint) : null
   return {
     origin: first === null ? null : await originOf(trial, first, spread.workersOf(first)),
     warning: before && withoutRank(before),
     later: later.map(withoutRank),
     chain: chain.map(({ step, mode, modeStep, tensor, worker }) => ({ step, mode, modeStep, tensor, worker })),
     passed,
+    checkpoint:
+      first && checkpoints
+        ? checkpoints.result(first.step, ofCheckpoint?.tensor ?? null, found?.element ?? null)
+        : null,
     isUncertain,
     problems: problems.lines,
     records,

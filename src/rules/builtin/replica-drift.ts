@@ -12,7 +12,7 @@ import type { Found } from '../rule.js'
 const SPLIT = /(?:^|[^a-z])(?:mp_rank|zero_pp_rank|model_world_size|[tpec]p_?(?:rank_?)?\d)/i
 /** Each worker may have experts of its own under the same names. */
 const EXPERTS = /(?:^|[._/])(?:local_)?experts?(?:[._/]|$)/i
-/** What is a worker's own, also where a collection of weights has it. */
+/** Names of a worker's own tensors, which a collection of weights may have, too. */
 const OWN = new RegExp(`^gradients?/|${EXPERTS.source}`, 'i')
 
 /**
@@ -40,7 +40,7 @@ export class ReplicaDrift extends builtin({
 
   /** Why steps were not judged. */
   readonly #reasons = new Set<string>()
-  /** Whether equal weights have shown that the workers of a checkpoint have copies. */
+  /** True once equal weights have shown that the workers of a checkpoint have copies. */
   #hasCopies = this.#isGiven || this.baseTrial.checkpoint === null
 
   protected override *examine(moment: Moment): Iterable<Judgement> {
@@ -109,7 +109,7 @@ export class ReplicaDrift extends builtin({
     return super.lack() ?? this.#workersLack()
   }
 
-  /** What keeps the workers from being judged at any step. */
+  /** The reason why workers can't be judged at any step; null: they can. */
   #workersLack(): string | null {
     const workers = this.baseTrial.workers().filter(worker => this.workers === null || this.workers.has(worker))
     if (workers.length < 2) return 'several workers: there is one'
@@ -133,7 +133,7 @@ export class ReplicaDrift extends builtin({
   }
 }
 
-/** What one of two workers lacks that the other has; null: nothing. */
+/** A tensor that one of two workers lacks, in words; null: both have the same. */
 function unmatched(a: readonly TensorAtStep[], b: readonly TensorAtStep[]): string | null {
   const lacks = (these: readonly TensorAtStep[], those: readonly TensorAtStep[]): string | null => {
     const names = new Set(those.map(({ name }) => name))

@@ -1,9 +1,10 @@
 /** The origin of NaN and infinities, for people. */
 
+import type { LoggedAround, NonFiniteCheckpoint } from '../../../compare/non-finite/at-checkpoint.js'
 import type { NonFiniteOrigin, NonFiniteTrace } from '../../../compare/non-finite/trace.js'
 import type { NonFiniteRecord, PassedOverflow, RecordPlaceInTime } from '../../../compare/records.js'
 import { type Colors, columns, safe, safeName, wrapped } from '../../terminal.js'
-import { counted, countText, shortNumber } from '../number.js'
+import { counted, countText, shortList, shortNumber } from '../number.js'
 
 const MAX_WIDTH = 100
 const LEAST_WIDTH = 60
@@ -23,7 +24,7 @@ export function nonFiniteTable(
   { columns: given, colors, isFull }: NonFiniteTableOptions,
 ): string {
   const width = Math.max(LEAST_WIDTH, Math.min(MAX_WIDTH, given || MAX_WIDTH))
-  const { origin, warning, later, chain, passed, isUncertain, leftOut, problems } = trace
+  const { origin, warning, later, chain, passed, isUncertain, leftOut, problems, checkpoint } = trace
   const paragraph = (text: string, indent = '') => `${wrapped(safe(text), width, indent, `${indent}  `)}\n`
   const blocks: string[] = []
   const head = `${safeName(trial)}: `
@@ -34,6 +35,12 @@ export function nonFiniteTable(
     const rest = problems.length > 0 ? `; ${readText(trace)}` : ''
     const text = paragraph(`${head}${whatText(origin)} first in ${origin.tensor}, ${placeText(origin)}${rest}`)
     blocks.push(colors.bold(colors.red(text)) + elementText(origin, paragraph))
+  }
+  if (checkpoint !== null) {
+    blocks.push(paragraph(checkpointText(checkpoint)))
+    if (checkpoint.logged.length > 0) {
+      blocks.push(`${colors.bold('Logged around it')}\n${columns(loggedRows(checkpoint.logged), [1, 2, 3, 4, 5])}`)
+    }
   }
   if (passed.length > 0) blocks.push(paragraph(passedText(passed)))
   if (warning !== null) {
@@ -68,6 +75,28 @@ export function nonFiniteTable(
   if (isUncertain)
     blocks.push(paragraph('Of some tensors only reductions were saved: which elements, and how many, is not known.'))
   return blocks.join('\n')
+}
+
+/** The first checkpoint with any, and its tensors that are whole. */
+function checkpointText({ step, tensor, element, wholeStep, affected, whole }: NonFiniteCheckpoint): string {
+  const before =
+    wholeStep === null ? 'No checkpoint is whole before it.' : `Up to step ${wholeStep} all that was read is whole.`
+  if (step === null)
+    return `Only what was logged has any. ${wholeStep === null ? 'No checkpoint was looked at.' : before}`
+  const all = affected + whole.length
+  const rest = whole.length === 0 ? '' : ` Whole there: ${shortList(whole)}.`
+  const place = element === null ? '' : ` at [${element.join(', ')}]`
+  const first = tensor === null ? '' : `, first in ${tensor}${place}`
+  return `The first checkpoint with any is that of step ${step}: ${countText(affected)} of its ${counted(all, 'tensor')}${first}. ${before}${rest}`
+}
+
+function loggedRows(logged: readonly LoggedAround[]): string[][] {
+  const steps = [...new Set(logged.flatMap(({ values }) => values.map(({ step }) => step)))].sort((a, b) => a - b)
+  const rows = logged.map(({ name, values }) => {
+    const byStep = new Map(values.map(({ step, value }) => [step, shortNumber(value)]))
+    return [`  ${safeName(name)}`, ...steps.map(step => byStep.get(step) ?? '')]
+  })
+  return [['  step', ...steps.map(String)], ...rows]
 }
 
 /** Overflows that were passed over. */

@@ -16,7 +16,20 @@ import {
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
-import { closePools, createTrial, type Mode, reindexTrial, repairTrial, type Trial, verifyTrial } from '#dist/index.js'
+import {
+  AllZero,
+  closePools,
+  createTrial,
+  evaluate,
+  exportTensorBoard,
+  importTensorBoard,
+  type Mode,
+  reindexTrial,
+  repairTrial,
+  type StepSelection,
+  type Trial,
+  verifyTrial,
+} from '#dist/index.js'
 import {
   type EventSpec,
   encodeEvent,
@@ -27,6 +40,7 @@ import {
   type TensorSpec,
   TrialWriter,
 } from '../fixtures/event-writer.js'
+import { trialscan } from './cli/run.js'
 import { fixtureTrial, fixtureTrials, ROOT } from './support/golden.js'
 import { plainRows, rejectionOf, rowsOf } from './support/scanning.js'
 import { scratchDirectory } from './support/scratch.js'
@@ -477,11 +491,41 @@ describe('plain TensorBoard event files', () => {
     expect(await Promise.all([y.reductionValue(5, 'mean'), y.reductionValue(6, 'mean')])).toEqual([55, 60])
   })
 
-  it('are refused record by record where a step is none', async () => {
-    const negative = record({ wallTime: 1, step: -1, tag: 'a', simpleValue: 1 })
-    put('events.out.tfevents.1.host', Buffer.concat([version, negative, scalar('a', 3, 2)]))
+  it('have steps below 0, as TensorBoard has; beyond 2^53 there is none', async () => {
+    const at = (step: number | bigint, value: number) => record({ wallTime: 1, step, tag: 'a', simpleValue: value })
+    const long = record({ wallTime: 1, step: -7, tag: 't'.repeat(40_000), simpleValue: 1 })
+    // Behind a record that is out of the ordinary, another reader takes them.
+    const all = [version, at(-1, 1), scalar('a', 3, 2), long, at(-1, 4), at(-(2 ** 40), 5), at(-(2n ** 60n), 6)]
+    put('events.out.tfevents.1.host', Buffer.concat(all))
     const trial = await createTrial(directory)
-    expect([trial.steps(), trial.problems.map(({ code }) => code)]).toEqual([[3], ['BadStep']])
+    expect(trial.steps()).toEqual([-(2 ** 40), -1, 3])
+    expect(trial.problems.map(({ code }) => code)).toEqual(['MalformedEvent', 'BadStep'])
+    const a = trial.tensor('a')
+    expect((await a.value(-1)).data[0]).toBe(4)
+    expect(await a.reductionValue(-(2 ** 40), 'mean')).toBe(5)
+    const rows = async (steps: StepSelection) => (await rowsOf(trial, { steps })).map(({ step }) => step)
+    expect(await rows({ only: [-1] })).toEqual([3])
+    expect(await rows([null, 3])).toEqual([-(2 ** 40), -1])
+    expect(await rows([0, null])).toEqual([3])
+    const zero = new AllZero(trial, { tensor_regex: 'a', threshold: 0 })
+    expect((await evaluate(zero, { follow: false })).findings.map(({ step }) => step)).toEqual([-(2 ** 40), -1, 3])
+    const found = await verifyTrial(directory)
+    expect(found.problems.map(({ code }) => code)).toEqual(['BadStep'])
+    await exportTensorBoard(trial, `${directory}-logs`)
+    const again = await createTrial(`${directory}-logs`)
+    expect(again.steps()).toEqual([-(2 ** 40), -1, 3])
+    const imported = await importTensorBoard(trial, `${directory}-trial`)
+    expect([imported.steps, imported.problems.map(({ message }) => message)]).toEqual([
+      1,
+      expect.arrayContaining([expect.stringContaining('a at step -1: expected a step from 0 on')]),
+    ])
+    for (const args of [['scan'], ['ls'], ['summary'], ['show', 'a', '--step', '-2']]) {
+      const { code, stdout } = await trialscan(args[0]!, directory, ...args.slice(1))
+      expect([args[0], code, stdout]).toEqual([args[0], args[0] === 'show' ? 0 : 4, expect.stringContaining('-1')])
+    }
+    const plan = `${directory}-plan`
+    await trialscan('fleet', 'plan', directory, '--out', plan, '--shards', '3')
+    expect((await trialscan('fleet', 'run', plan, '--all')).stdout).toContain('shard 0 of 1: 3 rows')
   })
 
   it('grow: refresh reads on where the last whole record ended', async () => {

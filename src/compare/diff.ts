@@ -3,6 +3,7 @@
 import { UsageError } from '../base/errors.js'
 import { checkOptions, type Kinds, kinds, optionsOf } from '../base/options.js'
 import { problemLines } from '../base/problem-lines.js'
+import { stepsAround } from '../scan/catalog/step-selection.js'
 import { type WaitOptions, waitingOf } from '../scan/catalog/wait.js'
 import { kindsOf } from '../trial/kinds/kinds.js'
 import { DIFFERENCE_TOLERANCE_KINDS, type DifferenceTolerance } from '../trial/measure/difference.js'
@@ -234,7 +235,7 @@ async function compared(
       if (stepsA.has(step)) continue
       stepsA.add(step)
       if (!stepsB.has(step)) continue
-      await comparison.steps([step], wantedOf(a, { ...selection, steps: { only: [step] } }), () => true)
+      await comparison.steps([step], wantedOf(a, { ...selection, steps: stepsAround(step) }), () => true)
       both.push(step)
       if (isEnough()) break
     }

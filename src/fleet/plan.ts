@@ -159,8 +159,9 @@ export async function planFleet(
   for await (const trial of trials) {
     const steps = sizesOf(trial, scan, options.onError)
     if (steps === null) continue
-    // Of rules, a trial is not cut: it is a single step.
-    sizes.push(check === null || steps.length === 0 ? steps : [{ step: steps[0]!.step, ...total(steps) }])
+    // Of rules, a trial is not cut: it is a single step. Nor where steps are below 0, which a selection can't name.
+    const isCut = check === null && !((steps[0]?.step ?? 0) < 0)
+    sizes.push(isCut || steps.length === 0 ? steps : [{ step: steps[0]!.step, ...total(steps) }])
     planned.push({ path: trial.path, fingerprint: await trialFingerprint(trial), ...total(steps) })
   }
   const { bytes } = total(planned)

@@ -29,7 +29,7 @@ export interface EventValue {
 }
 
 export interface EventHead {
-  /** Negative for a step beyond 2^53. */
+  /** Beyond 2^53 rounded. */
   readonly step: number
   /** True if a training starts at this step (SessionLog START): earlier records from that step on are abandoned. */
   readonly isStart: boolean
@@ -101,7 +101,7 @@ export function* walkEventHead(bytes: FileBytes, start: number, end: number): Wa
   let step = 0
   let isStart = false
   while (yield* cursor.next(end)) {
-    if (cursor.key === EVENT_STEP) step = cursor.value
+    if (cursor.key === EVENT_STEP) step = cursor.signedValue
     else if (cursor.key === EVENT_SESSION_LOG) isStart = yield* cursor.beginsWith(SESSION_STATUS, SESSION_START)
     else if (cursor.key === EVENT_SUMMARY) {
       const summaryEnd = cursor.enter()
@@ -190,6 +190,8 @@ class Cursor {
   key = 0
   /** The value of a varint field. */
   value = 0
+  /** The same as an int64. */
+  signedValue = 0
   readonly #bytes: FileBytes
   #at: number
   /** The start and the end of the field's bytes. */
@@ -274,11 +276,17 @@ class Cursor {
 
   #varint(end: number): number {
     let value = 0
+    // The 63 lower bits turned over: a small number if the int64 is a small one below 0.
+    let inverse = 0
     let factor = 1
     for (let i = 0; i < 10 && this.#at < end; i++) {
       const byte = this.#bytes.byte(this.#at++)
       value += (byte & 127) * factor
-      if (byte < 128) return value
+      if (byte < 128) {
+        this.signedValue = i === 9 && (byte & 1) === 1 ? -1 - inverse : value
+        return value
+      }
+      inverse += (~byte & 127) * factor
       factor *= 128
     }
     throw new MalformedEvent(this.#at)

@@ -254,7 +254,8 @@ class Evaluator {
       group.done.add(step)
       this.#doneSteps++
       for (const rule of group.rules) {
-        if (this.#outcome.ended.has(rule) || step < rule.startStep || step >= rule.endStep) continue
+        if (this.#outcome.ended.has(rule) || (rule.startStep > 0 && step < rule.startStep) || step >= rule.endStep)
+          continue
         prepared.push(prepare(rule, step, inquiry))
         const isDue = turn()
         if (isDue) await isDue

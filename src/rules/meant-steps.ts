@@ -37,7 +37,7 @@ export function meantSteps(trial: Trial, options: MeantSteps): (step: number) =>
     return filter(modeStep)
   }
   return step => {
-    if (step < (startStep ?? 0) || step >= (endStep ?? Number.POSITIVE_INFINITY)) return false
+    if (step < (startStep ?? Number.NEGATIVE_INFINITY) || step >= (endStep ?? Number.POSITIVE_INFINITY)) return false
     if (isStep !== undefined && !isStep(step)) return false
     if (modeSteps === undefined) return true
     // Workers can be in different modes at one step. It is judged if any of them has a selected mode step.

@@ -61,7 +61,7 @@ function placeOf(path: string): Omit<LocalStoreSpec, 'kind'> {
   return { root: dirname(path), only: name, allowSymlinks: true }
 }
 
-/** As `placeOf`. What is there is not known yet: the name tells, and a slash behind it means a prefix. */
+/** The same on S3. What is there is not known yet: the name tells, and a slash behind it means a prefix. */
 function s3PlaceOf(spec: S3StoreSpec, url: string): S3StoreSpec {
   const name = basename(spec.prefix)
   if (url.endsWith('/') || !name.includes('.tfevents.') || OF_SMDEBUG.test(name)) return spec

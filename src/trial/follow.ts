@@ -60,7 +60,7 @@ export async function waitForSteps(
  * @throws WaitTimeout if no step comes for too long
  */
 export async function* follow(state: TrialState, options: FollowOptions): AsyncGenerator<GlobalStep> {
-  const { mode = 'GLOBAL', startStep = 0 } = options
+  const { mode = 'GLOBAL', startStep = Number.NEGATIVE_INFINITY } = options
   const yielded = new Set<GlobalStep>()
   const fresh = (): GlobalStep[] =>
     [...state.catalog.steps]

@@ -44,7 +44,8 @@ export class Backwards {
 
   varint(field: number, value: number): void {
     if (value === 0) return
-    this.#number(value)
+    if (value < 0) this.#negative(value)
+    else this.#number(value)
     this.#number(field * 8 + VARINT)
   }
 
@@ -133,6 +134,13 @@ export class Backwards {
       rest = Math.floor(rest / 128)
     }
     this.#bytes[this.#at + digits - 1] = rest
+  }
+
+  /** An int64 below 0: ten bytes. */
+  #negative(value: number): void {
+    this.room(10)
+    let rest = BigInt.asUintN(64, BigInt(value))
+    for (let i = 0; i < 10; i++, rest >>= 7n) this.#bytes[this.#at + i] = Number(rest & 127n) | (i < 9 ? 128 : 0)
   }
 
   #use(bytes: Uint8Array<ArrayBuffer>): void {

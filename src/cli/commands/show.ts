@@ -3,6 +3,7 @@
 import { QueryError, TensorUnavailableForStep, UsageError } from '../../base/errors.js'
 import { type Mode, REDUCTIONS } from '../../base/types.js'
 import type { Moments } from '../../core/moments.js'
+import { stepsAround } from '../../scan/catalog/step-selection.js'
 import type { ScanRow } from '../../scan/job/row.js'
 import type { TensorValue } from '../../scan/job/tensor-value.js'
 import { npyChunks } from '../../table/npy.js'
@@ -175,7 +176,13 @@ async function rowOf(
   const meant = mode === 'GLOBAL' ? [step] : tensor.steps({ showIncompleteSteps: true }).filter(isMeant)
   let last: ScanRow | undefined
   for (const at of meant.reverse()) {
-    for await (const row of trial.scan({ tensors: [tensor.name], steps: [at, at + 1], workers: worker, threads: 0 })) {
+    for await (const row of trial.scan({
+      tensors: [tensor.name],
+      steps: stepsAround(at),
+      workers: worker,
+      threads: 0,
+    })) {
+      if (row.step !== at) continue
       if (row.error) throw row.error
       if (row.saved === isSaved) return row
       last ??= row

@@ -16,7 +16,7 @@ export interface StepSlice {
 /**
  * A selection of steps: a range `[begin, end)`, where null means no limit; or a list of step numbers and slices.
  * Negative numbers count from the end of the existing steps: `[-5, null]` selects the last five, `{ only: [-1] }` the
- * last one.
+ * last one, even where TensorBoard's files have steps below 0: a range without a begin selects those, too.
  */
 export type StepSelection = StepRange | { readonly only: readonly (number | StepSlice)[] }
 
@@ -82,7 +82,7 @@ export function stepFilter(selection: StepSelection, numbers: () => readonly num
       const { begin, end, stride = 1 } = one
       ranges.push({
         // If that is before the first step: begins at the first, or ends before it.
-        begin: (begin ?? 0) < 0 ? (fromEnd(begin!) ?? known![0] ?? 0) : (begin ?? 0),
+        begin: begin == null ? Number.NEGATIVE_INFINITY : begin < 0 ? (fromEnd(begin) ?? known![0] ?? 0) : begin,
         end: end == null ? Number.POSITIVE_INFINITY : end < 0 ? (fromEnd(end) ?? 0) : end,
         stride,
       })
@@ -90,7 +90,15 @@ export function stepFilter(selection: StepSelection, numbers: () => readonly num
   }
   return step =>
     single.has(step) ||
-    ranges.some(({ begin, end, stride }) => step >= begin && step < end && (step - begin) % stride === 0)
+    ranges.some(
+      ({ begin, end, stride }) =>
+        step >= begin && step < end && (step - (Number.isFinite(begin) ? begin : 0)) % stride === 0,
+    )
+}
+
+/** A selection that has a step: below 0, where a number would count from the end, all steps below 0. */
+export function stepsAround(step: number): StepRange {
+  return step < 0 ? [null, 0] : [step, step + 1]
 }
 
 /** True if a step lies within a range; null is all steps. */

@@ -26,6 +26,7 @@ import { DEFAULT_MEMORY } from '../job/plan/memory.js'
 import type { SurveyedFile, SurveyJob, SurveyReply } from '../job/survey.js'
 import { VALUE_KINDS, type VerifiedRange } from '../job/verify.js'
 import { FilePieces, mostOf, PIECE_BYTES } from './file-pieces.js'
+import { expectedStep, isStep } from './verify/found.js'
 import { verifyEventFiles } from './verify/verify.js'
 
 /** Values that are found at once. */
@@ -99,7 +100,7 @@ class FileSurvey {
     const [fileLength, columns] = [this.#fileLength, this.#columns]
     const url = this.#store.url(this.#path)
     const file = new FilePieces(this.#store, this.#path, fileLength, frames.view)
-    const whole = frames.wholeRecords(this.#tags)
+    const whole = frames.wholeRecords(this.#tags, this.#path)
     let at = startByte
     // The record that ends where the next one begins.
     let before = startByte
@@ -120,7 +121,7 @@ class FileSurvey {
         if (at + byteLength > fileLength) throw truncated(url, at, byteLength, fileLength - at)
         try {
           const { step, isStart, values } = await readHead(file, url, at, byteLength)
-          if (!Number.isSafeInteger(step)) throw badStep(url, at)
+          if (!isStep(step, this.#path)) throw badStep(url, at, this.#path)
           if (isStart) this.#starts.push({ startByte: at, step })
           for (const { tag, kind, mode, modeStep } of values) {
             if (kind === null) continue
@@ -152,7 +153,7 @@ class FileSurvey {
   async #lookForStart(file: FilePieces, startByte: number, byteLength: number): Promise<void> {
     try {
       const { step, isStart } = await readHead(file, this.#store.url(this.#path), startByte, byteLength)
-      if (isStart && Number.isSafeInteger(step)) this.#starts.push({ startByte, step })
+      if (isStart && isStep(step, this.#path)) this.#starts.push({ startByte, step })
     } catch (error) {
       // It says nothing of the kind.
       if (!(error instanceof FormatError)) throw error
@@ -289,8 +290,8 @@ function malformed(url: string, { at: offset, expected, got }: MalformedEvent): 
   return new FormatError('MalformedEvent', message, { url, offset, expected, got })
 }
 
-function badStep(url: string, offset: number): FormatError {
-  const [expected, got] = ['an Event of a step from 0 to 2^53 - 1', 'another step']
+function badStep(url: string, offset: number, path: string): FormatError {
+  const [expected, got] = [expectedStep(path), 'another step']
   const message = `${url}, offset ${offset}: expected ${expected}, got ${got}`
   return new FormatError('BadStep', message, { url, offset, expected, got })
 }
@@ -314,6 +315,7 @@ class WholeRecords {
   readonly #batch: Batch
   readonly #window: Address
   readonly #tags: Interner
+  readonly #path: string
   /** By the bytes of the tag. */
   readonly #numbers = new Map<string, number>()
   /** Before this, one that is out of the ordinary was found: those around it are not looked at again and again. */
@@ -321,7 +323,8 @@ class WholeRecords {
   /** The last record that was found to have another payload than was written. */
   spoiltAt = -1
 
-  constructor(engine: Engine, batch: Batch, window: Address, tags: Interner) {
+  constructor(engine: Engine, batch: Batch, window: Address, tags: Interner, path: string) {
+    this.#path = path
     this.#engine = engine
     this.#batch = batch
     this.#window = window
@@ -355,7 +358,7 @@ class WholeRecords {
         if (startByte >= end) before = columns.tag.length
         const step = slots.eventStep(i)
         const tag = slots.tagBytes(i)
-        const isOrdinary = slots.recordStatus(i) === Status.ok && step >= 0 && Number.isSafeInteger(step)
+        const isOrdinary = slots.recordStatus(i) === Status.ok && isStep(step, this.#path)
         if (!isOrdinary || tag.length > MAX_TEXT_BYTES) {
           for (const column of Object.values(columns)) column.length = before
           this.#from = startByte + PIECE_BYTES
@@ -408,8 +411,8 @@ class Frames {
   readonly view = (byteLength: number): Uint8Array<ArrayBuffer> => this.#engine.view(this.#window, byteLength)
 
   /** @param tags of the file's */
-  wholeRecords(tags: Interner): WholeRecords {
-    return new WholeRecords(this.#engine, this.#records, this.#window, tags)
+  wholeRecords(tags: Interner, path: string): WholeRecords {
+    return new WholeRecords(this.#engine, this.#records, this.#window, tags, path)
   }
 
   /** The length of a record, with its frame. @throws FormatError */

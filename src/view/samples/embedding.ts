@@ -5,6 +5,7 @@ import type { Mode } from '../../base/types.js'
 import { compileOwnPattern } from '../../format/regex/pattern.js'
 import { argmax, elements } from '../../rules/base/labels.js'
 import { LABELS, MODEL_INPUTS } from '../../rules/base/names.js'
+import { stepsAround } from '../../scan/catalog/step-selection.js'
 import type { TensorValue } from '../../scan/job/tensor-value.js'
 import type { ScanSelection } from '../../trial/scan-selection.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
@@ -203,7 +204,7 @@ async function valuesAt(trial: Trial, tensors: readonly string[], step: number, 
   const { threads, memory, signal, checkLevel, workers } = selection
   const options: ReadValuesOptions = {
     tensors,
-    steps: [step, step + 1],
+    steps: stepsAround(step),
     ...(workers !== undefined && { workers }),
     ...(threads !== undefined && { threads }),
     ...(memory !== undefined && { memory }),
@@ -212,8 +213,8 @@ async function valuesAt(trial: Trial, tensors: readonly string[], step: number, 
   }
   const found = new Map<string, TensorValue>()
   // Of several workers the first.
-  for await (const { tensor, value } of readValues(trial, options)) {
-    if (tensor !== null && value !== null && !found.has(tensor)) found.set(tensor, value)
+  for await (const { tensor, value, step: at } of readValues(trial, options)) {
+    if (at === step && tensor !== null && value !== null && !found.has(tensor)) found.set(tensor, value)
   }
   return found
 }

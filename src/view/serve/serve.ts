@@ -27,7 +27,7 @@ export interface ServeOptions extends WorkOptions {
   readonly s3?: S3Options
   /** True to follow symbolic links out of trials on disk. Default: false. */
   readonly allowSymlinks?: boolean
-  /** As that of `createTrial`. Default: false. */
+  /** True to keep the steps that a restart of a training has left behind, as `createTrial` does. Default: false. */
   readonly abandonedSteps?: boolean
   /** The version of trialscan for the pages. Default: none. */
   readonly version?: string

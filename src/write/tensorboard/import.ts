@@ -153,6 +153,11 @@ class Importer {
       this.leftOut.add(media, tensor)
       return
     }
+    if (step < 0) {
+      const message = `${this.#url}, ${tensor} at step ${step}: expected a step from 0 on, as trials have, got one below`
+      this.#problems.add(new FormatError('BadStep', message, { url: this.#url, tensor, step }))
+      return
+    }
     const { worker, mode } = this.#parts.get(row.worker)!
     const writer = this.#writers.get(worker) ?? (await this.#begin(worker))
     if (writer.globalStep !== step) {

@@ -3,6 +3,7 @@
 import { type ErrorData, FormatError, type TrialscanError } from '../../../base/errors.js'
 import type { Status } from '../../../core/border/abi.js'
 import { faultCode } from '../../../core/border/status.js'
+import { isTensorBoardFile } from '../../../format/paths.js'
 import { type RecordProblem, VALUE_KINDS, type VerifiedRange } from '../../job/verify.js'
 
 /** Problems of a range that are told one by one; the others are counted. */
@@ -21,6 +22,15 @@ export interface RecordFault extends Omit<RecordProblem, 'error'> {
   readonly code: string
 }
 
+/** True if an Event of a file can have a step. TensorBoard's can be below 0 (`add_scalar(name, value, -1)`). */
+export function isStep(step: number, path: string): boolean {
+  return Number.isSafeInteger(step) && (step >= 0 || isTensorBoardFile(path))
+}
+
+export function expectedStep(path: string): string {
+  return `an Event of a step from ${isTensorBoardFile(path) ? '-2^53 + 1' : '0'} to 2^53 - 1`
+}
+
 export class FoundRecords {
   /** The faults of the last record that matter to the search for the next one. */
   faults: RecordFault[] = []
@@ -28,6 +38,7 @@ export class FoundRecords {
   isSpoilt = false
   withoutChecksum = 0
   readonly #url: string
+  readonly #path: string
   readonly #withShapes: boolean
   readonly #recordStart: number[] = []
   readonly #recordByteLength: number[] = []
@@ -43,8 +54,9 @@ export class FoundRecords {
   readonly #problems = new Problems()
   readonly #notes = new Problems()
 
-  constructor(url: string, withShapes: boolean) {
+  constructor(url: string, path: string, withShapes: boolean) {
     this.#url = url
+    this.#path = path
     this.#withShapes = withShapes
   }
 
@@ -133,12 +145,10 @@ export class FoundRecords {
   /** Checks the step of the last record. */
   checkStep(): void {
     const step = this.#step[this.last]
-    if (step === undefined || Number.isNaN(step) || (Number.isSafeInteger(step) && step >= 0)) return
+    if (step === undefined || Number.isNaN(step) || isStep(step, this.#path)) return
     const startByte = this.#recordStart[this.last]!
     this.setStep(Number.NaN)
-    this.fail('BadStep', null, () =>
-      this.error('BadStep', startByte, 'an Event of a step from 0 to 2^53 - 1', `one of step ${step}`),
-    )
+    this.fail('BadStep', null, () => this.error('BadStep', startByte, expectedStep(this.#path), `one of step ${step}`))
   }
 
   error(code: string, offset: number, expected: string, got: string): FormatError {

@@ -40,7 +40,7 @@ export class RangeVerifier {
     this.#url = store.url(range.path)
     this.#window = new FileWindow(engine, store, { path: range.path, fileLength, address, byteLength })
     this.#frames = new FrameFinder(setting, this.#window, range.anchors)
-    this.#found = new FoundRecords(this.#url, job.withShapes === true)
+    this.#found = new FoundRecords(this.#url, range.path, job.withShapes === true)
     this.#values = new ValueCheck(setting, this.#found, this.#url)
     this.#large = new LargeRecords(setting, this.#window, this.#found, this.#values, this)
     this.#rewindable = 2 * fileLength

@@ -106,6 +106,7 @@ const CORE = [
   'kernel/count.ts',
   'kernel/difference.ts',
   'kernel/ulps.ts',
+  'kernel/compare-float32.ts',
   'kernel/compare.ts',
   'kernel/order/kth.ts',
   'kernel/order/counted.ts',

@@ -7,11 +7,12 @@
 import { DifferenceRow, DTypeNumber, WIDENED_ELEMENTS } from '../../src/core/border/abi'
 import { bytesOf, elementBits, isComplex } from '../dtype'
 import { allclose } from './allclose'
+import { add, compareFiniteFloat32, distance, keepLargest, keepUlps } from './compare-float32'
 import { makeComplex } from './difference'
 import { absMask, at, sumAcross } from './lanes'
 import { get, set } from './moments/row'
-import { countUlps, distances32, mostUlps } from './ulps'
-import { widened, widenToFloat64 } from './widen'
+import { countUlps, mostUlps } from './ulps'
+import { widened, widenToFloat32, widenToFloat64 } from './widen'
 
 const widenedB: usize = memory.data(1024 * 16, 16)
 
@@ -120,8 +121,14 @@ function compareBlock(
   scaleB: f64,
   row: usize,
 ): void {
-  if (dtypeA == DTypeNumber.float32 && dtypeB == DTypeNumber.float32 && scaleA == 1 && scaleB == 1) {
-    if (compareFiniteFloat32(a, b, n, row)) return
+  if (isAtMostFloat32(dtypeA) && isAtMostFloat32(dtypeB) && scaleA == 1 && scaleB == 1) {
+    if (compareFiniteFloat32(asFloat32(dtypeA, a, n, narrowA), asFloat32(dtypeB, b, n, narrowB), n, row)) {
+      if (dtypeA != dtypeB) return
+      if (dtypeA == DTypeNumber.float32) return keepUlps(row, <f64>distance)
+      // Widened, bfloat16 has 16 zeros more.
+      if (dtypeA == DTypeNumber.bfloat16) return keepUlps(row, <f64>(distance >> 16))
+      return keepUlps(row, mostUlps(dtypeA, a, b, n))
+    }
   }
   widenToFloat64(dtypeA, a, n, widened)
   widenToFloat64(dtypeB, b, n, widenedB)
@@ -136,6 +143,21 @@ function compareBlock(
   else compareReal(n, row)
   if (dtypeA == dtypeB) keepUlps(row, mostUlps(dtypeA, a, b, n))
   multiply(n, scaleA, scaleB, row)
+}
+
+/** Floats of 16 bits of a block as float32. */
+const narrowA: usize = memory.data(WIDENED_ELEMENTS * 4, 16)
+const narrowB: usize = memory.data(WIDENED_ELEMENTS * 4, 16)
+
+/** float32, and floats of 16 bits, which all are float32, too. */
+function isAtMostFloat32(dtype: i32): bool {
+  return dtype == DTypeNumber.float32 || dtype == DTypeNumber.bfloat16 || dtype == DTypeNumber.float16
+}
+
+function asFloat32(dtype: i32, data: usize, n: u32, to: usize): usize {
+  if (dtype == DTypeNumber.float32) return data
+  widenToFloat32(dtype, data, n, to)
+  return to
 }
 
 // ---------------------------------------------------------------------------------------------------- Differences
@@ -193,131 +215,10 @@ function compareReal(n: u32, row: usize): void {
   keepLargest(row, maxAbsolute, maxRelative, isNan)
 }
 
-/**
- * All that is asked of float32, four at a time, if there is no NaN or infinity among them: each such pair would need more than this.
- * A quotient is computed only where it can be the largest so far, judged in float32: rounding keeps the order, so where |a − b|
- * exceeds largest · |b|, its float32 is at least that of the product, the largest rounded down.
- * @returns false, and nothing is added, if there is one
- */
-function compareFiniteFloat32(a: usize, b: usize, n: u32, row: usize): bool {
-  const mask = absMask<f64>()
-  const mask32 = absMask<f32>()
-  let maxRelative = get(row, DifferenceRow.maxRelative)
-  let relative = f32x4.splat(below(maxRelative))
-  let equals = i32x4.splat(0)
-  let distances = i32x4.splat(0)
-  let absolute = f64x2.splat(0)
-  let sums = absolute
-  let dots = absolute
-  let squaresA = absolute
-  let squaresB = absolute
-  let squaresApart = absolute
-  let y = b
-  const end = a + (<usize>(n & ~3) << 2)
-  for (let x = a; x != end; x += 16, y += 16) {
-    const p = v128.load(x)
-    const q = v128.load(y)
-    const same = f32x4.eq(p, q)
-    equals = i32x4.sub(equals, same)
-    const size = v128.and(q, mask32)
-    const limit = f32x4.mul(relative, size)
-    if (v128.any_true(v128.andnot(f32x4.ge(v128.and(f32x4.sub(p, q), mask32), limit), same))) {
-      maxRelative = max(maxRelative, largestQuotient(x, y, 4))
-      relative = f32x4.splat(below(maxRelative))
-    }
-    distances = i32x4.max_u(distances, distances32(p, q, v128.and(p, mask32), size))
-    const p0 = f64x2.promote_low_f32x4(p)
-    const q0 = f64x2.promote_low_f32x4(q)
-    const p1 = f64x2.promote_low_f32x4(v128.shuffle<i32>(p, p, 2, 3, 2, 3))
-    const q1 = f64x2.promote_low_f32x4(v128.shuffle<i32>(q, q, 2, 3, 2, 3))
-    const apart0 = v128.and(f64x2.sub(p0, q0), mask)
-    const apart1 = v128.and(f64x2.sub(p1, q1), mask)
-    absolute = f64x2.pmax(absolute, f64x2.pmax(apart0, apart1))
-    sums = f64x2.add(sums, f64x2.add(apart0, apart1))
-    squaresApart = f64x2.add(squaresApart, f64x2.add(f64x2.mul(apart0, apart0), f64x2.mul(apart1, apart1)))
-    dots = f64x2.add(dots, f64x2.add(f64x2.mul(p0, q0), f64x2.mul(p1, q1)))
-    squaresA = f64x2.add(squaresA, f64x2.add(f64x2.mul(p0, p0), f64x2.mul(p1, p1)))
-    squaresB = f64x2.add(squaresB, f64x2.add(f64x2.mul(q0, q0), f64x2.mul(q1, q1)))
-  }
-  let equal = u32(sumAcross<i32>(equals))
-  let maxAbsolute = max(f64x2.extract_lane(absolute, 0), f64x2.extract_lane(absolute, 1))
-  let sum = sumAcross<f64>(sums)
-  let dot = sumAcross<f64>(dots)
-  let squareA = sumAcross<f64>(squaresA)
-  let squareB = sumAcross<f64>(squaresB)
-  let squareApart = sumAcross<f64>(squaresApart)
-  for (let i: u32 = 0; i < (n & 3); i++) {
-    const p = <f64>at<f32>(end, i)
-    const q = <f64>at<f32>(y, i)
-    const apart = abs(p - q)
-    equal += u32(p == q)
-    maxAbsolute = max(maxAbsolute, apart)
-    sum += apart
-    dot += p * q
-    squareA += p * p
-    squareB += q * q
-    squareApart += apart * apart
-  }
-  // What is not finite makes the sum so, as no sum of differences of finite float32 is.
-  if (!isFinite(sum)) return false
-  const unequal = n - equal
-  if (unequal > 0 && get(row, DifferenceRow.firstUnequal) < 0) {
-    let first: u32 = 0
-    while (at<f32>(a, first) == at<f32>(b, first)) first++
-    set(row, DifferenceRow.firstUnequal, get(row, DifferenceRow.count) + first)
-  }
-  const pair = i32x4.max_u(distances, v128.shuffle<i32>(distances, distances, 2, 3, 0, 1))
-  const distance = max(<u32>i32x4.extract_lane(pair, 0), <u32>i32x4.extract_lane(pair, 1))
-  keepUlps(row, <f64>distance)
-  keepUlps(row, mostUlps(DTypeNumber.float32, end, y, n & 3))
-  keepLargest(row, maxAbsolute, max(maxRelative, largestQuotient(end, y, n & 3)), false)
-  add(row, DifferenceRow.unequalCount, unequal)
-  add(row, DifferenceRow.sumAbsolute, sum)
-  add(row, DifferenceRow.dot, dot)
-  add(row, DifferenceRow.squaresA, squareA)
-  add(row, DifferenceRow.squaresB, squareB)
-  add(row, DifferenceRow.squaresApart, squareApart)
-  return true
-}
-
-/** The largest |a − b| / |b| of unequal pairs. */
-function largestQuotient(a: usize, b: usize, n: u32): f64 {
-  let most: f64 = 0
-  for (let i: u32 = 0; i < n; i++) {
-    const x = <f64>at<f32>(a, i)
-    const y = <f64>at<f32>(b, i)
-    if (x != y) most = max(most, abs(x - y) / abs(y))
-  }
-  return most
-}
-
-// @ts-ignore: decorator
-@inline
-function add(row: usize, slot: DifferenceRow, more: f64): void {
-  set(row, slot, get(row, slot) + more)
-}
-
-/** A float32 below that, to judge by; of an infinity none can be larger. */
-// @ts-ignore: decorator
-@inline
-function below(x: f64): f32 {
-  return x == Infinity ? f32(Infinity) : <f32>min(x * (1 - 2.0 ** -23), <f64>f32.MAX_VALUE)
-}
-
 // @ts-ignore: decorator
 @inline
 function isSame(x: f64, y: f64): bool {
   return x == y || (x != x && y != y)
-}
-
-/** An infinite difference is infinite in relation to anything; NaN, once found, stays. */
-function keepLargest(row: usize, absolute: f64, relative: f64, isNan: bool): void {
-  set(row, DifferenceRow.maxAbsolute, max(get(row, DifferenceRow.maxAbsolute), isNan ? NaN : absolute))
-  set(row, DifferenceRow.maxRelative, max(get(row, DifferenceRow.maxRelative), isNan ? NaN : absolute == Infinity ? Infinity : relative))
-}
-
-function keepUlps(row: usize, most: f64): void {
-  set(row, DifferenceRow.maxUlps, max(get(row, DifferenceRow.maxUlps), most))
 }
 
 function compareInt64<T>(a: usize, b: usize, n: u32, row: usize): void {

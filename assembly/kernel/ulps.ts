@@ -23,9 +23,9 @@ export function mostUlps(dtype: i32, a: usize, b: usize, n: u32): f64 {
     case DTypeNumber.float64:
       return most<i64>(a, b, n, 0x7ff0000000000000)
     case DTypeNumber.float16:
-      return most<i16>(a, b, n, 0x7c00)
+      return most16(a, b, n, 0x7c00)
     case DTypeNumber.bfloat16:
-      return most<i16>(a, b, n, 0x7f80)
+      return most16(a, b, n, 0x7f80)
     case DTypeNumber.float8_e4m3fn:
       return most<i8>(a, b, n, 0x7e)
     case DTypeNumber.float8_e5m2:
@@ -41,6 +41,29 @@ export function mostUlps(dtype: i32, a: usize, b: usize, n: u32): f64 {
     }
   }
 }
+
+/** The largest distance of floats of 16 bits, eight at a time. */
+function most16(a: usize, b: usize, n: u32, largest: i16): f64 {
+  const end = a + (<usize>(n & ~7) << 1)
+  const limit = i16x8.splat(largest)
+  const magnitude = i16x8.splat(0x7fff)
+  let found = i16x8.splat(0)
+  for (; a != end; a += 16, b += 16) {
+    const p = v128.load(a)
+    const q = v128.load(b)
+    const i = v128.and(p, magnitude)
+    const j = v128.and(q, magnitude)
+    const isAcross = i16x8.shr_s(v128.xor(p, q), 15)
+    const distance = i16x8.sub(i16x8.max_u(i, j), i16x8.sub(v128.xor(i16x8.min_u(i, j), isAcross), isAcross))
+    found = i16x8.max_u(found, v128.andnot(distance, v128.or(i16x8.gt_s(i, limit), i16x8.gt_s(j, limit))))
+  }
+  v128.store(lanes, found)
+  let largestFound: u32 = 0
+  for (let lane: u32 = 0; lane < 8; lane++) largestFound = max(largestFound, <u32>at<u16>(lanes, lane))
+  return max(<f64>largestFound, most<i16>(a, b, n & 7, largest))
+}
+
+const lanes: usize = memory.data(16, 16)
 
 // @ts-ignore: decorator
 @inline

@@ -313,6 +313,35 @@ describe('records larger than a window', () => {
     })
     expect(divergence).toMatchObject({ element: [999, 4999], difference: { unequalCount: 1, maxAbsolute: 1000 } })
   })
+
+  const COUNT = 300_000
+  const late = COUNT - 70_000
+  const plain = (i: number) => ((i * 7919) % 1009) - 500
+  it.each<[string, 'float64', (i: number) => number, 'float32' | 'float64', (i: number) => number]>([
+    ['numbers', 'float64', plain, 'float64', i => plain(i) * (1 + (i % 5) / 64)],
+    ['one number', 'float64', plain, 'float64', i => (i === late ? 600 : plain(i))],
+    [
+      'NaN and infinities',
+      'float64',
+      i => (i === late ? Number.NaN : plain(i)),
+      'float64',
+      i => (i > late ? 1 / 0 : plain(i)),
+    ],
+    ['what overflows when it is squared', 'float64', i => 1e200 * plain(i), 'float64', i => 1e180 * plain(i + 1)],
+    ['the sign of a zero', 'float64', i => (i >= late ? -0 : 0), 'float64', () => 0],
+    ['two types', 'float64', i => plain(i) + 0.1, 'float32', i => Math.fround(plain(i) + 0.1)],
+    ['nothing', 'float64', plain, 'float64', plain],
+  ])('stream with the answers of records that do not: %s', async (_, dtype, x, otherDtype, y) => {
+    const of = (dtype: 'float32' | 'float64', value: (i: number) => number, shape = [300, 1000]): string =>
+      written([[{ name: 'w', dtype, shape, values: Array.from({ length: COUNT }, (_, i) => value(i)) }]])
+    const [a, b] = [await open(of(dtype, x)), await open(of(otherDtype, y))]
+    const whole = await diff(a, b)
+    const streamed = await diff(a, b, { memory: 4 << 20, checkLevel: 'full' })
+    expect(streamed.divergence).toEqual(whole.divergence)
+    expect(streamed.equal).toBe(whole.equal)
+    const { divergence } = await diff(a, await open(of(otherDtype, y, [1000, 300])), { memory: 4 << 20 })
+    expect(divergence!.kind).toBe('shape')
+  })
 })
 
 describe('a real training', () => {

@@ -25,6 +25,7 @@ export async function describe(job: DescribeJob, engine: Engine, store: Store): 
     try {
       const known = lost.get(file)
       if (known) throw known
+      engine.reset()
       const large = await openLarge(job, record, engine, source)
       readBytes += large.readBytes
       reads += large.reads

@@ -13,6 +13,7 @@ import { isRemote, type Store } from '../../storage/store.js'
 import type { MeasureJob, MeasureReply, TaskLists, TaskValue } from '../job/measure.js'
 import type { HistogramResult, PartChecksum } from '../job/reply.js'
 import type { RawValue } from '../job/value.js'
+import { comparePairs } from './pairs.js'
 import { rawValue } from './raw-value.js'
 import { openLarge } from './records/large.js'
 import { Failures, histogramResult, RecordTable } from './records/record.js'
@@ -24,7 +25,7 @@ import { type Asking, answerAlone, compare, type List, type Pair } from './task/
 export async function measure(job: MeasureJob, engine: Engine, stores: readonly Store[]): Promise<MeasureReply> {
   const measurement = new Measurement(job, engine, stores)
   if (job.batches.length > 0) await measurement.readBatches()
-  else for (let record = 0; record < job.records.file.length; record++) await measurement.readLarge(record)
+  else await measurement.readAllLarge()
   return measurement.finish()
 }
 
@@ -157,12 +158,31 @@ class Measurement {
     })
   }
 
+  /** Records that have no batch. */
+  async readAllLarge(): Promise<void> {
+    const { known, tasks, records } = this.#job
+    if (known === 0 && tasks.asked.every(({ kind }) => kind === 'difference')) {
+      const isDone = await comparePairs(this.#job, this.#engine, this.#sourceOf, {
+        describe: (record, { dtype, shape }) => this.#table.describe(record, dtypeNumber(dtype), shape),
+        answer: (task, numbers) => this.#lists.set(task, numbers),
+        fail: (record, error) => this.#failures.add(record, error),
+        read: ({ readBytes, reads }) => {
+          this.#readBytes += readBytes
+          this.#reads += reads
+        },
+      })
+      if (isDone) return
+    }
+    for (let record = 0; record < records.file.length; record++) await this.readLarge(record)
+  }
+
   /** A record that is in memory one part at a time, or is so large that it has a read to itself. */
   async readLarge(record: number): Promise<void> {
     const { part, parts, records, known, aheadByteLength } = this.#job
     const engine = this.#engine
     const source = this.#sourceOf(records.file[record]!)
     try {
+      engine.reset()
       const large = await openLarge(this.#job, record, engine, source, aheadByteLength)
       try {
         const { found } = large

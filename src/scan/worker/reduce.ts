@@ -121,6 +121,7 @@ export async function reducePart(job: PartJob, engine: Engine, store: Store): Pr
   let sketches = NO_SKETCHES
   let wallTime: number | undefined
   try {
+    engine.reset()
     record = await openLarge(job, 0, engine, store, job.aheadByteLength)
     const { kind, dtype, shape, elementCount, dataByteLength } = record.found
     if (job.wallTimes) wallTime = record.found.wallTime

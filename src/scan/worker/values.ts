@@ -36,6 +36,7 @@ export async function readValues(job: ValueJob, engine: Engine, store: Store): P
   } else {
     for (let record = 0; record < total; record++) {
       try {
+        engine.reset()
         const large = await openLarge(job, record, engine, store)
         const strings = large.found.dtype === 'string' ? await large.readStrings(unfoldBudget) : null
         const bytes = strings ? null : await large.readElements(unfoldBudget)

@@ -42,10 +42,19 @@ export interface LargeRecordPlace {
   readonly aheadByteLength: number
 }
 
+/** The bytes to be read of a record, and where they are cut. */
+interface Windows {
+  readonly from: number
+  readonly end: number
+  readonly endOf: (at: number) => number
+  readonly take: (window: Address, at: number, byteLength: number) => void
+  readonly checksum: PartChecksum
+}
+
 /** Takes elements in the core's memory. */
 type ElementSink = (address: Address, count: number, byteLength: number) => void
 
-/** Opens a record of a job; it need not fit into memory. */
+/** Opens a record of a job; it need not fit into memory. Reserves some of the core's. */
 export async function openLarge(
   job: JobRecords & { readonly checkLevel: number; readonly windowByteLength: number },
   record: number,
@@ -56,7 +65,6 @@ export async function openLarge(
   const { records } = job
   const refused = impossibleLength(job, record, store)
   if (refused) throw refused
-  engine.reset()
   const tags = engine.writeTexts([job.tags[records.tag[record]!]!])
   return LargeRecord.open(engine, store, {
     path: job.files[records.file[record]!]!,
@@ -159,11 +167,37 @@ export class LargeRecord {
    * @param sink takes elements in the core's memory, in order
    */
   async streamPart(part: number, parts: number, sink: ElementSink): Promise<PartChecksum> {
-    const { path, startByte, windowByteLength, aheadByteLength } = this.#record
-    const store = this.#store
+    const { windowByteLength, aheadByteLength } = this.#record
     // If every read is a request, there are few of them.
-    const longest = Math.max(STREAM_BYTES, isRemote(store) ? Math.floor(aheadByteLength / 4) : 0)
-    const { from, end, endOf, take, checksum } = this.#windows(part, parts, Math.min(windowByteLength, longest), sink)
+    const longest = Math.max(STREAM_BYTES, isRemote(this.#store) ? Math.floor(aheadByteLength / 4) : 0)
+    const windows = this.#windows(part, parts, Math.min(windowByteLength, longest), sink)
+    for await (const _ of this.#reading(windows, aheadByteLength)) {
+      // The sink takes all.
+    }
+    return windows.checksum
+  }
+
+  /**
+   * All elements, in pieces of so many; each is valid until the next is asked for. The checksum is verified as the check level requires,
+   * once all have been asked for.
+   * @param elements a multiple of BLOCK_ELEMENTS
+   */
+  async *pieces(elements: number, aheadByteLength: number): AsyncGenerator<{ address: Address; count: number }> {
+    let piece: { address: Address; count: number } | null = null
+    const windows = this.#windows(0, 1, elements * elementByteLength(this.found.dtype), (address, count) => {
+      piece = { address, count }
+    })
+    for await (const _ of this.#reading(windows, aheadByteLength)) {
+      if (piece !== null) yield piece
+      piece = null
+    }
+    this.checkPayload(windows.checksum.crc, windows.checksum.storedCrc)
+  }
+
+  /** Reads windows, one after the other; each has been taken when it is yielded. */
+  async *#reading({ from, end, endOf, take }: Windows, aheadByteLength: number): AsyncGenerator<void> {
+    const { path, startByte } = this.#record
+    const store = this.#store
     const planned: JobRead[] = []
     for (let at = from; at < end; at = endOf(at)) {
       planned.push({ store, path, startByte: startByte + at, byteLength: endOf(at) - at })
@@ -178,11 +212,11 @@ export class LargeRecord {
         this.reads++
         if (got < read.byteLength) throw this.#truncated(at + got)
         take(window, at, got)
+        yield
       }
     } finally {
       reads.end()
     }
-    return checksum
   }
 
   /**
@@ -246,7 +280,7 @@ export class LargeRecord {
    * The bytes to be read for a part: its elements, with what surrounds them if that is checksummed. They are taken in windows,
    * each of which holds either elements, or other bytes, or the footer.
    */
-  #windows(part: number, parts: number, byteLength: number, sink: ElementSink) {
+  #windows(part: number, parts: number, byteLength: number, sink: ElementSink): Windows {
     const { asked, checkLevel } = this.#record
     const { dtype, kind } = this.found
     const engine = this.#engine

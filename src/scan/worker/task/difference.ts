@@ -31,6 +31,9 @@ const TOLERANCES: Partial<Record<DType, readonly [rtol: number, atol: number]>> 
   complex128: [1e-7, 1e-7],
 }
 
+/** Takes a piece of both tensors. @returns whether nothing of what follows is wanted */
+type Pass = (a: Address, b: Address, count: number) => boolean
+
 /**
  * The numbers of a DifferenceRow, the shape behind them, and before them:
  * - whether the bits are equal, 1 or 0: tensors of equal bits are read no further, and their list ends after `count`
@@ -51,57 +54,146 @@ export function differenceOf(
   b: Elements,
   tolerance: readonly number[],
 ): readonly number[] {
-  const isSameType = a.dtype === b.dtype
-  const dtypes = [dtypeNumber(a.dtype), dtypeNumber(b.dtype)]
-  const first = isSameType ? firstUnequalBits(engine, a, b) : -1
-  if (isSameType && first < 0) return [1, -1, 0, -1, 0, 0, 0, 0, 1, 1, ...dtypes, Number.NaN, Number.NaN, a.count]
   return engine.scoped(() => {
-    const { elements } = engine
-    const [rtol, atol] = tolerance.some(Number.isNaN) ? toleranceOf(a.dtype, b.dtype) : tolerance
-    const hasUlps = isSameType && isFloat(a.dtype)
-    // Of each block the first ones, since counting takes longer than all else.
-    const sampled = hasUlps ? Math.ceil(ULP_ELEMENTS / Math.ceil(a.count / WIDENED_ELEMENTS)) : 0
-    const ulps = new UlpCounts(engine)
-    const row = elements.reserveDifference()
-    differ(engine, a, b, a.count, { rtol: rtol!, atol: atol! }, sampled, ulps, row)
-    let slots = elements.difference(row)
-    const beyond = slots[rtol === 0 && atol === 0 ? UNEQUAL_COUNT : BEYOND_COUNT]!
-    let scales = UNSCALED
-    let notFinite = 0
-    if (!isOrdinary(slots[SQUARES_A]!) || !isOrdinary(slots[SQUARES_B]!)) {
-      const [largestA, largestB] = [largestOf(engine, a), largestOf(engine, b)]
-      notFinite = (Number.isFinite(largestA) ? 0 : 1) + (Number.isFinite(largestB) ? 0 : 2)
-      scales = { a: scaleOf(largestA), b: scaleOf(largestB) }
-      const again = elements.reserveDifference()
-      elements.compare(a.dtype, a.address, b.dtype, b.address, a.count, scales, again)
-      slots = elements.difference(again)
-    }
-    let mostAt = -1
-    const most = slots[MAX_ABSOLUTE]!
-    if (most !== 0) {
-      const block = slots[LARGEST_BLOCK]!
-      const count = Math.min(WIDENED_ELEMENTS, a.count - block)
-      mostAt = placeApart(engine, a, b, block, count, most)
-    }
-    const shares = hasUlps ? ulps.atMost(SHARES) : NO_SHARES
-    // Where all numbers are equal, what differs is the sign of a zero, or the bits of a NaN.
-    const firstApart = slots[UNEQUAL_COUNT] === 0 ? firstSign(engine, a, b, first) : first
-    const numbers = [0, firstApart, beyond, mostAt, notFinite, shares[0]!, shares[1]!, shares[2]!, scales.a, scales.b]
-    numbers.push(...dtypes, numberAt(engine, a, mostAt), numberAt(engine, b, mostAt))
-    for (let slot = 0; slot < slots.length; slot++) numbers.push(slots[slot]!)
-    for (const size of a.shape) numbers.push(size)
-    return numbers
+    const difference = new Difference(engine, a, b, tolerance)
+    for (const pass of difference.passes()) pass(a.address, b.address, a.count)
+    return difference.numbers()
   })
 }
 
-function firstUnequalBits(engine: Engine, a: Elements, b: Elements): number {
-  const size = elementByteLength(a.dtype)
-  const byte = engine.elements.differAt(a.address, b.address, byteLengthOf(a.dtype, a.count))
+/** The same of two tensors that come in pieces: once, and again where their bits or their range ask for it. */
+export class Difference {
+  readonly #engine: Engine
+  readonly #a: DType
+  readonly #b: DType
+  readonly #count: number
+  readonly #shape: readonly number[]
+  readonly #tolerance: readonly [rtol: number, atol: number]
+  readonly #hasUlps: boolean
+  /** The number of first elements of each WIDENED_ELEMENTS whose distances are counted: counting takes longer than all else. */
+  readonly #sampled: number
+  readonly #ulps: UlpCounts
+  readonly #row: Address
+  /** Elements that a pass has taken. */
+  #done = 0
+  /** The first of which the bits differ. */
+  #first = -1
+  /** The first of which the bits differ and not both are NaN; it is looked for as long as all numbers are equal. */
+  #firstSign = -1
+  #most = -1
+  #mostPair: readonly [number, number] = [Number.NaN, Number.NaN]
+  readonly #largest: [a: number, b: number] = [0, 0]
+  #notFinite = 0
+  #scales = UNSCALED
+  #slots: Float64Array = new Float64Array()
+  #beyond = 0
+
+  /** Reserves memory in the core. */
+  constructor(
+    engine: Engine,
+    a: Pick<Elements, 'dtype' | 'shape' | 'count'>,
+    b: Pick<Elements, 'dtype'>,
+    tolerance: readonly number[],
+  ) {
+    this.#engine = engine
+    this.#a = a.dtype
+    this.#b = b.dtype
+    this.#count = a.count
+    this.#shape = a.shape
+    const [rtol, atol] = tolerance.some(Number.isNaN) ? toleranceOf(a.dtype, b.dtype) : tolerance
+    this.#tolerance = [rtol!, atol!]
+    this.#hasUlps = a.dtype === b.dtype && isFloat(a.dtype)
+    this.#sampled = this.#hasUlps ? Math.ceil(ULP_ELEMENTS / Math.ceil(a.count / WIDENED_ELEMENTS)) : 0
+    this.#ulps = new UlpCounts(engine)
+    this.#row = engine.elements.reserveDifference()
+  }
+
+  /** The passes over all pieces that are necessary, one after the other. Each piece but the last has whole WIDENED_ELEMENTS. */
+  *passes(): Generator<Pass> {
+    const { elements } = this.#engine
+    if (this.#a === this.#b) {
+      yield this.#pass((a, b, count) => this.#findFirst(a, b, count))
+      if (this.#first < 0) return
+    }
+    yield this.#pass((a, b, count) => this.#add(a, b, count))
+    this.#slots = elements.difference(this.#row)
+    const [rtol, atol] = this.#tolerance
+    this.#beyond = this.#slots[rtol === 0 && atol === 0 ? UNEQUAL_COUNT : BEYOND_COUNT]!
+    if (isOrdinary(this.#slots[SQUARES_A]!) && isOrdinary(this.#slots[SQUARES_B]!)) return
+    yield this.#pass((a, b, count) => {
+      this.#largest[0] = Math.max(this.#largest[0], largestOf(this.#engine, this.#a, a, count))
+      this.#largest[1] = Math.max(this.#largest[1], largestOf(this.#engine, this.#b, b, count))
+    })
+    const [largestA, largestB] = this.#largest
+    this.#notFinite = (Number.isFinite(largestA) ? 0 : 1) + (Number.isFinite(largestB) ? 0 : 2)
+    this.#scales = { a: scaleOf(largestA), b: scaleOf(largestB) }
+    const again = elements.reserveDifference()
+    yield this.#pass((a, b, count) => elements.compare(this.#a, a, this.#b, b, count, this.#scales, again))
+    this.#slots = elements.difference(again)
+  }
+
+  numbers(): readonly number[] {
+    const dtypes = [dtypeNumber(this.#a), dtypeNumber(this.#b)]
+    if (this.#slots.length === 0) {
+      return [1, -1, 0, -1, 0, 0, 0, 0, 1, 1, ...dtypes, Number.NaN, Number.NaN, this.#count]
+    }
+    const shares = this.#hasUlps ? this.#ulps.atMost(SHARES) : NO_SHARES
+    // Where all numbers are equal, what differs is the sign of a zero, or the bits of a NaN.
+    const first = this.#slots[UNEQUAL_COUNT] === 0 ? this.#firstSign : this.#first
+    const numbers = [0, first, this.#beyond, this.#most, this.#notFinite, ...shares, this.#scales.a, this.#scales.b]
+    numbers.push(...dtypes, ...this.#mostPair, ...this.#slots, ...this.#shape)
+    return numbers
+  }
+
+  #pass(take: (a: Address, b: Address, count: number) => unknown): Pass {
+    this.#done = 0
+    return (a, b, count) => {
+      const isEnough = take(a, b, count) === true
+      this.#done += count
+      return isEnough
+    }
+  }
+
+  #findFirst(a: Address, b: Address, count: number): boolean {
+    const first = firstUnequalBits(this.#engine, this.#a, a, b, count)
+    if (first >= 0) this.#first = this.#done + first
+    return first >= 0
+  }
+
+  #add(addressA: Address, addressB: Address, count: number): void {
+    const engine = this.#engine
+    const { elements } = engine
+    const [a, b] = [
+      { dtype: this.#a, address: addressA },
+      { dtype: this.#b, address: addressB },
+    ]
+    const [rtol, atol] = this.#tolerance
+    const before = elements.difference(this.#row)[MAX_ABSOLUTE]!
+    differ(engine, a, b, count, { rtol, atol }, this.#sampled, this.#ulps, this.#row)
+    const slots = elements.difference(this.#row)
+    const most = slots[MAX_ABSOLUTE]!
+    if (!Object.is(most, before)) {
+      const block = slots[LARGEST_BLOCK]! - this.#done
+      const place = placeApart(engine, a, b, block, Math.min(WIDENED_ELEMENTS, count - block), most)
+      this.#most = this.#done + place
+      this.#mostPair = [elements.numberAt(this.#a, addressA, place), elements.numberAt(this.#b, addressB, place)]
+    }
+    const isAfterFirst = this.#first >= 0 && this.#first < this.#done + count
+    if (slots[UNEQUAL_COUNT] === 0 && this.#firstSign < 0 && isAfterFirst) {
+      const sign = firstSign(engine, this.#a, addressA, addressB, count, Math.max(0, this.#first - this.#done))
+      if (sign >= 0) this.#firstSign = this.#done + sign
+    }
+  }
+}
+
+function firstUnequalBits(engine: Engine, dtype: DType, a: Address, b: Address, count: number): number {
+  const size = elementByteLength(dtype)
+  const byte = engine.elements.differAt(a, b, byteLengthOf(dtype, count))
   if (byte < 0 || size >= 1) return byte < 0 ? -1 : Math.floor(byte / size)
   // Two elements share the byte; of the last one the second half may hold none.
-  const [x = 0, y = 0] = [a, b].map(({ address }) => engine.view((address + byte) as Address, 1)[0])
+  const [x = 0, y = 0] = [a, b].map(address => engine.view((address + byte) as Address, 1)[0])
   const first = 2 * byte + ((x ^ y) & 15 ? 0 : 1)
-  return first < a.count ? first : -1
+  return first < count ? first : -1
 }
 
 /** Bits of a NaN are more than these, without the sign. */
@@ -119,12 +211,12 @@ const SIGNS_AT_ONCE = 1 << 16
  * The index of the first element from `from` on that differs only in its bits (0 and −0); NaNs are skipped. -1 if there is
  * none.
  */
-function firstSign(engine: Engine, a: Elements, b: Elements, from: number): number {
-  const infinity = INFINITIES[a.dtype]
-  if (from < 0 || infinity === undefined) return from
+function firstSign(engine: Engine, dtype: DType, a: Address, b: Address, elements: number, from: number): number {
+  const infinity = INFINITIES[dtype]
+  if (infinity === undefined) return from
   const [bytes, bits, parts] = infinity
-  const count = a.count * parts
-  const bitsOf = ({ address }: Elements, start: number, end: number) => {
+  const count = elements * parts
+  const bitsOf = (address: Address, start: number, end: number) => {
     const { buffer } = engine.view((address + start * bytes) as Address, (end - start) * bytes).slice()
     return bytes === 2 ? new Uint16Array(buffer) : bytes === 4 ? new Uint32Array(buffer) : new BigUint64Array(buffer)
   }
@@ -141,12 +233,6 @@ function firstSign(engine: Engine, a: Elements, b: Elements, from: number): numb
   return -1
 }
 
-/** An element as float64; NaN: the place is -1, or the element is complex. */
-function numberAt(engine: Engine, { dtype, address }: Elements, place: number): number {
-  if (place < 0) return Number.NaN
-  return engine.elements.numberAt(dtype, address, place)
-}
-
 /** The wider tolerance of two dtypes. */
 function toleranceOf(a: DType, b: DType): readonly [rtol: number, atol: number] {
   const [[rtolA, atolA], [rtolB, atolB]] = [TOLERANCES[a] ?? [0, 0], TOLERANCES[b] ?? [0, 0]]
@@ -159,7 +245,7 @@ function isOrdinary(squares: number): boolean {
 }
 
 /** The largest magnitude; NaN of complex numbers, which have no order, and where there is a NaN. */
-function largestOf(engine: Engine, { dtype, address, count }: Elements): number {
+function largestOf(engine: Engine, dtype: DType, address: Address, count: number): number {
   const [least = Number.NaN, most = Number.NaN] = engine.elements.percentiles(dtype, address, count, [0, 100])
   return Math.max(Math.abs(least), Math.abs(most))
 }

@@ -1,0 +1,83 @@
+/** Large records that are compared, two by two: they stream side by side, so that neither need be in memory as a whole. */
+
+import { BLOCK_ELEMENTS } from '../../core/border/abi.js'
+import type { Engine } from '../../core/engine.js'
+import type { RecordContents } from '../../core/slots.js'
+import { isSameShape } from '../../format/index-file.js'
+import { isRemote, type Store } from '../../storage/store.js'
+import type { MeasureJob } from '../job/measure.js'
+import { type LargeRecord, openLarge } from './records/large.js'
+import { Difference } from './task/difference.js'
+
+/** Elements of either side that are compared at a time: both lie in the cache together. Of requests there are few. */
+const LOCAL_PIECE = 16 * BLOCK_ELEMENTS
+const REMOTE_PIECE = 256 * BLOCK_ELEMENTS
+
+/** Takes what is found. */
+interface PairSink {
+  describe(record: number, found: RecordContents): void
+  answer(task: number, numbers: readonly number[]): void
+  fail(record: number, error: unknown): void
+  read(record: LargeRecord): void
+}
+
+/**
+ * Answers the tasks of a job, all of which ask for differences.
+ * @returns false: the elements of a record don't lie in one piece, which is left to others
+ */
+export async function comparePairs(
+  job: MeasureJob,
+  engine: Engine,
+  sourceOf: (file: number) => Store,
+  sink: PairSink,
+): Promise<boolean> {
+  const { asked, what, first, second } = job.tasks
+  const failed = new Set<number>()
+  const ahead = Math.floor(job.aheadByteLength / 2)
+  const of = async <T>(record: number, doing: Promise<T>): Promise<T> => {
+    try {
+      return await doing
+    } catch (error) {
+      failed.add(record)
+      sink.fail(record, error)
+      throw error
+    }
+  }
+  const storeOf = (record: number) => sourceOf(job.records.file[record]!)
+  const open = (record: number) => of(record, openLarge(job, record, engine, storeOf(record), ahead))
+  for (let task = 0; task < first.length; task++) {
+    const [p, q] = [first[task]!, second[task]!]
+    if (failed.has(p) || failed.has(q)) continue
+    try {
+      engine.reset()
+      const [a, b] = [await open(p), await open(q)]
+      if (a.found.kind !== 'content' || b.found.kind !== 'content') return false
+      sink.describe(p, a.found)
+      sink.describe(q, b.found)
+      const { dtype, shape, elementCount: count } = a.found
+      if (!isSameShape(shape, b.found.shape)) {
+        sink.answer(task, [])
+        continue
+      }
+      const difference = new Difference(engine, { dtype, shape, count }, b.found, asked[what[task]!]!.numbers)
+      const elements = isRemote(storeOf(p)) || isRemote(storeOf(q)) ? REMOTE_PIECE : LOCAL_PIECE
+      for (const pass of difference.passes()) {
+        const mark = engine.mark()
+        const [piecesA, piecesB] = [a.pieces(elements, ahead), b.pieces(elements, ahead)]
+        for (let isEnough = false; !isEnough; ) {
+          const [x, y] = [await of(p, piecesA.next()), await of(q, piecesB.next())]
+          if (x.done || y.done) break
+          isEnough = pass(x.value.address, y.value.address, x.value.count)
+        }
+        for (const pieces of [piecesA, piecesB]) await pieces.return(undefined)
+        engine.release(mark)
+      }
+      sink.answer(task, difference.numbers())
+      sink.read(a)
+      sink.read(b)
+    } catch (error) {
+      if (!failed.has(p) && !failed.has(q)) throw error
+    }
+  }
+  return true
+}

@@ -173,7 +173,8 @@ describe('the package', () => {
   ])('loads only what %s needs', async (_, args) => {
     const { packages, own } = await loadedBy(args)
     expect(packages.filter(name => name !== 're2js')).toEqual([])
-    expect(own.length).toBeLessThanOrEqual(24)
+    // Each takes half a millisecond to load.
+    expect(own.length).toBeLessThanOrEqual(40)
   })
 })
 

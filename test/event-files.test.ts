@@ -362,7 +362,7 @@ describe('reindexTrial', () => {
 
   it('is a command, which never writes into the trial', async () => {
     const run = promisify(execFile)
-    const cli = (...args: string[]) => run(process.execPath, [join(ROOT, 'dist/bundle/main.cjs'), 'reindex', ...args])
+    const cli = (...args: string[]) => run(process.execPath, [join(ROOT, 'dist/bundle/main.js'), 'reindex', ...args])
     const from = copyOf('tornasole-2019')
     for (const out of [directory, join(directory, 'a/b')]) {
       expect(await rejectionOf(cli(directory, '--out', out))).toMatchObject({ code: 2 })

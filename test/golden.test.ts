@@ -21,7 +21,7 @@ import {
 } from './support/golden.js'
 import { isLong, part } from './support/part.js'
 
-const CLI = join(ROOT, 'dist/bundle/main.cjs')
+const CLI = join(ROOT, 'dist/bundle/main.js')
 const MODES: readonly Mode[] = ['TRAIN', 'EVAL', 'PREDICT', 'GLOBAL']
 
 it('has the shared trials where they are required', () => {

@@ -10,7 +10,7 @@ import { describe, expect, it } from 'vitest'
 import { fixtureTrial, ROOT } from '../support/golden.js'
 import { scratchDirectory } from '../support/scratch.js'
 
-const CLI = join(ROOT, 'dist/bundle/main.cjs')
+const CLI = join(ROOT, 'dist/bundle/main.js')
 const DROP = ['setpriv', '--bounding-set=-all', '--inh-caps=-all']
 const isRoot = process.getuid?.() === 0
 

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { ROOT } from '../support/golden.js'
 
-export const CLI = join(ROOT, 'dist/bundle/main.cjs')
+export const CLI = join(ROOT, 'dist/bundle/main.js')
 export const PLAIN = join(ROOT, 'fixtures/generated/plain')
 export const DTYPES = join(ROOT, 'fixtures/trials/dtypes')
 

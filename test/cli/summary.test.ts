@@ -108,7 +108,7 @@ describe('trialscan summary', () => {
     const writer = await LiveWriter.start(directory, 1)
     writers.push(writer)
     await writer.step(0, 0)
-    const child = spawn(process.execPath, [join(ROOT, 'dist/bundle/main.cjs'), 'summary', directory, '--follow'])
+    const child = spawn(process.execPath, [join(ROOT, 'dist/bundle/main.js'), 'summary', directory, '--follow'])
     let text = ''
     child.stdout.on('data', some => (text += some))
     const ended = new Promise<number | null>(resolve => child.on('close', resolve))

@@ -181,7 +181,7 @@ describe.runIf(HAS_REDIS)('a queue', () => {
     }
     const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as object
     writeFileSync(join(other, 'package.json'), JSON.stringify({ ...manifest, version: '9.9.9' }))
-    const cli = join(other, 'dist/bundle/main.cjs')
+    const cli = join(other, 'dist/bundle/main.js')
     const plan = await planOf([FIXTURES], 2)
     await trialscan('fleet', 'submit', plan, '--redis', redis)
     // It looks into another queue; told to look into this one, it gives back what it gets, and ends.

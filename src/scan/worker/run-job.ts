@@ -8,10 +8,9 @@ import { describe } from './describe.js'
 import { readIndexFiles } from './index-files.js'
 import { measure } from './measure.js'
 import { reducePart, scan } from './reduce.js'
-import { surveyEventFiles } from './survey.js'
 import { readValues } from './values.js'
 
-/** Runs a job on this thread's engine. */
+/** Runs a job on this thread's engine. What few commands need is loaded with the first such job. */
 export function runJob(job: Job, engine: Engine, storeOf: (spec: StoreSpec) => Store): Reply | Promise<Reply> {
   if (job.kind === 'measure') return measure(job, engine, job.stores.map(storeOf))
   if (job.kind === 'arrays') return reduceArrays(job, engine)
@@ -28,11 +27,10 @@ export function runJob(job: Job, engine: Engine, storeOf: (spec: StoreSpec) => S
     case 'index':
       return readIndexFiles(job, store)
     case 'survey':
-      return surveyEventFiles(job, engine, store)
+      return import('./survey.js').then(({ surveyEventFiles }) => surveyEventFiles(job, engine, store))
     case 'copy':
       return import('./copy.js').then(({ copyRecords }) => copyRecords(job, engine, store))
     case 'verify':
-      // Few jobs need it, so a scan should not load it.
       return import('./verify/verify.js').then(({ verifyEventFiles }) => verifyEventFiles(job, engine, store))
   }
 }

@@ -171,7 +171,7 @@ export interface Store {
   stamps(paths: readonly string[]): Promise<Float64Array>
 
   /**
-   * What tells the file that is read under a path from another that takes its name, and from itself once it is changed;
+   * A text that tells the file that is read under a path from another that takes its name, and from itself once it is changed;
    * undefined: nothing is known. Without a request. Only stores whose files may change while they are read have it.
    */
   versionOf?(path: string): string | undefined

@@ -113,7 +113,7 @@ function tell(
   })
 }
 
-/** What a file of torch names that runs code, if it is opened by torch. */
+/** Names in a file of torch that run code, if it is opened by torch. */
 async function findCode(store: Store, path: string, findings: Findings): Promise<void> {
   if (TORCH.byName(path) === 'no') return
   try {

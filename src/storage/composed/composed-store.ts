@@ -276,7 +276,7 @@ export class ComposedStore implements Store {
     return available
   }
 
-  /** What was read belongs to the header that was read. Asked behind the read, so that nothing changes between the two. */
+  /** The bytes that were read belong to the header that was read. This is asked behind the read, so that nothing changes between the two. */
   #expectSame(table: Table, file: string): void {
     const version = table.versionOf(file)
     if (version === undefined || this.#base.versionOf === undefined || this.#base.versionOf(file) === version) return

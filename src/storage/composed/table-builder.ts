@@ -66,7 +66,7 @@ export class TableBuilder {
     this.#at = 0
   }
 
-  /** What tells files that records lie in from others of their names, by path. */
+  /** Takes versions of files that records lie in, by path: they tell them from others of their names. */
   know(versions: ReadonlyMap<string, string>): void {
     for (const [path, version] of versions) this.#versions.set(path, version)
   }

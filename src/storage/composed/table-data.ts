@@ -15,7 +15,7 @@ export const LITERAL = -1
 
 export interface TableNames {
   readonly files: readonly string[]
-  /** What told each file from others when its header was read; null: nothing is known. */
+  /** The version of each file when its header was read; null: nothing is known. */
   readonly versions: readonly (string | null)[]
   /** Name, what it stands for in errors, and the number of its first record. */
   readonly composed: readonly (readonly [name: string, place: string, first: number])[]

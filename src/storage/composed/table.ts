@@ -64,7 +64,7 @@ export class Table {
     return [...numbers].flatMap(number => (number === LITERAL ? [] : [this.#paths[number]!]))
   }
 
-  /** What told an underlying file from others when its header was read; undefined: nothing is known. */
+  /** The version of an underlying file when its header was read; undefined: nothing is known. */
   versionOf(path: string): string | undefined {
     return this.#versions.get(path) ?? undefined
   }

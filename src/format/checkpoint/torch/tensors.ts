@@ -59,7 +59,7 @@ class Search {
   /** The number of tensors below each node. */
   readonly #counts: Float64Array
   readonly #found: FoundTensor[] = []
-  /** What leads on from a value, which may be reached a million times. */
+  /** Steps on from a value, which may be reached a million times. */
   readonly #steps = new Map<Handle, readonly Step[]>()
   readonly #views = new Map<Handle, Omit<FoundTensor, 'path'>>()
   #nameLengths = 0

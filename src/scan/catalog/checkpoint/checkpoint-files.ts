@@ -367,7 +367,7 @@ async function stampOf(
   return { text: JSON.stringify([files, [...stamps]]), changedMs }
 }
 
-/** Whether files that belong to others, as chunks to their `.metadata`, are those that were read. */
+/** True if files that belong to others, as chunks to their `.metadata`, are those that were read. */
 function isUnchanged(store: Store, { place, read }: KnownCheckpoint): boolean {
   const stamped = new Set(place.files.map(({ path }) => path))
   // What is open still is what it was.

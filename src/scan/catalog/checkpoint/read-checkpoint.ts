@@ -39,7 +39,7 @@ export interface Checkpoint {
   /** Kinds of the formats that were read. */
   readonly formats: readonly string[]
   readonly fileCount: number
-  /** What tells the files that were read from others of their names, by path. */
+  /** Versions of the files that were read, by path: they tell them from others of their names. */
   readonly versions: ReadonlyMap<string, string>
 }
 

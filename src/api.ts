@@ -92,6 +92,7 @@ export {
   FeatureImportanceOverweight,
   LossNotDecreasing,
   NLPSequenceRatio,
+  OptimizerReset,
   Overfit,
   Overtraining,
   PoorWeightInitialization,

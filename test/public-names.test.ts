@@ -32,6 +32,7 @@ it('exports these names', () => {
       "Moments",
       "NLPSequenceRatio",
       "NoMoreData",
+      "OptimizerReset",
       "OutputFile",
       "Overfit",
       "Overtraining",

@@ -60,6 +60,7 @@ const ASPECTS: readonly Aspect[] = [
   { name: 'SimilarAcrossRuns' },
   { name: 'DivergesFrom' },
   { name: 'ReplicaDrift', isLast: true },
+  { name: 'OptimizerReset', isLast: true },
   { name: 'PoorWeightInitialization (gradients)', is: ({ tensor }) => tensor !== null, isLast: true },
   { name: 'WeightUpdateRatio (large)', is: finding => !isSmall(finding), isLast: true },
   { name: 'WeightUpdateRatio (small)', isLast: true },
@@ -191,6 +192,7 @@ export const CONSEQUENCES: readonly (readonly [cause: string, link: Link, follow
   ['SimilarAcrossRuns', 'any', ['SimilarAcrossRuns', 'DivergesFrom']],
   ['DivergesFrom', 'any', ['DivergesFrom', 'SimilarAcrossRuns']],
   ['ReplicaDrift', 'any', ['ReplicaDrift']],
+  ['OptimizerReset', 'any', ['OptimizerReset']],
 ]
 
 function ruleOf(aspect: string): string {

@@ -27,6 +27,7 @@ const NAMES = [
   'predictions',
   'trees/Node',
   'feature_importance/weight/f0',
+  'optimizer.state.0.exp_avg',
 ]
 
 async function training(label: string, options: WriterOptions) {

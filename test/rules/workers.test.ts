@@ -107,6 +107,7 @@ const PARAMETERS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   LossNotDecreasing: { num_steps: '1' },
   TreeDepth: { depth: '3' },
   Overtraining: { patience_train: '2', patience_validation: '2' },
+  OptimizerReset: { moments_regex: 'weight|relu' },
   PoorWeightInitialization: { patience: '2', steps: '8' },
 }
 

@@ -17,9 +17,9 @@ import { scratchDirectory } from '../support/scratch.js'
 import { tf } from './tf.js'
 
 const scratch = scratchDirectory('tfjs-collection-configs')
-/** What they judge only XGBoost has. */
-const OF_XGBOOST = ['FeatureImportanceOverweight', 'TreeDepth']
-const RULES = BUILTIN_RULES.filter(({ name }) => !OF_XGBOOST.includes(name))
+/** What they judge only XGBoost has, or checkpoints. */
+const OF_OTHERS = ['FeatureImportanceOverweight', 'TreeDepth', 'OptimizerReset']
+const RULES = BUILTIN_RULES.filter(({ name }) => !OF_OTHERS.includes(name))
 
 async function training(label: string, options: WriterOptions) {
   const path = join(scratch, label)

@@ -196,8 +196,8 @@ Steps that are left out are not judged; a rule that compares a tensor with earli
 them all the same. With --follow of a job that runs, steps cannot count from the end.
 
 Rules: AllZero, CheckInputImages, ClassImbalance, Confusion, DeadRelu, DivergesFrom, ExplodingTensor,
-FeatureImportanceOverweight, LossNotDecreasing, NLPSequenceRatio, Overfit, Overtraining, PoorWeightInitialization, ReplicaDrift,
-SaturatedActivation, SimilarAcrossRuns, StalledTrainingRule, TensorVariance, TreeDepth, UnchangedTensor, VanishingGradient, WeightUpdateRatio.
+FeatureImportanceOverweight, LossNotDecreasing, NLPSequenceRatio, OptimizerReset, Overfit, Overtraining, PoorWeightInitialization,
+ReplicaDrift, SaturatedActivation, SimilarAcrossRuns, StalledTrainingRule, TensorVariance, TreeDepth, UnchangedTensor, VanishingGradient, WeightUpdateRatio.
 
 --rule NAME,k=v,k=v: a piece without a k= of its own goes on with the value before it, so that values may hold commas:
 AllZero,collection_names=gradients,weights,threshold=90 has two parameters. name=… is what findings call the rule, to tell

@@ -19,7 +19,7 @@ export interface NonFiniteCheckpoint {
   readonly wholeStep: GlobalStep | null
   /** The number of its tensors that are not finite. */
   readonly affected: number
-  /** Those that are finite there. */
+  /** Its tensors that are finite. */
   readonly whole: readonly string[]
   /** Losses, norms of gradients and learning rates around the origin. */
   readonly logged: readonly LoggedAround[]

@@ -11,6 +11,7 @@ import { ExplodingTensor } from './exploding-tensor.js'
 import { FeatureImportanceOverweight } from './feature-importance-overweight.js'
 import { LossNotDecreasing } from './loss-not-decreasing.js'
 import { NLPSequenceRatio } from './nlp-sequence-ratio.js'
+import { OptimizerReset } from './optimizer-reset.js'
 import { Overfit } from './overfit.js'
 import { Overtraining } from './overtraining.js'
 import { PoorWeightInitialization } from './poor-weight-initialization.js'
@@ -39,6 +40,7 @@ export const BUILTIN_RULES: readonly BuiltinClass[] = [
   SimilarAcrossRuns,
   DivergesFrom,
   ReplicaDrift,
+  OptimizerReset,
   StalledTrainingRule,
   TensorVariance,
   UnchangedTensor,
@@ -60,6 +62,7 @@ export {
   FeatureImportanceOverweight,
   LossNotDecreasing,
   NLPSequenceRatio,
+  OptimizerReset,
   Overfit,
   Overtraining,
   PoorWeightInitialization,

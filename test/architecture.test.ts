@@ -189,21 +189,51 @@ describe('the core', () => {
   })
 })
 
+it('ARCHITECTURE.md names every folder of src once, in import order', () => {
+  const [, map] = /^## Rooms$.*?^```$(.*?)^```$/ms.exec(readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8'))!
+  const named = [...map!.matchAll(/^(\S+)\/ {2,}\S/gm)].map(([, folder]) => folder!)
+  expect(named.toSorted()).toEqual([...new Set(files.map(file => posix.dirname(file)))].filter(f => f !== '.').sort())
+  const stages = named.map(folder => STAGES.indexOf(stageOf(folder)))
+  expect(stages).toEqual(stages.toSorted((a, b) => a - b))
+})
+
+it('docs/design/state.md names every module that keeps something, and no other', () => {
+  const named = readFileSync(join(ROOT, 'docs/design/state.md'), 'utf8').matchAll(/`([\w/-]+\.ts)`/g)
+  const keeping = files.filter(file => keepsSomething(readFileSync(join(SOURCE, file), 'utf8')))
+  expect([...named].map(([, file]) => file!).sort()).toEqual(keeping.sort())
+})
+
+/** True if a module has a variable that changes, or a collection that begins empty. Names of constants are in capitals. */
+function keepsSomething(text: string): boolean {
+  const { statements } = ts.createSourceFile('', text, ts.ScriptTarget.Latest, true)
+  return statements
+    .filter(ts.isVariableStatement)
+    .some(
+      ({ declarationList: { flags, declarations } }) =>
+        (flags & ts.NodeFlags.Const) === 0 ||
+        declarations.some(
+          ({ name, initializer }) =>
+            !/^[A-Z_]+$/.test(name.getText()) &&
+            /^(new (Map|Set)(<.*>)?\(\)|\[\])$/s.test(initializer?.getText() ?? ''),
+        ),
+    )
+}
+
 describe('sizes', () => {
-  const [, section] = /^## Sizes$(.*?)^## /ms.exec(readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8'))!
-  const argued = [...section!.matchAll(/`(\S+\.ts)`/g)].map(([, file]) => file!)
+  const section = readFileSync(join(ROOT, 'docs/design/sizes.md'), 'utf8')
+  const argued = [...section.matchAll(/`(\S+\.ts)`/g)].map(([, file]) => file!)
   const large = ['src', 'assembly'].flatMap(folder =>
     sourcesIn(join(ROOT, folder))
       .map(file => `${folder}/${file}`)
       .filter(file => isLarge(readFileSync(join(ROOT, file), 'utf8'))),
   )
 
-  it('ARCHITECTURE.md says why a file or class is larger than others, of all that are and no others', () => {
+  it('docs/design/sizes.md says why a file or class is larger than others, of all that are and no others', () => {
     expect(argued.sort()).toEqual(large.sort())
   })
 
   it('and why a folder has more files than others', () => {
-    const argued = [...section!.matchAll(/folder `(\S+)`/g)].map(([, folder]) => folder!)
+    const argued = [...section.matchAll(/folder `(\S+)`/g)].map(([, folder]) => folder!)
     const counts = new Map<string, number>()
     for (const folder of ['src', 'assembly']) {
       for (const file of sourcesIn(join(ROOT, folder))) {

@@ -61,6 +61,7 @@ const PAGES = [
   'examples/README.md',
   'bench/README.md',
   ...pages,
+  ...readdirSync(join(ROOT, 'docs/design')).map(name => `docs/design/${name}`),
 ]
 
 it.each(PAGES)('every file that %s links to is there', page => {

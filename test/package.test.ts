@@ -410,8 +410,8 @@ describe('dependencies', () => {
     }
   })
 
-  it('are those of the table in ARCHITECTURE.md', () => {
-    const [, after] = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8').split('## Dependencies at run time\n')
+  it('are those of the table in docs/design/dependencies.md', () => {
+    const [, after] = readFileSync(join(root, 'docs/design/dependencies.md'), 'utf8').split('# Dependencies\n')
     const rows = after!
       .split('\n## ')[0]!
       .split('\n')

@@ -7,7 +7,7 @@ import { allocate } from '../kernels/allocate.js'
 const LONG_BYTES = 256 << 10
 
 /** Used buffers in the core's memory, kept since making one takes longer than filling it. */
-const SPARE: Uint8Array[] = []
+const spare: Uint8Array[] = []
 const MOST_SPARE = 8
 /** False once the core had no address space left: then chunks are ordinary buffers. */
 let hasAddressSpace = true
@@ -133,7 +133,7 @@ export class Pipe implements AsyncIterable<Uint8Array> {
   /** Room for bytes where short ones are gathered. */
   #room(byteLength: number): Uint8Array {
     if (this.#gatheredLength + byteLength > LONG_BYTES) this.#flush()
-    this.#gathered ??= SPARE.pop() ?? newBuffer()
+    this.#gathered ??= spare.pop() ?? newBuffer()
     const start = this.#gatheredLength
     this.#gatheredLength += byteLength
     return this.#gathered.subarray(start, this.#gatheredLength)
@@ -148,7 +148,7 @@ export class Pipe implements AsyncIterable<Uint8Array> {
     this.#push({
       bytes,
       written: () => {
-        if (SPARE.length < MOST_SPARE) SPARE.push(buffer)
+        if (spare.length < MOST_SPARE) spare.push(buffer)
       },
     })
   }

@@ -118,7 +118,7 @@ describe('a corruption of a record or an event file', () => {
 
 it(`${UNBELIEVABLE} is reduced, but not unfolded`, async () => {
   const trial = await createTrial(spoilt(corruptions.find(({ name }) => name === UNBELIEVABLE)!.apply))
-  const [row] = await rowsOf(trial, { tensors: 'fc.bias', steps: [1, 2], checkLevel: 'full' })
+  const [row] = await rowsOf(trial, { tensors: 'fc.bias', steps: { from: 1, to: 2 }, checkLevel: 'full' })
   expect(row).toMatchObject({ shape: [2 ** 25, 2 ** 25], reductions: { sum: 2 ** 50, mean: 1, std: 0 } })
   for (const threads of [0, 1]) {
     expect(await rejectionOf(trial.tensor('fc.bias').value(1, { threads }))).toMatchObject({
@@ -365,7 +365,7 @@ describe('instead of an event file', () => {
       rmSync(path)
       execFileSync('ln', ['-s', target, path])
     })
-    const refused = await rowsOf(await createTrial(dir), { steps: [1, 2] })
+    const refused = await rowsOf(await createTrial(dir), { steps: { from: 1, to: 2 } })
     expect(refused.map(({ error }) => error?.code)).toEqual(PLAIN_TENSORS.map(() => 'Denied'))
     expect(plainRows(await rowsOf(await createTrial(dir, { allowSymlinks: true })))).toEqual(plainRows(good))
   })

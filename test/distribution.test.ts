@@ -205,7 +205,7 @@ describe('of a trial', () => {
     reductions: readonly StatisticName[],
     threads: number,
   ): Promise<ScanRow[]> {
-    return rowsOf(trial, { tensors: tensor, reductions, threads, steps: [0, 1] })
+    return rowsOf(trial, { tensors: tensor, reductions, threads, steps: { from: 0, to: 1 } })
   }
 
   it.each([0, 2])('is that of its arrays, with %i threads', async threads => {
@@ -249,7 +249,7 @@ describe('of a trial', () => {
     const [first] = await rows('float32', ['sketch'], 0)
     const merged = await trial.distribution('float32', { threads: 0 })
     expect(merged.toJSON()).toEqual(first!.reductions.sketch!.merge(distribution(Float32Array.of(100, -100))).toJSON())
-    expect((await trial.distribution('float32', { steps: [1, 2] })).count).toBe(2)
+    expect((await trial.distribution('float32', { steps: { from: 1, to: 2 } })).count).toBe(2)
     expect((await trial.tensor('float32').reductionValue(1, 'sketch')).toJSON()).toEqual(
       distribution(Float32Array.of(100, -100)).toJSON(),
     )

@@ -122,12 +122,12 @@ describe('a trial whose index is lost', () => {
 
   it('loses a torn record, and nothing before it', async () => {
     const from = copyOf('mlp-all-zero')
-    const whole = await rowsOf(await createTrial(from), { steps: [0, 1] })
+    const whole = await rowsOf(await createTrial(from), { steps: { from: 0, to: 1 } })
     const path = eventFilePath(0, 'worker_0')
     const { length } = readFileSync(join(directory, path))
     truncateSync(join(directory, path), length - 7)
     const trial = await createTrial(directory)
-    const rows = await rowsOf(trial, { steps: [0, 1] })
+    const rows = await rowsOf(trial, { steps: { from: 0, to: 1 } })
     expect(rows.length).toBe(whole.length - 1)
     expect(plainRows(rows)).toEqual(plainRows(whole.slice(0, -1)))
     expect(trial.problems).toHaveLength(1)

@@ -204,7 +204,7 @@ describe('a loop', () => {
         await tensor.reductionValue(step, 'mean')
         await tensor.shape(step)
         allclose(await tensor.value(step), await tensor.value(step))
-        for await (const { moments } of trial.scan({ tensors: 'large', steps: [step, step + 1] })) mergeMoments([moments])
+        for await (const { moments } of trial.scan({ tensors: 'large', steps: { from: step, to: step + 1 } })) mergeMoments([moments])
       }
       console.log(instances)`
     const stdout = execFileSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' })
@@ -280,7 +280,7 @@ describe('what was asked for once', () => {
     expect(await rejectionOf(tensor.reductionValue(4, 'mean'))).toMatchObject({ code: 'TensorUnavailableForStep' })
     renameSync(`${path}.away`, path)
     const mean = await tensor.reductionValue(4, 'mean')
-    expect(mean).toBe((await rowsOf(trial, { tensors: 'large', steps: [4, 5] }))[0]!.reductions.mean)
+    expect(mean).toBe((await rowsOf(trial, { tensors: 'large', steps: { from: 4, to: 5 } }))[0]!.reductions.mean)
     const bytes = readFileSync(path)
     writeFileSync(path, bytes.subarray(0, 1000))
     expect(await rejectionOf(tensor.reductionValue(4, 'mean'))).toMatchObject({ name: 'FormatError' })

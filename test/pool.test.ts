@@ -73,11 +73,11 @@ describe('rows', () => {
 
   it('of two scans at once are not mixed up', async () => {
     for (const threads of isLong ? [0, 2] : [2]) {
-      const alone = await Promise.all([rowsOf(trial, { threads, steps: [0, 3] })])
-      const other = await rowsOf(trial, { threads, steps: [3, 6], reductions: ['mean'] })
+      const alone = await Promise.all([rowsOf(trial, { threads, steps: { from: 0, to: 3 } })])
+      const other = await rowsOf(trial, { threads, steps: { from: 3, to: 6 }, reductions: ['mean'] })
       const [both, otherBoth] = await Promise.all([
-        rowsOf(trial, { threads, steps: [0, 3] }),
-        rowsOf(trial, { threads, steps: [3, 6], reductions: ['mean'] }),
+        rowsOf(trial, { threads, steps: { from: 0, to: 3 } }),
+        rowsOf(trial, { threads, steps: { from: 3, to: 6 }, reductions: ['mean'] }),
       ])
       expect(plainRows(both)).toEqual(plainRows(alone[0]!))
       expect(plainRows(otherBoth)).toEqual(plainRows(other))
@@ -102,7 +102,7 @@ describe('rows', () => {
   })
 
   it('come once', async () => {
-    const scan = trial.scan({ steps: [0, 1] })
+    const scan = trial.scan({ steps: { from: 0, to: 1 } })
     for await (const _ of scan) break
     expect(await rejectionOf(scan[Symbol.asyncIterator]().next())).toMatchObject({
       message: expect.stringContaining('iterated once'),
@@ -147,7 +147,7 @@ describe('an end', () => {
     // A signal's own timer: it fires between two jobs at the latest.
     setTimeout(() => controller.abort(reason), 5)
     expect(await scanning).toBe(reason)
-    expect((await rowsOf(trial, { threads, steps: [0, 1] })).length).toBe(40)
+    expect((await rowsOf(trial, { threads, steps: { from: 0, to: 1 } })).length).toBe(40)
   })
 
   it('of one scan leaves another alone', async () => {
@@ -164,7 +164,7 @@ describe('an end', () => {
     for (const threads of [0, 2]) {
       let rows = 0
       for await (const _ of trial.scan({ threads })) if (++rows === 5) break
-      expect((await rowsOf(trial, { threads, steps: [2, 3] })).length).toBe(40)
+      expect((await rowsOf(trial, { threads, steps: { from: 2, to: 3 } })).length).toBe(40)
     }
   })
 
@@ -205,7 +205,7 @@ describe('a pool', () => {
     expect(failures.length).toBeLessThan(outcomes.length)
     for (const failure of failures) expect(failure).toMatchObject({ name: 'ThreadError', code: 'ThreadsClosed' })
     expect(threadRunner(2)).not.toBe(runner)
-    expect((await rowsOf(trial, { threads: 2, steps: [0, 1] })).length).toBe(40)
+    expect((await rowsOf(trial, { threads: 2, steps: { from: 0, to: 1 } })).length).toBe(40)
   })
 
   it('that is closed in the midst of a scan ends it with an error, and the next scan is whole', async () => {

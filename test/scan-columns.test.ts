@@ -62,8 +62,8 @@ const OPTIONS: readonly (readonly [string, ScanOptions])[] = [
   ['all', {}],
   ['two', { reductions: ['abs_max', 'l2'] }],
   ['statistics', { reductions: STATISTICS, wallTimes: true }],
-  ['counts on threads', { reductions: ['count', 'zero_count', 'std'], threads: 2, steps: [0, null] }],
-  ['the last steps', { steps: [-2, null], checkLevel: 'full', memory: 4 << 20, wallTimes: true }],
+  ['counts on threads', { reductions: ['count', 'zero_count', 'std'], threads: 2, steps: { from: 0 } }],
+  ['the last steps', { steps: { from: -2 }, checkLevel: 'full', memory: 4 << 20, wallTimes: true }],
 ]
 
 async function opened(dir: string): Promise<Trial> {

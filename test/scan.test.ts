@@ -59,15 +59,21 @@ describe('a selection', () => {
   })
 
   it.each([
-    [{ tensors: 'fc.bias', steps: [0, 11] }, ['0 0 fc.bias', '0 1 fc.bias', '10 0 fc.bias', '10 1 fc.bias']],
+    [
+      { tensors: 'fc.bias', steps: { from: 0, to: 11 } },
+      ['0 0 fc.bias', '0 1 fc.bias', '10 0 fc.bias', '10 1 fc.bias'],
+    ],
     // A name is no pattern: the dot is a dot, and half a name is none.
-    [{ tensors: ['fc.bias'], workers: 'worker_1', steps: [10, 20] }, ['10 1 fc.bias', '11 1 fc.bias']],
-    [{ tensors: /^fc/, steps: [20, 30], workers: ['worker_0'] }, ['20 0 fc.weight', '20 0 fc.bias']],
-    [{ tensors: /FC\.B/gi, steps: [20, 21] }, ['20 0 fc.bias', '20 1 fc.bias']],
-    [{ regex: 'bias$', steps: [20, 21] }, ['20 0 fc.bias', '20 1 fc.bias']],
-    [{ regex: ['^acc', '^only'], steps: [11, 12] }, ['11 0 accuracy', '11 1 accuracy', '11 1 only/worker_1']],
+    [{ tensors: ['fc.bias'], workers: 'worker_1', steps: { from: 10, to: 20 } }, ['10 1 fc.bias', '11 1 fc.bias']],
+    [{ tensors: /^fc/, steps: { from: 20, to: 30 }, workers: ['worker_0'] }, ['20 0 fc.weight', '20 0 fc.bias']],
+    [{ tensors: /FC\.B/gi, steps: { from: 20, to: 21 } }, ['20 0 fc.bias', '20 1 fc.bias']],
+    [{ regex: 'bias$', steps: { from: 20, to: 21 } }, ['20 0 fc.bias', '20 1 fc.bias']],
+    [
+      { regex: ['^acc', '^only'], steps: { from: 11, to: 12 } },
+      ['11 0 accuracy', '11 1 accuracy', '11 1 only/worker_1'],
+    ],
     [{ tensors: 'fc.bias', regex: '^acc', mode: 'EVAL', workers: 'worker_0' }, ['11 0 fc.bias', '11 0 accuracy']],
-    [{ collection: 'named', steps: [0, 1] }, ['0 0 fc.bias', '0 0 loss', '0 1 fc.bias', '0 1 loss']],
+    [{ collection: 'named', steps: { from: 0, to: 1 } }, ['0 0 fc.bias', '0 0 loss', '0 1 fc.bias', '0 1 loss']],
     [
       { collection: ['weights', 'named'], tensors: /fc/, mode: 'EVAL', workers: 'worker_0' },
       ['11 0 fc.weight', '11 0 fc.bias'],
@@ -76,9 +82,9 @@ describe('a selection', () => {
     [{ collection: 'empty' }, []],
     [{ mode: 'PREDICT' }, []],
     [{ mode: 'EVAL', tensors: 'accuracy' }, ['11 0 accuracy', '11 1 accuracy']],
-    [{ steps: [null, 1], tensors: 'fc.bias' }, ['0 0 fc.bias', '0 1 fc.bias']],
-    [{ steps: [21, null], tensors: 'fc.bias' }, ['30 0 fc.bias']],
-    [{ steps: [1, 10] }, []],
+    [{ steps: { to: 1 }, tensors: 'fc.bias' }, ['0 0 fc.bias', '0 1 fc.bias']],
+    [{ steps: { from: 21 }, tensors: 'fc.bias' }, ['30 0 fc.bias']],
+    [{ steps: { from: 1, to: 10 } }, []],
     [{ tensors: [] }, []],
     [{ workers: [] }, []],
     [{ tensors: 'shaped' }, []],
@@ -93,8 +99,8 @@ describe('a selection', () => {
     [{ collection: 'wieghts' }, Error, /did you mean weights/],
     [{ workers: 'worker_2' }, InvalidWorker, /"worker_2".*"worker_0", "worker_1"/],
     [{ mode: 'train' }, UsageError, /TRAIN, EVAL, PREDICT, GLOBAL/],
-    [{ steps: [5, 5] }, UsageError, /steps/],
-    [{ steps: [5] }, UsageError, /steps/],
+    [{ steps: { from: 5, to: 5 } }, UsageError, /steps/],
+    [{ steps: [null, 5] }, UsageError, /steps/],
     [{ checkLevel: 'maximal' }, UsageError, /none, minimal, full/],
     [{ reductions: ['maen'] }, UsageError, /did you mean .*mean/],
     [{ reductions: ['l3'] }, UsageError, /did you mean l1 or l2/],
@@ -108,7 +114,7 @@ describe('a selection', () => {
 
 describe('a row', () => {
   it('says where it is from and what it holds', async () => {
-    const [row] = await rowsOf(trial, { tensors: 'fc.weight', steps: [11, 12], workers: 'worker_1' })
+    const [row] = await rowsOf(trial, { tensors: 'fc.weight', steps: { from: 11, to: 12 }, workers: 'worker_1' })
     expect(row).toMatchObject({
       tensor: 'fc.weight',
       step: 11,
@@ -142,7 +148,7 @@ describe('a row', () => {
   })
 
   it('of saved reductions has those, bit for bit', async () => {
-    const [row] = await rowsOf(trial, { tensors: 'loss', steps: [10, 11], workers: 'worker_1' })
+    const [row] = await rowsOf(trial, { tensors: 'loss', steps: { from: 10, to: 11 }, workers: 'worker_1' })
     expect(row).toMatchObject({ saved: true, dtype: null, shape: null, reductions: { mean: 2, abs_max: 7 } })
     expect([Object.keys(row!.reductions), row!.moments]).toEqual([['mean', 'abs_max'], undefined])
     const [asked] = await rowsOf(trial, { tensors: 'loss', reductions: ['l2', 'mean'] })

@@ -126,7 +126,7 @@ async function useTrial(notebook: Notebook, dir: string, round: number): Promise
     const format = (round + threads) % 2 === 0 ? 'csv' : 'jsonl'
     const text = await scanned(trial, { threads, checkLevel: 'full', reductions: all }, format)
     notebook.note(`${basename(dir)} ${format}`, text)
-    const some = { threads, collection: 'gradients', steps: [2, 9] as const, workers: ['worker_1'] }
+    const some = { threads, collection: 'gradients', steps: { from: 2, to: 9 } as const, workers: ['worker_1'] }
     notebook.note(`${basename(dir)} gradients`, await scanned(trial, some, 'csv'))
   }
   // Rows: left early, and ended by a signal.

@@ -11,51 +11,49 @@ import { rowsOf } from './support/scanning.js'
 const TENS = [0, 10, 20, 30, 40, 50]
 
 it.each<[StepSelection, number[]]>([
+  [{ from: 10, to: 30 }, [10, 20]],
+  [{ to: 11 }, [0, 10]],
+  [{ from: 35 }, [40, 50]],
+  [{ from: -2 }, [40, 50]],
+  [{ to: -4 }, [0, 10]],
+  [{ from: 10, to: -1 }, [10, 20, 30, 40]],
+  [{ from: -3, to: 50 }, [30, 40]],
+  [{ from: -100 }, TENS],
+  [{ to: -100 }, []],
+  [[1, 2], []],
   [
     [10, 30],
-    [10, 20],
+    [10, 30],
+  ],
+  [[-1], [50]],
+  [
+    [-1, 0, -6, -7],
+    [0, 50],
+  ],
+  [[{ from: 0, to: 50, stride: 20 }], [0, 20, 40]],
+  [[{ stride: 30 }], [0, 30]],
+  [[{ from: 10, stride: 20 }], [10, 30, 50]],
+  [
+    [{ from: -2, stride: 10 }, 0],
+    [0, 40, 50],
   ],
   [
-    [null, 11],
-    [0, 10],
+    [0, 10, { from: 20, to: 30 }],
+    [0, 10, 20],
   ],
   [
-    [35, null],
-    [40, 50],
+    [50, 0],
+    [0, 50],
   ],
-  [
-    [-2, null],
-    [40, 50],
-  ],
-  [
-    [null, -4],
-    [0, 10],
-  ],
-  [
-    [10, -1],
-    [10, 20, 30, 40],
-  ],
-  [
-    [-3, 50],
-    [30, 40],
-  ],
-  [[-100, null], TENS],
-  [[null, -100], []],
-  [{ only: [1, 2] }, []],
-  [{ only: [10, 30] }, [10, 30]],
-  [{ only: [-1] }, [50]],
-  [{ only: [-1, 0, -6, -7] }, [0, 50]],
-  [{ only: [{ begin: 0, end: 50, stride: 20 }] }, [0, 20, 40]],
-  [{ only: [{ stride: 30 }] }, [0, 30]],
-  [{ only: [{ begin: 10, stride: 20 }] }, [10, 30, 50]],
-  [{ only: [{ begin: -2, stride: 10 }, 0] }, [0, 40, 50]],
-  [{ only: [0, 10, { begin: 20, end: 30 }] }, [0, 10, 20]],
+  [20, [20]],
+  [-1, [50]],
+  ['10:40:20,last', [10, 30, 50]],
 ])('%j of 0, 10, … 50', (selection, expected) => {
   expect(selectSteps(TENS, selection)).toEqual(expected)
 })
 
 it('of no steps is none', () => {
-  for (const selection of [[-1, null], { only: [-1] }, { only: [{ end: -1 }] }] as StepSelection[]) {
+  for (const selection of [{ from: -1 }, [-1], -1, 'last', [{ to: -1 }]] as StepSelection[]) {
     expect(selectSteps([], selection)).toEqual([])
   }
 })
@@ -93,44 +91,47 @@ const found = async (options: ScanOptions): Promise<string> => {
 
 describe('a scan', () => {
   it('takes a list where a range is another', async () => {
-    expect(await found({ steps: [1, 3], workers: 'worker_0' })).toBe('1=T1@0 2=E0@0')
-    expect(await found({ steps: { only: [1, 3] }, workers: 'worker_0' })).toBe('1=T1@0 3=T2@0')
+    expect(await found({ steps: { from: 1, to: 3 }, workers: 'worker_0' })).toBe('1=T1@0 2=E0@0')
+    expect(await found({ steps: [1, 3], workers: 'worker_0' })).toBe('1=T1@0 3=T2@0')
   })
 
   it('counts from the end of what else is asked for', async () => {
-    expect(await found({ steps: { only: [-1] } })).toBe('9=E3@0 9=T6@1')
-    expect(await found({ steps: { only: [-1] }, mode: 'TRAIN', workers: 'worker_0' })).toBe('7=T5@0')
-    expect(await found({ steps: [-2, null], mode: 'EVAL', workers: 'worker_1' })).toBe('5=E1@1 8=E2@1')
-    expect(await found({ steps: [-2, null], tensors: 'gradient', workers: 'worker_0' })).toBe('6=T4@0 7=T5@0')
+    expect(await found({ steps: [-1] })).toBe('9=E3@0 9=T6@1')
+    expect(await found({ steps: [-1], mode: 'TRAIN', workers: 'worker_0' })).toBe('7=T5@0')
+    expect(await found({ steps: { from: -2 }, mode: 'EVAL', workers: 'worker_1' })).toBe('5=E1@1 8=E2@1')
+    expect(await found({ steps: { from: -2 }, tensors: 'gradient', workers: 'worker_0' })).toBe('6=T4@0 7=T5@0')
   })
 
   it('matches mode steps of each worker by its own', async () => {
-    expect(await found({ modeSteps: [5, null], mode: 'TRAIN' })).toBe('7=T5@0 7=T5@1 9=T6@1')
-    expect(await found({ modeSteps: { only: [3] }, mode: 'EVAL' })).toBe('9=E3@0')
-    expect(await found({ modeSteps: { only: [-1] }, mode: 'TRAIN' })).toBe('9=T6@1')
-    expect(await found({ modeSteps: [0, 3], steps: [1, null], mode: 'TRAIN', workers: 'worker_0' })).toBe(
+    expect(await found({ modeSteps: { from: 5 }, mode: 'TRAIN' })).toBe('7=T5@0 7=T5@1 9=T6@1')
+    expect(await found({ modeSteps: [3], mode: 'EVAL' })).toBe('9=E3@0')
+    expect(await found({ modeSteps: [-1], mode: 'TRAIN' })).toBe('9=T6@1')
+    expect(await found({ modeSteps: { from: 0, to: 3 }, steps: { from: 1 }, mode: 'TRAIN', workers: 'worker_0' })).toBe(
       '1=T1@0 3=T2@0',
     )
   })
 
   it('wants a mode where several count', async () => {
-    expect(() => trial.scan({ modeSteps: [0, 3] })).toThrow('expected mode beside modeSteps, since each of EVAL, TRAIN')
+    expect(() => trial.scan({ modeSteps: { from: 0, to: 3 } })).toThrow(
+      'expected mode beside modeSteps, since each of EVAL, TRAIN',
+    )
   })
 
   it.each([
-    [1, 2, 3],
-    [3, 1],
-    [-1, -3],
-    [0.5, null],
+    { from: 3, to: 1 },
+    { from: -1, to: -3 },
+    { from: 0.5 },
+    [0, null],
     [],
-    7,
-    'last',
-    { only: [] },
-    { only: [0.5] },
-    { only: [{ begin: 3, end: 1 }] },
-    { only: [{ stride: 0 }] },
-    { only: [{ strid: 1 }] },
-    { only: [1], begin: 2 },
+    '',
+    '3:1',
+    'first',
+    [0.5],
+    ['1'],
+    [{ from: 3, to: 1 }],
+    [{ stride: 0 }],
+    [{ strid: 1 }],
+    { only: [1] },
     { begin: 1 },
   ])('refuses %j', given => {
     for (const name of ['steps', 'modeSteps']) {

@@ -41,7 +41,8 @@ export function reportFailure(error: unknown, command?: string, options: readonl
 function messageOf({ message, fields }: TrialscanError, options: readonly string[]): string {
   const { call, option } = fields
   const name = `--${String(option).replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`
-  return options.includes(name) ? message.replace(`${call}: expected ${option} `, `expected ${name} `) : message
+  if (options.includes(name)) return message.replace(`${call}: expected ${option} `, `expected ${name} `)
+  return call === undefined ? message : message.replace(`${call}: `, '')
 }
 
 function isOutOfAddressSpace(error: unknown): boolean {

@@ -68,7 +68,7 @@ export function absentSteps(
   return options.flatMap(([option, steps, modes]) => {
     if (steps === undefined) return []
     const saved = new Set<number>(modes.flatMap(mode => trial.steps({ mode, showIncompleteSteps: true })))
-    const absent = steps.selection.only
+    const absent = steps.selection
       .filter(step => typeof step === 'number')
       .filter(step => step >= 0 && !saved.has(step))
     return absent.length > 0 ? [`${option} ${steps.text}: the trial has no step ${shortList(absent)}`] : []

@@ -8,6 +8,7 @@ import { type WaitOptions, waitingOf } from '../scan/catalog/wait.js'
 import { kindsOf } from '../trial/kinds/kinds.js'
 import { DIFFERENCE_TOLERANCE_KINDS, type DifferenceTolerance } from '../trial/measure/difference.js'
 import type { MeasureOptions } from '../trial/measure/measure.js'
+import { createTrial } from '../trial/open.js'
 import { type ScanSelection, SELECTION_KINDS } from '../trial/scan-selection.js'
 import { stateOf, Trial } from '../trial/trial.js'
 import type { NameAliases, TiedTensor } from './aliases.js'
@@ -128,9 +129,17 @@ export interface TrialDiff {
 /**
  * Compares two runs of a training, step by step and, within a step, in the order in which tensors were computed. Tensors are matched by name,
  * or by a map; workers by name, or where each run has one.
- * @throws UsageError, and what a scan throws
+ * @param first an open trial, or the place of one, as `createTrial` takes it
+ * @throws UsageError, and what `createTrial` and a scan throw
  */
-export async function diff(a: Trial, b: Trial, options?: DiffOptions): Promise<TrialDiff> {
+export async function diff(
+  first: Trial | string | URL,
+  second: Trial | string | URL,
+  options?: DiffOptions,
+): Promise<TrialDiff> {
+  const [a, b] = (await Promise.all(
+    [first, second].map(one => (typeof one === 'string' || one instanceof URL ? createTrial(one) : one)),
+  )) as [Trial, Trial]
   if (!isTrials([a, b])) throw new UsageError(`diff: expected two trials, got ${told(a, b)}`, { call: 'diff' })
   const asked = checkOptions('diff', DIFF_OPTIONS, options)
   const { map = {}, noise = [], unify, bisect, follow, timeoutMs: _t, pollMs: _p, ...common } = asked

@@ -227,18 +227,18 @@ function shardsOf(trials: readonly (readonly StepSize[])[], count: number): read
 /** The numbers of steps, those at equal distances together. */
 function selectionOf(sizes: readonly StepSize[]): StepSelection {
   const steps = sizes.map(({ step }) => step)
-  const only: (number | { begin: number; end: number; stride: number })[] = []
+  const list: (number | { from: number; to: number; stride: number })[] = []
   for (let i = 0; i < steps.length; ) {
-    const begin = steps[i]!
-    const stride = (steps[i + 1] ?? begin) - begin
+    const from = steps[i]!
+    const stride = (steps[i + 1] ?? from) - from
     let last = i + 1
     while (last < steps.length && steps[last]! - steps[last - 1]! === stride) last++
     // A slice counts from its beginning: a single step, and two, are written as they are.
-    if (last - i > 2) only.push({ begin, end: steps[last - 1]! + 1, stride })
-    else only.push(...steps.slice(i, last))
+    if (last - i > 2) list.push({ from, to: steps[last - 1]! + 1, stride })
+    else list.push(...steps.slice(i, last))
     i = last
   }
-  return { only }
+  return list
 }
 
 function withId(body: Omit<FleetPlan, 'id'>): FleetPlan {

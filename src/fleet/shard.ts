@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto'
 import { QueryError, UsageError } from '../base/errors.js'
 import { checkOptions, kinds, optionsOf } from '../base/options.js'
+import type { StepSlice } from '../scan/catalog/step-selection.js'
 import type { Scan } from '../scan/rows/scan.js'
 import { WORK_OPTIONS } from '../scan/runner/access.js'
 import { S3_OPTIONS } from '../storage/s3/options.js'
@@ -207,16 +208,16 @@ class ShardRun {
     const { s3, threads } = this.#options
     const { allowSymlinks, abandonedSteps } = this.#plan.open
     const isOnS3 = /^\s*s3:/i.test(path)
-    const only = steps !== null && 'only' in steps ? steps.only : null
-    const first = only?.[0]
-    const last = only?.at(-1)
-    const begin = typeof first === 'number' ? first : (first?.begin ?? null)
-    const end = typeof last === 'number' ? last + 1 : (last?.end ?? null)
+    const list = Array.isArray(steps) ? (steps as readonly (number | StepSlice)[]) : null
+    const first = list?.[0]
+    const last = list?.at(-1)
+    const begin = typeof first === 'number' ? first : (first?.from ?? null)
+    const end = typeof last === 'number' ? last + 1 : (last?.to ?? null)
     const trial = await createTrial(path, {
       requireCollections: false,
       refresh: 'manual',
       // Index files of other shards are not read.
-      ...(only !== null && { rangeSteps: [begin, end] }),
+      ...(list !== null && { rangeSteps: [begin, end] }),
       ...(threads !== undefined && { threads }),
       ...(isOnS3 ? s3 && { s3 } : allowSymlinks && { allowSymlinks }),
       ...(abandonedSteps && { abandonedSteps }),

@@ -29,7 +29,7 @@ export function meantSteps(trial: Trial, options: MeantSteps): (step: number) =>
     )
   }
   const showIncompleteSteps = true
-  const isStep = steps && stepFilter(steps, () => trial.steps({ showIncompleteSteps }))
+  const isStep = steps === undefined ? undefined : stepFilter(steps, () => trial.steps({ showIncompleteSteps }))
   const filters = new Map<Mode, (step: number) => boolean>()
   const isModeStep = (mode: Mode, modeStep: number, selection: StepSelection): boolean => {
     const filter = filters.get(mode) ?? stepFilter(selection, () => trial.steps({ mode, showIncompleteSteps }))

@@ -49,7 +49,6 @@ const KINDS = { number: 'a number', text: 'a text', truth: 'a condition' } as co
 const COMPARISONS: ReadonlySet<string> = new Set(['=', '==', '!=', '<>', '<', '<=', '>', '>='])
 const RESERVED: ReadonlySet<string> = new Set(['and', 'or', 'not', 'like', 'in', 'between', 'is', 'null'])
 const NUMBER_WORDS: ReadonlyMap<string, number> = new Map([
-  ['nan', Number.NaN],
   ['inf', Number.POSITIVE_INFINITY],
   ['infinity', Number.POSITIVE_INFINITY],
 ])
@@ -253,6 +252,12 @@ class Parser {
     if (kind !== 'word' || RESERVED.has(word)) {
       const hint = word === 'null' ? 'write is null or is not null' : undefined
       throw this.#source.unexpected('a column, a number or a quoted text', hint)
+    }
+    if (word === 'nan') {
+      throw this.#source.unexpected(
+        'a column or a number',
+        'no comparison with nan is true; write mean is nan, or nan_count > 0',
+      )
     }
     const number = NUMBER_WORDS.get(word)
     if (number !== undefined || word === 'true' || word === 'false') {

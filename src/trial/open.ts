@@ -87,11 +87,12 @@ const TRIAL_OPTIONS = optionsOf<TrialOptions>({
  * Opens a trial of smdebug or Tornasole, or a directory of TensorBoard event files (each tag is a tensor, each
  * directory a worker, `.` for the root, and the step is the Event's). If there are no index files, the event files are
  * scanned.
- * @param path a local directory, its `file://` URL, or `s3://bucket/prefix`
+ * @param place a local directory or file, its `file://` URL, or `s3://bucket/prefix`
  * @throws StoreError if it can't be reached, MissingCollectionFiles if it is not a trial, UsageError for bad options
  *   and for options that have no effect on this trial
  */
-export async function createTrial(path: string, options?: TrialOptions): Promise<Trial> {
+export async function createTrial(place: string | URL, options?: TrialOptions): Promise<Trial> {
+  const path = place instanceof URL ? place.href : place
   const asked = checkOptions('createTrial', TRIAL_OPTIONS, options)
   const { allowSymlinks = false, indexCache, s3 } = asked
   const { spec, file } = placeOf(path, { allowSymlinks, ...(s3 && { s3 }) })

@@ -20,14 +20,17 @@ export function parseReductions(asked: readonly string[] | 'all'): readonly Stat
   if (!Array.isArray(asked)) {
     throw new UsageError(`expected names of reductions in an array, or all, got ${JSON.stringify(asked)}`, { asked })
   }
-  for (const name of asked) {
+  const meant = asked.map(name => (name === 'median' ? 'p50' : name))
+  for (const name of meant) {
     if (isStatisticName(name)) continue
+    if (/^~?p\d/.test(name))
+      throw new UsageError(`expected a percentile from p0 to p100, got ${JSON.stringify(name)}`, { name })
     const nearest = nearestNames(name, STATISTIC_NAMES)
     const hint =
       nearest.length > 0 ? `did you mean ${nearest.join(' or ')}?` : `known are ${STATISTIC_NAMES.join(', ')}`
     throw new UsageError(`expected the name of a reduction, got ${JSON.stringify(name)}; ${hint}`, { name, nearest })
   }
-  const names = [...new Set(asked)].filter(isStatisticName)
+  const names = [...new Set(meant)].filter(isStatisticName)
   const numbers = names.length + answersLength(elementStatistics(names))
   if (names.length > MAX_STATISTICS || numbers > MAX_ROW_NUMBERS) {
     throw new UsageError(

@@ -15,7 +15,7 @@ export interface ScanOptions extends ReadOptions {
   /** Names, or patterns matched anywhere in the name. Default: all tensors. */
   readonly tensors?: string | RegExp | readonly (string | RegExp)[]
   /** Python patterns, matched anywhere in the name. With `tensors`: everything that either of them selects. */
-  readonly regex?: string | readonly string[]
+  readonly regex?: string | RegExp | readonly (string | RegExp)[]
   /** Only members of one of these collections. */
   readonly collection?: string | readonly string[]
   /** Global steps. Negative numbers count from the end of the steps that match the other options. */
@@ -67,7 +67,7 @@ export const DISTRIBUTION_OPTIONS = optionsOf<DistributionOptions>(PLACE_KINDS)
 export const SELECTION_KINDS: Kinds<ScanSelection> = {
   ...PLACE_KINDS,
   tensors: kinds.oneOrMore('a name or a RegExp', 'such', kinds.pattern),
-  regex: kinds.oneOrMore('a pattern', 'patterns', kinds.text),
+  regex: kinds.oneOrMore('a pattern', 'patterns', kinds.pattern),
   collection: kinds.oneOrMore('the name of a collection', 'such', kinds.text),
 }
 
@@ -124,18 +124,10 @@ function selectWorkerSteps(
     for (const saved of all) if (hasAnyTensor(saved, names)) numbers.add(number(saved))
     return [...numbers].sort((a, b) => a - b)
   }
-  const isStep =
-    steps &&
-    stepFilter(
-      steps,
-      numbersOf(({ step }) => step),
-    )
-  const isModeStep =
-    modeSteps &&
-    stepFilter(
-      modeSteps,
-      numbersOf(({ modeStep }) => modeStep),
-    )
+  const filterOf = (selection: StepSelection | undefined, number: (saved: WorkerStep) => number) =>
+    selection === undefined ? undefined : stepFilter(selection, numbersOf(number))
+  const isStep = filterOf(steps, ({ step }) => step)
+  const isModeStep = filterOf(modeSteps, ({ modeStep }) => modeStep)
   if (isStep === undefined && isModeStep === undefined) return all
   return all.filter(
     ({ step, modeStep, error }) =>

@@ -5,6 +5,7 @@ import {
   FormatError,
   pathOfUrl,
   QueryError,
+  quote,
   ShapeUnavailableForStep,
   StepNotYetAvailable,
   StoreError,
@@ -171,6 +172,7 @@ export class Tensor {
    * @throws as `value`; TensorUnavailableForStep if neither the reduction nor the value was saved
    */
   reductionValue(step: number, name: ReductionBase, options?: ReductionOptions): Promise<ReductionValue>
+  reductionValue(step: number, name: ReductionName, options?: SavedOptions): Promise<ReductionValue>
   reductionValue(
     step: number,
     name: CountName | PercentileName | `~p${number}`,
@@ -180,13 +182,14 @@ export class Tensor {
   reductionValue(step: number, name: 'sketch', options?: SavedOptions): Promise<Distribution>
   async reductionValue(
     step: number,
-    name: ReductionBase | CountName | PercentileName | HistogramName | SketchName,
+    name: ReductionName | CountName | PercentileName | HistogramName | SketchName,
     options?: ReductionOptions,
   ): Promise<StatisticValue> {
     const asked = checkOptions('tensor.reductionValue', REDUCTION_OPTIONS, options)
     const { mode = 'GLOBAL', worker, abs = false } = asked
-    if (name.startsWith('abs_')) throw new UsageError(`expected abs: true beside ${name.slice(4)}, got ${name}`)
-    const [reduction = name] = parseReductions([abs ? `abs_${name}` : name])
+    if (typeof name !== 'string')
+      throw new UsageError(`expected the name of a reduction behind the step, got ${quote(String(name))}`)
+    const [reduction = name] = parseReductions([abs && !name.startsWith('abs_') ? `abs_${name}` : name])
     const isSavedIn = ({ reductions }: SavedTensor) => isReductionName(reduction) && reductions.has(reduction)
     const found = await this.#saved.find(step, mode, worker, saved => hasValue(saved) || isSavedIn(saved))
     const { workerStep, saved } = found

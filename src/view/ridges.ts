@@ -66,7 +66,7 @@ export async function ridgesOf(
     ...reading,
     tensors: tensor,
     reductions: ['sketch'],
-    steps: { only },
+    steps: only,
   })) {
     const [at, index] = [of.seriesAt(worker, tensor), of.stepAt(step)]
     if (at === undefined || index === undefined || !(reductions.sketch instanceof Distribution)) continue

@@ -157,7 +157,7 @@ describe('the elements of a tensor', () => {
     const trial = await createTrial(DTYPES)
     const names = trial.tensorNames()
     expect(names.length).toBeGreaterThan(10)
-    for await (const row of trial.scan({ steps: [0, 1], threads: 0 })) {
+    for await (const row of trial.scan({ steps: { from: 0, to: 1 }, threads: 0 })) {
       const value = await trial.tensor(row.tensor!).value(0)
       const { values, ...others } = JSON.parse([...valueJson(row, value, false)].join('')) as Record<string, unknown>
       expect(others).toEqual(objects(rowText.rowFormat('jsonl', REDUCTIONS).line(row))[0])
@@ -176,7 +176,7 @@ describe('the elements of a tensor', () => {
 
   it('of which only reductions were saved are null', async () => {
     const trial = await createTrial(DTYPES)
-    for await (const row of trial.scan({ steps: [0, 1], threads: 0 })) {
+    for await (const row of trial.scan({ steps: { from: 0, to: 1 }, threads: 0 })) {
       expect(JSON.parse([...valueJson(row, null, false)].join(''))).toMatchObject({ tensor: row.tensor, values: null })
     }
   })

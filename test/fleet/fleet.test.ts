@@ -156,8 +156,8 @@ async function merged(place: PlanPlace): Promise<Buffer> {
 
 const SCANS: readonly FleetScan[] = [
   {},
-  { steps: [1, 60], reductions: ['mean', 'nan_count', 'p50'] },
-  { mode: 'TRAIN', steps: { only: [{ begin: 0, stride: 2 }] } },
+  { steps: { from: 1, to: 60 }, reductions: ['mean', 'nan_count', 'p50'] },
+  { mode: 'TRAIN', steps: [{ from: 0, stride: 2 }] },
 ]
 
 describe.each([1, 2, 7, 40])('%i shards', shards => {

@@ -106,14 +106,14 @@ describe('what it gives', () => {
   })
 
   it.each<[EvaluateOptions, number[]]>([
-    [{ steps: [7, null] }, [7, 8, 9]],
-    [{ steps: [-2, null] }, [8, 9]],
-    [{ steps: { only: [0, { begin: 2, end: 9, stride: 3 }, -1] } }, [0, 2, 5, 8, 9]],
-    [{ steps: { only: [1, 4, 7] }, startStep: 2, endStep: 7 }, [4]],
-    [{ modeSteps: { only: [-1] } }, [8, 9]],
-    [{ modeSteps: [0, 2] }, [0, 1, 4, 5]],
-    [{ steps: [0, 4], modeSteps: { only: [1, 3] } }, [1, 3]],
-    [{ steps: { only: [99] } }, []],
+    [{ steps: { from: 7 } }, [7, 8, 9]],
+    [{ steps: { from: -2 } }, [8, 9]],
+    [{ steps: [0, { from: 2, to: 9, stride: 3 }, -1] }, [0, 2, 5, 8, 9]],
+    [{ steps: [1, 4, 7], startStep: 2, endStep: 7 }, [4]],
+    [{ modeSteps: [-1] }, [8, 9]],
+    [{ modeSteps: { from: 0, to: 2 } }, [0, 1, 4, 5]],
+    [{ steps: { from: 0, to: 4 }, modeSteps: [1, 3] }, [1, 3]],
+    [{ steps: [99] }, []],
   ])('keeps to the steps that %j means, of each mode for itself', async (options, expected) => {
     const directory = mkdtempSync(join(scratch, 'trial-'))
     const writer = new TrialWriter(directory, { collections: COLLECTIONS })
@@ -130,7 +130,9 @@ describe('what it gives', () => {
       expect([findings.map(({ step }) => step), stats.steps]).toEqual([expected, expected.length])
       expect(complete).toBe(true)
     }
-    await expect(evaluate(new Always(trial), { steps: [5, 3] })).rejects.toThrow(/expected steps to be \[begin, end\]/)
+    await expect(evaluate(new Always(trial), { steps: { from: 5, to: 3 } })).rejects.toThrow(
+      /expected steps to be a step, a range/,
+    )
   })
 
   it('judges a global step where it is meant of one of the workers, which are in modes of their own', async () => {
@@ -149,14 +151,14 @@ describe('what it gives', () => {
     writer.end()
     const trial = await createTrial(directory)
     const judged = async (only: number[]) =>
-      (await evaluate(new Always(trial), { modeSteps: { only } })).findings.map(({ step }) => step)
+      (await evaluate(new Always(trial), { modeSteps: only })).findings.map(({ step }) => step)
     expect([await judged([3]), await judged([4]), await judged([0])]).toEqual([[3, 4], [4], [0, 2]])
   })
 
   it('lets rules look back at steps that are left out', async () => {
     const trial = await weights(10)
     const rule = new UnchangedTensor(trial, { tensor_regex: '.*', num_steps: '3' })
-    const { findings } = await evaluate(rule, { steps: { only: [5] } })
+    const { findings } = await evaluate(rule, { steps: [5] })
     expect(findings.map(({ message }) => message)).toEqual(['fc.weight has not changed over the steps 3, 4, 5'])
   })
 
@@ -744,7 +746,7 @@ describe('of a job that runs', () => {
     const { trial, writeNext } = await running(9)
     for (let step = 1; step < 3; step++) writeNext()
     const options = {
-      steps: { only: [1, { begin: 3, end: 6, stride: 2 }] },
+      steps: [1, { from: 3, to: 6, stride: 2 }],
       pollMs: 5,
       signal: AbortSignal.timeout(20_000),
     }
@@ -756,12 +758,12 @@ describe('of a job that runs', () => {
 
   it('takes no steps from its end, which is not known', async () => {
     const { trial } = await running(3)
-    for (const options of [{ steps: [-2, null] }, { modeSteps: { only: [-1] } }] as const) {
+    for (const options of [{ steps: { from: -2 } }, { modeSteps: [-1] }] as const) {
       await expect(evaluate(new Always(trial), options)).rejects.toThrow(
         /^expected (modeSteps|steps) that don't count from the end, since trial .* still runs and is followed: its last step is not known$/,
       )
     }
-    const { findings } = await evaluate(new Always(trial), { steps: { only: [-1] }, follow: false })
+    const { findings } = await evaluate(new Always(trial), { steps: [-1], follow: false })
     expect(findings.map(({ step }) => step)).toEqual([0])
   })
 

@@ -87,7 +87,7 @@ describe('an overview', () => {
 
   it('is the mean of several workers, and of the part that was asked for', async () => {
     const trial = await open(trialPath('workers-4'))
-    const { losses } = await trialOverview(trial, { steps: [0, 2] })
+    const { losses } = await trialOverview(trial, { steps: { from: 0, to: 2 } })
     const [loss] = losses
     expect(loss!.steps).toEqual([0, 1])
     for (const [i, step] of loss!.steps.entries()) {

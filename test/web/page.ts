@@ -59,7 +59,7 @@ async function scan(place: web.TrialPlace, steps: number, options: Options) {
   const startedAt = performance.now()
   let [rows, failed] = [0, 0]
   const only = trial.steps().slice(0, steps)
-  for await (const { error } of trial.scan({ ...options, steps: { only }, reductions: ['mean', 'max'] })) {
+  for await (const { error } of trial.scan({ ...options, steps: only, reductions: ['mean', 'max'] })) {
     rows++
     if (error !== undefined) failed++
   }

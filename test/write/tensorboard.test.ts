@@ -298,7 +298,7 @@ describe('what is exported', () => {
     const { report, runs } = await exported(join(TRIALS, 'mlp-vanishing'), {
       collection: 'losses',
       mode: 'TRAIN',
-      steps: [0, 50],
+      steps: { from: 0, to: 50 },
       histograms: false,
     })
     expect([...runs.keys()]).toEqual(['TRAIN'])

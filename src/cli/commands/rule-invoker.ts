@@ -76,7 +76,7 @@ export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, 
       workers: worker,
       format: format === 'jsonl' ? findingJsonl(onTerminal) : format === 'csv' ? findingCsv(onTerminal) : invokerText,
       steps: isRanged
-        ? { text: `${startStep ?? ''}:${endStep ?? ''}`, selection: { only: [{ begin: startStep, end: endStep }] } }
+        ? { text: `${startStep ?? ''}:${endStep ?? ''}`, selection: [{ from: startStep, to: endStep }] }
         : undefined,
       follow: true,
       timeout: flags.timeout,

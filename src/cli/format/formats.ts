@@ -37,6 +37,14 @@ const ENDINGS: Readonly<Record<string, FormatName>> = {
   '.txt': 'table',
 }
 
+/** Endings of files that people would expect to be written in their own format, which we don't write. */
+const FOREIGN = /\.(avro|bz2|db|feather|gz|h5|hdf5|jpe?g|ods|orc|pdf|png|sqlite3?|tsv|xlsx?|xz|zip|zst)$/i
+
+/** True if a file's name tells a format that no command writes. */
+export function isForeignName(path: string): boolean {
+  return FOREIGN.test(path)
+}
+
 /** The format that a file's name tells, if any. */
 export function formatOfName(path: string): FormatName | undefined {
   return ENDINGS[/\.[^./\\]+$/.exec(path)?.[0].toLowerCase() ?? '']

@@ -45,7 +45,7 @@ export function queryMemory(text: string): number {
 /** Steps as they were written, and what that selects. */
 export interface StepsText {
   readonly text: string
-  readonly selection: { readonly only: readonly (number | StepSlice)[] }
+  readonly selection: readonly (number | StepSlice)[]
 }
 
 /** Steps as `parseSteps` reads them. */
@@ -79,9 +79,9 @@ export function formatName(command: Command): (text: string) => FormatName {
   }
 }
 
-/** `mean,abs_max`, or `all`, or `all,sketch`. */
+/** `mean,abs_max` or `mean abs_max`, or `all`, or `all,sketch`. */
 export function reductionList(text: string): readonly string[] {
-  return text.split(',').map(name => name.trim())
+  return text.trim().split(/\s*,\s*|\s+/)
 }
 
 /** Modes are in upper case, but may be written in any. */

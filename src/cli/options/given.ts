@@ -2,7 +2,15 @@
 
 import { UsageError } from '../../base/errors.js'
 import { maxThreads } from '../../scan/runner/access.js'
-import { type Command, FORMATS, type FormatName, type FormatOf, formatNames, formatOfName } from '../format/formats.js'
+import {
+  type Command,
+  FORMATS,
+  type FormatName,
+  type FormatOf,
+  formatNames,
+  formatOfName,
+  isForeignName,
+} from '../format/formats.js'
 import { note } from '../terminal.js'
 
 interface GivenFlags {
@@ -42,6 +50,11 @@ function formatFor(command: Command, asked: FormatName | undefined, out: string 
     throw new UsageError(`expected --format and the name of the file to agree, got --format ${asked} and --out ${out}`)
   }
   const format = asked ?? named
+  if (format === undefined && out !== undefined && isForeignName(out)) {
+    throw new UsageError(
+      `expected a file name for ${formatNames(command)}, the formats that ${command} writes, got ${out}; --format says which if the name is to stay`,
+    )
+  }
   if (format === undefined) return out === undefined && process.stdout.isTTY === true ? names[0] : piped
   if (!(names as readonly FormatName[]).includes(format)) {
     throw new UsageError(

@@ -51,7 +51,7 @@ export async function classesOf(
   const pairs = new Map<string, { step: number; labels?: TensorValue; predictions?: TensorValue }>()
   const values = readValues(trial, {
     tensors: [labels, predictions],
-    steps: { only },
+    steps: only,
     ...(threads !== undefined && { threads }),
     ...(memory !== undefined && { memory }),
     ...(checkLevel && { checkLevel }),

@@ -53,7 +53,7 @@ export async function elementsOf(
   for await (const { tensor, worker, step, value } of readValues(trial, {
     ...rest,
     tensors: [...names],
-    steps: { only },
+    steps: only,
   })) {
     const [at, index] = [tensor === null ? undefined : skeleton.seriesAt(worker, tensor), skeleton.stepAt(step)]
     if (value === null || at === undefined || index === undefined || value.dtype === 'string') continue

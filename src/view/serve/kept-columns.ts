@@ -125,7 +125,7 @@ export class KeptColumns {
     const scan = trial.scan({
       tensors,
       reductions: [name],
-      steps: [from > 0 ? from : null, null],
+      steps: { from: from > 0 ? from : null },
       ...this.#reading,
     })
     for await (const { tensor, worker, step, reductions, error } of scan) {

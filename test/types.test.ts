@@ -35,7 +35,7 @@ it('reductions are names, in lists of any kind', () => {
     trial.scan({ reductions: 'mean' })
   })
   expectTypeOf(parseReductions('all')).toEqualTypeOf<readonly StatisticName[]>()
-  expect(() => parseReductions(['p95', 'medium'])).toThrow(/expected the name of a reduction, got "median"/)
+  expect(() => parseReductions(['p95', 'medium'])).toThrow(/expected the name of a reduction, got "medium"/)
 })
 
 it('the dtype of a value tells what its data are', () => {

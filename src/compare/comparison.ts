@@ -14,7 +14,7 @@ import type { Paired, Pairing, WantedTensors } from './pairing.js'
 import { judgeQuantised, type QuantisedPair, quantisedAmong } from './quantised/pairs.js'
 import type { DifferenceAt, DifferenceKind, RecordPlaceInTime } from './records.js'
 import { Trend } from './trend.js'
-import { messageOf, shown } from './wording.js'
+import { dtypesApart, messageOf, shown } from './wording.js'
 
 /** The options that a comparison passes on. */
 export interface ComparisonOptions extends ScanSelection, DifferenceTolerance, Pick<MeasureOptions, 'callerWorks'> {
@@ -240,6 +240,8 @@ export class Comparison {
       this.#found(pair, 'shape', `its shape is [${of}] in ${this.#runs[0]} and [${other}] in ${this.#runs[1]}`)
       return
     }
+    const dtypes = dtypesApart(difference, this.#runs)
+    if (dtypes !== null) return this.#found(pair, 'dtype', dtypes)
     const { hasEqualBits, unequalCount, beyondCount, count, first, largest, meanAbsolute, maxUlps } = difference
     if (difference.dtype !== difference.otherDtype) countDtypes(this.dtypes, { ...difference, count: 1 })
     const isEqual = hasEqualBits || (unequalCount === 0 && first === null)

@@ -65,13 +65,14 @@ export function isEarlier(a: RecordPlaceInTime & { readonly rank: number }, b: t
  * - values: elements differ
  * - reductions: values were not saved, and saved reductions differ
  * - shape: shapes differ, or shards that don't fit together
+ * - dtype: integers beside floats that are not close to them
  * - quantised: one run has numbers of few bits with scales
  *
  * These are told, and are no divergence:
  * - unreadable: one of them can't be read
  * - missing: only one run has it at the step
  */
-export type DifferenceKind = 'values' | 'reductions' | 'shape' | 'quantised' | 'unreadable' | 'missing'
+export type DifferenceKind = 'values' | 'reductions' | 'shape' | 'dtype' | 'quantised' | 'unreadable' | 'missing'
 
 /** A tensor of a worker that differs at a step. Names are those of the first run. */
 export interface DifferenceAt extends RecordPlaceInTime {

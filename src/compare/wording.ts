@@ -1,5 +1,6 @@
 /** The difference of two tensors in a sentence. */
 
+import { isFloat } from '../core/dtype.js'
 import type { TensorDifference } from '../trial/measure/question.js'
 
 /** @param limit how far runs of the same configuration are apart */
@@ -22,6 +23,16 @@ export function messageOf(difference: TensorDifference, isExact: boolean, limit:
       ? `it ${isExact ? 'differs' : 'is not close'}, by ${short(maxAbsolute)}`
       : `${many === count ? `all ${count} of its` : `${many} of its ${count}`} elements ${isExact ? 'differ' : 'are not close'}, by up to ${short(maxAbsolute)}`
   return `${what}${beyond}${side}`
+}
+
+/** A sentence where integers and floats that are not close can't be compared, as of codes whose scales were not saved; null: they can. */
+export function dtypesApart(
+  { dtype, otherDtype, beyondCount }: TensorDifference,
+  [first, second]: readonly string[],
+): string | null {
+  if (beyondCount === 0 || isFloat(dtype) === isFloat(otherDtype)) return null
+  if (![dtype, otherDtype].some(one => /^u?int|^bool/.test(one))) return null
+  return `it is ${dtype} in ${first} and ${otherDtype} in ${second}, and no scales say which floats the integers stand for`
 }
 
 export function shown(value: unknown): string {

@@ -47,7 +47,7 @@ const SOLE_IMPORTERS: readonly (readonly [RegExp, RegExp])[] = [
   [/^hyparquet/, /^table\/parquet\//],
   [/^@observablehq\/plot$/, /^view\/page\//],
   [/^umap-js$/, /^view\/samples\/umap\.ts$/],
-  [/^gifenc$/, /^view\/page\//],
+  [/^gifenc$/, /^view\/(page\/|histograms\/canvas\.ts$)/],
   [/^@?hono(\/|$)/, /^view\/serve\/http\.ts$/],
   [/^apache-arrow$/, /^table\/arrow\.ts$/],
   [/^@duckdb\//, /^cli\/sql\/database\.ts$/],

@@ -90,6 +90,7 @@ const CALLS: Readonly<Record<string, Call>> = {
   planFleet: options => trialscan.planFleet([trial], options),
   estimateFleet: options => trialscan.estimateFleet(plan.plan, options),
   embed: options => trialscan.embed([[1], [2]], options),
+  histograms: options => trialscan.histograms({ a: { 0: [1, 2] } }, options),
   reportHtml: options => trialscan.reportHtml(trial, options),
   diff: options => trialscan.diff(trial, trial, options),
   diffWorkers: options => trialscan.diffWorkers(trial, options),
@@ -392,7 +393,16 @@ describe('options', () => {
   it('can be undefined, as where they are handed on', async () => {
     for (const [name, call] of Object.entries(CALLS)) {
       // These take what can't be left out.
-      const needs = ['evaluate', 'invokeRule', 'makeRules', 'verifyTrial', 'planFleet', 'estimateFleet', 'runShard']
+      const needs = [
+        'evaluate',
+        'invokeRule',
+        'makeRules',
+        'verifyTrial',
+        'planFleet',
+        'estimateFleet',
+        'runShard',
+        'histograms',
+      ]
       if (needs.includes(name)) continue
       await call(undefined as never)
     }

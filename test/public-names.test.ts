@@ -83,6 +83,7 @@ it('exports these names', () => {
       "exportTensorBoard",
       "findTrials",
       "fleetStatus",
+      "histograms",
       "importTensorBoard",
       "invokeRule",
       "logAction",

@@ -77,7 +77,7 @@ export async function ridgesOf(
 }
 
 /** The distribution of the elements that are finite, and how many are not. */
-function finiteOf(sketch: Distribution): { readonly of: Distribution; readonly lost: number } {
+export function finiteOf(sketch: Distribution): { readonly of: Distribution; readonly lost: number } {
   const data = sketch.toJSON()
   const count = data.counts.reduce((sum, some) => sum + some, 0)
   const others = { nan_count: 0, positive_infinity_count: 0, negative_infinity_count: 0 }
@@ -85,7 +85,7 @@ function finiteOf(sketch: Distribution): { readonly of: Distribution; readonly l
 }
 
 /** The range of a picture: all elements but one in a thousand at each end, so all of few. */
-function rangeOf(finite: Distribution): readonly [low: number, high: number] {
+export function rangeOf(finite: Distribution): readonly [low: number, high: number] {
   const last = finite.count - 1
   const left = Math.floor(TAIL * last)
   return last === 0

@@ -94,6 +94,7 @@ describe('trialscan/web', () => {
       'exportTensorBoard',
       'findTrials',
       'fleetStatus',
+      'histograms',
       'importTensorBoard',
       'maxThreads',
       'mergedTable',

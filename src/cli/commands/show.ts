@@ -48,9 +48,15 @@ export interface ShowFlags extends S3Flags {
 
 const HISTOGRAM_BINS = 40
 const DEFAULT_COLUMNS = 80
+/** Files that show tensors over steps. */
+const PICTURES = /\.(gif|html?)$/i
 
 /** @returns the exit code */
 export async function runShow(path: string, name: string | undefined, given: ShowFlags): Promise<number> {
+  if (name !== undefined && given.out !== undefined && PICTURES.test(given.out)) {
+    const { showHistograms } = await import('./show-histograms.js')
+    return showHistograms(path, name, given.out, given)
+  }
   const flags = settle('show', path, given)
   const { npy, format, onTerminal, out, steps } = flags
   if (name === undefined) {

@@ -133,7 +133,7 @@ when all are there; --resume leaves out those that are there, of the same files 
       .addOption(
         new Option(
           '--steps <STEPS>',
-          'at these steps, such as 0:100: a histogram a line in place of the values',
+          'at these steps, such as 0:100: a histogram a line in place of the values; with --out x.gif those that are drawn',
         ).argParser(stepsText),
       )
       .addOption(
@@ -149,6 +149,7 @@ when all are there; --resume leaves out those that are there, of the same files 
   $ trialscan show ./my-training fc.weight
   $ trialscan show ./my-training CrossEntropyLoss_output_0 --mode EVAL --mode-step 3
   $ trialscan show ./my-training fc.weight --steps :
+  $ trialscan show ./my-training relu_output --out relu.gif
   $ trialscan show ./checkpoint-500/optimizer.pt
   $ trialscan show ./my-training fc.weight --step 100 --out fc.npy && python3 -c 'import numpy; print(numpy.load("fc.npy").shape)'
 
@@ -158,7 +159,9 @@ finds by the environment. NaN and infinities are pink, or ! without colours.
 json: one object as of scan --format jsonl, with all values as nested arrays in values (null where only reductions were saved).
 jsonl, csv: an element a line: {"index":[0,2],"value":1.5}; index_0,index_1,value.
 npy: a file for numpy. bfloat16, which numpy does not have, becomes float32 (nothing is lost), narrower floats their bits as uint8,
-strings become unicode strings.`,
+strings become unicode strings.
+--out x.gif, --out x.html: histograms of the tensor, or of those that a pattern matches, one step after the other: an animation,
+or a page to go through them.`,
   ).action((trial: string, tensor: string | undefined, options) =>
     run('show', async () => (await import('../commands/show.js')).runShow(trial, tensor, options)),
   )

@@ -7,9 +7,12 @@ declare module 'gifenc' {
       indices: Uint8Array,
       width: number,
       height: number,
-      options: { palette: number[][]; delay: number },
+      options: { palette?: number[][]; delay: number },
     ): void
     finish(): void
     bytes(): Uint8Array
   }
+  /** All of it, as Node.js has it. */
+  const gifenc: { readonly GIFEncoder: typeof GIFEncoder }
+  export default gifenc
 }

@@ -1,0 +1,86 @@
+/** `trialscan show --out x.gif`: how the elements of tensors are distributed, a frame a step. */
+
+import { UsageError } from '../../base/errors.js'
+import type { Mode } from '../../base/types.js'
+import { Distribution } from '../../core/statistics/distribution.js'
+import { RELU_OUTPUTS } from '../../rules/base/names.js'
+import type { Trial } from '../../trial/trial.js'
+import { DEFAULTS } from '../../view/histograms/histograms.js'
+import { histogramPicture, pictureKind } from '../../view/histograms/picture.js'
+import { EXIT } from '../exit.js'
+import { counted } from '../format/number.js'
+import type { StepsText } from '../options/arguments.js'
+import { type S3Flags, s3OptionsFor, trialOptions } from '../options/s3.js'
+import { writeTo } from '../output.js'
+import { expectReplaceable } from '../real-path.js'
+import { openTrial } from '../scan/open-trial.js'
+import { note, safe } from '../terminal.js'
+
+export interface HistogramFlags extends S3Flags {
+  readonly step?: number
+  readonly modeStep?: number
+  readonly mode?: Mode
+  readonly worker?: string
+  readonly npy?: string
+  readonly picture?: string
+  readonly steps?: StepsText
+  readonly format?: string
+}
+
+/** @param name of a tensor or a collection, or a pattern @returns the exit code */
+export async function showHistograms(path: string, name: string, out: string, flags: HistogramFlags): Promise<number> {
+  const { steps, step, modeStep, mode, worker, npy, format, picture } = flags
+  const others = { '--step': step, '--mode-step': modeStep, '--npy': npy, '--format': format, '--picture': picture }
+  const other = Object.entries(others).find(([, given]) => given !== undefined)
+  if (other) throw new UsageError(`expected --out ${out} without ${other[0]}: the picture shows steps, as --steps says`)
+  await expectReplaceable(path, out)
+  const trial = await openTrial(path, {
+    requireCollections: false,
+    refresh: 'manual',
+    ...s3OptionsFor(path, flags),
+    ...trialOptions(path, flags),
+  })
+  try {
+    const tensors = tensorsOf(trial, name)
+    const found = new Map<string, Map<number, Distribution>>()
+    let [missing, failed] = [0, null as string | null]
+    for await (const row of trial.scan({
+      tensors,
+      reductions: ['sketch'],
+      ...(steps !== undefined && { steps: steps.selection }),
+      ...(mode !== undefined && { mode }),
+      ...(worker !== undefined && { workers: worker }),
+    })) {
+      const { sketch } = row.reductions
+      if (sketch instanceof Distribution) {
+        const own = found.get(row.tensor!) ?? new Map<number, Distribution>()
+        found.set(row.tensor!, own.set(row.step, own.get(row.step)?.merge(sketch) ?? sketch))
+      } else if (row.error) failed ??= row.error.message
+      else missing++
+    }
+    if (failed !== null) note(failed)
+    if (missing > 0) note(`${counted(missing, 'value')} left out: only reductions were saved, or they have no order`)
+    if (found.size === 0) {
+      note(`there is nothing to draw of ${safe(name)}${steps === undefined ? '' : ` at the steps ${steps.text}`}`)
+      return failed === null ? EXIT.query : EXIT.format
+    }
+    const bytes = histogramPicture([found], pictureKind(out)!, { ...DEFAULTS, title: trial.name })
+    await writeTo(out, output => output.writeBytes(bytes))
+    note(`wrote ${safe(out)}: ${counted(found.size, 'tensor')}`)
+    return failed === null ? EXIT.ok : EXIT.format
+  } finally {
+    await trial.close()
+  }
+}
+
+/** @throws TensorUnavailable with the nearest names */
+function tensorsOf(trial: Trial, name: string): readonly string[] {
+  if (trial.hasTensor(name)) return [name]
+  const matching = trial.tensorNames({ regex: name })
+  if (matching.length > 0) return matching
+  const members = trial.collections().get(name)?.members ?? []
+  if (members.length > 0) return members
+  // Hooks other than that of MXNet number the layers.
+  const outputs = name === 'relu_output' ? trial.tensorNames({ regex: RELU_OUTPUTS }) : []
+  return outputs.length > 0 ? outputs : [trial.tensor(name).name]
+}

@@ -579,6 +579,25 @@ describe('check', () => {
     expect(stderr).toMatch(/^(trialscan: .*looking\n){15}$/)
   })
 
+  it('takes rules in TypeScript where Node.js reads that, and else says which does', async () => {
+    const module = join(directory, 'typed.ts')
+    const library = join(ROOT, 'dist/bundle/index.js')
+    writeFileSync(
+      module,
+      `import { Rule } from '${library}'
+       export class Typed extends Rule { override invokeAtStep(step: number): boolean { return step === 43 } }`,
+    )
+    const { code, stdout, stderr } = await trialscan('check', VANISHING, '--module', module, '--rule', 'Typed')
+    if ((process.features as { typescript?: unknown }).typescript) {
+      expect([code, objects(stdout).map(({ step }) => step)]).toEqual([1, [43]])
+    } else {
+      expect(code).toBe(2)
+      expect(stderr).toMatch(
+        /typed\.ts is TypeScript, which Node\.js [\d.]+ does not read: take Node\.js 22\.18, 24 or newer/,
+      )
+    }
+  })
+
   it('runs the class of one’s own that a configuration with source_s3_uri means, or refuses', async () => {
     const rules = join(directory, 'custom.json')
     const of = (name: string, parameters: object) => ({

@@ -219,10 +219,15 @@ async function readConfigurations(path: string): Promise<readonly RuleConfigurat
   return parseRuleConfigurations(text, url)
 }
 
-/** Registers the rules that an ES module exports. */
+/** Registers the rules that an ES module exports; one in TypeScript where Node.js reads that. */
 async function loadModule(registry: RuleRegistry, path: string): Promise<void> {
   const url = pathToFileURL(resolve(path)).href
   await readInputFile(path)
+  if (/\.[cm]?tsx?$/i.test(path) && !('typescript' in process.features && process.features.typescript)) {
+    throw new UsageError(
+      `${path} is TypeScript, which Node.js ${process.versions.node} does not read: take Node.js 22.18, 24 or newer, or compile it to JavaScript`,
+    )
+  }
   let exports: Record<string, unknown>
   try {
     exports = (await import(url)) as Record<string, unknown>

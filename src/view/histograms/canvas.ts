@@ -3,7 +3,7 @@
 import gifenc from 'gifenc'
 import { ADVANCE, eachDot, ROWS } from './font.js'
 
-/** As the page of reports has them: the first trial blue, the second orange, and both where they overlap. */
+/** The colours of the page of reports: blue for the first trial, orange for the second, and brown where both overlap. */
 const PALETTE = [
   [255, 255, 255],
   [40, 40, 40],

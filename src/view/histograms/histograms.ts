@@ -18,7 +18,7 @@ export interface HistogramsOptions {
   readonly out: string
   /** Tensors of a second trial, drawn over those of the same names. */
   readonly beside?: StepTensors
-  /** What the two are called. Default: `first` and `second`. */
+  /** The names of the two in the picture. Default: `first` and `second`. */
   readonly labels?: readonly [string, string]
   /** It stands above the picture. */
   readonly title?: string

@@ -10,7 +10,7 @@ export type Distributions = ReadonlyMap<string, ReadonlyMap<number, Distribution
 
 export interface PictureOptions {
   readonly title: string
-  /** What two trials are called. */
+  /** The names of two trials. */
   readonly labels: readonly [string, string]
   readonly bins: number
   /** Milliseconds that a step is shown. */

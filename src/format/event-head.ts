@@ -67,10 +67,10 @@ export const LENGTH_DELIMITED = 2
 const START_GROUP = 3
 const END_GROUP = 4
 const FIXED32 = 5
-const EVENT_STEP = (2 << 3) | VARINT
+export const EVENT_STEP = (2 << 3) | VARINT
 const EVENT_GRAPH = (4 << 3) | LENGTH_DELIMITED
 const EVENT_META_GRAPH = (9 << 3) | LENGTH_DELIMITED
-const EVENT_SUMMARY = (5 << 3) | LENGTH_DELIMITED
+export const EVENT_SUMMARY = (5 << 3) | LENGTH_DELIMITED
 const EVENT_SESSION_LOG = (7 << 3) | LENGTH_DELIMITED
 const SESSION_STATUS = (1 << 3) | VARINT
 /** SessionLog.SessionStatus START. */
@@ -81,7 +81,7 @@ const VALUE_SIMPLE = (2 << 3) | FIXED32
 const VALUE_IMAGE = (4 << 3) | LENGTH_DELIMITED
 const VALUE_AUDIO = (6 << 3) | LENGTH_DELIMITED
 const VALUE_HISTOGRAM = (5 << 3) | LENGTH_DELIMITED
-const VALUE_TENSOR = (8 << 3) | LENGTH_DELIMITED
+export const VALUE_TENSOR = (8 << 3) | LENGTH_DELIMITED
 const VALUE_METADATA = (9 << 3) | LENGTH_DELIMITED
 const METADATA_PLUGIN = (1 << 3) | LENGTH_DELIMITED
 const PLUGIN_NAME = (1 << 3) | LENGTH_DELIMITED
@@ -186,7 +186,7 @@ function* walkPlugin(cursor: Cursor, end: number): Walk<{ name: string; content:
 }
 
 /** Goes from field to field of nested messages. */
-class Cursor {
+export class Cursor {
   key = 0
   /** The value of a varint field. */
   value = 0
@@ -207,6 +207,11 @@ class Cursor {
   /** The start of the field. */
   get at(): number {
     return this.#at
+  }
+
+  /** The position of the field's first byte. */
+  get start(): number {
+    return this.#start
   }
 
   /** Bytes of the field. */

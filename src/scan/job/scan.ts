@@ -24,7 +24,7 @@ import {
   jobByteLength,
   PART_BYTES,
   partsAtOnce,
-  RECORD_LIMIT,
+  recordLimit,
   recordsOfJob,
   windowByteLength,
 } from './plan/memory.js'
@@ -191,6 +191,7 @@ export function* planJobs(
   context: PlanContext,
 ): Generator<PlannedJob> {
   const limit = windowByteLength(context.memory)
+  const most = recordLimit(context.store)
   const mostRecords = recordsOfJob(answersLength(context.statistics ?? []))
   const { byteLength: total, threads } = context.work ?? { byteLength: 0, threads: 0 }
   let planned = 0
@@ -212,7 +213,7 @@ export function* planJobs(
   }
   function* add(record: RecordPlace): Generator<PlannedJob> {
     const { byteLength } = record
-    if (byteLength > limit && byteLength <= RECORD_LIMIT) {
+    if (byteLength > limit && byteLength <= most) {
       yield* close()
       planned += byteLength
       yield* planParts(record, first, context)

@@ -11,7 +11,7 @@ import {
   type RecordPlace,
   requestShape,
 } from './plan/coalesce.js'
-import { aheadByteLength, JOB_BYTES, RECORD_LIMIT, windowByteLength } from './plan/memory.js'
+import { aheadByteLength, JOB_BYTES, recordLimit, windowByteLength } from './plan/memory.js'
 import type { RecordReply } from './reply.js'
 
 export interface ValueJob extends RecordJob {
@@ -55,7 +55,8 @@ export interface ValueContext {
 /** Jobs that read the values of records, in the order of the records. */
 export function* planValues(places: readonly RecordPlace[], context: ValueContext): Generator<ValueJob> {
   const longest = windowByteLength(context.memory)
-  const isLarge = ({ byteLength }: RecordPlace): boolean => byteLength > longest && byteLength <= RECORD_LIMIT
+  const isLarge = ({ byteLength }: RecordPlace): boolean =>
+    byteLength > longest && byteLength <= recordLimit(context.store)
   for (let first = 0; first < places.length; ) {
     const large = isLarge(places[first]!)
     let end = first

@@ -7,7 +7,7 @@ import { readShape } from '../../storage/read-shape.js'
 import { type ByteSource, isRemote, type RemoteStore, type Store } from '../../storage/store.js'
 import type { DescribeJob, DescribeReply } from '../job/describe.js'
 import { coalesce, inFileOrder } from '../job/plan/coalesce.js'
-import { RECORD_LIMIT } from '../job/plan/memory.js'
+import { recordLimit } from '../job/plan/memory.js'
 import { openLarge, RECORD_HEAD_BYTES } from './records/large.js'
 import { Failures, RecordTable, shapeOf } from './records/record.js'
 
@@ -55,10 +55,11 @@ interface FilePiece {
 /** A store that already has the heads of a job's records: neighbours are requested together, and all at once. */
 function withHeads({ files, records, store: spec }: DescribeJob, store: RemoteStore): ByteSource {
   const { file, startByte } = records
+  const longest = recordLimit(spec)
   // An impossible length is refused unread.
   const byteLength = records.byteLength.map((length, i) => {
     const most = store.headByteLength?.(files[file[i]!]!, startByte[i]!) ?? RECORD_HEAD_BYTES
-    return length > RECORD_LIMIT ? 0 : Math.min(length, most)
+    return length > longest ? 0 : Math.min(length, most)
   })
   const shape = { gapByteLength: readShape(spec)!.gapByteLength, batchByteLength: Number.POSITIVE_INFINITY }
   const pieces = new Map<string, FilePiece[]>()

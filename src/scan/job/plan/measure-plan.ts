@@ -11,7 +11,7 @@ import {
   JOB_RECORDS,
   jobByteLength,
   PART_BYTES,
-  RECORD_LIMIT,
+  recordLimit,
   windowByteLength,
 } from './memory.js'
 
@@ -50,7 +50,10 @@ export function* planMeasures(
 ): Generator<PlannedMeasure> {
   const limit = windowByteLength(context.memory)
   // An impossible length is refused unread.
-  const byteLengths = Float64Array.from(records, ({ byteLength }) => (byteLength > RECORD_LIMIT ? 0 : byteLength))
+  const limits = context.stores.map(recordLimit)
+  const byteLengths = Float64Array.from(records, ({ byteLength, store }) => {
+    return byteLength > limits[store]! ? 0 : byteLength
+  })
   const { byStep, byPlace } = readingOrders(records)
   // Where each record stands among all, as they lie in the files.
   const rank = new Int32Array(records.length)

@@ -1,5 +1,7 @@
 /** The sizes of jobs, and the division of a thread's memory. */
 
+import type { StoreSpec } from '../../../storage/store.js'
+
 /** Records longer than this are cut into parts of about this size, one job each, so that threads can share them. */
 export const PART_BYTES = 16 << 20
 /** The number of parts that a job has under way where reading makes requests, each within this much memory. */
@@ -37,8 +39,13 @@ export function jobByteLength(left: number, threads: number, planned = Number.PO
   if (threads === 0) return JOB_BYTES
   return Math.max(JOB_BYTES, Math.min(LONG_JOB_BYTES, planned / JOBS_LEFT, left / (threads * JOBS_LEFT)))
 }
-/** No record is longer: a protobuf message holds less than 2 GiB, and the core counts in 32 bits. */
+/** No record of an event file is longer: a protobuf message holds less than 2 GiB, and the core counts in 32 bits. */
 export const RECORD_LIMIT = 0xffffffff
+
+/** The longest record that a store can have. Those that are put together from elsewhere, the tensors of checkpoints, are of any length. */
+export function recordLimit({ kind }: StoreSpec): number {
+  return kind === 'composed' ? Number.MAX_SAFE_INTEGER : RECORD_LIMIT
+}
 
 /** The least memory, in bytes, that a thread can work in. */
 export const MIN_MEMORY = 4 << 20

@@ -16,10 +16,11 @@ import type { Sketch } from '../../../core/statistics/sketch.js'
 import { allocate, type UnfoldBudget } from '../../../core/values.js'
 import { type ByteSource, isRemote } from '../../../storage/store.js'
 import type { JobRecords } from '../../job/plan/coalesce.js'
-import { PART_BYTES, PARTS_AT_ONCE, STREAM_BYTES } from '../../job/plan/memory.js'
+import { PART_BYTES, PARTS_AT_ONCE, RECORD_LIMIT, STREAM_BYTES } from '../../job/plan/memory.js'
 import type { PartChecksum } from '../../job/reply.js'
 import { type JobRead, ReadAhead } from './read-ahead.js'
 import { impossibleLength, placeOf, recordRequestAt } from './record.js'
+import { contentsOf } from './tensor-head.js'
 
 /** The check level at which payload checksums are verified. */
 export const CHECK_FULL = CHECK_LEVELS.indexOf('full')
@@ -103,10 +104,22 @@ export class LargeRecord {
   static async open(engine: Engine, store: ByteSource, record: LargeRecordPlace): Promise<LargeRecord> {
     const opened = new LargeRecord(engine, store, record)
     const known = store.headByteLength?.(record.path, record.startByte)
+    if (known !== undefined && record.asked.byteLength > RECORD_LIMIT) {
+      await opened.#readHead(known)
+      return opened
+    }
     if (store.stream && known === undefined) opened.#askForEnd()
     let headLength = known ?? RECORD_HEAD_BYTES
     while (!(await opened.#walk(Math.min(headLength, record.asked.byteLength)))) headLength *= 16
     return opened
+  }
+
+  /** Reads the head of a record that is too long for the core to walk. */
+  async #readHead(headLength: number): Promise<void> {
+    const { path, startByte, asked } = this.#record
+    const head = new Uint8Array(headLength)
+    await this.#store.readInto(path, startByte, head)
+    this.found = contentsOf(head, asked.byteLength)
   }
 
   /** @returns false if the head has to be longer */

@@ -107,10 +107,16 @@ export function placeOf({ files, tags, records }: JobRecords, record: number, so
 export function impossibleLength(job: JobRecords, record: number, source: ByteSource): FormatError | undefined {
   const byteLength = job.records.byteLength[record]!
   if (byteLength >= FRAMING_LENGTH && byteLength <= RECORD_LIMIT) return undefined
+  if (byteLength > RECORD_LIMIT && isComposed(job, record, source)) return undefined
   const { url, startByte, tensor } = placeOf(job, record, source)
   const expected = `a record length between ${FRAMING_LENGTH} and ${RECORD_LIMIT} bytes in the index entry`
   const message = `${url}, offset ${startByte}, tensor ${quote(tensor)}: expected ${expected}, got ${byteLength}`
   return new FormatError('LengthMismatch', message, { url, offset: startByte, expected, got: `${byteLength}`, tensor })
+}
+
+/** True for a record that the store puts together. */
+function isComposed({ files, records }: JobRecords, record: number, source: ByteSource): boolean {
+  return source.headByteLength?.(files[records.file[record]!]!, records.startByte[record]!) !== undefined
 }
 
 /** Collects what records turned out to be in the order of the job's columns, whatever order they come in. */

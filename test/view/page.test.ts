@@ -1,10 +1,10 @@
 /** Reports in a browser: every view of each golden trial and of a hostile one, by pointer and by keyboard. */
 
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createTrial, reportHtml, type Trial } from '#dist/index.js'
+import { createTrial, diff, reportHtml, type Trial } from '#dist/index.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
 import { type Browser, hasChromium, launch, type Page } from '../support/chromium.js'
 import { isRequired, ROOT, sharedTrials } from '../support/golden.js'
@@ -17,6 +17,7 @@ const VIEWS = ['overview', 'layers', 'tensor'] as const
 const TABS = {
   overview: 'Overview',
   layers: 'Layers × steps',
+  kinds: 'Layers × kinds',
   tensor: 'Tensors',
   classes: 'Classes',
   boosting: 'Features',
@@ -63,6 +64,24 @@ async function open(url: string, view: string): Promise<void> {
   await page.waitForSelector('#report:not([aria-busy])')
 }
 
+/** The text of each cell of the first map, by its place: read by keyboard. */
+async function cellsOf(rows: number, columns: number): Promise<Map<string, string>> {
+  const cells = new Map<string, string>()
+  await page.locator('#view canvas').first().focus()
+  await page.keyboard.press('ArrowRight')
+  for (let i = 0; i < rows; i++) await page.keyboard.press('ArrowUp')
+  for (let row = 0; row < rows; row++) {
+    await page.keyboard.press('Home')
+    for (let column = 0; column < columns; column++) {
+      const [cell, value] = (await page.textContent('#view .readout'))!.split(': ') as [string, string]
+      cells.set(cell, value)
+      await page.keyboard.press('ArrowRight')
+    }
+    await page.keyboard.press('ArrowDown')
+  }
+  return cells
+}
+
 const close = (trials: readonly Trial[]) => Promise.all(trials.map(trial => trial.close()))
 
 describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
@@ -84,6 +103,60 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       expect(await page.locator('#view canvas:not([tabindex]):not([role=img] canvas)').count()).toBe(0)
       if (view === 'layers') expect(await page.locator('#view canvas').count()).toBeGreaterThan(0)
     }
+    await close(trials)
+  })
+
+  it('has a map of layers and kinds of a checkpoint, with the numbers of a scan', async () => {
+    const { url, trials } = await write(join(ROOT, 'fixtures/checkpoints/run'))
+    await open(url, 'kinds')
+    const expected = new Map<string, number>()
+    for await (const { tensor, step, reductions } of trials[0]!.scan({ steps: -1, reductions: ['l2'] })) {
+      const [, layer, kind] = /^(model\.layers\.\d+)\.(.+)\.weight$/.exec(tensor!) ?? []
+      if (layer !== undefined) expected.set(`${layer} · ${kind} · step ${step}`, reductions.l2 as number)
+    }
+    expect(await cellsOf(2, 4)).toEqual(new Map([...expected].map(([cell, l2]) => [cell, `l2 ${l2}`])))
+    expect([...expected.values()].filter(l2 => !Number.isFinite(l2))).toHaveLength(1)
+    expect(await page.textContent('#view .note')).toContain('model.embed_tokens.weight')
+    await page.selectOption('#view label:nth-of-type(2) select', '10')
+    const redrawn = async () => [...(await cellsOf(2, 4)).keys()][0]
+    await expect.poll(redrawn, { timeout: 60_000 }).toContain('step 10')
+    expect(wrong).toEqual([])
+    await close(trials)
+  })
+
+  it('has a map of what changed between two checkpoints', async () => {
+    const at = (name: string) => join(ROOT, 'fixtures/checkpoints', name)
+    const { url, trials } = await write(at('base'), at('tuned'))
+    await open(url, 'kinds')
+    const changed: string[] = []
+    await diff(trials[0]!, trials[1]!, { onDifference: ({ tensor }) => void changed.push(tensor) })
+    const cells = await cellsOf(2, 4)
+    const shown = [...cells].filter(([, text]) => text !== 'difference 0').map(([cell]) => cell)
+    const inLayers = changed.filter(tensor => tensor.includes('.layers.'))
+    expect(cells.size).toBe(8)
+    expect(shown.map(cell => `${cell.split(' · ').slice(0, 2).join('.')}.weight`).sort()).toEqual(inLayers.sort())
+    await close(trials)
+  })
+
+  it('of the 723 tensors of a large model takes one picture and few elements', async () => {
+    const kinds = ['q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj', 'norm_1', 'norm_2']
+    const inLayers = Array.from({ length: 80 }, (_, i) => kinds.map(kind => `model.layers.${i}.${kind}.weight`))
+    const names = ['model.embed_tokens.weight', ...inLayers.flat(), 'model.norm.weight', 'lm_head.weight']
+    expect(names).toHaveLength(723)
+    const entries = names.map((name, i) => [name, { dtype: 'F32', shape: [2], data_offsets: [8 * i, 8 * i + 8] }])
+    const header = Buffer.from(JSON.stringify(Object.fromEntries(entries)))
+    const length = Buffer.alloc(8)
+    length.writeUInt32LE(header.length)
+    const elements = Buffer.from(Float32Array.from({ length: 2 * names.length }, (_, i) => i).buffer)
+    mkdirSync(join(scratch, 'large'))
+    writeFileSync(join(scratch, 'large/model.safetensors'), Buffer.concat([length, header, elements]))
+    const { url, trials } = await write(join(scratch, 'large'))
+    await open(url, 'kinds')
+    expect([await page.locator('#view canvas').count(), wrong]).toEqual([1, []])
+    expect(await page.locator('#view *').count()).toBeLessThan(200)
+    const cells = await cellsOf(80, 9)
+    expect(cells.size).toBe(720)
+    expect([...cells.keys()].at(-1)).toContain('model.layers.79')
     await close(trials)
   })
 

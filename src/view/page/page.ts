@@ -7,18 +7,20 @@ import type { ShownTrial } from './trials.js'
 import { type BoostingChoice, boostingView, isBoosted } from './views/boosting.js'
 import { classesView } from './views/classes.js'
 import { type EmbeddingChoice, embeddingView } from './views/embedding.js'
+import { hasKinds, type KindsChoice, kindsView } from './views/kinds.js'
 import { firstChoice, type LayersChoice, layers } from './views/layers.js'
 import { badge, overview } from './views/overview.js'
 import { type TensorChoice, tensorView } from './views/tensor.js'
 import type { View } from './views/view.js'
 
-type ViewName = 'overview' | 'layers' | 'tensor' | 'classes' | 'boosting' | 'embedding'
+type ViewName = 'overview' | 'layers' | 'kinds' | 'tensor' | 'classes' | 'boosting' | 'embedding'
 
 /** The views, what their tabs say, and of which trials there is something to see. */
 const VIEWS: readonly (readonly [name: ViewName, text: string, isThere: (trials: readonly ShownTrial[]) => boolean])[] =
   [
     ['overview', 'Overview', () => true],
     ['layers', 'Layers × steps', () => true],
+    ['kinds', 'Layers × kinds', hasKinds],
     ['tensor', 'Tensors', () => true],
     ['classes', 'Classes', trials => trials.some(({ view }) => view.hasClasses)],
     ['boosting', 'Features', trials => trials.some(isBoosted)],
@@ -44,6 +46,7 @@ export class Page {
   #trials: readonly ShownTrial[]
   readonly #options: PageOptions
   readonly #layersChoice: LayersChoice
+  readonly #kindsChoice: KindsChoice
   readonly #tensorChoice: TensorChoice
   readonly #content = h('div', { id: 'view', tabindex: -1 })
   readonly #embeddingChoice: EmbeddingChoice = { method: 'tsne', tensor: '' }
@@ -58,6 +61,9 @@ export class Page {
     const tabs = VIEWS.filter(([, , isThere]) => isThere(trials))
     this.#tabs = new Map(tabs.map(([name, text]) => [name, h('a', { href: `#${name}` }, text)]))
     this.#layersChoice = firstChoice(trials)
+    const { statistics } = trials[0]!
+    const statistic = (['difference', 'l2'] as const).find(name => statistics.includes(name))
+    this.#kindsChoice = { statistic: statistic ?? this.#layersChoice.statistic, step: null }
     this.#tensorChoice = {
       name: firstTensor(trials),
       statistic: this.#layersChoice.statistic,
@@ -114,6 +120,7 @@ export class Page {
     }
     if (this.#tensorChoice.name === '') this.#tensorChoice.name = firstTensor(trials)
     if (name === 'layers') return layers(trials, this.#layersChoice, open)
+    if (name === 'kinds') return kindsView(trials, this.#kindsChoice, open)
     if (name === 'tensor') return tensorView(trials, this.#tensorChoice, open)
     if (name === 'classes') return classesView(trials)
     if (name === 'boosting') return boostingView(trials, this.#boostingChoice)

@@ -18,6 +18,8 @@ export interface HeatMapOptions {
   /** The text of a cell. */
   readonly cellText: (row: number, step: number) => string
   readonly stepText: (step: number) => string
+  /** The pixels that such a text takes. Default: 64. */
+  readonly labelWidth?: number
   readonly onOpen: (row: number, step: number) => void
   /** The address that Enter and a click open; null for none. Default: the tensor. */
   readonly opens?: string | null
@@ -254,7 +256,7 @@ export class HeatMap {
 
   #drawText(context: CanvasRenderingContext2D): void {
     const { row, step, rows, steps } = this.#view
-    const { rowText, stepText } = this.#options
+    const { rowText, stepText, labelWidth = 64 } = this.#options
     context.fillStyle = getComputedStyle(this.#canvas).color
     context.font = '12px system-ui, sans-serif'
     context.textBaseline = 'middle'
@@ -269,10 +271,12 @@ export class HeatMap {
     context.textBaseline = 'top'
     context.textAlign = 'center'
     const width = this.#plotWidth / steps
-    const everyStep = Math.max(1, Math.ceil(64 / width))
+    const everyStep = Math.max(1, Math.ceil(labelWidth / width))
     for (let i = Math.ceil(step / everyStep) * everyStep; i < step + steps && i < this.#options.steps; i += everyStep) {
       const x = this.#labels + (i + 0.5 - step) * width
-      context.fillText(stepText(i), Math.min(x, this.#width - 16), this.#plotHeight + 8)
+      const text = stepText(i)
+      const half = context.measureText(text).width / 2
+      context.fillText(text, Math.min(x, this.#width - half), this.#plotHeight + 8)
     }
   }
 }

@@ -20,7 +20,8 @@ export interface LayersChoice {
   filter: string
 }
 
-const SIGNED: ReadonlySet<ShownStatistic> = new Set(['mean', 'min', 'max', 'sum', 'prod'])
+/** Statistics that can be below 0. */
+export const SIGNED: ReadonlySet<ShownStatistic> = new Set(['mean', 'min', 'max', 'sum', 'prod'])
 
 export function firstChoice(trials: readonly ShownTrial[]): LayersChoice {
   const has = (kind: Kind) => trials.some(({ view }) => view.tensors.some(tensor => tensor.kind === kind))

@@ -1,0 +1,238 @@
+/** Layers × kinds at one step: how the tensors of a model compare, each layer a row, each kind of tensor (`mlp.up_proj`) a column. */
+
+import type { ShownStatistic } from '../../data.js'
+import { choice, h } from '../dom.js'
+import { actions } from '../pictures/charts.js'
+import { HeatMap } from '../pictures/heat-map.js'
+import { legendOf } from '../pictures/legend.js'
+import { type Shading, shadingOf } from '../pictures/shading.js'
+import { counted, MEANINGS, short, shortened, shown } from '../text.js'
+import type { Column, ShownTrial } from '../trials.js'
+import { SIGNED } from './layers.js'
+import { badge, type OpenTensor } from './overview.js'
+import type { View } from './view.js'
+
+/** The choice in the view, which outlives it. */
+export interface KindsChoice {
+  statistic: ShownStatistic
+  /** The number of a step; null: the last one. */
+  step: number | null
+}
+
+/** A tensor's layer and kind: `model.layers.3` and `mlp.up_proj` of `model.layers.3.mlp.up_proj.weight`. */
+const IN_LAYER = /^(.*?[A-Za-z_][^.]*\.)(\d+)\.(.+?)(?:\.weight)?$/
+
+/** The tensors of a trial by layers and kinds. */
+interface Grid {
+  readonly layers: readonly string[]
+  readonly kinds: readonly string[]
+  /** Series by row, then by column; -1 for none. */
+  readonly series: Int32Array
+  /** Tensors that belong to no layer. */
+  readonly others: readonly string[]
+}
+
+/** Models have layers of the same kinds of tensors: three at least, in two layers or more. Null: there are none. */
+function gridOf({ view }: ShownTrial): Grid | null {
+  const rows = new Map<
+    string,
+    { readonly order: readonly [string, number, number]; readonly cells: Map<string, number> }
+  >()
+  const kinds = new Map<string, number>()
+  const others = new Set<string>()
+  for (const [series, { tensor, worker }] of view.series.entries()) {
+    const { name } = view.tensors[tensor]!
+    const [, before, number, kind] = IN_LAYER.exec(name) ?? []
+    if (before === undefined || kind === undefined) {
+      others.add(name)
+      continue
+    }
+    const of = view.workers.length > 1 ? ` · ${view.workers[worker]}` : ''
+    const layer = `${before}${number}${of}`
+    const row = rows.get(layer) ?? {
+      order: [before, Number(number), worker] as const,
+      cells: new Map<string, number>(),
+    }
+    rows.set(layer, row)
+    row.cells.set(kind, series)
+    kinds.set(kind, (kinds.get(kind) ?? 0) + 1)
+  }
+  const shared = [...kinds].filter(([, count]) => count > 1).map(([kind]) => kind)
+  if (rows.size < 2 || shared.length < 3) return null
+  const places = new Map<string, number>()
+  for (const [, { order }] of rows) if (!places.has(order[0])) places.set(order[0], places.size)
+  const sorted = [...rows].sort(
+    ([, { order: a }], [, { order: b }]) => places.get(a[0])! - places.get(b[0])! || a[1] - b[1] || a[2] - b[2],
+  )
+  const names = [...kinds.keys()]
+  return {
+    layers: sorted.map(([layer]) => layer),
+    kinds: names,
+    series: Int32Array.from(sorted.flatMap(([, { cells }]) => names.map(kind => cells.get(kind) ?? -1))),
+    others: [...others],
+  }
+}
+
+export function hasKinds(trials: readonly ShownTrial[]): boolean {
+  return trials.some(trial => gridOf(trial) !== null)
+}
+
+export async function kindsView(given: readonly ShownTrial[], chosen: KindsChoice, open: OpenTensor): Promise<View> {
+  let trials = given
+  const maps = h('div', { class: 'maps' })
+  const meaning = h('p', { class: 'muted meaning' })
+  let asked = 0
+  const draw = async () => {
+    const turn = ++asked
+    const elements = await mapsOf(trials, chosen, open)
+    // Something else may have been chosen meanwhile.
+    if (turn !== asked) return
+    meaning.textContent = MEANINGS[chosen.statistic] ?? ''
+    maps.replaceChildren(...elements)
+  }
+  const statistics = [...new Set(trials.flatMap(({ statistics }) => statistics))]
+  const steps = [...new Set(trials.flatMap(({ view }) => view.steps))].sort((a, b) => a - b)
+  await draw()
+  const element = h(
+    'section',
+    {},
+    h(
+      'form',
+      { class: 'controls', onsubmit: event => event.preventDefault() },
+      choice(
+        'Show',
+        statistics.map(name => [name, name] as const),
+        chosen.statistic,
+        name => {
+          chosen.statistic = name
+          void draw()
+        },
+      ),
+      steps.length < 2
+        ? null
+        : choice(
+            'Step',
+            steps.map(step => [String(step), String(step)] as const),
+            String(chosen.step ?? steps.at(-1)),
+            step => {
+              chosen.step = Number(step)
+              void draw()
+            },
+          ),
+    ),
+    meaning,
+    maps,
+  )
+  const update = (newer: readonly ShownTrial[]) => {
+    trials = newer
+    return draw()
+  }
+  return { element, update }
+}
+
+/** A trial with the numbers that are drawn. */
+interface Shown {
+  readonly trial: ShownTrial
+  readonly grid: Grid
+  readonly column: Column
+  /** The index of the step. */
+  readonly step: number
+  readonly states: Uint8Array
+}
+
+async function mapsOf(
+  trials: readonly ShownTrial[],
+  { statistic, step }: KindsChoice,
+  open: OpenTensor,
+): Promise<readonly HTMLElement[]> {
+  const found: Shown[] = []
+  for (const trial of trials) {
+    const grid = gridOf(trial)
+    const column = grid && (await trial.column(statistic, { kind: 'all' }))
+    const { steps } = trial.view
+    const at = step === null ? steps.length - 1 : steps.indexOf(step)
+    if (grid && column && at >= 0) found.push({ trial, grid, column, step: at, states: await trial.states() })
+  }
+  const numbers = found.flatMap(one =>
+    [...one.grid.series].filter(series => isThere(one, series)).map(of => numberAt(one, of)),
+  )
+  if (numbers.length === 0) return [h('p', {}, 'No layer has such numbers at this step: choose others.')]
+  // One scale for all, so that colours can be compared.
+  const shading = shadingOf(numbers, SIGNED.has(statistic), 'log')
+  return [
+    legendOf(shading, statistic),
+    ...found.map(one => mapOf(one, statistic, shading, trials.length > 1 ? trials.indexOf(one.trial) : null, open)),
+  ]
+}
+
+function isThere({ column, step }: Shown, series: number): boolean {
+  return series >= 0 && column.isThere(series, step)
+}
+
+function numberAt({ column, step }: Shown, series: number): number {
+  return column.at(series, step)
+}
+
+function mapOf(
+  one: Shown,
+  statistic: ShownStatistic,
+  shading: Shading,
+  place: number | null,
+  open: OpenTensor,
+): HTMLElement {
+  const { trial, grid, column, step, states } = one
+  const { view } = trial
+  const { layers, kinds, series, others } = grid
+  const at = (row: number, kind: number) => series[row * kinds.length + kind]!
+  const map = new HeatMap({
+    rows: layers.length,
+    steps: kinds.length,
+    value: (row, kind) => numberAt(one, at(row, kind)),
+    isThere: (row, kind) => isThere(one, at(row, kind)),
+    shading,
+    rowText: row => shortened(layers[row]!, 38),
+    stepText: kind => shortened(kinds[kind]!, 20),
+    labelWidth: 130,
+    cellText: (row, kind) => {
+      const of = at(row, kind)
+      const value = of < 0 ? Number.NaN : numberAt(one, of)
+      const state = of < 0 ? 0 : states[of * view.steps.length + step]
+      const without = state === 0 ? 'not saved' : state === 2 ? 'could not be read' : `no ${statistic}`
+      const said = isThere(one, of) ? `${statistic} ${column.packed.isExact ? value : short(value)}` : without
+      return `${shown(layers[row]!)} · ${shown(kinds[kind]!)} · step ${trial.stepText(step)}: ${said}`
+    },
+    onOpen: (row, kind) => {
+      const of = at(row, kind)
+      if (of >= 0) open(view.tensors[view.series[of]!.tensor]!.name)
+    },
+    label: `${statistic} of ${counted(kinds.length, 'kind')} of tensors in ${counted(layers.length, 'layer')} of ${shown(view.name)}`,
+  })
+  const caption = statistic === 'difference' ? 'How far they are apart' : shown(view.name)
+  return h(
+    'figure',
+    {},
+    place === null
+      ? null
+      : h('figcaption', {}, badge(place), statistic === 'difference' ? badge(1 - place) : null, caption),
+    map.element,
+    actions(
+      `${statistic} of layers and kinds`,
+      () => [
+        ['layer', 'kind', statistic],
+        ...layers.flatMap((layer, row) =>
+          [...kinds.keys()]
+            .filter(kind => isThere(one, at(row, kind)))
+            .map(kind => [layer, kinds[kind]!, numberAt(one, at(row, kind))]),
+        ),
+      ],
+      null,
+    ),
+    others.length === 0
+      ? null
+      : h(
+          'p',
+          { class: 'note' },
+          `In no layer: ${others.slice(0, 5).map(shown).join(', ')}${others.length > 5 ? ` and ${others.length - 5} more` : ''}.`,
+        ),
+  )
+}

@@ -25,7 +25,7 @@ const REPLACED = new Map([
   ['storage/local/aside.js', 'web/no-disk.js'],
   ['storage/local/output.js', 'web/no-disk.js'],
   ['scan/catalog/load/index-cache.js', 'web/no-disk.js'],
-  ['integrity/verify/archives.js', 'web/no-disk.js'],
+  ['integrity/verify/checkpoint/archives.js', 'web/no-disk.js'],
   ['scan/worker/copy.js', 'web/no-disk.js'],
 ])
 

@@ -139,6 +139,7 @@ describe('the formats', () => {
       recordsWithoutChecksum: 2,
       tensors: 4,
       readBytes: 5_000_000,
+      values: null,
       seconds: 0.5,
       threads: 0,
       traffic: { listRequests: 0, getRequests: 0, receivedBytes: 0, retries: 0 },

@@ -3,8 +3,15 @@
 import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { createTrial, reindexTrial, repairTrial, verifyTrial } from '#dist/index.js'
-import { counting, safetensors, withHeader, writeFile, writeShards } from '../../fixtures/checkpoint-writer.js'
+import { createTrial, createWriter, reindexTrial, repairTrial, verifyTrial } from '#dist/index.js'
+import {
+  counting,
+  safetensors,
+  tensorOf,
+  withHeader,
+  writeFile,
+  writeShards,
+} from '../../fixtures/checkpoint-writer.js'
 import { trialscan } from '../cli/run.js'
 import { CHECKPOINTS, FIXTURES, hasCheckpoints } from '../support/checkpoints.js'
 import { scratchDirectory } from '../support/scratch.js'
@@ -205,7 +212,85 @@ describe.runIf(hasCheckpoints)('the broken checkpoints of the specification', ()
     ['truncated', { TruncatedFile: 6 }],
     ['tail', { BadSafetensors: 1 }],
     ['nan-in-shard', {}],
+    ['cut.pt', { BadCheckpointFile: 1 }],
+    ['evil.pt', {}],
   ])('%s', async (name, codes) => {
     expect(await codesOf(join(CHECKPOINTS, 'trials', 'broken', name))).toEqual(codes)
+  })
+
+  it('the tensor with one NaN is named when values are read', async () => {
+    const { tensor } = JSON.parse(readFileSync(join(CHECKPOINTS, 'expected/broken-nan.json'), 'utf8'))
+    const { problems } = await verifyTrial(join(CHECKPOINTS, 'trials/broken/nan-in-shard'), { values: true })
+    expect(problems.map(({ code, tensor }) => [code, tensor])).toEqual([['NaNValues', tensor]])
+    expect((await verifyTrial(join(CHECKPOINTS, 'trials/base'), { values: true })).ok).toBe(true)
+  })
+})
+
+describe('values', () => {
+  const directory = join(scratch, 'values')
+  writeShards(directory, [
+    [
+      tensorOf('a.weight', 'F32', [4], [1, Number.NaN, Number.POSITIVE_INFINITY, 0]),
+      tensorOf('zero.weight', 'BF16', [2, 2], [0, 0, 0, 0]),
+      tensorOf('same.weight', 'I64', [3], [7, 7, 7]),
+      tensorOf('fc.bias', 'F32', [2], [0, 0]),
+      tensorOf('input_layernorm.weight', 'F32', [2], [1, 1]),
+      tensorOf('one', 'F32', [1], [3]),
+    ],
+    [
+      tensorOf('wide.weight', 'F32', [2], [65536, 1]),
+      tensorOf('half.weight', 'F32', [2], [-65504, 1]),
+      tensorOf('q_proj.lora_B.weight', 'F32', [2], [0, 0]),
+      tensorOf('v_proj.lora_B.weight', 'F32', [2], [Number.NaN, 0]),
+    ],
+  ])
+
+  it('are read with the option alone', async () => {
+    const { ok, noteCounts, stats } = await verifyTrial(directory)
+    expect([ok, noteCounts, stats.values]).toEqual([true, {}, null])
+  })
+
+  it('tell NaN and infinities as problems; zeros, constants and what is beyond half precision as notes', async () => {
+    const { problems, notes, stats } = await verifyTrial(directory, { values: true })
+    expect(problems.map(({ code, tensor, found }) => [code, tensor, found])).toEqual([
+      ['NaNValues', 'a.weight', '1 NaN among 4 elements of "a.weight"'],
+      ['InfiniteValues', 'a.weight', '1 infinite among 4 elements of "a.weight"'],
+      ['NaNValues', 'v_proj.lora_B.weight', '1 NaN among 2 elements of "v_proj.lora_B.weight"'],
+    ])
+    expect(notes.map(({ code, tensor, found }) => [code, tensor, found]).sort()).toEqual([
+      ['AdapterWithoutEffect', 'q_proj.lora_B.weight', 'zeros alone: 2 elements of "q_proj.lora_B.weight"'],
+      ['BeyondHalf', 'wide.weight', '65536 among 2 elements of "wide.weight"'],
+      ['ConstantTensor', 'same.weight', '7 alone: 3 elements of "same.weight"'],
+      ['ZeroTensor', 'zero.weight', 'zeros alone: 4 elements of "zero.weight"'],
+    ])
+    expect(stats.values).toEqual({ read: 10, of: 10 })
+  })
+
+  it('the first line says of how many tensors they were read', async () => {
+    const { stdout, code } = await trialscan('verify', directory, '--values', '--format', 'table')
+    expect(stdout.split('\n')[0]).toMatch(/: 3 problems in 1 file; 4 notes; values read of 10 of 10 tensors found$/)
+    expect(code).toBe(4)
+    const { stdout: lines } = await trialscan('verify', directory, '--values', '--format', 'jsonl')
+    expect(JSON.parse(lines.trimEnd().split('\n').at(-1)!)).toMatchObject({ values_read: 10, values_found: 10 })
+  })
+
+  it('of a tensor that is cut off are not counted as read', async () => {
+    const { directory: cut, first } = shards()
+    truncateSync(first, readFileSync(first).length - 3)
+    const { problemCounts, stats } = await verifyTrial(cut, { values: true })
+    expect([problemCounts, stats.values]).toEqual([{ TruncatedFile: 1 }, { read: 3, of: 3 }])
+  })
+
+  it('of a trial of smdebug, too', async () => {
+    const place = join(scratch, 'smdebug')
+    const writer = await createWriter(place)
+    await writer.step()
+    await writer.save('fc.weight', Float32Array.of(1, Number.NaN), { shape: [2] })
+    await writer.save('fc2.weight', new Float32Array(2), { shape: [2] })
+    await writer.close()
+    const { problems, notes, stats } = await verifyTrial(place, { values: true })
+    expect(problems.map(({ code, tensor, step }) => [code, tensor, step])).toEqual([['NaNValues', 'fc.weight', 0]])
+    expect(notes.filter(({ code }) => code === 'ZeroTensor').map(({ tensor }) => tensor)).toEqual(['fc2.weight'])
+    expect(stats.values).toEqual({ read: 2, of: 2 })
   })
 })

@@ -16,6 +16,7 @@ import { colorsFor } from '../terminal.js'
 
 export interface VerifyFlags extends S3Flags {
   readonly deep?: boolean
+  readonly values?: boolean
   readonly format?: FormatOf<'verify'>
   readonly threads?: number
   readonly memory?: number
@@ -68,12 +69,13 @@ async function verifyOne(
   lines: Lines,
   signal: AbortSignal,
 ): Promise<number> {
-  const { deep = false, threads, memory } = flags
+  const { deep = false, values = false, threads, memory } = flags
   const verification = await verifyTrial(path, {
     ...placeOptions(path, flags),
     ...(threads !== undefined && { threads }),
     ...(memory !== undefined && { memory: memory * 2 ** 20 }),
     deep,
+    values,
     signal,
     onProblem: (problem: VerifyProblem) => {
       // Whoever waits for the lines gets the error.

@@ -73,6 +73,7 @@ export function verifyJsonl(isOnly: boolean, onTerminal: boolean): VerifyFormat 
           records_without_checksum: stats.recordsWithoutChecksum,
           tensors: stats.tensors,
           bytes: stats.readBytes,
+          ...(stats.values && { values_read: stats.values.read, values_found: stats.values.of }),
           seconds: stats.seconds,
           threads: stats.threads,
         },

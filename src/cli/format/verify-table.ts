@@ -90,7 +90,10 @@ export function verifyTable(isOnly: boolean, columns: number | undefined, colors
         bytesText(stats.readBytes),
       ].join(', ')
       const cost = `${stats.seconds.toFixed(2)} s, ${speed.toFixed(2)} GB/s, threads: ${stats.threads}`
-      const head = `${colors.bold(safe(trial))}: ${result}${notes > 0 ? `; ${counted(notes, 'note')}` : ''}\n`
+      const read =
+        stats.values &&
+        `; values read of ${countText(stats.values.read)} of ${counted(stats.values.of, 'tensor')} found`
+      const head = `${colors.bold(safe(trial))}: ${result}${notes > 0 ? `; ${counted(notes, 'note')}` : ''}${read ?? ''}\n`
       if (ok && !isOnly) return head
       return [
         head,

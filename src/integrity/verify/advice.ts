@@ -50,6 +50,8 @@ const ADVICE: Readonly<Record<VerifyCode, string>> = {
     'Nothing is wrong if the type is one that trialscan does not know yet; the other tensors can be read.',
   BadMemberChecksum: 'Fetch the file again: its bytes are not those that were written. Other members can be read.',
   BadCheckpointFile: 'Write or fetch the file again. What is not named can be read.',
+  NaNValues: '`trialscan nan` tells where NaN comes from. Go back to a checkpoint without.',
+  InfiniteValues: '`trialscan nan` tells where they come from. Masks may hold -∞ on purpose.',
   // Notes.
   EmptyEventFile: 'Nothing needs to be done: there is nothing in it.',
   ModeMismatch:
@@ -66,6 +68,10 @@ const ADVICE: Readonly<Record<VerifyCode, string>> = {
   NoChecksums: 'Nothing needs to be done if the file was written without checksums, as torch can be told to.',
   RunsCode:
     'Do not open it with torch.load, unless you know who wrote it: trialscan runs nothing of it, and trialscan show FILE prints what it names.',
+  ZeroTensor: 'Nothing needs to be done if it was never trained; otherwise find out who wrote zeros.',
+  ConstantTensor: 'Nothing needs to be done if it is meant to be constant; otherwise find out who wrote it.',
+  BeyondHalf: 'Do not convert it to float16 without a scale: what is larger becomes infinite.',
+  AdapterWithoutEffect: 'Train the adapter: as it is, the model answers as it does without.',
   NotRead: 'Nothing needs to be done unless it should have been read: then name it.',
 }
 

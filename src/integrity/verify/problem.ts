@@ -44,6 +44,9 @@ export const VERIFY_CODES = [
   'UnreadableDType',
   'BadMemberChecksum',
   'BadCheckpointFile',
+  // Of values.
+  'NaNValues',
+  'InfiniteValues',
   // Notes.
   'EmptyEventFile',
   'ModeMismatch',
@@ -58,6 +61,10 @@ export const VERIFY_CODES = [
   'NotRead',
   'NoChecksums',
   'RunsCode',
+  'ZeroTensor',
+  'ConstantTensor',
+  'BeyondHalf',
+  'AdapterWithoutEffect',
 ] as const
 
 export type VerifyCode = (typeof VERIFY_CODES)[number]

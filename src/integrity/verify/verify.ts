@@ -9,7 +9,7 @@ import { openStore } from '../../storage/open.js'
 import { S3_OPTIONS } from '../../storage/s3/options.js'
 import type { S3Options } from '../../storage/s3/spec.js'
 import type { Traffic } from '../../storage/store.js'
-import { verifyCheckpoints } from './checkpoints.js'
+import { verifyCheckpoints, verifyValues } from './checkpoint/checkpoints.js'
 import { checkCollections, SavedNames } from './collections.js'
 import { EventFileReader, eventFilesOf } from './event-files.js'
 import { Findings } from './findings.js'
@@ -21,6 +21,8 @@ import { RecordCheck } from './records.js'
 export interface VerifyOptions extends WorkOptions {
   /** Also look at values: strings, and saved reductions against the tensors they were made from. See docs/verify.md. */
   readonly deep?: boolean
+  /** Also read all tensors, and tell NaN, infinities, and what is zero, constant or beyond half precision. See docs/verify.md. */
+  readonly values?: boolean
   /** Called with every problem and note that is told, in the order of the result. */
   readonly onProblem?: (problem: VerifyProblem) => void
   readonly signal?: AbortSignal
@@ -36,6 +38,7 @@ export type AnyVerifyOptions = Omit<VerifyOptions, 'allowSymlinks' | 's3'>
 export const ANY_VERIFY_KINDS: Kinds<AnyVerifyOptions> = {
   ...WORK_OPTIONS,
   deep: kinds.flag,
+  values: kinds.flag,
   onProblem: kinds.callback(),
   signal: kinds.signal,
 }
@@ -57,6 +60,8 @@ export interface VerifyStats {
   readonly tensors: number
   /** The bytes read of event files. */
   readonly readBytes: number
+  /** With `values`: of how many of the tensors found (each at each step and of each worker) they were read; otherwise null. */
+  readonly values: { readonly read: number; readonly of: number } | null
   readonly seconds: number
   readonly threads: number
   /** The requests that were made for a trial on S3. */
@@ -148,6 +153,7 @@ async function runVerification(
   for await (const { file, found } of reader.read(eventFilesOf(events, indexes))) check.check(file, found)
   if (!findings.isPartial) savedNames.checkMembers(collections, findings)
   for (const [path, error] of findings.odd) findings.problemOf(error, path, 'Unreadable', 'what is in it')
+  const values = options.values ? await verifyValues(access, findings, options) : null
   return {
     ...findings.told,
     stats: {
@@ -157,6 +163,7 @@ async function runVerification(
       recordsWithoutChecksum: check.recordsWithoutChecksum,
       tensors: check.tensors,
       readBytes: reader.readBytes,
+      values,
       seconds: (performance.now() - startedAt) / 1000,
       threads: reader.threads,
       traffic: { ...access.traffic },

@@ -1,18 +1,20 @@
 /** Verifies checkpoints: headers, agreement of index and shards, and that all bytes can be read. */
 
-import { type FormatError, pathOfUrl, quote, type TrialscanError } from '../../base/errors.js'
-import { LENGTH_BYTES, MAX_HEADER_BYTES } from '../../format/checkpoint/safetensors/dtypes.js'
-import { duplicateKeys } from '../../format/checkpoint/safetensors/duplicate-keys.js'
-import { TORCH } from '../../format/checkpoint/torch/format.js'
-import { rangedFile } from '../../scan/catalog/checkpoint/read-checkpoint.js'
-import { type TrialContents, TrialLoader } from '../../scan/catalog/load/load.js'
-import { TrialState } from '../../scan/catalog/state.js'
-import type { Access, WorkOptions } from '../../scan/runner/access.js'
-import { type Store, storeName } from '../../storage/store.js'
-import { Trial } from '../../trial/trial.js'
+import { type FormatError, pathOfUrl, quote, type TrialscanError } from '../../../base/errors.js'
+import { LENGTH_BYTES, MAX_HEADER_BYTES } from '../../../format/checkpoint/safetensors/dtypes.js'
+import { duplicateKeys } from '../../../format/checkpoint/safetensors/duplicate-keys.js'
+import { TORCH } from '../../../format/checkpoint/torch/format.js'
+import { rangedFile } from '../../../scan/catalog/checkpoint/read-checkpoint.js'
+import { type TrialContents, TrialLoader } from '../../../scan/catalog/load/load.js'
+import { TrialState } from '../../../scan/catalog/state.js'
+import { faultOf } from '../../../scan/job/row.js'
+import type { Access, WorkOptions } from '../../../scan/runner/access.js'
+import { type Store, storeName } from '../../../storage/store.js'
+import { Trial } from '../../../trial/trial.js'
+import type { Findings } from '../findings.js'
+import { VERIFY_CODES, type VerifyCode } from '../problem.js'
+import { VALUE_REDUCTIONS, ValueCheck, type ValueCounts } from '../tensor-values.js'
 import { checkArchive } from './archives.js'
-import type { Findings } from './findings.js'
-import { VERIFY_CODES, type VerifyCode } from './problem.js'
 
 /** Headers longer than this are not searched for keys that come twice. */
 const MAX_SEARCHED_BYTES = 16 << 20
@@ -23,6 +25,12 @@ export interface CheckpointStats {
   readonly recordsWithoutChecksum: number
   readonly tensors: number
   readonly readBytes: number
+  readonly values: ValueCounts | null
+}
+
+export interface CheckpointOptions extends WorkOptions {
+  readonly values?: boolean
+  readonly signal?: AbortSignal
 }
 
 /**
@@ -34,17 +42,11 @@ export async function verifyCheckpoints(
   access: Access,
   file: string | undefined,
   findings: Findings,
-  { threads, memory, signal }: WorkOptions & { readonly signal?: AbortSignal },
+  options: CheckpointOptions,
 ): Promise<CheckpointStats> {
-  const loader = new TrialLoader(access, {
-    rangeSteps: null,
-    threads,
-    incompleteStepWindow: 1000,
-    requireCollections: false,
-    abandonedSteps: false,
-    indexCache: null,
-    file,
-  })
+  const { values = false, signal } = options
+  const loader = loaderOf(access, file, options)
+  const check = values ? new ValueCheck(findings) : null
   let contents: TrialContents
   try {
     contents = await loader.load()
@@ -52,7 +54,7 @@ export async function verifyCheckpoints(
     // Nothing of it can be read: what is wrong is told as what is wrong with a part.
     if (!isOfCheckpoint(error)) throw error
     tell(access.store, error, findings)
-    return { records: 0, recordsWithoutChecksum: 0, tensors: 0, readBytes: 0 }
+    return { records: 0, recordsWithoutChecksum: 0, tensors: 0, readBytes: 0, values: check?.counts ?? null }
   }
   const { store } = access
   for (const problem of contents.problems) tell(store, problem, findings)
@@ -66,21 +68,57 @@ export async function verifyCheckpoints(
     await findCode(store, path, findings)
   }
   const trial = new Trial('', storeName(access.spec), new TrialState(access, null, loader, contents))
-  const scan = trial.scan({
-    reductions: ['count'],
-    ...(threads !== undefined && { threads }),
-    ...(memory !== undefined && { memory }),
-    ...(signal && { signal }),
-  })
+  const scan = trial.scan({ reductions: check ? VALUE_REDUCTIONS : ['count'], ...workOf(options) })
   const names = new Set<string>()
   let records = 0
-  for await (const { tensor, step, error } of scan) {
+  for await (const row of scan) {
+    const { tensor, step } = row
+    const error = check ? faultOf(row) : row.error
     records++
     if (tensor !== null) names.add(tensor)
+    check?.check(row)
     if (error) tell(store, error, findings, { tensor, step })
   }
   const { readBytes } = scan.stats
-  return { records, recordsWithoutChecksum: records, tensors: names.size, readBytes }
+  return { records, recordsWithoutChecksum: records, tensors: names.size, readBytes, values: check?.counts ?? null }
+}
+
+/** Reads the values of a trial that was verified. What can't be read was told. */
+export async function verifyValues(
+  access: Access,
+  findings: Findings,
+  options: CheckpointOptions,
+): Promise<ValueCounts> {
+  const check = new ValueCheck(findings)
+  const loader = loaderOf(access, undefined, options)
+  try {
+    const trial = new Trial('', storeName(access.spec), new TrialState(access, null, loader, await loader.load()))
+    for await (const row of trial.scan({ reductions: VALUE_REDUCTIONS, ...workOf(options) })) check.check(row)
+  } catch (error) {
+    if (!(error instanceof Error) || (error.name !== 'StoreError' && error.name !== 'FormatError')) throw error
+    findings.note({ code: 'NotRead', file: '', expected: 'values to read', found: error.message })
+  }
+  return check.counts
+}
+
+function loaderOf(access: Access, file: string | undefined, { threads }: WorkOptions): TrialLoader {
+  return new TrialLoader(access, {
+    rangeSteps: null,
+    threads,
+    incompleteStepWindow: 1000,
+    requireCollections: false,
+    abandonedSteps: false,
+    indexCache: null,
+    file,
+  })
+}
+
+function workOf({ threads, memory, signal }: CheckpointOptions) {
+  return {
+    ...(threads !== undefined && { threads }),
+    ...(memory !== undefined && { memory }),
+    ...(signal && { signal }),
+  }
 }
 
 function isOfCheckpoint(error: unknown): error is FormatError {
@@ -117,7 +155,7 @@ function tell(
 async function findCode(store: Store, path: string, findings: Findings): Promise<void> {
   if (TORCH.byName(path) === 'no') return
   try {
-    const { readStructure } = await import('../../format/checkpoint/torch/read-structure.js')
+    const { readStructure } = await import('../../../format/checkpoint/torch/read-structure.js')
     const { dangerous } = await readStructure(await rangedFile(store, path))
     if (dangerous.length === 0) return
     const found = dangerous.slice(0, 5).join(', ').slice(0, 200)

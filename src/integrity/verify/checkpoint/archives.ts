@@ -8,9 +8,9 @@ import {
   STORED,
   type ZipMember,
   type ZipSource,
-} from '../../format/array/zip-directory.js'
-import type { Store } from '../../storage/store.js'
-import type { Findings } from './findings.js'
+} from '../../../format/array/zip-directory.js'
+import type { Store } from '../../../storage/store.js'
+import type { Findings } from '../findings.js'
 
 const CHUNK_BYTES = 4 << 20
 

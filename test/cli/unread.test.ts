@@ -52,7 +52,7 @@ describe('nothing could be read', () => {
   })
 
   it('check of several trials', async () => {
-    const { directory } = fixtureTrial('workers-tf-devices')
+    const { directory } = fixtureTrial('cnn-raw-and-reductions')
     const { code, stdout } = await trialscan('check', NONE, directory, '--format', 'table')
     expect(code).toBe(4)
     expect(stdout).toContain('none of 206 tensor values could be read')

@@ -161,7 +161,7 @@ it('UsageError: regex and collection together, modes, names and patterns there a
     () => loss.prevSteps(3, -1),
   ]
   for (const call of calls) expect(thrownBy(call)).toBeInstanceOf(UsageError)
-  for (const name of ['median', 'abs_mean']) {
+  for (const name of ['medium', 'abs_maen']) {
     expect(await rejectionOf(loss.reductionValue(10, name as ReductionBase))).toBeInstanceOf(UsageError)
   }
   expect(await rejectionOf(trial.waitForSteps([99], { timeoutMs: -1 }))).toBeInstanceOf(UsageError)

@@ -22,7 +22,7 @@ afterEach(() => {
 describe('trialscan summary', () => {
   it('is what the demo shows', () => {
     const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
-    expect(scripts.demo).toMatch(/main\.cjs summary fixtures\/trials\/mlp-vanishing$/)
+    expect(scripts.demo).toMatch(/main\.js summary fixtures\/trials\/mlp-vanishing$/)
   })
 
   it('says what was trained, what is wrong with it, and how it went', async () => {

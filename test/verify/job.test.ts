@@ -276,7 +276,7 @@ describe('a damaged event file', () => {
 
   it('of a step that can’t be is named', async () => {
     const { range } = await verify(
-      file(record({ wallTime: 1, step: -1, values: [{ tag: 'a', simpleValue: 1 }] }), records[0]!),
+      file(record({ wallTime: 1, step: -(2n ** 60n), values: [{ tag: 'a', simpleValue: 1 }] }), records[0]!),
     )
     expect(codes(range)).toEqual(['BadStep'])
   })

@@ -10,6 +10,9 @@ import type { Found } from '../rule.js'
 
 /** Names of workers between which a model is split: Megatron, DeepSpeed's ZeRO, FSDP as verl saves it. */
 const SPLIT = /(?:^|[^a-z])(?:mp_rank|zero_pp_rank|model_world_size|[tpec]p_?(?:rank_?)?\d)/i
+/** Names of tensor-parallel ranks without pipeline ranks, whose layers have other names in each: each has a copy of the norms. */
+const TENSOR_PARALLEL = /^mp_rank_\d+$/i
+const NORM = /norm[^/]*\.(?:weight|bias)$/i
 /** Each worker may have experts of its own under the same names. */
 const EXPERTS = /(?:^|[._/])(?:local_)?experts?(?:[._/]|$)/i
 /** Names of a worker's own tensors, which a collection of weights may have, too. */
@@ -17,7 +20,7 @@ const OWN = new RegExp(`^gradients?/|${EXPERTS.source}`, 'i')
 
 /**
  * Fires at a step for each weight and bias of which workers that train copies of one model have values that are not close to
- * those of the first worker. With `collection_names` or `tensor_regex` judges these, whatever the workers are.
+ * those of the first worker. Of tensor-parallel ranks it judges the norms, of which each has a copy. With `collection_names` or `tensor_regex` judges these, whatever the workers are.
  */
 export class ReplicaDrift extends builtin({
   meaning: 'Workers that train copies of one model no longer have the same weights.',
@@ -46,7 +49,9 @@ export class ReplicaDrift extends builtin({
   protected override *examine(moment: Moment): Iterable<Judgement> {
     const [first, ...others] = this.reqTensors.workers(moment.step)
     if (first !== moment.worker || others.length === 0 || this.#workersLack() !== null) return
-    const at = (worker: Worker) => this.#weights.at({ ...moment, worker }).filter(({ hasValue }) => hasValue)
+    const areNorms = this.#haveOnlyNorms
+    const at = (worker: Worker) =>
+      this.#weights.at({ ...moment, worker }).filter(({ hasValue, name }) => hasValue && (!areNorms || NORM.test(name)))
     const own = at(first)
     const copies = others.map(at).filter(tensors => this.#isGiven || tensors.length > 0)
     if (!this.#isGiven && own.length > 0) {
@@ -109,11 +114,16 @@ export class ReplicaDrift extends builtin({
     return super.lack() ?? this.#workersLack()
   }
 
+  /** True if workers have parts of a model, but each a copy of its norms. */
+  get #haveOnlyNorms(): boolean {
+    return !this.#isGiven && this.baseTrial.workers().every(worker => TENSOR_PARALLEL.test(worker))
+  }
+
   /** The reason why workers can't be judged at any step; null: they can. */
   #workersLack(): string | null {
     const workers = this.baseTrial.workers().filter(worker => this.workers === null || this.workers.has(worker))
     if (workers.length < 2) return 'several workers: there is one'
-    const split = this.#isGiven ? undefined : workers.find(worker => SPLIT.test(worker))
+    const split = this.#isGiven || this.#haveOnlyNorms ? undefined : workers.find(worker => SPLIT.test(worker))
     if (split === undefined) return null
     return `copies of a model: workers such as ${split} have parts of one. What they have in common collection_names compares, such as norms of tensor-parallel ones`
   }

@@ -1,4 +1,4 @@
-/** Readers of torch's files: pickles, the ZIP around them and the older form, and the metadata of distributed checkpoints. */
+/** Readers of checkpoints: safetensors and the index of shards; torch's pickles, ZIP and older form; the metadata of distributed checkpoints. */
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,12 +6,15 @@ import { TrialscanError } from '#dist/base/errors.js'
 import { DISTRIBUTED } from '#dist/format/checkpoint/dcp/format.js'
 import { runPickle } from '#dist/format/checkpoint/pickle/machine.js'
 import { readPickle } from '#dist/format/checkpoint/pickle/read-pickle.js'
+import { headerLength, parseHeader } from '#dist/format/checkpoint/safetensors/safetensors-header.js'
+import { parseShardIndex } from '#dist/format/checkpoint/safetensors/shards.js'
 import type { RangedFile, StoredTensor, TensorFileContents } from '#dist/format/checkpoint/stored-tensor.js'
 import { TORCH } from '#dist/format/checkpoint/torch/format.js'
 import { structureOf } from '#dist/format/checkpoint/torch/structure.js'
 import { fileOf, sizeOf } from '../support/checkpoint-files.js'
 import { bytesOf, call, dict, int, list, pickled, tensor, text, torchZip, tuple } from '../support/pickles.js'
-import { mutateBytes } from './bytes.js'
+import { concat, littleEndian, mutateBytes, utf8 } from './bytes.js'
+import { mutateJson } from './json.js'
 import type { Target } from './targets.js'
 
 const OPCODES = Array.from({ length: 256 }, (_, byte) => Uint8Array.of(byte))
@@ -102,6 +105,66 @@ export const distributedMetadata: Target = {
     try {
       const contents = await DISTRIBUTED.read(fileOf(input, '.metadata'), { paths: ['.metadata'], open })
       expectInside(contents, () => chunks.length)
+    } catch (error) {
+      expectRefusal(error)
+    }
+  },
+}
+
+const HEADER_WORDS = ['dtype', 'shape', 'data_offsets', '__metadata__', 'F32', 'BF16', 'F8_E4M3', 'F4', 'F6_E2M3'].map(
+  utf8,
+)
+
+/** A header with its length before it, and as many elements behind it as there were. */
+function safetensorsOf(header: Uint8Array, elements: Uint8Array): Uint8Array {
+  return concat([littleEndian(BigInt(header.length), 8), header, elements])
+}
+
+export const safetensors: Target = {
+  seeds: fixtures => [
+    Uint8Array.from(readFileSync(join(fixtures, 'checkpoints/base/model.safetensors'))),
+    safetensorsOf(
+      utf8('{"a":{"dtype":"F4","shape":[3],"data_offsets":[0,2]},"b":{"dtype":"I8","shape":[],"data_offsets":[2,3]}}'),
+      new Uint8Array(3),
+    ),
+  ],
+  mutate(input, chance, other) {
+    const length = input.length < 8 ? -1 : Number(new DataView(input.buffer, input.byteOffset).getBigUint64(0, true))
+    if (chance.once(3) || length < 0 || length > input.length - 8)
+      return mutateBytes(input, chance, HEADER_WORDS, other)
+    const header = mutateJson(input.subarray(8, 8 + length), chance, HEADER_WORDS, other)
+    return safetensorsOf(header, input.subarray(8 + length))
+  },
+  maxByteLength: 1 << 14,
+  run(input) {
+    try {
+      const length = headerLength(input.subarray(0, 64), 'x', input.length)
+      let filled = 8 + length
+      for (const { name, begin, end } of parseHeader(input.subarray(8, filled), 'x', input.length).tensors) {
+        if (!(begin <= end && end <= input.length)) throw new Error(`${name} lies outside of the file`)
+        if (begin < end && begin < filled) throw new Error(`${name} overlaps another tensor, or the header`)
+        filled = Math.max(filled, end)
+      }
+    } catch (error) {
+      expectRefusal(error)
+    }
+  },
+}
+
+export const shardIndex: Target = {
+  seeds: () => [
+    utf8(
+      '{"metadata":{"total_size":8},"weight_map":{"a":"model-00001-of-00002.safetensors","b":"model-00002-of-00002.safetensors"}}',
+    ),
+  ],
+  mutate: (input, chance, other) =>
+    mutateJson(input, chance, ['weight_map', 'metadata', 'total_size', '../a.safetensors'].map(utf8), other),
+  maxByteLength: 1 << 14,
+  run(input) {
+    try {
+      const { shards, shardOf } = parseShardIndex(new TextDecoder().decode(input), 'x')
+      for (const shard of shards) if (/[/\\]|^\.\.?$/.test(shard)) throw new Error(`${shard} lies elsewhere`)
+      for (const [name, shard] of shardOf) if (!shards.includes(shard)) throw new Error(`${name} is in no shard`)
     } catch (error) {
       expectRefusal(error)
     }

@@ -23,7 +23,7 @@ import { encodeEvent, frameRecord } from '../../fixtures/event-writer.js'
 import { judge } from '../support/event-judge.js'
 import { type EventView, readFrames, type ValueView } from '../support/event-schema.js'
 import { type Chance, concat, littleEndian, mutateBytes, splice, utf8 } from './bytes.js'
-import { distributedMetadata, pickle, torchFile } from './checkpoint-targets.js'
+import { distributedMetadata, pickle, safetensors, shardIndex, torchFile } from './checkpoint-targets.js'
 import { accepted, compareWithProtobufjs, hasOverlongVarint } from './differential.js'
 import { mutateJson } from './json.js'
 import { MemoryStore } from './memory-store.js'
@@ -765,4 +765,6 @@ export const TARGETS: Readonly<Record<string, Target>> = {
   pickle,
   'torch-file': torchFile,
   'distributed-metadata': distributedMetadata,
+  safetensors,
+  'shard-index': shardIndex,
 }

@@ -74,7 +74,7 @@ async function buildCore(root: string, outFile: string): Promise<number> {
     {
       readFile(name) {
         if (name === 'assembly/counts.ts') return COUNTS_MODULE
-        if (!/^(assembly\/.*|src\/engine\/border\/(abi|framing))\.ts$/.test(name)) return null
+        if (!/^(assembly\/.*|src\/core\/border\/(abi|framing))\.ts$/.test(name)) return null
         let source: string
         try {
           source = readFileSync(join(root, name), 'utf8')

@@ -29,6 +29,11 @@ const NAMES = [
   'file-names',
   'pattern',
   'index-cache',
+  'pickle',
+  'torch-file',
+  'distributed-metadata',
+  'safetensors',
+  'shard-index',
 ] as const
 
 interface Message {

@@ -463,7 +463,7 @@ it('nothing of the SDK is loaded for a trial on disk', async () => {
   const loaded = readdirSync(coverage)
     .map(file => readFileSync(join(coverage, file), 'utf8'))
     .join('')
-  expect(loaded).toContain('dist/bundle/thread-entry.cjs')
+  expect(loaded).toContain('dist/bundle/index.js')
   expect(loaded).not.toContain('aws-sdk')
 })
 

@@ -19,15 +19,20 @@ export class BesideTrial {
     this.#metrics = metrics
   }
 
-  /** @throws UsageError for runs that are not to be on the disk, and for those that are there; StoreError */
+  /** @throws UsageError for runs that are there already; StoreError */
   static async begin(options: WriterOptions): Promise<BesideTrial> {
     const { worker, numWorkers, isSaved } = partOf(options)
     if (options.savesNothing) return new BesideTrial(null, null)
     if (options.tensorboard === undefined) return new BesideTrial(null)
-    const { directory, images = false } = tensorboardOf(options.tensorboard)
-    const root = localDirectory(directory)
+    const { directory, images = false, s3 = options.s3 } = tensorboardOf(options.tensorboard)
+    if (directory.trim() === '') {
+      throw new UsageError('createWriter: expected tensorboard to be a directory, got an empty text', {
+        tensorboard: directory,
+      })
+    }
     if (!isSaved) return new BesideTrial(null)
-    return new BesideTrial(await LiveRuns.begin(root, { worker: numWorkers > 1 ? worker : null, images }))
+    const ofWorker = { worker: numWorkers > 1 ? worker : null, images, ...(s3 && isOnS3(directory) && { s3 }) }
+    return new BesideTrial(await LiveRuns.begin(directory, ofWorker))
   }
 
   /** Takes a tensor that is saved. */
@@ -64,16 +69,6 @@ function tensorboardOf(given: string | TensorBoardOutput): TensorBoardOutput {
   return checkOptions('createWriter, tensorboard', TENSORBOARD_OUTPUT, given)
 }
 
-function localDirectory(place: string): string {
-  if (place.trim() === '') {
-    throw new UsageError('createWriter: expected tensorboard to be a directory, got an empty text', {
-      tensorboard: place,
-    })
-  }
-  const spec = storeSpec(place)
-  if (spec.kind === 'local') return spec.root
-  // An object can't grow.
-  throw new UsageError(`createWriter: expected tensorboard to be a directory on disk, got ${place}`, {
-    tensorboard: place,
-  })
+function isOnS3(place: string): boolean {
+  return storeSpec(place).kind === 's3'
 }

@@ -11,10 +11,12 @@ import type { ElementOptions } from './values.js'
 
 /** Runs of TensorBoard beside a trial. */
 export interface TensorBoardOutput {
-  /** The log directory, on disk. It has no runs of this worker yet. */
+  /** The log directory, on disk or on S3 (`s3://bucket/logs`). It has no runs of this worker yet. */
   readonly directory: string
   /** True to write tensors with shapes of pictures as images, as `COLLECTION/NAME/image/0` and so on. Default: false. */
   readonly images?: boolean
+  /** Region, endpoint and credentials of a log directory on S3. Default: those of the trial. */
+  readonly s3?: S3Options
 }
 
 export interface WriterOptions extends CollectionsOptions {
@@ -133,7 +135,7 @@ export const WRITER_KINDS: Kinds<WriterOptions> = {
 export const WRITER_OPTIONS = optionsOf<WriterOptions>(WRITER_KINDS)
 
 export const TENSORBOARD_OUTPUT = optionsOf<TensorBoardOutput>(
-  { directory: kinds.text, images: kinds.flag },
+  { directory: kinds.text, images: kinds.flag, s3: S3_OPTIONS },
   'directory',
 )
 

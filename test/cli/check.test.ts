@@ -1,7 +1,7 @@
 /** `trialscan check`: what it prints of what rules find, and its exit codes. */
 
 import { spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -22,6 +22,7 @@ import {
 } from '#dist/index.js'
 import { copyTrial, corruptions } from '../../fixtures/corrupt.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
+import { FaultyS3 } from '../support/faulty-s3.js'
 import { isRequired, ROOT } from '../support/golden.js'
 import { LiveWriter } from '../support/live-writer.js'
 import { part, whenLong } from '../support/part.js'
@@ -640,6 +641,26 @@ describe('check', () => {
       /^mlp-vanishing: 1 rule judged 9 steps and found nothing wrong; /,
     )
     expect(await of('ExplodingTensor')).toMatch(/^mlp-vanishing: 1 rule judged 15 steps and found nothing wrong; /)
+  })
+
+  it('loads a module from S3, beside a trial there, and says so', async () => {
+    const s3 = await FaultyS3.start()
+    for (const path of readdirSync(VANISHING, { recursive: true, encoding: 'utf8' })) {
+      if (statSync(join(VANISHING, path)).isFile())
+        s3.objects.set(`runs/one/${path}`, readFileSync(join(VANISHING, path)))
+    }
+    const code = Buffer.from(
+      "import { Rule } from 'trialscan'; export class FromS3 extends Rule { invokeAtStep(step) { return step === 43 } }",
+    )
+    s3.objects.set('rules/mine.mjs', code)
+    const flags = ['--s3-endpoint', s3.endpoint, '--s3-region', 'us-east-1', '--s3-force-path-style', '--s3-anonymous']
+    const args = ['check', 's3://bucket/runs/one', '--threads', '0', ...flags, '--rule', 'FromS3']
+    const found = await trialscan(...args, '--module', 's3://bucket/rules/mine.mjs')
+    expect(found.stderr).toContain(`s3://bucket/rules/mine.mjs is loaded: ${code.length} bytes of code`)
+    expect([found.code, objects(found.stdout).map(({ step }) => step)]).toEqual([1, [43]])
+    const lost = await trialscan(...args, '--module', 's3://bucket/rules/none.mjs')
+    expect([lost.code, lost.stderr]).toEqual([3, expect.stringContaining('none.mjs')])
+    await s3.stop()
   })
 
   it('does not take what goes wrong in a module for a finding', async () => {

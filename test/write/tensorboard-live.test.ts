@@ -14,6 +14,7 @@ import {
   verifyTrial,
   type WriterOptions,
 } from '#dist/index.js'
+import { FaultyS3 } from '../support/faulty-s3.js'
 import { scratchDirectory } from '../support/scratch.js'
 import { type ProtoValue, pixelsOf, runsBelow } from '../support/tensorboard.js'
 
@@ -204,8 +205,31 @@ it('has runs of each of several workers', async () => {
   expect(Object.keys(shown(tensorboard))).toEqual(['worker_0/GLOBAL', 'worker_1/GLOBAL'])
 })
 
+it('writes a further event file of each run to S3 with each step', async () => {
+  const s3 = await FaultyS3.start()
+  for (const path of [place(), 's3://bucket/trial']) {
+    const logs = `logs-${path.startsWith('s3:')}`
+    const tensorboard = { directory: `s3://bucket/${logs}`, ...(!path.startsWith('s3:') && { s3: s3.options }) }
+    const options = { ...EVERY, tensorboard, ...(path.startsWith('s3:') && { s3: s3.options }) }
+    await using writer = await createWriter(path, options)
+    for (const loss of [3, 2, 1]) {
+      await writer.step()
+      await writer.save('loss_output_0', loss)
+    }
+    await writer.close()
+    expect([...s3.objects.keys()].filter(key => key.startsWith(`${logs}/`))).toHaveLength(3)
+    const trial = await createTrial(`s3://bucket/${logs}`, { threads: 0, s3: s3.options })
+    const values = await trial.tensor(trial.tensorNames()[0]!).values()
+    expect([...values.values()].map(({ data }) => data[0])).toEqual([3, 2, 1])
+    await trial.close()
+    await expect(
+      createWriter(place(), { tensorboard: { directory: `s3://bucket/${logs}`, s3: s3.options } }),
+    ).rejects.toThrow('expected no run there yet')
+  }
+  await s3.stop()
+})
+
 it('tells what it can not write', async () => {
-  await expect(createWriter(place(), { tensorboard: 's3://bucket/logs' })).rejects.toThrow(/a directory on disk/)
   for (const [tensorboard, message] of [
     [7, /tensorboard to be a directory, or an object with directory and images, got 7/],
     [{ images: true }, /createWriter, tensorboard: expected directory, got none/],

@@ -1,13 +1,16 @@
 /** `trialscan check`: what rules find in a training. */
 
-import { resolve } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { FormatError, UsageError } from '../../base/errors.js'
 import { problemLines } from '../../base/problem-lines.js'
 import { makeRules, parseRuleConfigurations, type RuleConfiguration } from '../../rules/config.js'
 import type { Missing } from '../../rules/finding.js'
 import { type AllRules, RuleRegistry } from '../../rules/registry.js'
 import type { Rule } from '../../rules/rule.js'
+import { openStore, storeSpec } from '../../storage/open.js'
 import type { Trial } from '../../trial/trial.js'
 import type { FindingFormat } from '../format/finding/format.js'
 import { findingCsv, findingJsonl } from '../format/finding/lines.js'
@@ -17,13 +20,17 @@ import type { FormatOf } from '../format/formats.js'
 import { readInputFile } from '../input-file.js'
 import type { RuleText, StepsText } from '../options/arguments.js'
 import { settle } from '../options/given.js'
-import type { S3Flags } from '../options/s3.js'
+import { isOnS3, type S3Flags, s3OptionsOf } from '../options/s3.js'
 import { type Output, writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectReplaceableIn } from '../real-path.js'
 import { Losses, opened, trialsAt } from '../scan/trials.js'
 import { colorsFor } from '../terminal.js'
+import { PACKAGE } from '../version.js'
 import { expectParameters, expectWorkers, judge, logger, Trials } from './judge.js'
+
+/** The limit of a module on S3. */
+const MAX_MODULE_BYTES = 16 << 20
 
 export interface CheckFlags extends S3Flags {
   readonly rule?: readonly RuleText[]
@@ -53,7 +60,7 @@ export async function check(places: readonly string[], given: CheckFlags, signal
   if (flags.poll !== undefined && !follow)
     throw new UsageError('expected --follow beside --poll: nothing else looks again')
   const registry = new RuleRegistry()
-  for (const module of flags.module ?? []) await loadModule(registry, module)
+  for (const module of flags.module ?? []) await loadModule(registry, module, flags)
   const paths = await trialsAt(places, flags)
   const isOnly = paths.length === 1
   if (!isOnly && follow) throw new UsageError(`expected one trial to --follow, got ${paths.length}`)
@@ -219,8 +226,31 @@ async function readConfigurations(path: string): Promise<readonly RuleConfigurat
   return parseRuleConfigurations(text, url)
 }
 
-/** Registers the rules that an ES module exports; one in TypeScript where Node.js reads that. */
-async function loadModule(registry: RuleRegistry, path: string): Promise<void> {
+/**
+ * Registers the rules that an ES module exports; one in TypeScript where Node.js reads that. One on S3 is copied into a directory of its own,
+ * which nobody else can write to, and is gone once it is loaded.
+ */
+async function loadModule(registry: RuleRegistry, path: string, flags: S3Flags): Promise<void> {
+  if (!isOnS3(path)) return loadFile(registry, path)
+  const at = path.lastIndexOf('/')
+  const store = openStore(storeSpec(path.slice(0, at), s3OptionsOf(flags)))
+  const directory = await mkdtemp(join(tmpdir(), 'trialscan-module-'))
+  try {
+    const copy = join(directory, path.slice(at + 1))
+    const bytes = await store.read(path.slice(at + 1), { maxByteLength: MAX_MODULE_BYTES })
+    await writeFile(copy, bytes)
+    // What it imports from 'trialscan' is this package.
+    await mkdir(join(directory, 'node_modules'))
+    await symlink(fileURLToPath(PACKAGE), join(directory, 'node_modules/trialscan'))
+    process.stderr.write(`trialscan: ${path} is loaded: ${bytes.length} bytes of code\n`)
+    await loadFile(registry, copy)
+  } finally {
+    await store.close()
+    await rm(directory, { recursive: true, force: true })
+  }
+}
+
+async function loadFile(registry: RuleRegistry, path: string): Promise<void> {
   const url = pathToFileURL(resolve(path)).href
   await readInputFile(path)
   if (/\.[cm]?tsx?$/i.test(path) && !('typescript' in process.features && process.features.typescript)) {

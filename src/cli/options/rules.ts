@@ -153,7 +153,7 @@ ${STEPS_HELP}`,
       .option('--rules <FILE>', "rules from a JSON file: SageMaker's DebugRuleConfigurations", pathText)
       .option(
         '--module <FILE>',
-        'an ES module that exports rules of your own, which can then be named like the others; .ts from Node.js 22.18 on; repeatable',
+        'an ES module, on disk or on S3, that exports rules of your own, which can then be named like the others; .ts from Node.js 22.18 on; repeatable',
         paths,
       )
       .option('--explain', 'also say which rules judge, with which parameters and why, and why the others do not')

@@ -1,4 +1,7 @@
-/** Runs of TensorBoard that grow while a model is trained: a run for each mode, and each step in it as soon as it has ended. */
+/**
+ * Runs of TensorBoard that grow while a model is trained: a run for each mode, and each step in it as soon as it has ended. On disk a run's
+ * event file grows; on S3, where an object can't grow, each flush is a further event file of the run.
+ */
 
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
@@ -10,8 +13,10 @@ import { distribution } from '../../kernels/distribution.js'
 import { moments } from '../../kernels/moments.js'
 import { tensorData } from '../../scan/job/tensor/data.js'
 import { rawValue } from '../../scan/worker/raw-value.js'
-import { LocalStore } from '../../storage/local/local-store.js'
+import { Destination } from '../../storage/destination.js'
 import { appendToFile, makeWritable } from '../../storage/local/output.js'
+import { storeSpec } from '../../storage/open.js'
+import type { S3Options } from '../../storage/s3/spec.js'
 import type { TakenValue } from '../values.js'
 import { histogramOf } from './histogram.js'
 import { imagesOf, imageTag, layoutOf, MAX_IMAGES } from './image.js'
@@ -26,8 +31,10 @@ const MOST_ELEMENTS = 1 << 20
 
 interface LiveRun {
   readonly directory: string
-  /** Null: nothing of it is written yet. */
+  /** The event file on disk, relative to the log directory; null: nothing of it is written yet. */
   path: string | null
+  /** The number of event files. */
+  files: number
   /** Records of the step under way. */
   waiting: Uint8Array[]
 }
@@ -36,29 +43,37 @@ export interface LiveRunsOptions {
   /** The worker of these runs; null if there is only one. */
   readonly worker: Worker | null
   readonly images: boolean
+  readonly s3?: S3Options
 }
 
 export class LiveRuns {
-  readonly #store: LocalStore
+  readonly #destination: Destination
+  /** The log directory on disk; null on S3. */
+  readonly #root: string | null
+  /** Tells the event files of this training from others. */
+  readonly #mark = `${hostname()}.${randomBytes(4).toString('hex')}`
   readonly #worker: Worker | null
   readonly #images: boolean
   readonly #runs = new Map<Mode, LiveRun>()
 
-  private constructor(store: LocalStore, { worker, images }: LiveRunsOptions) {
-    this.#store = store
+  private constructor(destination: Destination, root: string | null, { worker, images }: LiveRunsOptions) {
+    this.#destination = destination
+    this.#root = root
     this.#worker = worker
     this.#images = images
   }
 
   /**
-   * @param root the log directory
+   * @param place the log directory, on disk or on S3
    * @throws StoreError if it can't be written; UsageError if runs of the worker are there
    */
-  static async begin(root: string, options: LiveRunsOptions): Promise<LiveRuns> {
-    await makeWritable(root)
-    const store = new LocalStore({ kind: 'local', root })
-    for (const mode of MODES) await expectNoRun(store, runDirectory(options.worker, mode))
-    return new LiveRuns(store, options)
+  static async begin(place: string, options: LiveRunsOptions): Promise<LiveRuns> {
+    const spec = storeSpec(place, options.s3 && { s3: options.s3 })
+    const root = spec.kind === 'local' ? spec.root : null
+    if (root !== null) await makeWritable(root)
+    const destination = Destination.at(place, root === null ? options.s3 : undefined)
+    for (const mode of MODES) await expectNoRun(destination.store, runDirectory(options.worker, mode))
+    return new LiveRuns(destination, root, options)
   }
 
   addScalar(mode: Mode, place: SummaryPlace, scalar: number): void {
@@ -101,10 +116,11 @@ export class LiveRuns {
       const bytes = Buffer.concat(run.waiting)
       run.waiting = []
       if (run.path === null) {
-        await expectNoRun(this.#store, run.directory)
-        run.path = this.#newPath(run.directory)
+        await expectNoRun(await this.#destination.look(), run.directory)
+        run.path = `${run.directory}/events.out.tfevents.${String(Math.floor(Date.now() / 1000)).padStart(10, '0')}.${this.#mark}`
       }
-      await appendToFile(run.path, bytes)
+      if (this.#root !== null) await appendToFile(join(this.#root, run.path), bytes)
+      else await this.#writeNext(run, run.path, bytes)
     }
   }
 
@@ -112,16 +128,17 @@ export class LiveRuns {
     let run = this.#runs.get(mode)
     if (run === undefined) {
       const directory = runDirectory(this.#worker, mode)
-      run = { directory, path: null, waiting: [versionRecord(Date.now() / 1000)] }
+      run = { directory, path: null, files: 0, waiting: [versionRecord(Date.now() / 1000)] }
       this.#runs.set(mode, run)
     }
     run.waiting.push(summaryRecord(place, summary))
   }
 
-  #newPath(directory: string): string {
-    const seconds = String(Math.floor(Date.now() / 1000)).padStart(10, '0')
-    const name = `events.out.tfevents.${seconds}.${hostname()}.${randomBytes(4).toString('hex')}`
-    return join(this.#store.spec.root, directory, name)
+  /** Writes records as a further event file: TensorBoard reads those of a run in the order of their names. */
+  async #writeNext(run: LiveRun, path: string, bytes: Uint8Array): Promise<void> {
+    const version = run.files === 0 ? [] : [versionRecord(Date.now() / 1000)]
+    const number = String(run.files++).padStart(9, '0')
+    await this.#destination.create(`${path}.${number}`, [...version, bytes])
   }
 }
 

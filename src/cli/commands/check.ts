@@ -253,15 +253,16 @@ async function loadModule(registry: RuleRegistry, path: string, flags: S3Flags):
 async function loadFile(registry: RuleRegistry, path: string): Promise<void> {
   const url = pathToFileURL(resolve(path)).href
   await readInputFile(path)
-  if (/\.[cm]?tsx?$/i.test(path) && !('typescript' in process.features && process.features.typescript)) {
-    throw new UsageError(
-      `${path} is TypeScript, which Node.js ${process.versions.node} does not read: take Node.js 22.18, 24 or newer, or compile it to JavaScript`,
-    )
-  }
   let exports: Record<string, unknown>
   try {
     exports = (await import(url)) as Record<string, unknown>
   } catch (error) {
+    // Where a loader such as tsx reads TypeScript, it is loaded on any Node.js.
+    if ((error as NodeJS.ErrnoException).code === 'ERR_UNKNOWN_FILE_EXTENSION' && /\.[cm]?tsx?$/i.test(path)) {
+      throw new UsageError(
+        `${path} is TypeScript, which Node.js ${process.versions.node} does not read: take Node.js 22.18, 24 or newer, or compile it to JavaScript`,
+      )
+    }
     throw new UsageError(`${path} can't be loaded: ${error instanceof Error ? error.message : error}`, {}, error)
   }
   registry.registerModule(exports, url)

@@ -249,10 +249,16 @@ describe('allocate', () => {
       // Until the next turn of the event loop, a WeakRef keeps what it refers to.
       await setImmediate()
     }
+    const countKept = () => new Set(buffers.map(buffer => buffer.deref()).filter(buffer => buffer !== undefined)).size
+    // What the stack or a compiler still refers to outlives a collection, and not several.
+    for (let attempt = 0, kept = Number.POSITIVE_INFINITY; attempt < 20 && kept > 1; attempt++) {
+      collectGarbage()
+      kept = countKept()
+      await setImmediate()
+    }
     collectGarbage()
     // That of the last array is still to be filled.
-    const kept = new Set(buffers.map(buffer => buffer.deref()).filter(buffer => buffer !== undefined))
-    expect(kept.size).toBeLessThanOrEqual(1)
+    expect(countKept()).toBeLessThanOrEqual(1)
   })
 
   it('gives a thousand arrays that share instances, and nothing else', () => {

@@ -2,7 +2,6 @@
 
 import { UsageError } from '../base/errors.js'
 import { checkOptions } from '../base/options.js'
-import { storeSpec } from '../storage/open.js'
 import { partOf, TENSORBOARD_OUTPUT, type TensorBoardOutput, type WriterOptions } from './options.js'
 import { SageMakerMetrics } from './sagemaker.js'
 import type { Saved } from './save-config.js'
@@ -31,7 +30,7 @@ export class BesideTrial {
       })
     }
     if (!isSaved) return new BesideTrial(null)
-    const ofWorker = { worker: numWorkers > 1 ? worker : null, images, ...(s3 && isOnS3(directory) && { s3 }) }
+    const ofWorker = { worker: numWorkers > 1 ? worker : null, images, ...(s3 && { s3 }) }
     return new BesideTrial(await LiveRuns.begin(directory, ofWorker))
   }
 
@@ -67,8 +66,4 @@ export class BesideTrial {
 function tensorboardOf(given: string | TensorBoardOutput): TensorBoardOutput {
   if (typeof given === 'string') return { directory: given }
   return checkOptions('createWriter, tensorboard', TENSORBOARD_OUTPUT, given)
-}
-
-function isOnS3(place: string): boolean {
-  return storeSpec(place).kind === 's3'
 }

@@ -658,6 +658,10 @@ describe('check', () => {
     const found = await trialscan(...args, '--module', 's3://bucket/rules/mine.mjs')
     expect(found.stderr).toContain(`s3://bucket/rules/mine.mjs is loaded: ${code.length} bytes of code`)
     expect([found.code, objects(found.stdout).map(({ step }) => step)]).toEqual([1, [43]])
+    for (const place of ['s3://', 's3://bucket', 's3://bucket/rules/']) {
+      const wrong = await trialscan(...args, '--module', place)
+      expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining(`rules.mjs, got ${place}`)])
+    }
     const lost = await trialscan(...args, '--module', 's3://bucket/rules/none.mjs')
     expect([lost.code, lost.stderr]).toEqual([3, expect.stringContaining('none.mjs')])
     await s3.stop()

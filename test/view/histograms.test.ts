@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { createTrial, histograms } from '#dist/index.js'
+import { TrialWriter } from '../../fixtures/event-writer.js'
 import { trialscan } from '../cli/run.js'
 import { type Gif, readGif } from '../support/gif.js'
 import { ROOT } from '../support/golden.js'
@@ -92,4 +93,19 @@ it('is what show writes, of a pattern, and refuses options of one step', async (
   expect(readGif(readFileSync(out)).frames.length).toBeGreaterThan(1)
   expect((await trialscan('show', trial, '^gradient', '--out', out, '--step', '0')).stderr).toMatch(/without --step/)
   expect((await trialscan('show', trial, 'gradient/DeepSigmoid_ou.bias', '--out', out)).stderr).toMatch(/did you mean/)
+})
+
+it('finds the outputs of numbered ReLU layers by the name of their collection', async () => {
+  const trial = join(scratch, 'relu')
+  const writer = new TrialWriter(trial)
+  for (const step of [0, 1]) {
+    const tensors = ['relu0_output_0', 'relu12_output_0', 'conv0_output_0'].map(name => {
+      return { name, dtype: 'float32' as const, shape: [2], values: [step, 1] }
+    })
+    writer.step({ step, mode: 'TRAIN', tensors })
+  }
+  writer.end()
+  const shown = await trialscan('show', trial, 'relu_output', '--out', out)
+  expect([shown.code, shown.stderr]).toEqual([0, expect.stringMatching(/wrote .*x\.gif: 2 tensors/)])
+  expect(readGif(readFileSync(out)).frames).toHaveLength(2)
 })

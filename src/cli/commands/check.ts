@@ -232,6 +232,9 @@ async function readConfigurations(path: string): Promise<readonly RuleConfigurat
  */
 async function loadModule(registry: RuleRegistry, path: string, flags: S3Flags): Promise<void> {
   if (!isOnS3(path)) return loadFile(registry, path)
+  if (!/^\s*s3:\/\/[^/]+\/.*[^/]$/i.test(path)) {
+    throw new UsageError(`expected --module s3://bucket/…/rules.mjs, got ${path}`)
+  }
   const at = path.lastIndexOf('/')
   const store = openStore(storeSpec(path.slice(0, at), s3OptionsOf(flags)))
   const directory = await mkdtemp(join(tmpdir(), 'trialscan-module-'))

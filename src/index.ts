@@ -18,7 +18,6 @@ export {
   traceNonFinite,
 } from './compare/non-finite/trace.js'
 export type { Partition } from './compare/pairing.js'
-export type { QuantisationError } from './compare/quantised/error.js'
 export type {
   AffectedSlices,
   DifferenceAt,
@@ -67,6 +66,7 @@ export { type VerifyOptions, verifyTrial } from './integrity/verify/verify.js'
 export { type CommandOptions, commandAction } from './rules/action/action.js'
 export { parseActions } from './rules/action/action-json.js'
 export { type PickleStructure, pickleStructure, type StructureOptions } from './scan/catalog/checkpoint/structure.js'
+export type { QuantisationError } from './scan/job/quantised.js'
 export { maxThreads } from './scan/runner/access.js'
 export { OutputFile, type OutputFileOptions } from './storage/local/output.js'
 export type { S3Credentials, S3Options } from './storage/s3/spec.js'

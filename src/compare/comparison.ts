@@ -11,7 +11,7 @@ import { type TiedTensor, tiedHead } from './aliases.js'
 import { differenceOfWhole, joined } from './joined.js'
 import type { NoiseFloor } from './noise.js'
 import type { Paired, Pairing, WantedTensors } from './pairing.js'
-import { judgeQuantised, type QuantisedPair, quantisedAmong } from './quantised/pairs.js'
+import { judgeQuantised, type QuantisedOutcome, type QuantisedPair, quantisedAmong } from './quantised/pairs.js'
 import type { DifferenceAt, DifferenceKind, RecordPlaceInTime } from './records.js'
 import { Trend } from './trend.js'
 import { dtypesApart, messageOf, shown } from './wording.js'
@@ -127,7 +127,7 @@ export class Comparison {
         const step = steps[at++]!
         const all = this.#pairing.pairsAt(inquiry, step, wanted.get(step)!)
         const onlyInB = this.#options.countsAll ? this.#pairing.onlyInB(step, all) : []
-        const { quantised, others, isPart } = quantisedAmong(this.#pairing, all)
+        const { quantised, others, isPart } = quantisedAmong(this.#pairing, step, all)
         weights.push(...quantised)
         for (const place of onlyInB) if (!isPart(place.tensor)) this.#missing(place, 'second')
         for (const pair of others) {
@@ -141,7 +141,10 @@ export class Comparison {
         while (judged < pairs.length && isAnswered(pairs[judged]!)) await this.#judge(pairs[judged++]!)
       }
       while (judged < pairs.length) await this.#judge(pairs[judged++]!)
-      for (const pair of weights) await this.#judgeQuantised(pair)
+      let told = 0
+      for await (const outcome of judgeQuantised(this.#pairing, weights, this.#options, this.stats)) {
+        this.#tellQuantised(weights[told++]!, outcome)
+      }
       if (isEnough(at)) return
     }
   }
@@ -195,8 +198,7 @@ export class Comparison {
     }
   }
 
-  async #judgeQuantised(pair: QuantisedPair): Promise<void> {
-    const { is, message, quantised } = await judgeQuantised(this.#pairing, pair)
+  #tellQuantised(pair: QuantisedPair, { is, message, quantised }: QuantisedOutcome): void {
     if (is === 'missing') this.missing++
     else if (is === 'unreadable') this.#hasProblem(new Error(message))
     else this.compared++

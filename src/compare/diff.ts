@@ -24,6 +24,7 @@ import {
   WorkerPairing,
   wantedOf,
 } from './pairing.js'
+import { isPacked, isScale } from './quantised/names.js'
 import type { DifferenceAt } from './records.js'
 import { type NameSuggestion, suggestNames } from './suggest.js'
 import { isTensorMap, type TensorMap } from './tensor-map.js'
@@ -282,7 +283,8 @@ async function compared(
 function isCheckpoint(trial: Trial): boolean {
   if (trial.steps({ showIncompleteSteps: true }).length !== 1) return false
   const kindOf = kindsOf(trial)
-  const kinds = stateOf(trial).catalog.names.map(kindOf)
+  const names = stateOf(trial).catalog.names.filter(name => !isScale(name))
+  const kinds = names.map(name => (isPacked(name) ? 'weights' : kindOf(name)))
   const parameters = kinds.filter(kind => kind === 'weights' || kind === 'biases').length
   const others = kinds.filter(kind => kind === 'other').length
   return parameters + others === kinds.length && parameters >= others

@@ -1,8 +1,8 @@
 /** Records that differ, or have NaN or infinities, and their order in time. */
 
 import type { GlobalStep, Mode, ModeStep, Worker } from '../base/types.js'
+import type { QuantisationError } from '../scan/job/quantised.js'
 import type { TensorDifference } from '../trial/measure/question.js'
-import type { QuantisationError } from './quantised/error.js'
 
 /**
  * - producer: its inputs were finite, as far as they were saved

@@ -233,5 +233,5 @@ export async function closeThreadPools(): Promise<void> {
 /** The stores that a job reads from. */
 function specsOf(job: Job): readonly StoreSpec[] {
   if (job.kind === 'arrays') return []
-  return job.kind === 'measure' ? job.stores : [job.store]
+  return 'stores' in job ? job.stores : [job.store]
 }

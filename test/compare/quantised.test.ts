@@ -1,20 +1,64 @@
 /** What quantisation did to weights, beside plain loops over dequantised elements. */
 
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import {
-  isScale,
-  otherQuantisation,
-  type QuantisedTensors,
-  quantisationError,
-  quantisedTensors,
-  scaledOf,
-} from '#dist/compare/quantised/error.js'
-import type { TensorValue } from '#dist/index.js'
+import { isScale, otherQuantisation, quantisedTensors } from '#dist/compare/quantised/names.js'
+import { type DifferenceAt, diff } from '#dist/index.js'
+import { numbersOf } from '../support/checkpoint-files.js'
+import { scratchDirectory } from '../support/scratch.js'
 
-const value = (dtype: string, shape: readonly number[], data: ArrayLike<number>): TensorValue =>
-  ({ dtype, shape, data }) as unknown as TensorValue
-const f32 = (shape: readonly number[], data: ArrayLike<number>) => value('float32', shape, data)
-const scaled: QuantisedTensors = { kind: 'scaled', weight: 'x.weight', scale: 'x.weight_scale' }
+const scratch = scratchDirectory('quantised')
+
+type Stored = readonly [dtype: string, shape: readonly number[], data: ArrayLike<number>]
+const f32 = (shape: readonly number[], data: ArrayLike<number>): Stored => ['F32', shape, data]
+const e4m3 = (shape: readonly number[], data: ArrayLike<number>): Stored => ['F8_E4M3', shape, data]
+const u8 = (shape: readonly number[], data: ArrayLike<number>): Stored => ['U8', shape, data]
+
+const E4M3 = numbersOf(
+  'float8_e4m3fn',
+  Uint8Array.from({ length: 256 }, (_, byte) => byte),
+)
+
+function bytesOf([dtype, , data]: Stored): Buffer {
+  if (dtype === 'F32') return Buffer.from(Float32Array.from(data).buffer)
+  if (dtype === 'F64') return Buffer.from(Float64Array.from(data).buffer)
+  if (dtype === 'U8') return Buffer.from(Uint8Array.from(data))
+  return Buffer.from(Array.from(data, number => E4M3.findIndex(one => Object.is(one, number))))
+}
+
+let written = 0
+
+function checkpoint(tensors: Readonly<Record<string, Stored>>): string {
+  const header: Record<string, unknown> = {}
+  const pieces: Buffer[] = []
+  let at = 0
+  for (const [tensor, stored] of Object.entries(tensors)) {
+    const bytes = bytesOf(stored)
+    header[tensor] = { dtype: stored[0], shape: stored[1], data_offsets: [at, at + bytes.length] }
+    at += bytes.length
+    pieces.push(bytes)
+  }
+  const text = Buffer.from(JSON.stringify(header))
+  const length = Buffer.alloc(8)
+  length.writeBigUInt64LE(BigInt(text.length))
+  const path = join(scratch, `${written++}.safetensors`)
+  writeFileSync(path, Buffer.concat([length, text, ...pieces]))
+  return path
+}
+
+/** What `diff` finds of a weight `x.weight` beside tensors that stand for it, in either order. */
+async function found(weight: Stored, tensors: Readonly<Record<string, Stored>>, isFirst = true): Promise<DifferenceAt> {
+  const paths = [checkpoint({ 'x.weight': weight }), checkpoint(tensors)]
+  const { differences, missing, areCheckpoints } = await diff(
+    ...((isFirst ? paths : paths.reverse()) as [string, string]),
+  )
+  expect([differences.length, missing, areCheckpoints]).toEqual([1, 0, true])
+  return differences[0]!
+}
+
+const scaled = (codes: Stored, scale: Stored) => ({ 'x.weight': codes, 'x.weight_scale': scale })
+
 const random = (seed: number) => {
   let state = seed
   return () => {
@@ -38,20 +82,20 @@ describe('names', () => {
 
   it('tell which tensors belong together', () => {
     expect(quantisedTensors('a.weight', names('a.weight', 'a.weight_scale_inv'))).toEqual({
-      kind: 'scaled',
+      form: 'scaled',
       weight: 'a.weight',
       scale: 'a.weight_scale_inv',
     })
     expect(quantisedTensors('a.weight', names('a.weight', 'a.weight_scale', 'a.weight_scale_2'))).toMatchObject({
-      kind: 'nvfp4',
+      form: 'nvfp4',
       outer: { name: 'a.weight_scale_2', divides: false },
     })
     expect(quantisedTensors('a.weight', names('a.weight_packed', 'a.weight_scale'))).toBeNull()
     expect(
       quantisedTensors('a.weight', names('a.weight_packed', 'a.weight_scale', 'a.weight_global_scale')),
-    ).toMatchObject({ kind: 'nvfp4', weight: 'a.weight_packed', outer: { divides: true } })
+    ).toMatchObject({ form: 'nvfp4', weight: 'a.weight_packed', outer: { divides: true } })
     expect(quantisedTensors('a.proj', names('a.proj_blocks', 'a.proj_scales'))).toEqual({
-      kind: 'mxfp4',
+      form: 'mxfp4',
       weight: 'a.proj_blocks',
       scale: 'a.proj_scales',
     })
@@ -74,112 +118,104 @@ describe('names', () => {
 })
 
 describe('scales', () => {
-  const shapes = [
-    ['one', [6, 10], [], () => 0, 'float8_e4m3fn, one scale'],
-    ['one in an array', [6, 10], [1], () => 0, 'float8_e4m3fn, one scale'],
-    ['of rows', [6, 10], [6], (row: number) => row, 'float8_e4m3fn, a scale per row'],
-    ['of rows, as a column', [6, 10], [6, 1], (row: number) => row, 'float8_e4m3fn, a scale per row'],
-    [
-      'of blocks that the edges cut',
-      [6, 10],
-      [2, 3],
-      (row: number, column: number) => (row >> 2 > 1 ? 1 : row >> 2) * 3 + (column >> 2),
-      '',
-    ],
-    [
-      'of blocks',
-      [40, 70],
-      [2, 3],
-      (row: number, column: number) => (row >> 5) * 3 + (column >> 5),
-      'float8_e4m3fn, a scale per 32 × 32 block',
-    ],
-  ] as const
+  type BlockOf = (row: number, column: number) => number
+  const shapes: readonly (readonly [string, readonly number[], readonly number[], BlockOf, string])[] = [
+    ['one', [6, 10], [], () => 0, 'one scale'],
+    ['one in an array', [6, 10], [1], () => 0, 'one scale'],
+    ['of rows', [6, 10], [6], row => row, 'a scale per row'],
+    ['of rows, as a column', [6, 10], [6, 1], row => row, 'a scale per row'],
+    ['of blocks', [40, 70], [2, 3], (row, column) => (row >> 5) * 3 + (column >> 5), 'a scale per 32 × 32 block'],
+    ['of odd rows', [5, 7], [2, 2], (row, column) => (row >> 2) * 2 + (column >> 2), 'a scale per 4 × 4 block'],
+    // As many scales as rows, and no scales of rows.
+    ['of as many blocks as rows', [4, 64], [1, 4], (_, column) => column >> 4, 'a scale per 4 × 16 block'],
+    // Rows of blocks that end amid the pieces that are read.
+    ['of many', [700, 300], [6, 3], (row, column) => (row >> 7) * 3 + (column >> 7), 'a scale per 128 × 128 block'],
+  ]
 
-  it.each(shapes.filter(([, , , , scheme]) => scheme !== ''))('%s', (_, shape, scaleShape, blockOf, scheme) => {
+  it.each(shapes)('%s', async (_, shape, scaleShape, blockOf, scheme) => {
     const next = random(7)
-    const [rows, columns] = shape
-    const codes = Float32Array.from({ length: rows * columns }, () => Math.round(next() * 16) / 2)
+    const [rows, columns] = shape as [number, number]
+    const codes = Float32Array.from({ length: rows * columns }, () => Math.round(next() * 16) / 2 + 0)
     const count = scaleShape.reduce<number>((product, size) => product * size, 1)
     const scales = Float32Array.from({ length: count }, (_, i) => 0.25 + i / 8)
     const b = codes.map((code, i) => code * scales[blockOf(Math.floor(i / columns), i % columns)]!)
     const a = Float32Array.from(b, one => one + next() / 10)
-    const found = quantisationError(
-      f32(shape, a),
-      scaledOf(scaled, value('float8_e4m3fn', shape, codes), f32(scaleShape, scales)),
-    )
-    expect(found.normalisedError / naive(a, b)).toBeCloseTo(1, 9)
-    expect(found.sqnr).toBeCloseTo(-10 * Math.log10(naive(a, b)), 9)
-    expect(found.scheme).toBe(scheme)
-    expect(found.maxAbsolute).toBeCloseTo(Math.max(...a.map((one, i) => Math.abs(one - b[i]!))), 12)
+    const { kind, quantised } = await found(f32(shape, a), scaled(e4m3(shape, codes), f32(scaleShape, scales)))
+    expect([kind, quantised!.scheme]).toEqual(['quantised', `float8_e4m3fn, ${scheme}`])
+    expect(quantised!.normalisedError / naive(a, b)).toBeCloseTo(1, 9)
+    expect(quantised!.sqnr).toBeCloseTo(-10 * Math.log10(naive(a, b)), 9)
+    const farthest = a.reduce((most, one, i) => Math.max(most, Math.abs(one - b[i]!)), 0)
+    expect(quantised!.maxAbsolute).toBeCloseTo(farthest, 12)
+    const dot = (x: Float32Array, y: Float32Array) => x.reduce((sum, one, i) => sum + one * y[i]!, 0)
+    expect(quantised!.cosine).toBeCloseTo(dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b)), 9)
   })
 
-  it('of several matrices, each with blocks of its own', () => {
+  it('of several matrices, each with blocks of its own', async () => {
     const shape = [2, 6, 4]
-    const codes = new Float32Array(48).fill(2)
-    const scales = [1, 2, 4, 8]
-    const b = codes.map((code, i) => code * scales[Math.floor(i / 24) * 2 + (Math.floor(i / 4) % 6 >= 4 ? 1 : 0)]!)
-    const stored = scaledOf(scaled, value('float8_e4m3fn', shape, codes), f32([2, 2, 1], scales))
-    expect(quantisationError(f32(shape, b), stored)).toMatchObject({ normalisedError: 0, sqnr: Infinity })
-    b[47]! += 8
-    expect(quantisationError(f32(shape, b), stored).worstBlock.index).toEqual([3, 0])
-  })
-
-  it('are told where they do not fit', () => {
-    expect(() =>
-      scaledOf(scaled, value('float8_e4m3fn', [6, 10], new Float32Array(60)), f32([5], [1, 2, 3, 4, 5])),
-    ).toThrow("scales of float32 [5] don't fit numbers of float8_e4m3fn [6,10]")
-    const stored = scaledOf(scaled, value('float8_e4m3fn', [6, 10], new Float32Array(60)), f32([], [1]))
-    expect(() => quantisationError(f32([10, 6], new Float32Array(60)), stored)).toThrow(
-      'the weights are [10,6], what they were quantised to is [6,10]',
+    const codes = e4m3(shape, new Float32Array(48).fill(2))
+    const scales = f32([2, 2, 1], [1, 2, 4, 8])
+    const b = Float32Array.from(
+      { length: 48 },
+      (_, i) => 2 * [1, 2, 4, 8][Math.floor(i / 24) * 2 + ((i >> 2) % 6 >= 4 ? 1 : 0)]!,
     )
+    const equal = await diff(checkpoint({ 'x.weight': f32(shape, b) }), checkpoint(scaled(codes, scales)))
+    expect([equal.compared, equal.equal, equal.differences.length]).toEqual([1, 1, 0])
+    b[47]! += 8
+    expect((await found(f32(shape, b), scaled(codes, scales))).quantised!.worstBlock.index).toEqual([3, 0])
   })
 
-  it('leave elements at the largest number, and none that are not finite', () => {
-    const codes = [448, -448, 1, 0]
-    const stored = scaledOf(scaled, value('float8_e4m3fn', [2, 2], Float32Array.from(codes)), f32([], [0.5]))
-    const found = quantisationError(f32([2, 2], [500, -224, Number.NaN, 0]), stored)
-    expect(found).toMatchObject({ saturated: 0.5, notFinite: 1, maxAbsolute: 276 })
+  it('are told where they do not fit', async () => {
+    const codes = e4m3([6, 10], new Float32Array(60))
+    const weight = f32([6, 10], new Float32Array(60))
+    const { kind, message } = await found(weight, scaled(codes, f32([5], [1, 2, 3, 4, 5])))
+    expect([kind, message]).toEqual(['shape', "scales of float32 [5] don't fit numbers of float8_e4m3fn [6,10]"])
+    const turned = await found(f32([10, 6], new Float32Array(60)), scaled(codes, f32([], [1])))
+    expect(turned.message).toBe('the weights are [10,6], what they were quantised to is [6,10]')
+  })
+
+  it('leave elements at the largest number, and none that are not finite', async () => {
+    const codes = e4m3([2, 2], [448, -448, 1, 0])
+    const { quantised } = await found(f32([2, 2], [500, -224, Number.NaN, 0]), scaled(codes, f32([], [0.5])))
+    expect(quantised).toMatchObject({ saturated: 0.5, notFinite: 1, maxAbsolute: 276 })
+  })
+
+  it('of weights whose squares are beyond float64', async () => {
+    const weight: Stored = ['F64', [1, 2], [1e200, 1]]
+    const { quantised } = await found(weight, scaled(e4m3([1, 2], [0, 1]), f32([], [1])))
+    expect(quantised).toMatchObject({ notFinite: 0, maxAbsolute: 1e200 })
   })
 })
 
 describe('four bits', () => {
   const E2M1 = [0, 0.5, 1, 1.5, 2, 3, 4, 6, -0, -0.5, -1, -1.5, -2, -3, -4, -6]
+  const numberAt = (bytes: Uint8Array, i: number) => E2M1[i % 2 === 0 ? bytes[i >> 1]! & 15 : bytes[i >> 1]! >> 4]!
 
   it.each([
-    [false, 0.5],
-    [true, 2],
-  ])('of NVFP4, whose scale of all divides: %s', (divides, whole) => {
+    ['x.weight', 'x.weight_scale_2', 0.5, true],
+    ['x.weight_packed', 'x.weight_global_scale', 2, true],
+    ['x.weight_packed', 'x.weight_global_scale', 2, false],
+  ])('of NVFP4 in %s, %s', async (name, outer, whole, isFirst) => {
     const bytes = Uint8Array.from({ length: 32 }, (_, i) => (i * 37) % 256)
     const scales = [1, 2, 0.5, 4]
-    const b = Array.from({ length: 64 }, (_, i) => {
-      const byte = bytes[i >> 1]!
-      return E2M1[i % 2 === 0 ? byte & 15 : byte >> 4]! * scales[i >> 4]! * 0.5
-    })
-    const tensors: QuantisedTensors = { kind: 'nvfp4', weight: 'w', scale: 's', outer: { name: 'o', divides } }
-    const stored = scaledOf(tensors, value('uint8', [2, 16], bytes), value('float8_e4m3fn', [2, 2], scales), {
-      value: f32([], [whole]),
-      divides,
-    })
-    expect(quantisationError(f32([2, 32], b), stored).normalisedError).toBe(0)
-    const moved = b.map((one, i) => (i === 50 ? one + 1 : one))
-    const found = quantisationError(f32([2, 32], moved), stored)
-    expect(found.normalisedError).toBeCloseTo(naive(moved, b), 12)
-    expect(found.worstBlock.index).toEqual([1, 1])
-    expect(found.scheme).toBe('NVFP4, a scale per 16 elements')
+    const tensors = { [name]: u8([2, 16], bytes), 'x.weight_scale': e4m3([2, 2], scales), [outer]: f32([], [whole]) }
+    const moved = Float32Array.from({ length: 64 }, (_, i) => numberAt(bytes, i) * scales[i >> 4]! * 0.5)
+    const b = moved.slice()
+    moved[50]! += 1
+    const { quantised } = await found(f32([2, 32], moved), tensors, isFirst)
+    expect(quantised!.normalisedError).toBeCloseTo(naive(moved, b), 12)
+    expect(quantised!.worstBlock.index).toEqual([1, 1])
+    expect(quantised!.scheme).toBe('NVFP4, a scale per 16 elements')
   })
 
-  it('of MXFP4', () => {
+  it.each([true, false])('of MXFP4, weights first: %s', async isFirst => {
     const bytes = Uint8Array.from({ length: 64 }, (_, i) => (i * 11) % 256)
-    const exponents = Uint8Array.of(127, 128, 126, 130)
-    const b = Array.from({ length: 128 }, (_, i) => {
-      const byte = bytes[i >> 1]!
-      return E2M1[i % 2 === 0 ? byte & 15 : byte >> 4]! * 2 ** (exponents[i >> 5]! - 127)
-    })
-    const stored = scaledOf(
-      { kind: 'mxfp4', weight: 'w_blocks', scale: 'w_scales' },
-      value('uint8', [2, 2, 16], bytes),
-      value('uint8', [2, 2], exponents),
-    )
-    expect(quantisationError(f32([2, 64], b), stored).normalisedError).toBe(0)
+    const exponents = [127, 128, 126, 130]
+    const moved = Float32Array.from({ length: 128 }, (_, i) => numberAt(bytes, i) * 2 ** (exponents[i >> 5]! - 127))
+    const b = moved.slice()
+    moved[100]! -= 2
+    const tensors = { 'x.weight_blocks': u8([2, 2, 16], bytes), 'x.weight_scales': u8([2, 2], exponents) }
+    const { quantised } = await found(f32([2, 64], moved), tensors, isFirst)
+    expect(quantised!.normalisedError).toBeCloseTo(naive(moved, b), 12)
+    expect(quantised!.worstBlock.index).toEqual([1, 1])
   })
 })

@@ -1,17 +1,18 @@
 /** Pairs of two runs of which one has quantised weights, and how far these are from the other's. */
 
-import { TrialscanError } from '../../base/errors.js'
+import { errorFromData, QueryError, TensorUnavailableForStep, TrialscanError } from '../../base/errors.js'
+import { recordPlace } from '../../scan/catalog/worker-steps.js'
+import type { MeasuredPlace } from '../../scan/job/measure.js'
+import { checkLevelNumber } from '../../scan/job/plan/coalesce.js'
+import { measuredColumns } from '../../scan/job/plan/measure-plan.js'
+import { aheadByteLength, DEFAULT_MEMORY, windowByteLength } from '../../scan/job/plan/memory.js'
+import type { QuantisationError, QuantisedJob } from '../../scan/job/quantised.js'
+import { pump } from '../../scan/runner/pump.js'
+import { runTwice } from '../../scan/runner/runner.js'
+import type { MeasureOptions, MeasureStats } from '../../trial/measure/measure.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
 import type { Paired, Pairing } from '../pairing.js'
-import {
-  isScale,
-  otherQuantisation,
-  type QuantisationError,
-  type QuantisedTensors,
-  quantisationError,
-  quantisedTensors,
-  scaledOf,
-} from './error.js'
+import { isScale, otherQuantisation, type QuantisedTensors, quantisedTensors } from './names.js'
 
 /** A weight of one run, and the tensors of the other that it was quantised to; a text: how, where that is not compared. */
 export interface QuantisedPair extends Paired {
@@ -30,12 +31,13 @@ export interface QuantisedOutcome {
 interface Sorted {
   readonly quantised: readonly QuantisedPair[]
   readonly others: readonly Paired[]
-  /** True of a tensor that only stands beside quantised weights, or for them. */
+  /** True of a tensor that only stands beside quantised weights, or for them, or is compared with them. */
   isPart(name: string): boolean
 }
 
 /** Sorts pairs of a step into those of quantised weights and others. */
-export function quantisedAmong({ a, b }: Pairing, pairs: readonly Paired[]): Sorted {
+export function quantisedAmong(pairing: Pairing, step: number, pairs: readonly Paired[]): Sorted {
+  const { a, b } = pairing
   const [namesA, namesB] = [namesOf(a), namesOf(b)]
   const none: Sorted = { quantised: [], others: pairs, isPart: () => false }
   if (a === b || (namesA === null) === (namesB === null)) return none
@@ -43,16 +45,25 @@ export function quantisedAmong({ a, b }: Pairing, pairs: readonly Paired[]): Sor
   const quantised: QuantisedPair[] = []
   const parts = new Set<string>()
   const rest: Paired[] = []
+  const take = (pair: Paired, weight: string): boolean => {
+    const tensors = quantisedTensors(weight, names) ?? otherQuantisation(weight, names)
+    if (tensors === null) return false
+    quantised.push({ ...pair, tensors, side })
+    if (typeof tensors !== 'string') for (const part of [tensors.weight, tensors.scale]) parts.add(part)
+    return true
+  }
   const tensorOf = ({ place, otherTensor }: Paired) => (side === 'a' ? place.tensor : otherTensor)
   for (const pair of pairs) {
-    const name = tensorOf(pair)
-    const isWeight = side === 'b' ? pair.a !== undefined : true
-    const tensors = isWeight ? (quantisedTensors(name, names) ?? otherQuantisation(name, names)) : null
-    if (tensors === null) rest.push(pair)
-    else {
-      quantised.push({ ...pair, tensors, side })
-      if (typeof tensors !== 'string') for (const part of [tensors.weight, tensors.scale]) parts.add(part)
-    }
+    const isThere = (side === 'b' ? pair.a : pair.b) !== undefined
+    if (!isThere || !take(pair, tensorOf(pair))) rest.push(pair)
+  }
+  // What the first run has under other names.
+  for (const place of side === 'a' ? pairing.onlyInB(step, pairs) : []) {
+    const { tensor, worker } = place
+    const stored = quantisedTensors(tensor, names)?.weight
+    const pair = rest.find(one => one.place.tensor === stored && one.b === undefined)
+    const found = pair ?? { place, rank: Number.POSITIVE_INFINITY, a: undefined, b: undefined }
+    if (take({ ...found, otherTensor: tensor, otherWorker: worker }, tensor)) parts.add(tensor)
   }
   const isPart = (name: string) => parts.has(name) || isScale(name)
   const others = rest.filter(pair => !(side === 'a' && pair.b === undefined && isPart(tensorOf(pair))))
@@ -66,30 +77,90 @@ function namesOf(trial: Trial): ReadonlySet<string> | null {
   return names.some(isQuantised) ? new Set(names) : null
 }
 
-/** Reads both and compares them. */
-export async function judgeQuantised(pairing: Pairing, pair: QuantisedPair): Promise<QuantisedOutcome> {
-  const { tensors, side, place, otherTensor, otherWorker } = pair
+/** Compares the pairs, several at once, and yields the outcome of each in their order. */
+export async function* judgeQuantised(
+  pairing: Pairing,
+  pairs: readonly QuantisedPair[],
+  options: MeasureOptions,
+  stats: MeasureStats,
+): AsyncGenerator<QuantisedOutcome> {
+  if (pairs.length === 0) return
+  const plans = pairs.map(pair => planOf(pairing, pair, options))
+  const bytes = plans.reduce((sum, plan) => sum + ('job' in plan ? plan.byteLength : 0), 0)
+  const { threads, memory, callerWorks, signal } = options
+  const runner = await stateOf(pairing.a).access.runner(threads, bytes, memory, callerWorks)
+  const work = async (plan: Plan): Promise<QuantisedOutcome> => {
+    if ('is' in plan) return plan
+    const { error, failures, stats: read } = await runTwice(runner, plan.job, signal)
+    stats.records += read.records
+    stats.readBytes += read.readBytes
+    stats.reads += read.reads
+    stats.jobs++
+    return error === null ? failed(errorFromData(failures[0]!.error)) : outcomeOf(error)
+  }
+  for await (const { reply, error } of pump(plans, work, { ahead: runner.ahead, signal })) {
+    if (reply !== null) yield reply
+    else if (error instanceof TrialscanError) yield failed(error)
+    else throw error
+  }
+}
+
+type Plan = QuantisedOutcome | { readonly job: QuantisedJob; readonly byteLength: number }
+
+/** The job that compares a pair, or why there is none. */
+function planOf(
+  pairing: Pairing,
+  { tensors, side, place, otherTensor, otherWorker }: QuantisedPair,
+  { memory = DEFAULT_MEMORY, checkLevel = 'minimal' }: MeasureOptions,
+): Plan {
   if (typeof tensors === 'string') {
     return { is: 'missing', message: `quantised by ${tensors}, which is not compared`, quantised: null }
   }
   const steps = { a: place.step, b: pairing.stepInB(place.step) }
   const workers = { a: place.worker, b: otherWorker }
-  const value = (of: 'a' | 'b', name: string) => pairing[of].tensor(name).value(steps[of], { worker: workers[of] })
+  const recordOf = (of: 'a' | 'b', name: string): MeasuredPlace => {
+    const saved = stateOf(pairing[of]).catalog.atStep(steps[of])
+    const workerStep = saved.find(({ worker }) => worker === workers[of])
+    const value = workerStep?.tensors.get(name)?.value
+    if (!value) throw new TensorUnavailableForStep(name, steps[of], 'GLOBAL', 'its value was not saved')
+    return { ...recordPlace(workerStep!, value), store: of === 'a' ? 0 : 1 }
+  }
+  const { weight, scale, outer } = tensors
   try {
-    const weight = await (side === 'a' ? value('b', otherTensor) : value('a', place.tensor))
-    const [stored, scale] = [await value(side, tensors.weight), await value(side, tensors.scale)]
-    const outer = tensors.outer && {
-      value: await value(side, tensors.outer.name),
-      divides: tensors.outer.divides,
+    const records = [
+      side === 'a' ? recordOf('b', otherTensor) : recordOf('a', place.tensor),
+      ...[weight, scale, ...(outer ? [outer.name] : [])].map(name => recordOf(side, name)),
+    ]
+    const { files, storeOf, tags, columns } = measuredColumns(records)
+    const job: QuantisedJob = {
+      kind: 'quantised',
+      stores: [stateOf(pairing.a).access.spec, stateOf(pairing.b).access.spec],
+      storeOf,
+      checkLevel: checkLevelNumber(checkLevel),
+      files,
+      tags,
+      records: columns,
+      windowByteLength: windowByteLength(memory),
+      aheadByteLength: aheadByteLength(memory),
+      form: tensors.form,
+      divides: outer?.divides === true,
     }
-    const quantised = quantisationError(weight, scaledOf(tensors, stored, scale, outer))
-    const isEqual = quantised.normalisedError === 0 && quantised.notFinite === 0
-    return { is: isEqual ? 'equal' : 'quantised', message: messageOf(quantised), quantised }
+    return { job, byteLength: records.reduce((sum, { byteLength }) => sum + byteLength, 0) }
   } catch (error) {
     if (!(error instanceof TrialscanError)) throw error
-    const { code, message } = error
-    return { is: code === 'NotComparable' ? 'shape' : 'unreadable', message, quantised: null }
+    return failed(error)
   }
+}
+
+function outcomeOf(quantised: QuantisationError): QuantisedOutcome {
+  const isEqual = quantised.normalisedError === 0 && quantised.notFinite === 0
+  return { is: isEqual ? 'equal' : 'quantised', message: messageOf(quantised), quantised }
+}
+
+function failed(error: TrialscanError): QuantisedOutcome {
+  const { code, message } = error
+  const is = code === 'NotComparable' ? 'shape' : error instanceof QueryError ? 'missing' : 'unreadable'
+  return { is, message, quantised: null }
 }
 
 function messageOf({ scheme, sqnr, normalisedError, notFinite }: QuantisationError): string {

@@ -323,7 +323,7 @@ export enum KnownMoments {
 }
 
 /**
- * The difference of two tensors: numbers of 8 bytes, all float64 (assembly/kernel/compare.ts). NaN wherever a NaN has met a number.
+ * The difference of two tensors: numbers of 8 bytes, all float64 (assembly/kernel/pairs/compare.ts). NaN wherever a NaN has met a number.
  */
 export enum DifferenceRow {
   /** Pairs compared. */
@@ -349,6 +349,18 @@ export enum DifferenceRow {
   /** Σ(a − b)², of elements scaled as those of a are. */
   squaresApart = 96,
   size = 104,
+}
+
+/** The error of quantised weights, besides the sums of blocks: all float64 (assembly/kernel/pairs/quantised.ts). */
+export enum QuantisedRow {
+  /** Σab and Σb² of finite pairs. */
+  dot = 0,
+  squaresB = 8,
+  maxAbsolute = 16,
+  /** The number of elements at the largest number of their type, and of pairs that are not finite. */
+  saturated = 24,
+  notFinite = 32,
+  size = 40,
 }
 
 /** The fold of the elements of a line (assembly/kernel/along.ts). */

@@ -102,6 +102,21 @@ export interface Core {
     row: number,
   ): void
   placeApart(dtypeA: number, a: number, dtypeB: number, b: number, count: number, apart: number): number
+  addQuantised(
+    dtypeA: number,
+    a: number,
+    dtypeB: number,
+    b: number,
+    first: number,
+    count: number,
+    column: number,
+    columns: number,
+    blockColumns: number,
+    scales: number,
+    largest: number,
+    blocks: number,
+    row: number,
+  ): void
   absDifference(dtypeA: number, a: number, dtypeB: number, b: number, count: number): number
   countInside(dtype: number, data: number, rows: number, columns: number, lo: number, hi: number, counts: number): void
   countBelow(counts: number, columns: number, limit: number): number

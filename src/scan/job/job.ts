@@ -5,6 +5,7 @@ import type { CopyJob, CopyReply } from './copy.js'
 import type { DescribeJob, DescribeReply } from './describe.js'
 import type { IndexJob, IndexReply } from './index-files.js'
 import type { MeasureJob, MeasureReply } from './measure.js'
+import type { QuantisedJob, QuantisedReply } from './quantised.js'
 import type { PartJob, PartReply, ScanJob, ScanReply } from './scan.js'
 import type { SurveyJob, SurveyReply } from './survey.js'
 import type { ValueJob, ValueReply } from './value.js'
@@ -14,6 +15,7 @@ export type Job =
   | ScanJob
   | PartJob
   | MeasureJob
+  | QuantisedJob
   | DescribeJob
   | ValueJob
   | IndexJob
@@ -26,6 +28,7 @@ export type Reply =
   | ScanReply
   | PartReply
   | MeasureReply
+  | QuantisedReply
   | DescribeReply
   | ValueReply
   | IndexReply

@@ -16,8 +16,7 @@ export async function describe(job: DescribeJob, engine: Engine, store: Store): 
   const total = job.records.file.length
   const table = new RecordTable(total)
   const failures = new Failures(job, () => source)
-  let readBytes = 0
-  let reads = 0
+  const stats = { records: total, readBytes: 0, reads: 0 }
   // Files that can't be read, so that they are not tried again for each of their records.
   const lost = new Map<number, StoreError>()
   for (let record = 0; record < total; record++) {
@@ -26,9 +25,7 @@ export async function describe(job: DescribeJob, engine: Engine, store: Store): 
       const known = lost.get(file)
       if (known) throw known
       engine.reset()
-      const large = await openLarge(job, record, engine, source)
-      readBytes += large.readBytes
-      reads += large.reads
+      const large = await openLarge(job, record, engine, source, stats)
       table.describe(record, dtypeNumber(large.found.dtype), large.found.shape)
     } catch (error) {
       if (error instanceof StoreError) lost.set(file, error)
@@ -42,7 +39,7 @@ export async function describe(job: DescribeJob, engine: Engine, store: Store): 
     kind: 'describe',
     described: table.described,
     failures: failed,
-    stats: { records: total, readBytes, reads },
+    stats,
   }
 }
 

@@ -13,9 +13,9 @@ import { isRemote, type Store } from '../../storage/store.js'
 import type { MeasureJob, MeasureReply, TaskLists, TaskValue } from '../job/measure.js'
 import type { HistogramResult, PartChecksum } from '../job/reply.js'
 import type { RawValue } from '../job/value.js'
-import { comparePairs } from './pairs.js'
+import { comparePairs } from './pairs/difference.js'
 import { rawValue } from './raw-value.js'
-import { openLarge } from './records/large.js'
+import { openLarge, type ReadCounts } from './records/large.js'
 import { Failures, histogramResult, RecordTable } from './records/record.js'
 import { type DecodedBatch, readRecords } from './records/records.js'
 import { copyIn, ElementReader, type Elements, isShort } from './task/elements.js'
@@ -86,8 +86,7 @@ class Measurement {
   /** The limit on what short records unfold to: copies that are held, and values for rules. */
   readonly #unfoldBudget: UnfoldBudget
   readonly #reader: ElementReader
-  #readBytes = 0
-  #reads = 0
+  readonly #counts: ReadCounts = { readBytes: 0, reads: 0 }
 
   constructor(job: MeasureJob, engine: Engine, stores: readonly Store[]) {
     const total = job.records.file.length
@@ -141,8 +140,8 @@ class Measurement {
       },
       { sourceOf: this.#sourceOf, known, kept: this.#kept },
     )
-    this.#readBytes += read.readBytes
-    this.#reads += read.reads
+    this.#counts.readBytes += read.readBytes
+    this.#counts.reads += read.reads
   }
 
   /** The tasks on a record that is in memory as a whole. */
@@ -166,10 +165,7 @@ class Measurement {
         describe: (record, { dtype, shape }) => this.#table.describe(record, dtypeNumber(dtype), shape),
         answer: (task, numbers) => this.#lists.set(task, numbers),
         fail: (record, error) => this.#failures.add(record, error),
-        read: ({ readBytes, reads }) => {
-          this.#readBytes += readBytes
-          this.#reads += reads
-        },
+        counts: this.#counts,
       })
       if (isDone) return
     }
@@ -183,40 +179,35 @@ class Measurement {
     const source = this.#sourceOf(records.file[record]!)
     try {
       engine.reset()
-      const large = await openLarge(this.#job, record, engine, source, aheadByteLength)
-      try {
-        const { found } = large
-        const { dtype, shape, kind, dataByteLength } = found
-        this.#table.describe(record, dtypeNumber(dtype), shape)
-        const size = elementByteLength(dtype)
-        const hasTasks = this.#hasTasks(record)
-        const isContent = kind === 'content' && hasTasks
-        const region = engine.reserveBytes(isContent ? Math.ceil(dataByteLength / parts) + BLOCK_ELEMENTS * size : 0)
-        let [byteLength, count] = [0, 0]
-        const keep = (address: Address, more: number, elements: number): void => {
-          engine.view((region + byteLength) as Address, more).set(engine.view(address, more))
-          byteLength += more
-          count += elements
-        }
-        const { row, checksum } = await large.reducePart(part, parts, known, hasTasks ? keep : undefined)
-        this.#checksums[record] = checksum
-        this.#table.reduce(record, row)
-        if (!hasTasks) return
-        if (kind === 'strings') {
-          this.#takeStrings(record, found, () => large.copyStrings(this.#unfoldBudget))
-          return
-        }
-        let address = region
-        if (!isContent && part === 0) {
-          const bytes = large.copyElements(new UnfoldBudget(this.#job.windowByteLength))
-          address = copyIn(engine, bytes)
-          count = bytes.length / size
-        }
-        this.#runTasks(record, { dtype, shape, address, count, isUnfolded: isShort(found) })
-      } finally {
-        this.#readBytes += large.readBytes
-        this.#reads += large.reads
+      const large = await openLarge(this.#job, record, engine, source, this.#counts, aheadByteLength)
+      const { found } = large
+      const { dtype, shape, kind, dataByteLength } = found
+      this.#table.describe(record, dtypeNumber(dtype), shape)
+      const size = elementByteLength(dtype)
+      const hasTasks = this.#hasTasks(record)
+      const isContent = kind === 'content' && hasTasks
+      const region = engine.reserveBytes(isContent ? Math.ceil(dataByteLength / parts) + BLOCK_ELEMENTS * size : 0)
+      let [byteLength, count] = [0, 0]
+      const keep = (address: Address, more: number, elements: number): void => {
+        engine.view((region + byteLength) as Address, more).set(engine.view(address, more))
+        byteLength += more
+        count += elements
       }
+      const { row, checksum } = await large.reducePart(part, parts, known, hasTasks ? keep : undefined)
+      this.#checksums[record] = checksum
+      this.#table.reduce(record, row)
+      if (!hasTasks) return
+      if (kind === 'strings') {
+        this.#takeStrings(record, found, () => large.copyStrings(this.#unfoldBudget))
+        return
+      }
+      let address = region
+      if (!isContent && part === 0) {
+        const bytes = large.copyElements(new UnfoldBudget(this.#job.windowByteLength))
+        address = copyIn(engine, bytes)
+        count = bytes.length / size
+      }
+      this.#runTasks(record, { dtype, shape, address, count, isUnfolded: isShort(found) })
     } catch (error) {
       this.#fail(record, error)
     }
@@ -323,8 +314,7 @@ class Measurement {
       failures,
       stats: {
         records: this.#job.part === 0 ? this.#job.records.file.length : 0,
-        readBytes: this.#readBytes,
-        reads: this.#reads,
+        ...this.#counts,
       },
     }
   }

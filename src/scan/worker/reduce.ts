@@ -14,7 +14,7 @@ import type { HistogramResult, PartChecksum, RecordFailure } from '../job/reply.
 import { answersLength, type PartJob, type PartReply, type ScanJob, type ScanReply } from '../job/scan.js'
 import { Clock } from './records/clock.js'
 import { ColumnTable } from './records/columns.js'
-import { type LargeRecord, openLarge } from './records/large.js'
+import { openLarge } from './records/large.js'
 import { Failures, failureData, histogramResult, NOTHING_DESCRIBED, RecordTable } from './records/record.js'
 import { type RecordVisitor, readRecords } from './records/records.js'
 import { NO_SKETCHES, SketchTable } from './sketches.js'
@@ -114,7 +114,7 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
 export async function reducePart(job: PartJob, engine: Engine, store: Store): Promise<PartReply> {
   const table = new RecordTable(1)
   const failures: RecordFailure[] = []
-  let record: LargeRecord | undefined
+  const stats = { records: job.part === 0 ? 1 : 0, readBytes: 0, reads: 0 }
   let moments = new Float64Array(0)
   let checksums: readonly PartChecksum[] = []
   let answers = new Float64Array(0)
@@ -122,7 +122,7 @@ export async function reducePart(job: PartJob, engine: Engine, store: Store): Pr
   let wallTime: number | undefined
   try {
     engine.reset()
-    record = await openLarge(job, 0, engine, store, job.aheadByteLength)
+    const record = await openLarge(job, 0, engine, store, stats, job.aheadByteLength)
     const { kind, dtype, shape, elementCount, dataByteLength } = record.found
     if (job.wallTimes) wallTime = record.found.wallTime
     const isKept = job.statistics.length > 0
@@ -147,7 +147,5 @@ export async function reducePart(job: PartJob, engine: Engine, store: Store): Pr
     failures.push({ record: 0, error: failureData(error) })
   }
   const { described } = table
-  const { readBytes = 0, reads = 0 } = record ?? {}
-  const stats = { records: job.part === 0 ? 1 : 0, readBytes, reads }
   return { kind: 'part', described, moments, answers, sketches, failures, checksums, wallTime, stats }
 }

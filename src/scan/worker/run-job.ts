@@ -13,6 +13,11 @@ import { readValues } from './values.js'
 /** Runs a job on this thread's engine. What few commands need is loaded with the first such job. */
 export function runJob(job: Job, engine: Engine, storeOf: (spec: StoreSpec) => Store): Reply | Promise<Reply> {
   if (job.kind === 'measure') return measure(job, engine, job.stores.map(storeOf))
+  if (job.kind === 'quantised') {
+    return import('./pairs/quantised.js').then(({ compareQuantised }) =>
+      compareQuantised(job, engine, job.stores.map(storeOf)),
+    )
+  }
   if (job.kind === 'arrays') return reduceArrays(job, engine)
   const store = storeOf(job.store)
   switch (job.kind) {

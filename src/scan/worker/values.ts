@@ -26,22 +26,20 @@ export async function readValues(job: ValueJob, engine: Engine, store: Store): P
     },
     fail: (record, error) => failures.add(record, error),
   }
-  let [readBytes, reads] = [0, 0]
+  const stats = { records: total, readBytes: 0, reads: 0 }
   if (job.batches.length > 0) {
     engine.reset()
     const { order } = job
     const read = await readRecords(job, engine, visitor, { sourceOf: () => store, known: null, order })
-    readBytes = read.readBytes
-    reads = read.reads
+    stats.readBytes = read.readBytes
+    stats.reads = read.reads
   } else {
     for (let record = 0; record < total; record++) {
       try {
         engine.reset()
-        const large = await openLarge(job, record, engine, store)
+        const large = await openLarge(job, record, engine, store, stats)
         const strings = large.found.dtype === 'string' ? await large.readStrings(unfoldBudget) : null
         const bytes = strings ? null : await large.readElements(unfoldBudget)
-        readBytes += large.readBytes
-        reads += large.reads
         values[record] = rawValue(large.found, bytes, strings, engine)
       } catch (error) {
         failures.add(record, error)
@@ -51,7 +49,6 @@ export async function readValues(job: ValueJob, engine: Engine, store: Store): P
   const failed = await failures.finish((record, histogram) => {
     values[record] = histogramValue(histogram)
   })
-  const stats = { records: total, readBytes, reads }
   return { kind: 'value', values: values.filter(value => value !== null), failures: failed, stats }
 }
 

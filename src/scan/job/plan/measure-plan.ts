@@ -233,7 +233,7 @@ function* groupsOf(
 }
 
 /** Records as columns; a file belongs to one store. */
-function measuredColumns(places: readonly MeasuredPlace[]): {
+export function measuredColumns(places: readonly MeasuredPlace[]): {
   readonly files: readonly string[]
   readonly storeOf: Int32Array
   readonly tags: readonly string[]

@@ -41,6 +41,13 @@ export interface LargeRecordPlace {
   readonly windowByteLength: number
   /** The memory for streaming, if several reads are under way. */
   readonly aheadByteLength: number
+  readonly counts: ReadCounts
+}
+
+/** The reads of a job, those of records that fail included. */
+export interface ReadCounts {
+  readBytes: number
+  reads: number
 }
 
 /** The bytes to be read of a record, and where they are cut. */
@@ -61,6 +68,7 @@ export async function openLarge(
   record: number,
   engine: Engine,
   store: ByteSource,
+  counts: ReadCounts,
   aheadByteLength = 0,
 ): Promise<LargeRecord> {
   const { records } = job
@@ -76,14 +84,13 @@ export async function openLarge(
     checkLevel: job.checkLevel,
     windowByteLength: job.windowByteLength,
     aheadByteLength,
+    counts,
   })
 }
 
 export class LargeRecord {
   /** The content of the record, once it is open. */
   found!: RecordContents
-  readBytes = 0
-  reads = 0
   readonly #engine: Engine
   readonly #store: ByteSource
   readonly #record: LargeRecordPlace
@@ -118,7 +125,7 @@ export class LargeRecord {
   async #readHead(headLength: number): Promise<void> {
     const { path, startByte, asked } = this.#record
     const head = new Uint8Array(headLength)
-    await this.#store.readInto(path, startByte, head)
+    this.#count(await this.#store.readInto(path, startByte, head))
     this.found = contentsOf(head, asked.byteLength)
   }
 
@@ -221,8 +228,7 @@ export class LargeRecord {
         const { window, available } = reads.next()
         const got = typeof available === 'number' ? available : await available
         const at = read.startByte - startByte
-        this.readBytes += got
-        this.reads++
+        this.#count(got)
         if (got < read.byteLength) throw this.#truncated(at + got)
         take(window, at, got)
         yield
@@ -276,8 +282,7 @@ export class LargeRecord {
           filled = 0
         }
       })
-      this.readBytes += got
-      this.reads++
+      this.#count(got)
       if (got < end - from) throw this.#truncated(from + got)
       return checksum
     }
@@ -442,9 +447,14 @@ export class LargeRecord {
     const view = this.#engine.view(address, byteLength)
     if (bytes) view.set(bytes)
     const available = bytes ? bytes.length : await this.#store.readInto(path, startByte + at, view)
-    this.readBytes += available
-    this.reads++
+    this.#count(available)
     return available
+  }
+
+  #count(byteLength: number): void {
+    const { counts } = this.#record
+    counts.readBytes += byteLength
+    counts.reads++
   }
 
   #fault(): TrialscanError {

@@ -117,6 +117,7 @@ export class LargeRecords {
     const tag = found.onlyTag
     if (found.isBad(found.last) || tag === null) return
     const mark = engine.mark()
+    const counts = { readBytes: 0, reads: 0 }
     try {
       const record = await LargeRecord.open(engine, store, {
         path: this.#window.path,
@@ -127,13 +128,14 @@ export class LargeRecords {
         checkLevel: CHECK_FULL - 1,
         windowByteLength: job.windowByteLength,
         aheadByteLength: 0,
+        counts,
       })
       const { dtype, shape, kind } = record.found
       if (kind !== 'content') return
       const row = engine.reserveBatch(1)
       engine.resetRow(row)
       await record.streamPart(0, 1, (address, count) => engine.addToRow(row, dtype, address, count))
-      this.#window.readBytes += record.readBytes
+      this.#window.readBytes += counts.readBytes
       this.#values.keep(new Moments(dtype, engine.rows(row, 1).slice()), shape, tags.names[tag]!)
     } finally {
       engine.release(mark)

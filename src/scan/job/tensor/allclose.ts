@@ -1,10 +1,10 @@
 /** Comparison of two tensors within a tolerance. */
 
-import { UsageError } from '../../base/errors.js'
-import { checkOptions, kinds, optionsOf, shown } from '../../base/options.js'
-import { dtypeOfArray } from '../../core/dtype.js'
-import { withEngineSync } from '../../core/engines.js'
-import type { NumericArray, TensorData } from './tensor/data.js'
+import { UsageError } from '../../../base/errors.js'
+import { checkOptions, kinds, optionsOf, shown } from '../../../base/options.js'
+import { dtypeOfArray } from '../../../core/dtype.js'
+import { withEngineSync } from '../../../core/engines.js'
+import type { NumericArray, TensorData } from './data.js'
 
 /** Tolerances of allclose; the defaults are numpy's. */
 export interface Tolerance {

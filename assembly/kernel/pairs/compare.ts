@@ -4,15 +4,15 @@
 //
 // Two NaN are equal, as are two infinities of one sign: what a copy of a tensor holds does not differ from it.
 
-import { DifferenceRow, DTypeNumber, WIDENED_ELEMENTS } from '../../src/core/border/abi'
-import { bytesOf, elementBits, isComplex } from '../dtype'
+import { DifferenceRow, DTypeNumber, WIDENED_ELEMENTS } from '../../../src/core/border/abi'
+import { bytesOf, elementBits, isComplex } from '../../dtype'
 import { allclose } from './allclose'
 import { add, compareFiniteFloat32, distance, keepLargest, keepUlps } from './compare-float32'
 import { makeComplex } from './difference'
-import { absMask, at, sumAcross } from './lanes'
-import { get, set } from './moments/row'
+import { absMask, at, sumAcross } from '../lanes'
+import { get, set } from '../moments/row'
 import { countUlps, mostUlps } from './ulps'
-import { widened, widenToFloat32, widenToFloat64 } from './widen'
+import { widened, widenToFloat32, widenToFloat64 } from '../widen'
 
 const widenedB: usize = memory.data(1024 * 16, 16)
 

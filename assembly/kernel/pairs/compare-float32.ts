@@ -1,8 +1,8 @@
 // How two tensors of float32 differ, and what is kept of it in a row: the usual case of compare.ts, without NaN and infinities.
 
-import { DifferenceRow, DTypeNumber } from '../../src/core/border/abi'
-import { absMask, at, sumAcross } from './lanes'
-import { get, set } from './moments/row'
+import { DifferenceRow, DTypeNumber } from '../../../src/core/border/abi'
+import { absMask, at, sumAcross } from '../lanes'
+import { get, set } from '../moments/row'
 import { distances32, mostUlps } from './ulps'
 
 /** The largest distance of the last block of finite float32, in units of the last place. */

@@ -1,9 +1,9 @@
 // The distance between two tensors: Σ|a − b|, in float64 for all types.
 
-import { DTypeNumber, WIDENED_ELEMENTS } from '../../src/core/border/abi'
-import { bytesOf, elementBits, isComplex } from '../dtype'
-import { loadPair, sum4, sumAcross } from './lanes'
-import { widened, widenToFloat64 } from './widen'
+import { DTypeNumber, WIDENED_ELEMENTS } from '../../../src/core/border/abi'
+import { bytesOf, elementBits, isComplex } from '../../dtype'
+import { loadPair, sum4, sumAcross } from '../lanes'
+import { widened, widenToFloat64 } from '../widen'
 
 const widenedB: usize = memory.data(1024 * 16, 16)
 

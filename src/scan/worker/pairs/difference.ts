@@ -1,13 +1,13 @@
 /** Large records that are compared, two by two: they stream side by side, so that neither need be in memory as a whole. */
 
-import { BLOCK_ELEMENTS } from '../../core/border/abi.js'
-import type { Engine } from '../../core/engine.js'
-import type { RecordContents } from '../../core/slots.js'
-import { isSameShape } from '../../format/index-file.js'
-import { isRemote, type Store } from '../../storage/store.js'
-import type { MeasureJob } from '../job/measure.js'
-import { type LargeRecord, openLarge } from './records/large.js'
-import { Difference } from './task/difference.js'
+import { BLOCK_ELEMENTS } from '../../../core/border/abi.js'
+import type { Engine } from '../../../core/engine.js'
+import type { RecordContents } from '../../../core/slots.js'
+import { isSameShape } from '../../../format/index-file.js'
+import { isRemote, type Store } from '../../../storage/store.js'
+import type { MeasureJob } from '../../job/measure.js'
+import { openLarge, type ReadCounts } from '../records/large.js'
+import { Difference } from '../task/difference.js'
 
 /** Elements of either side that are compared at a time: both lie in the cache together. Of requests there are few. */
 const LOCAL_PIECE = 16 * BLOCK_ELEMENTS
@@ -18,7 +18,7 @@ interface PairSink {
   describe(record: number, found: RecordContents): void
   answer(task: number, numbers: readonly number[]): void
   fail(record: number, error: unknown): void
-  read(record: LargeRecord): void
+  readonly counts: ReadCounts
 }
 
 /**
@@ -44,7 +44,7 @@ export async function comparePairs(
     }
   }
   const storeOf = (record: number) => sourceOf(job.records.file[record]!)
-  const open = (record: number) => of(record, openLarge(job, record, engine, storeOf(record), ahead))
+  const open = (record: number) => of(record, openLarge(job, record, engine, storeOf(record), sink.counts, ahead))
   for (let task = 0; task < first.length; task++) {
     const [p, q] = [first[task]!, second[task]!]
     if (failed.has(p) || failed.has(q)) continue
@@ -73,8 +73,6 @@ export async function comparePairs(
         engine.release(mark)
       }
       sink.answer(task, difference.numbers())
-      sink.read(a)
-      sink.read(b)
     } catch (error) {
       if (!failed.has(p) && !failed.has(q)) throw error
     }

@@ -3,8 +3,8 @@
 // Floats of one sign are ordered as their bits are. With the bits of negative ones counted downwards from 0, the distance of two
 // floats is how many steps from one to the next lie between them; −0 and 0 are the same.
 
-import { DTypeNumber } from '../../src/core/border/abi'
-import { at } from './lanes'
+import { DTypeNumber } from '../../../src/core/border/abi'
+import { at } from '../lanes'
 
 /** The distance of float32 values without NaN. @param i the bits of p without the sign @param j those of q */
 // @ts-ignore: decorator

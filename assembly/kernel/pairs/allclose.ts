@@ -1,9 +1,9 @@
 // numpy's isclose: |a − b| ≤ atol + rtol · |b| for a finite b, or a = b.
 
-import { DTypeNumber, WIDENED_ELEMENTS } from '../../src/core/border/abi'
-import { bytesOf, elementBits, isComplex } from '../dtype'
-import { absMask, infinity } from './lanes'
-import { widened, widenToFloat64 } from './widen'
+import { DTypeNumber, WIDENED_ELEMENTS } from '../../../src/core/border/abi'
+import { bytesOf, elementBits, isComplex } from '../../dtype'
+import { absMask, infinity } from '../lanes'
+import { widened, widenToFloat64 } from '../widen'
 
 const widenedB: usize = memory.data(1024 * 16, 16)
 

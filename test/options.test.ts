@@ -341,11 +341,11 @@ describe('options that have no effect', () => {
 
   it('timeoutMs and pollMs of an evaluation that does not wait', async () => {
     for (const option of ['timeoutMs', 'pollMs']) {
-      expect(await refusal(CALLS.evaluate!, { follow: false, [option]: 5 })).toBe(
-        `evaluate: expected no ${option} beside follow: false, which waits for nothing`,
+      expect(await refusal(CALLS.evaluate!, { [option]: 5 })).toBe(
+        `evaluate: expected follow: true beside ${option}: nothing else waits`,
       )
     }
-    await CALLS.evaluate!({ follow: false, timeoutMs: undefined } as never)
+    await CALLS.evaluate!({ timeoutMs: undefined } as never)
   })
 
   it('unfoldLimit, where no value is handed out', async () => {

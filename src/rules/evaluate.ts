@@ -32,14 +32,14 @@ export interface EvaluateOptions extends Omit<MeasureOptions, 'signal'>, Omit<Wa
   readonly endStep?: number | null
   /**
    * The global steps to judge, of those from `startStep` up to `endStep`. Rules can look back at others all the same. What counts from
-   * the end needs jobs that have ended, or `follow: false`.
+   * the end needs jobs that have ended where they are followed.
    */
   readonly steps?: StepSelection
   /** The steps to judge of each mode, by their numbers within it; as `steps` where there are no modes. */
   readonly modeSteps?: StepSelection
   /**
-   * True to go on with the steps that a running job completes (default), until it ends or none comes for `timeoutMs`;
-   * false: what is there now. In the end steps are judged, too, that not all workers have written.
+   * True to go on with the steps that a running job completes, until it ends or none comes for `timeoutMs`; false (default): what is
+   * there now. In the end steps are judged, too, that not all workers have written.
    */
   readonly follow?: boolean
   /** Called after every window of steps, and when a rule has fired because none came. */
@@ -126,10 +126,8 @@ export async function evaluate(rules: Rule | readonly Rule[], options?: Evaluate
   for (const rule of all) expectRule('evaluate', rule)
   const asked = checkOptions('evaluate', EVALUATE_OPTIONS, options)
   const idle = (['timeoutMs', 'pollMs'] as const).find(option => asked[option] !== undefined)
-  if (asked.follow === false && idle !== undefined) {
-    throw new UsageError(`evaluate: expected no ${idle} beside follow: false, which waits for nothing`, {
-      option: idle,
-    })
+  if (!asked.follow && idle !== undefined) {
+    throw new UsageError(`evaluate: expected follow: true beside ${idle}: nothing else waits`, { option: idle })
   }
   return new Evaluator(all, asked).run()
 }
@@ -177,7 +175,7 @@ class Evaluator {
   }
 
   run(): Promise<Evaluation> {
-    const { follow = true, signal } = this.#options
+    const { follow = false, signal } = this.#options
     return runs.take(this.#shared, signal, () => {
       // What is there now, and not what comes while it is judged.
       return follow ? this.#run() : withHold(this.#trials.map(stateOf), {}, () => this.#run())
@@ -185,7 +183,7 @@ class Evaluator {
   }
 
   async #run(): Promise<Evaluation> {
-    const { follow = true, signal } = this.#options
+    const { follow = false, signal } = this.#options
     for (;;) {
       signal?.throwIfAborted()
       if (await judgements.take(this.#shared, signal, () => this.#judgeNext())) {

@@ -20,7 +20,7 @@ interface MeantSteps {
  * @throws UsageError for a selection from the end while the job goes on
  */
 export function meantSteps(trial: Trial, options: MeantSteps): (step: number) => boolean {
-  const { startStep, endStep, steps, modeSteps, follow = true } = options
+  const { startStep, endStep, steps, modeSteps, follow = false } = options
   for (const [name, selection] of Object.entries({ steps, modeSteps })) {
     if (selection === undefined || !countsFromEnd(selection) || !follow || trial.loadedAllSteps) continue
     throw new UsageError(

@@ -176,9 +176,7 @@ export class SavedCollections {
   /** @throws UsageError for a pattern that is none, and for a collection to include that is not there */
   constructor({ framework = 'pytorch', ...options }: CollectionsOptions) {
     const { collections = {}, includeCollections = [], includeRegex = [], saveAll = false } = options
-    // XGBoost's hook has an interval of its own (smdebug/xgboost/hook.py).
-    const base = framework === 'xgboost' ? saveConfigsOf({ saveInterval: 10 }) : undefined
-    this.#saveConfigs = saveConfigsOf(options.saveConfig, base)
+    this.#saveConfigs = saveConfigsOf(options.saveConfig)
     this.#reductionConfig = options.reductionConfig ?? {}
     const selecting = [includeRegex, includeCollections, Object.keys(collections)]
     this.#isSelective = selecting.some(({ length }) => length > 0)

@@ -30,6 +30,9 @@ import {
 } from './save-config.js'
 import { createWriter, type TrialWriter } from './writer.js'
 
+/** smdebug's interval where a configuration has none; that of its hook for XGBoost differs (smdebug/xgboost/hook.py). */
+const SAVE_INTERVAL = 500
+const XGBOOST_SAVE_INTERVAL = 10
 /** The place where SageMaker's jobs save by default. */
 const TENSORS_PATH = '/opt/ml/output/tensors'
 const MAX_CONFIG_BYTES = 16 << 20
@@ -67,7 +70,7 @@ export async function createWriterFromJson(configPath?: string, options?: Writer
   })
   if (found === null) return createWriter(TENSORS_PATH, { ...options, savesNothing: true })
   const [text, url] = found
-  const [{ path, options: configured }, images] = readHookConfig(text, url)
+  const [{ path, options: configured }, images] = readHookConfig(text, url, options?.framework)
   const { tensorboard: here, ...others } = configured
   const tensorboard = isSageMakerJob() ? tensorboardOf(await tensorBoardDirectoryOfJob(), images) : here
   return createWriter(path, { ...others, ...(tensorboard !== undefined && { tensorboard }), ...options })
@@ -100,16 +103,25 @@ async function textOf(path: string): Promise<readonly [string, string]> {
 /**
  * @param text the file's
  * @param name what errors call it
+ * @param framework smdebug's default interval is 500 steps, and 10 for `xgboost`
  * @throws FormatError `BadHookConfig`
  */
-export function parseHookConfig(text: string, name = 'the configuration'): HookConfig {
+export function parseHookConfig(
+  text: string,
+  name = 'the configuration',
+  framework?: WriterOptions['framework'],
+): HookConfig {
   if (typeof text !== 'string')
     throw new UsageError(`parseHookConfig: expected the text of the JSON, got ${String(text)}`)
-  return readHookConfig(text, name)[0]
+  return readHookConfig(text, name, framework)[0]
 }
 
 /** The content of a configuration, and whether TensorBoard gets images: a job's directory has its own configuration. */
-function readHookConfig(text: string, name: string): readonly [HookConfig, boolean] {
+function readHookConfig(
+  text: string,
+  name: string,
+  framework: WriterOptions['framework'],
+): readonly [HookConfig, boolean] {
   const json = parseJsonObject(text, name, CODE)
   const place: JsonPlace = { url: name, code: CODE, at: '' }
   const ignored = [...unknownKeys(json, place, OF_CONFIGURATION)]
@@ -156,7 +168,10 @@ function readHookConfig(text: string, name: string): readonly [HookConfig, boole
       ...saveAll,
       ...params.includeWorkers(),
       ...(tensorboard !== undefined && { tensorboard }),
-      saveConfig: params.saveConfig(),
+      saveConfig: {
+        saveInterval: framework === 'xgboost' ? XGBOOST_SAVE_INTERVAL : SAVE_INTERVAL,
+        ...params.saveConfig(),
+      },
       ...params.reductionConfig(),
       ...(list.length > 0 && {
         collections: Object.fromEntries(collections),

@@ -6,7 +6,7 @@ import type { ReductionConfig, SaveConfig } from '../format/collections.js'
 
 /** At which steps of a mode tensors are saved. */
 export interface SaveSteps {
-  /** Every so many steps of the mode. Default: 500, and 10 for XGBoost, as smdebug has it. */
+  /** The number of steps of the mode from one saved step to the next. Default: 1. */
   readonly saveInterval?: number
   /** These steps as well. */
   readonly saveSteps?: readonly number[]
@@ -64,7 +64,7 @@ export type SaveConfigs = Readonly<Record<Mode, SaveConfig>>
 export function saveConfigsOf(options: SaveConfigOptions = {}, base?: SaveConfigs): SaveConfigs {
   const { TRAIN: _t, EVAL: _e, PREDICT: _p, GLOBAL: _g, ...all } = options
   const of = (mode: Mode): SaveConfig => {
-    const before = base?.[mode] ?? { saveInterval: 500, saveSteps: [], startStep: 0, endStep: null }
+    const before = base?.[mode] ?? { saveInterval: 1, saveSteps: [], startStep: 0, endStep: null }
     return { ...before, ...all, ...options[mode] }
   }
   return { TRAIN: of('TRAIN'), EVAL: of('EVAL'), PREDICT: of('PREDICT'), GLOBAL: of('GLOBAL') }

@@ -224,7 +224,7 @@ describe('what it gives', () => {
       done.push(doneSteps)
       writeNext()
     }
-    await evaluate(new Always(trial), { onProgress, pollMs: 5 })
+    await evaluate(new Always(trial), { onProgress, follow: true, pollMs: 5 })
     expect(done).toEqual([1, 2, 3, 4])
   })
 
@@ -487,7 +487,9 @@ describe('what goes wrong', () => {
     const abort = new AbortController()
     const { trial } = await running(2)
     const onProgress = () => setImmediate(() => abort.abort(new Error('enough')))
-    await expect(evaluate(new Always(trial), { signal: abort.signal, onProgress, pollMs: 5 })).rejects.toThrow('enough')
+    await expect(
+      evaluate(new Always(trial), { signal: abort.signal, onProgress, follow: true, pollMs: 5 }),
+    ).rejects.toThrow('enough')
   })
 
   it('goes on after an action that fails later', async () => {
@@ -729,7 +731,7 @@ describe('of a job that runs', () => {
         steps.push(step)
         heard.now()
       }
-      const evaluation = evaluate(new Always(trial), { onFinding, pollMs: 50 })
+      const evaluation = evaluate(new Always(trial), { onFinding, follow: true, pollMs: 50 })
       for (const step of [0, 1, 2]) {
         if (step > 0) await job.step(step)
         while (!steps.includes(step)) await new Promise<void>(resolve => (heard.now = resolve))
@@ -747,6 +749,7 @@ describe('of a job that runs', () => {
     for (let step = 1; step < 3; step++) writeNext()
     const options = {
       steps: [1, { from: 3, to: 6, stride: 2 }],
+      follow: true,
       pollMs: 5,
       signal: AbortSignal.timeout(20_000),
     }
@@ -759,18 +762,18 @@ describe('of a job that runs', () => {
   it('takes no steps from its end, which is not known', async () => {
     const { trial } = await running(3)
     for (const options of [{ steps: { from: -2 } }, { modeSteps: [-1] }] as const) {
-      await expect(evaluate(new Always(trial), options)).rejects.toThrow(
+      await expect(evaluate(new Always(trial), { ...options, follow: true })).rejects.toThrow(
         /^expected (modeSteps|steps) that don't count from the end, since trial .* still runs and is followed: its last step is not known$/,
       )
     }
-    const { findings } = await evaluate(new Always(trial), { steps: [-1], follow: false })
+    const { findings } = await evaluate(new Always(trial), { steps: [-1] })
     expect(findings.map(({ step }) => step)).toEqual([0])
   })
 
   it('compares steps that came one by one', async () => {
     const { trial, writeNext } = await running(5, step => [scalar('a', Math.max(2, step))])
     const rule = new UnchangedTensor(trial, { tensor_regex: 'a', num_steps: '3' })
-    const { findings, complete } = await evaluate(rule, { onProgress: writeNext, pollMs: 5 })
+    const { findings, complete } = await evaluate(rule, { onProgress: writeNext, follow: true, pollMs: 5 })
     expect(findings.map(({ step }) => step)).toEqual([2])
     expect(complete).toBe(true)
   })
@@ -782,7 +785,7 @@ describe('of a job that runs', () => {
 
   it('ends with what it has when nothing comes, and judges what is there', async () => {
     const trial = await createTrial(fixtureTrial('workers-running').directory)
-    const { complete, findings } = await evaluate(new Always(trial), { timeoutMs: 30, pollMs: 10 })
+    const { complete, findings } = await evaluate(new Always(trial), { follow: true, timeoutMs: 30, pollMs: 10 })
     expect(complete).toBe(false)
     expect(findings.map(({ step }) => step)).toEqual([0, 1, 2, 3, 4, 5])
     expect(await evaluate(new Always(trial), { follow: false })).toMatchObject({ complete: false, findings })
@@ -793,7 +796,7 @@ describe('of a job that runs', () => {
       ['workers-4', 'workers-running'].map(name => createTrial(fixtureTrial(name).directory)),
     )
     const rules = () => [new Always(ended!), new SimilarAcrossRuns(ended!, { otherTrials: [running!] })]
-    const { complete, findings } = await evaluate(rules(), { timeoutMs: 30, pollMs: 10 })
+    const { complete, findings } = await evaluate(rules(), { follow: true, timeoutMs: 30, pollMs: 10 })
     expect(complete).toBe(false)
     const always = findings.filter(({ rule }) => rule === 'Always')
     expect(always.map(({ step }) => step)).toEqual(ended!.steps())
@@ -814,7 +817,7 @@ describe('of a job that runs', () => {
       logger: { debug() {}, info: message => asked.push(message), warn() {}, error() {} },
       now,
     })
-    const { findings } = await evaluate(rule, { pollMs: 5 })
+    const { findings } = await evaluate(rule, { follow: true, pollMs: 5 })
     expect(findings).toEqual([expect.objectContaining({ step: 5, threshold: 60 })])
     expect(asked.join()).toContain('my-job')
   })

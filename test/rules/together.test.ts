@@ -307,7 +307,7 @@ describe('a trial of a running job', () => {
       }
     }
     const outside: (() => void)[] = []
-    const evaluation = evaluate(new Looks(live), { pollMs: 5 })
+    const evaluation = evaluate(new Looks(live), { follow: true, pollMs: 5 })
     while (outside.length === 0) await pause()
     write(2)
     expect(await live.hasPassedStep(2)).toBe('AVAILABLE')
@@ -348,7 +348,10 @@ describe('a trial of a running job', () => {
   it('ends for two evaluations that follow it, with the findings of each alone', async () => {
     const { live, write, end } = await running()
     const rule = new AllZero(live, { tensor_regex: 'a' })
-    const both = [evaluate(rule, { pollMs: 5 }), evaluate([new Counts(live), rule], { pollMs: 5 })]
+    const both = [
+      evaluate(rule, { follow: true, pollMs: 5 }),
+      evaluate([new Counts(live), rule], { follow: true, pollMs: 5 }),
+    ]
     for (const step of [2, 3, 4]) {
       await sleep(15)
       write(step)
@@ -368,9 +371,9 @@ describe('a trial of a running job', () => {
     let now = 0
     const rule = new StalledTrainingRule(live, { threshold: 60, now: () => now })
     now = 120_000
-    const { findings } = await evaluate(rule, { pollMs: 5, timeoutMs: 30 })
+    const { findings } = await evaluate(rule, { follow: true, pollMs: 5, timeoutMs: 30 })
     expect(findings).toEqual([])
-    const waiting = evaluate(rule, { pollMs: 5, timeoutMs: 60_000 })
+    const waiting = evaluate(rule, { follow: true, pollMs: 5, timeoutMs: 60_000 })
     await sleep(30)
     now += 61_000
     expect((await waiting).findings.map(({ value }) => value)).toEqual([61])

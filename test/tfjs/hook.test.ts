@@ -167,13 +167,13 @@ describe('model.fit', () => {
     expect(mean).toBeCloseTo(history.history.val_loss![1] as number, 5)
   })
 
-  it('saves losses and metrics alone, and seldom, unless more is asked for', async () => {
+  it('saves losses and metrics alone, at every step, unless something else is asked for', async () => {
     const { x, y } = data()
     const { place, hook } = await hookAt({})
-    await modelOf().fit(x, y, { epochs: 501, batchSize: SAMPLES, verbose: 0, callbacks: hook })
+    await modelOf().fit(x, y, { epochs: 3, batchSize: SAMPLES, verbose: 0, callbacks: hook })
     await hook.close()
     const trial = await createTrial(place)
-    expect(trial.steps()).toEqual([0, 500])
+    expect(trial.steps()).toEqual([0, 1, 2])
     expect(trial.tensorNames()).toEqual(['acc', 'loss'])
   })
 

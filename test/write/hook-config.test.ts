@@ -66,7 +66,7 @@ describe('a configuration', () => {
     expect(parse({ HookParameters: null, CollectionConfigurations: null })).toEqual({
       path: '/opt/ml/output/tensors',
       s3OutputPath: null,
-      options: { saveConfig: {} },
+      options: { saveConfig: { saveInterval: 500 } },
       ignored: [],
     })
   })

@@ -11,6 +11,7 @@ import {
   createTrial,
   createWriter,
   type DType,
+  parseHookConfig,
   REDUCTIONS,
   type SavableValue,
   type TensorData,
@@ -326,18 +327,18 @@ describe('steps', () => {
     await expectSound(path)
   })
 
-  it('are every 500th by default, and scalars are saved at all', async () => {
+  it('are all by default, and scalars are saved at all', async () => {
     const path = place()
     const writer = await createWriter(path)
-    for (let i = 0; i < 1001; i++) {
+    for (let i = 0; i < 5; i++) {
       await writer.step()
-      await writer.save('x', i)
-      if (i % 250 === 0) await writer.saveScalar('lr', 1 / (i + 1), { timestamp: 1234.5 })
+      if (i % 3 === 0) await writer.save('x', i)
+      if (i % 2 === 0) await writer.saveScalar('lr', 1 / (i + 1), { timestamp: 1234.5 })
     }
     await writer.close()
     const trial = await createTrial(path)
-    expect(trial.tensor('x').steps()).toEqual([0, 500, 1000])
-    expect(trial.tensor('scalar/lr').steps()).toEqual([0, 250, 500, 750, 1000])
+    expect(trial.tensor('x').steps()).toEqual([0, 3])
+    expect(trial.tensor('scalar/lr').steps()).toEqual([0, 2, 4])
     expect(trial.collection('scalars').members).toEqual(['scalar/lr'])
   })
 
@@ -547,16 +548,24 @@ describe('collections', () => {
   it.each([
     ['pytorch', [0]],
     ['xgboost', [0, 10, 20]],
-  ] as const)('are saved as often as the hook of %s does', async (framework, steps) => {
-    const directory = place()
-    const writer = await createWriter(directory, { framework, collections: { metrics: {} } })
-    for (let step = 0; step < 21; step++) {
-      await writer.step()
-      await writer.save('loss', 1, { collection: 'metrics' })
-    }
-    await writer.close()
-    expect((await createTrial(directory)).steps()).toEqual(steps)
-  })
+  ] as const)(
+    "are saved as often as smdebug's hook of %s does, where its configuration has no interval",
+    async (framework, steps) => {
+      const directory = place()
+      const { options } = parseHookConfig(
+        '{"CollectionConfigurations": [{"CollectionName": "metrics"}]}',
+        'hook.json',
+        framework,
+      )
+      const writer = await createWriter(directory, { ...options, framework })
+      for (let step = 0; step < 21; step++) {
+        await writer.step()
+        await writer.save('loss', 1, { collection: 'metrics' })
+      }
+      await writer.close()
+      expect((await createTrial(directory)).steps()).toEqual(steps)
+    },
+  )
 
   it('are told when their names or patterns are wrong', async () => {
     await expect(createWriter(place(), { includeCollections: ['wieghts'] })).rejects.toThrow(

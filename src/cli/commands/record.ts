@@ -33,7 +33,7 @@ export async function record(flags: RecordFlags, signal: AbortSignal): Promise<n
   if (process.stdin.isTTY) {
     throw new UsageError('expected tensors on standard input, got a terminal: write PROGRAM | trialscan record --out …')
   }
-  const configured = config === undefined ? null : parseHookConfig(await configText(config), config)
+  const configured = config === undefined ? null : parseHookConfig(await configText(config), config, framework)
   for (const key of configured?.ignored ?? []) note(`${config}: ${key} means nothing here, and is ignored`)
   let told = 0
   const onProblem = (problem: FormatError): void => {

@@ -86,19 +86,16 @@ async function lock({
   await connection!.run('set lock_configuration = true')
 }
 
-/** All statements but the last are run, and the last is the answer. */
 async function ask(query: string): Promise<readonly string[]> {
   const statements = await connection!.extractStatements(query)
-  for (let i = 0; i < statements.count; i++) {
-    const statement = await statements.prepare(i)
-    const { statementType } = statement
-    const writing = WRITING.get(statementType) ?? (statementType === EXPLAIN && /\bcopy\b/i.test(query) ? 'COPY' : null)
-    if (OF_EXTENSIONS.includes(statementType)) throw new Error('a query loads no extensions')
-    if (writing !== null && !mayWrite) throw new Error(`${writing} is only there with --allow-files`)
-    if (i < statements.count - 1) await statement.run()
-    else chunks = await statement.stream()
-  }
-  return chunks?.columnNames() ?? []
+  if (statements.count !== 1) throw new Error(`expected one statement, got ${statements.count}`)
+  const statement = await statements.prepare(0)
+  const { statementType } = statement
+  const writing = WRITING.get(statementType) ?? (statementType === EXPLAIN && /\bcopy\b/i.test(query) ? 'COPY' : null)
+  if (OF_EXTENSIONS.includes(statementType)) throw new Error('a query loads no extensions')
+  if (writing !== null && !mayWrite) throw new Error(`${writing} is only there with --allow-files`)
+  chunks = await statement.stream()
+  return chunks.columnNames()
 }
 
 /** Lists, structs and maps of DuckDB as arrays and objects; all else as it is, or as DuckDB writes it. */

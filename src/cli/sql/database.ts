@@ -27,7 +27,6 @@ interface Connection {
 
 export interface Prepared {
   readonly statementType: number
-  run(): Promise<unknown>
   stream(): Promise<{
     columnNames(): readonly string[]
     fetchChunk(): Promise<{ readonly rowCount: number; getRows(): readonly (readonly unknown[])[] } | null>

@@ -95,6 +95,8 @@ export async function makeTables(request: TableRequest): Promise<void> {
     if (name === 'scan') await makeScan(request, told)
     else await makeTable(database, name, rowsOf(ROWS[name], request, told))
   }
+  // A query without tables still needs its trials to be there.
+  if (isFirst) for await (const _ of opened(paths, request.flags, losses));
 }
 
 async function* rowsOf(rows: RowsOf, { paths, flags, signal }: TableRequest, losses: Losses): AsyncGenerator<Row> {

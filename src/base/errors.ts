@@ -409,7 +409,8 @@ function quotedNames(names: readonly string[]): string {
   return names.length > 8 ? `${shown} and ${names.length - 8} more` : shown
 }
 
-function suggest(nearest: readonly string[]): string {
+/** `; did you mean …?`, if there are near names. */
+export function suggest(nearest: readonly string[]): string {
   return nearest.length === 0 ? '' : `; did you mean ${nearest.map(quote).join(' or ')}?`
 }
 

@@ -3,8 +3,7 @@
 import { TrialscanError } from '../base/errors.js'
 import type { Mode } from '../base/types.js'
 import type { Trial } from '../trial/trial.js'
-import { countText, shortList } from './format/number.js'
-import type { StepsText } from './options/arguments.js'
+import { countText } from './format/number.js'
 
 /** `mode TRAIN with mode steps 0 to 80 (9 of them)`. */
 export function modeSpans(trial: Trial): readonly string[] {
@@ -49,28 +48,4 @@ export function modeStepOf(trial: Trial, step: number, mode: Mode, worker: strin
     if (error instanceof TrialscanError) return undefined
     throw error
   }
-}
-
-/** Steps that were asked for by number and that the trial does not have. */
-export function absentSteps(
-  trial: Trial,
-  asked: {
-    readonly steps: StepsText | undefined
-    readonly modeSteps: StepsText | undefined
-    readonly mode?: Mode | undefined
-  },
-): readonly string[] {
-  const counting = asked.mode ? [asked.mode] : trial.modes()
-  const options: readonly (readonly [option: string, steps: StepsText | undefined, modes: readonly Mode[]])[] = [
-    ['--steps', asked.steps, ['GLOBAL']],
-    ['--mode-steps', asked.modeSteps, counting.length > 0 ? counting : ['GLOBAL']],
-  ]
-  return options.flatMap(([option, steps, modes]) => {
-    if (steps === undefined) return []
-    const saved = new Set<number>(modes.flatMap(mode => trial.steps({ mode, showIncompleteSteps: true })))
-    const absent = steps.selection
-      .filter(step => typeof step === 'number')
-      .filter(step => step >= 0 && !saved.has(step))
-    return absent.length > 0 ? [`${option} ${steps.text}: the trial has no step ${shortList(absent)}`] : []
-  })
 }

@@ -11,6 +11,7 @@ import type { S3Options } from '../storage/s3/spec.js'
 import { type TableSource, tableBytes } from '../table/table.js'
 import { trialFingerprint } from '../trial/fingerprint.js'
 import { createTrial } from '../trial/open.js'
+import { damageAmong } from '../trial/scan-selection.js'
 import type { Trial } from '../trial/trial.js'
 import type { PlanPlace, ShardReport } from './place.js'
 import type { FleetCheck, FleetPlan, Piece } from './plan.js'
@@ -249,6 +250,6 @@ class ShardRun {
     this.#rows += stats.rows
     this.#failedRows += stats.failedRows
     this.#firstError ??= firstError?.message ?? null
-    for (const { message } of problems) this.#problems.add(message)
+    for (const { message } of damageAmong(problems)) this.#problems.add(message)
   }
 }

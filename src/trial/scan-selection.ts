@@ -1,10 +1,25 @@
-/** The selection of a scan: the options of `trial.scan`, and the records that they select. */
+/** The selection of a scan: the options of `trial.scan`, the records that they select, and the parts that select none. */
 
-import { InvalidWorker, UsageError } from '../base/errors.js'
+import {
+  InvalidWorker,
+  nearestNames,
+  QueryError,
+  quote,
+  suggest,
+  type TrialscanError,
+  UsageError,
+} from '../base/errors.js'
 import { type Kinds, kinds, optionsOf } from '../base/options.js'
 import type { Mode, StatisticName, Worker } from '../base/types.js'
 import type { TrialState } from '../scan/catalog/state.js'
-import { isStepSelection, STEP_SELECTION, type StepSelection, stepFilter } from '../scan/catalog/step-selection.js'
+import {
+  absentSteps,
+  isStepSelection,
+  nearestSteps,
+  STEP_SELECTION,
+  type StepSelection,
+  stepFilter,
+} from '../scan/catalog/step-selection.js'
 import type { WorkerStep, WorkerSteps } from '../scan/catalog/worker-steps.js'
 import { itemsOf, type RowGroup, SavedLists, type ScanItem } from '../scan/rows/row-groups.js'
 import type { ScanProgress } from '../scan/rows/scan.js'
@@ -166,4 +181,92 @@ function hasAnyTensor({ tensors }: WorkerStep, names: ReadonlySet<string> | null
 /** Checks the type of `tensors`. Unknown names are reported elsewhere, with the nearest known ones. */
 export function isNames(given: unknown): boolean {
   return given === 'all' || (Array.isArray(given) && given.every(name => typeof name === 'string'))
+}
+
+/** The code of a QueryError about a part of a selection that matches nothing. */
+const NOTHING_SELECTED = 'NothingSelected'
+
+/** The problems among these that bytes have, rather than the question: a selection that matches nothing is no damage. */
+export function damageAmong(problems: readonly TrialscanError[]): readonly TrialscanError[] {
+  return problems.filter(({ code }) => code !== NOTHING_SELECTED)
+}
+
+/** More steps are counted. */
+const MAX_STEPS = 8
+
+/** An error `NothingSelected` for each pattern, collection and step that matches nothing, or one for all if they match nothing together. */
+export function unmatchedParts(state: TrialState, trial: string, asked: ScanOptions): readonly QueryError[] {
+  const { tensors = [], regex = [], collection = [], steps, modeSteps, mode = 'GLOBAL' } = asked
+  const { names, workerSteps } = state.catalog
+  const parts: QueryError[] = []
+  for (const pattern of [...asList(regex), ...asList(tensors).filter(one => typeof one !== 'string')]) {
+    if (names.some(matcher([pattern]))) continue
+    const isText = typeof pattern === 'string'
+    const nearest = nearestNames((isText ? pattern : pattern.source).replaceAll(/[\^$.*+?()[\]{}|\\]+/g, ''), names)
+    const message = `no tensor of trial ${quote(trial)} matches ${isText ? quote(pattern) : pattern}${suggest(nearest)}`
+    parts.push(nothing(message, { nearest }))
+  }
+  for (const name of asList(collection)) {
+    if (collectionOf(state, trial, name).members.length > 0) continue
+    parts.push(nothing(`collection ${quote(name)} of trial ${quote(trial)} has no tensors`, { collection: name }))
+  }
+  const counted = mode === 'GLOBAL' ? workerSteps : workerSteps.filter(one => one.mode === mode)
+  if (steps !== undefined)
+    parts.push(
+      ...absent(
+        'global step',
+        steps,
+        [...workerSteps].map(one => one.step),
+      ),
+    )
+  if (modeSteps !== undefined) {
+    const kind = mode === 'GLOBAL' ? 'mode step' : `step of ${mode}`
+    parts.push(
+      ...absent(
+        kind,
+        modeSteps,
+        [...counted].map(one => one.modeStep),
+      ),
+    )
+  }
+  if (parts.length > 0 || hasAny(state, trial, asked)) return parts
+  return [nothing(emptyText(state, trial, asked), {})]
+}
+
+function hasAny(state: TrialState, trial: string, asked: ScanOptions): boolean {
+  for (const _ of selectItems(state, trial, asked)) return true
+  return false
+}
+
+/** The message for a selection whose parts match something, but nothing together. */
+function emptyText(state: TrialState, trial: string, asked: ScanOptions): string {
+  const { steps: _steps, modeSteps: _modeSteps, mode: _mode, workers: _workers, ...names } = asked
+  const places = new Set<string>()
+  for (const { workerStep } of selectItems(state, trial, names)) {
+    const { step, mode, modeStep, worker } = workerStep
+    places.add(`global step ${step} (${mode} step ${modeStep}) of ${worker}`)
+    if (places.size > MAX_STEPS) break
+  }
+  if (places.size === 0) return `no tensor of trial ${quote(trial)} is in all that is selected`
+  const [first, ...others] = places
+  return `the selected tensors were not saved at the selected steps, modes and workers, but at ${first}${others.length > 0 ? ' and others' : ''}`
+}
+
+function absent(kind: string, selection: StepSelection, existing: readonly number[]): readonly QueryError[] {
+  const saved = new Set(existing)
+  const steps = absentSteps(selection, saved)
+  if (steps.length === 0) return []
+  const nearest = nearestSteps(steps[0]!, saved)
+  const more = steps.length > MAX_STEPS ? ` and ${steps.length - MAX_STEPS} more` : ''
+  const message = `the trial has no ${kind} ${steps.slice(0, MAX_STEPS).join(', ')}${more}`
+  return [
+    nothing(nearest.length > 0 ? `${message}; nearest to ${steps[0]}: ${nearest.join(' and ')}` : message, {
+      steps,
+      nearest,
+    }),
+  ]
+}
+
+function nothing(message: string, fields: Readonly<Record<string, unknown>>): QueryError {
+  return new QueryError(NOTHING_SELECTED, message, fields)
 }

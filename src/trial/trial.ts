@@ -37,6 +37,7 @@ import {
   SCAN_OPTIONS,
   type ScanOptions,
   selectGroups,
+  unmatchedParts,
 } from './scan-selection.js'
 import { summarize, type TrialSummary } from './summary.js'
 import { Tensor } from './tensor.js'
@@ -258,7 +259,7 @@ export class Trial extends TornasoleNames {
     const names = parseReductions(reductions)
     const { access } = this.#state
     return new Scan({
-      problems: this.#state.contents.problems,
+      problems: () => [...this.#state.contents.problems, ...unmatchedParts(this.#state, this.name, asked)],
       groups: selectGroups(this.#state, this.name, asked),
       reductions: names,
       strict: reductions !== 'all',

@@ -200,7 +200,7 @@ describe('scan', () => {
     const { code, stdout, stderr } = await trialscan('scan', PLAIN, '--tensor', 'fc.wieght', '--steps', '70:')
     expect([code, stdout]).toEqual([5, ''])
     expect(stderr).toMatch(
-      /tensors that match "fc.wieght", global steps 70:.*5 tensors.*"fc.weight".*global steps 0 to 2/,
+      /nothing is there: no tensor of trial .* matches "fc.wieght"; did you mean "fc.weight".*5 tensors; global steps 0 to 2/,
     )
   })
 

@@ -171,7 +171,7 @@ describe('what can not be had', () => {
   it('nothing was selected, or nothing said where to', async () => {
     const out = join(directory, 'nothing.npz')
     const outcome = await trialscan('dump', join(TRIALS, 'mlp-vanishing'), '--tensor', 'no such', '--out', out)
-    expect([outcome.code, outcome.stderr]).toEqual([5, expect.stringContaining('nothing is there for tensors')])
+    expect([outcome.code, outcome.stderr]).toEqual([5, expect.stringContaining('nothing is there: no tensor')])
     expect((await trialscan('dump', join(TRIALS, 'mlp-vanishing'))).code).toBe(2)
   })
 })

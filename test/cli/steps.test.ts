@@ -83,7 +83,7 @@ it('an index file that is cut costs its own steps, and nothing of the rest', asy
 it('says which of the steps that are named there are none of', async () => {
   const { code, stdout, stderr } = await trialscan('scan', PLAIN, '--tensor', 'loss', '--steps', '1,7,8')
   expect([code, objects(stdout).length]).toEqual([0, 1])
-  expect(stderr).toBe('trialscan: --steps 1,7,8: the trial has no step 7, 8\n')
+  expect(stderr).toBe('trialscan: the trial has no global step 7, 8; nearest to 7: 5\n')
 })
 
 const shared = sharedTrials().find(({ name }) => name === 'cnn-good')
@@ -149,7 +149,7 @@ describe.runIf(shared !== undefined || isRequired('shared'))('with modes', () =>
     const some = await trialscan(...rule, '--steps', '10,11', '--mode-steps', '10,13')
     expect([some.code, some.stderr]).toEqual([
       0,
-      'trialscan: --steps 10,11: the trial has no step 11\ntrialscan: --mode-steps 10,13: the trial has no step 13\n',
+      'trialscan: the trial has no global step 11; nearest to 11: 10 and 20\ntrialscan: the trial has no mode step 13; nearest to 13: 12 and 16\n',
     ])
     const none = await trialscan(...rule, '--mode-steps', '500:')
     expect([none.code, none.stderr]).toEqual([

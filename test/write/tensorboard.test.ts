@@ -477,7 +477,7 @@ describe('trialscan export', () => {
       [
         texts,
         ['--tensor', 'loss'],
-        /^trialscan: nothing is there for tensors that match "loss"; the trial has 1 tensor.*\n$/,
+        /^trialscan: nothing is there: no tensor of trial .* matches "loss".*; the trial has 1 tensor.*\n$/,
       ],
     ] as const) {
       const { code, stderr } = await trialscan('export', path, '--tensorboard', directory, ...options)

@@ -17,7 +17,7 @@ import { Lines, type Output, writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectReplaceableIn } from '../real-path.js'
 import { openTrial } from '../scan/open-trial.js'
-import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedSteps } from '../scan/selection.js'
+import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedParts } from '../scan/selection.js'
 import { partitionIn, tensorMapIn } from '../scan/tensor-map.js'
 import { openOptions } from '../scan/trials.js'
 import { colorsFor, note, safeJson } from '../terminal.js'
@@ -109,7 +109,7 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
       },
       { signal },
     )
-    for (const message of unscannedSteps(a, flags, found.compared > 0)) note(message)
+    for (const message of unscannedParts(a, flags, found.compared > 0)) note(message)
     const { problems } = found
     for (const problem of problems.slice(0, MOST_PROBLEMS)) note(problem)
     if (problems.length > MOST_PROBLEMS)

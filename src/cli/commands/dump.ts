@@ -18,7 +18,7 @@ import { Progress } from '../progress.js'
 import { expectOutside, expectReplaceable } from '../real-path.js'
 import { fileName } from '../scan/file-name.js'
 import { openTrial } from '../scan/open-trial.js'
-import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedSteps } from '../scan/selection.js'
+import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedParts } from '../scan/selection.js'
 import { openOptions } from '../scan/trials.js'
 import { note } from '../terminal.js'
 
@@ -63,7 +63,7 @@ export async function dump(path: string, flags: DumpFlags, signal: AbortSignal):
     else await writeDirectory(trial, values, out)
     progress.stop()
     if (tally.seen === 0) note(nothingSelected(trial, flags))
-    for (const message of unscannedSteps(trial, flags, tally.seen > 0)) note(message)
+    for (const message of unscannedParts(trial, flags, tally.seen > 0)) note(message)
     tally.tell()
     note(`${counted(tally.count, 'array')}, ${bytesText(tally.byteLength)}, in ${out}`)
     if (tally.failed > 0) return EXIT.format

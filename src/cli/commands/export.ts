@@ -15,7 +15,7 @@ import {
   nothingSelected,
   type SelectionFlags,
   selectionOf,
-  unscannedSteps,
+  unscannedParts,
 } from '../scan/selection.js'
 import { openOptions } from '../scan/trials.js'
 import { note } from '../terminal.js'
@@ -55,7 +55,7 @@ export async function runExport(path: string, flags: ExportFlags, signal: AbortS
     if (problemCount > problems.length) note(`and ${counted(problemCount - problems.length, 'problem')} more`)
     const isEmpty = runs.length + leftOutCount + problemCount === 0
     if (isEmpty) note(isSelective(flags) ? nothingSelected(trial, flags) : `${path} has no tensors to export`)
-    for (const message of unscannedSteps(trial, flags, !isEmpty)) note(message)
+    for (const message of unscannedParts(trial, flags, !isEmpty)) note(message)
     if (leftOutCount > 0) {
       note(`${countText(leftOutCount)} left out: texts, complex numbers, and tensors without a finite element`)
     }

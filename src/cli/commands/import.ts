@@ -12,7 +12,7 @@ import { counted } from '../format/number.js'
 import { expectS3, isOnS3, type S3Flags, s3For } from '../options/s3.js'
 import { expectOutside } from '../real-path.js'
 import { openTrial } from '../scan/open-trial.js'
-import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedSteps } from '../scan/selection.js'
+import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedParts } from '../scan/selection.js'
 import { openOptions } from '../scan/trials.js'
 import { note } from '../terminal.js'
 
@@ -59,7 +59,7 @@ export async function runImport(path: string, flags: ImportFlags, signal: AbortS
       return EXIT.query
     }
     if (isEmpty) note(nothingSelected(trial, flags))
-    for (const message of unscannedSteps(trial, flags, !isEmpty)) note(message)
+    for (const message of unscannedParts(trial, flags, !isEmpty)) note(message)
     note(`${counted(runs.length, 'run')}, ${counted(steps, 'step')}, ${counted(tensors, 'tensor')}, in ${out}`)
     if (problemCount > 0) return EXIT.format
     return isEmpty ? EXIT.query : EXIT.ok

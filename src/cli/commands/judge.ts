@@ -28,7 +28,8 @@ import { expectS3, type TrialFlags, trialOptions } from '../options/s3.js'
 import { type LineSink, Lines } from '../output.js'
 import { Progress } from '../progress.js'
 import { openTrial } from '../scan/open-trial.js'
-import { absentSteps, modeSpans, spanText } from '../step-texts.js'
+import { unmatchedTexts } from '../scan/selection.js'
+import { modeSpans, spanText } from '../step-texts.js'
 import { note } from '../terminal.js'
 
 /** Opens each trial once, however often it is named. */
@@ -323,7 +324,9 @@ function noteUnusual(judging: Judging, judged: JudgingReport, longestPauseMs: nu
     ]
     const saved = numbers.length > 0 ? [`global steps ${spanText(numbers)}`, ...modeSpans(trial)].join('; ') : 'none'
     note(`no step is in ${flags.join(' and ')}; the trial has ${saved}`)
-  } else if (judged.steps !== null) for (const absent of absentSteps(trial, { steps, modeSteps })) note(absent)
+  } else if (judged.steps !== null)
+    for (const absent of unmatchedTexts(trial, { ...(steps && { steps }), ...(modeSteps && { modeSteps }) }))
+      note(absent)
   for (const { name, missing } of notJudged(judging, judged)) note(`${name} had nothing to judge: expected ${missing}`)
   const lacking = [...new Set(format.tellsMissing ? [] : judged.missing.map(({ name }) => name))]
   if (lacking.length > 0)

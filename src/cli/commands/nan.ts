@@ -14,7 +14,7 @@ import { writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectReplaceable } from '../real-path.js'
 import { openTrial } from '../scan/open-trial.js'
-import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedSteps } from '../scan/selection.js'
+import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedParts } from '../scan/selection.js'
 import { openOptions } from '../scan/trials.js'
 import { colorsFor, note, safeJson } from '../terminal.js'
 
@@ -45,7 +45,7 @@ export async function nan(path: string, given: NanFlags, signal: AbortSignal): P
       onProgress: done => progress.update(done),
     })
     progress.stop()
-    for (const message of unscannedSteps(trial, flags, trace.records > 0)) note(message)
+    for (const message of unscannedParts(trial, flags, trace.records > 0)) note(message)
     if (trace.records === 0 && isSelective(flags)) {
       note(nothingSelected(trial, flags))
       return EXIT.query

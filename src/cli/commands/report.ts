@@ -11,7 +11,7 @@ import { writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectReplaceableIn } from '../real-path.js'
 import { openTrial } from '../scan/open-trial.js'
-import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedSteps } from '../scan/selection.js'
+import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedParts } from '../scan/selection.js'
 import { tensorMapIn } from '../scan/tensor-map.js'
 import { openOptions } from '../scan/trials.js'
 import { note } from '../terminal.js'
@@ -74,7 +74,7 @@ export async function report(paths: readonly string[], flags: ReportFlags, signa
       onProgress: done => progress.update(done),
     })
     progress.stop()
-    for (const trial of trials) for (const message of unscannedSteps(trial, flags, page.values > 0)) note(message)
+    for (const trial of trials) for (const message of unscannedParts(trial, flags, page.values > 0)) note(message)
     if (page.values === 0 && isSelective(flags)) {
       note(nothingSelected(trials[0]!, flags))
       return EXIT.query

@@ -4,6 +4,7 @@ import { UsageError } from '../../base/errors.js'
 import type { ScanStats } from '../../scan/rows/costs.js'
 import type { Traffic } from '../../storage/store.js'
 import type { RowFilter } from '../../table/where.js'
+import { damageAmong } from '../../trial/scan-selection.js'
 import { EXIT } from '../exit.js'
 import { bytesText, counted, countText } from '../format/number.js'
 import { settle } from '../options/given.js'
@@ -14,7 +15,7 @@ import { expectReplaceable } from '../real-path.js'
 import { matchedText, matchingRows, newTally } from '../scan/matching-rows.js'
 import { openTrial } from '../scan/open-trial.js'
 import { rowWriterFor, type ScanFlags, type SettledScan, scanOptions, writeLines, writeRows } from '../scan/rows.js'
-import { asked, isSelective, nothingSelected, unscannedSteps } from '../scan/selection.js'
+import { asked, isSelective, nothingSelected, unscannedParts } from '../scan/selection.js'
 import { openOptions, trialsAt } from '../scan/trials.js'
 import { note } from '../terminal.js'
 
@@ -86,13 +87,15 @@ async function scanOne(
     progress.stop()
     if (rows.stats.rows === 0) note(nothingSelected(trial, flags))
     else if (filter !== null) note(matchedText(tally))
-    for (const message of unscannedSteps(trial, flags, rows.stats.rows > 0)) note(message)
+    for (const message of unscannedParts(trial, flags, rows.stats.rows > 0)) note(message)
     if (firstError !== null) {
       const failed = filter === null ? rows.stats.failedRows : tally.failed
       note(`${countText(failed)} of ${counted(rows.stats.rows, 'row')} could not be had; the first: ${firstError}`)
     }
     // Problems that are not in a row. A file without a readable record is in both.
-    const problems = rows.problems.map(({ message }) => message).filter(message => message !== firstError)
+    const problems = damageAmong(rows.problems)
+      .map(({ message }) => message)
+      .filter(message => message !== firstError)
     for (const message of problems) note(message)
     if (firstError !== null || problems.length > 0) return EXIT.format
     return rows.stats.rows === 0 && isSelective(flags) ? EXIT.query : EXIT.ok

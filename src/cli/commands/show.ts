@@ -120,7 +120,7 @@ function stepToShow(trial: Trial, tensor: Tensor, flags: ShowFlags): { readonly 
   if (found !== undefined) return { step: found, mode: counted }
   const kind = counted === 'GLOBAL' ? 'steps' : `steps of ${counted}`
   const of = worker === undefined ? '' : ` of worker ${JSON.stringify(worker)}`
-  const message = `tensor ${JSON.stringify(tensor.name)} was saved at ${steps.length} ${kind}${of}: there is no ${position}`
+  const message = `tensor ${JSON.stringify(tensor.name)} was saved at ${steps.length} ${kind}${of}, so ${position}, counted from the end, is none of them${steps.length > 0 ? `; the first is -${steps.length}` : ''}`
   throw new QueryError('StepUnavailable', message, { tensor: tensor.name, step: position, mode: counted })
 }
 

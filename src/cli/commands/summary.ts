@@ -13,7 +13,7 @@ import { expectS3, type S3Flags } from '../options/s3.js'
 import { type Output, writeTo } from '../output.js'
 import { expectReplaceableIn } from '../real-path.js'
 import { openTrial } from '../scan/open-trial.js'
-import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedSteps } from '../scan/selection.js'
+import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedParts } from '../scan/selection.js'
 import { Losses, opened, openOptions, trialsAt } from '../scan/trials.js'
 import { colorsFor, note, safeJson } from '../terminal.js'
 
@@ -95,7 +95,7 @@ async function look(trial: Trial, flags: Settled, signal: AbortSignal, losses: L
     ...(memory !== undefined && { memory: memory * 2 ** 20 }),
     signal,
   })
-  for (const message of unscannedSteps(trial, flags, overview.values > 0)) note(message)
+  for (const message of unscannedParts(trial, flags, overview.values > 0)) note(message)
   if (overview.values === 0 && isSelective(flags)) {
     note(nothingSelected(trial, flags))
     losses.outcome(EXIT.query)

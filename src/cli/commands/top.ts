@@ -6,6 +6,7 @@ import type { ScanRow } from '../../scan/job/row.js'
 import type { Scan } from '../../scan/rows/scan.js'
 import { parseColumns, type RowColumn } from '../../table/columns.js'
 import { parseWhere, type RowFilter } from '../../table/where.js'
+import { damageAmong } from '../../trial/scan-selection.js'
 import type { Trial } from '../../trial/trial.js'
 import { EXIT } from '../exit.js'
 import { type Cells, cellCsv, cellJson, cellsOf, cellTable } from '../format/cells.js'
@@ -17,7 +18,7 @@ import { writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectReplaceableIn } from '../real-path.js'
 import { matchedText, matchingRows, newTally, type Tally } from '../scan/matching-rows.js'
-import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedSteps } from '../scan/selection.js'
+import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedParts } from '../scan/selection.js'
 import { TopRows } from '../scan/top-rows.js'
 import { Losses, opened, trialsAt } from '../scan/trials.js'
 import { colorsFor, note } from '../terminal.js'
@@ -82,9 +83,9 @@ export async function runTop(places: readonly string[], given: TopFlags, signal:
         const count = ranking.tally.rows - before
         if (isOnly) {
           if (count === 0) notes.push(nothingSelected(trial, flags))
-          notes.push(...unscannedSteps(trial, flags, count > 0))
+          notes.push(...unscannedParts(trial, flags, count > 0))
         }
-        const problems = rows.problems.map(({ message }) => message)
+        const problems = damageAmong(rows.problems).map(({ message }) => message)
         losses.rows(path, count, failed, firstError?.message ?? null, problems)
         progress.update({ doneRows: ++done, totalRows: paths.length })
       }

@@ -5,6 +5,7 @@ import { type TableFormatName, tableBytes } from '../../table/table.js'
 import type { RowFilter } from '../../table/where.js'
 import { trialFingerprint } from '../../trial/fingerprint.js'
 import { parseReductions } from '../../trial/reduction.js'
+import { damageAmong } from '../../trial/scan-selection.js'
 import type { FormatOf } from '../format/formats.js'
 import { rowLines } from '../format/lines.js'
 import { counted, countText } from '../format/number.js'
@@ -90,7 +91,8 @@ class Scans {
       }
       if (scan !== null) {
         yield { trial: path, scan, opened: trial, fingerprint }
-        const { stats, firstError, problems } = scan
+        const { stats, firstError } = scan
+        const problems = damageAmong(scan.problems)
         // A scan that nobody read has nothing to tell: its rows are there already.
         if (stats.jobs > 0 || stats.rows > 0 || problems.length > 0) {
           const messages = problems.map(({ message }) => message)
@@ -161,7 +163,8 @@ async function writeParts(out: string, paths: readonly string[], scans: Scans, f
       const metadata = metadataOf([trial], flags)
       for await (const bytes of tableBytes(scan, 'parquet', { trial, metadata })) await file.write(bytes)
       const { stats, problems } = scan
-      return { ...made, rows: stats.rows, isWhole: stats.failedRows === 0 && problems.length === 0 }
+      const isWhole = stats.failedRows === 0 && damageAmong(problems).length === 0
+      return { ...made, rows: stats.rows, isWhole }
     })
   }
   await parts.finish()

@@ -1,14 +1,13 @@
 /** The selected part of a trial: from options, and in words if it is empty. */
 
-import { TensorUnavailable } from '../../base/errors.js'
 import { type Mode, REDUCTIONS, type StatisticName } from '../../base/types.js'
 import { selectSteps } from '../../scan/catalog/step-selection.js'
 import { parseReductions } from '../../trial/reduction.js'
-import type { ScanOptions } from '../../trial/scan-selection.js'
-import type { Trial } from '../../trial/trial.js'
+import { type ScanOptions, unmatchedParts } from '../../trial/scan-selection.js'
+import { stateOf, type Trial } from '../../trial/trial.js'
 import { counted, shortList } from '../format/number.js'
 import type { StepsText } from '../options/arguments.js'
-import { absentSteps, globalStepsOf, modeSpans, spanText } from '../step-texts.js'
+import { globalStepsOf, modeSpans, spanText } from '../step-texts.js'
 
 export interface SelectionFlags {
   readonly tensor?: readonly string[]
@@ -36,37 +35,27 @@ export function isSelective(flags: SelectionFlags): boolean {
   return Object.keys(selectionOf(flags)).length > 0
 }
 
-/** The message for a scan without rows: what was asked for, and what the trial has. */
+/** The message for a scan without rows: what matches nothing, and what the trial has. */
 export function nothingSelected(trial: Trial, flags: SelectionFlags): string {
-  const { tensor, collection, steps, modeSteps, mode, worker } = flags
-  const asked = [
-    ...(tensor ?? []).map(pattern => `tensors that match ${JSON.stringify(pattern)}`),
-    ...(collection ?? []).map(name => `collection ${JSON.stringify(name)}`),
-    ...(steps ? [`global steps ${steps.text}`] : []),
-    ...(modeSteps ? [`mode steps ${modeSteps.text}`] : []),
-    ...(mode ? [`mode ${mode}`] : []),
-    ...(worker ?? []).map(name => `worker ${JSON.stringify(name)}`),
-  ]
   const names = trial.tensorNames()
   const numbers = trial.steps({ showIncompleteSteps: true })
-  const nearest = (tensor ?? []).flatMap(pattern => nearestTo(trial, pattern))
-  const near =
-    nearest.length > 0 ? ` (nearest: ${[...new Set(nearest)].map(name => JSON.stringify(name)).join(', ')})` : ''
   const saved = [
-    `${counted(names.length, 'tensor')}${near}`,
+    counted(names.length, 'tensor'),
     numbers.length > 0 ? `global steps ${spanText(numbers)}` : 'no steps',
     ...modeSpans(trial),
     `workers ${trial.workers().join(', ') || 'none'}`,
   ]
-  return `nothing is there for ${asked.join(', ') || 'a scan of all'}; the trial has ${saved.join('; ')}`
+  return `nothing is there: ${unmatchedTexts(trial, flags).join('; ')}; the trial has ${saved.join('; ')}`
 }
 
-/** Notes on steps that were not scanned although the options may seem to include them. */
-export function unscannedSteps(
-  trial: Trial,
-  { steps, modeSteps, mode, worker }: SelectionFlags,
-  hasRows: boolean,
-): readonly string[] {
+/** The parts of a selection that match nothing. */
+export function unmatchedTexts(trial: Trial, flags: SelectionFlags): readonly string[] {
+  return unmatchedParts(stateOf(trial), trial.name, selectionOf(flags)).map(({ message }) => message)
+}
+
+/** Notes on what was not scanned although the options may seem to include it. */
+export function unscannedParts(trial: Trial, flags: SelectionFlags, hasRows: boolean): readonly string[] {
+  const { steps, mode, worker } = flags
   const notes: string[] = []
   if (steps && mode && mode !== 'GLOBAL') {
     const globals = globalStepsOf(trial, mode, worker)
@@ -88,17 +77,7 @@ export function unscannedSteps(
       )
     }
   }
-  return hasRows ? [...notes, ...absentSteps(trial, { steps, modeSteps, mode })] : notes
-}
-
-/** Names similar to a pattern that matches none. */
-function nearestTo(trial: Trial, pattern: string): readonly string[] {
-  try {
-    trial.tensor(pattern.replace(/[\^$.*+?()[\]{}|\\]+/g, ''))
-    return []
-  } catch (error) {
-    return error instanceof TensorUnavailable ? (error.fields.nearest as readonly string[]) : []
-  }
+  return hasRows ? [...notes, ...unmatchedTexts(trial, flags)] : notes
 }
 
 /** The names, where `all` may be one of them; alone, it is the default: those of the eighteen that a dtype has. */

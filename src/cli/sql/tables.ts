@@ -12,6 +12,7 @@ import type { ScanProgress } from '../../scan/rows/scan.js'
 import { OutputFile } from '../../storage/local/output.js'
 import { tableBytes } from '../../table/table.js'
 import { parseReductions } from '../../trial/reduction.js'
+import { damageAmong } from '../../trial/scan-selection.js'
 import type { Trial } from '../../trial/trial.js'
 import type { S3Flags } from '../options/s3.js'
 import { WHOLE } from '../scan/partitions.js'
@@ -124,7 +125,7 @@ async function makeScan(request: TableRequest, losses: Losses): Promise<void> {
       const scan = trial.scan({ ...options, signal, onProgress })
       yield { trial: path, scan }
       const { stats, firstError, problems } = scan
-      const messages = problems.map(({ message }) => message)
+      const messages = damageAmong(problems).map(({ message }) => message)
       losses.rows(path, stats.rows, stats.failedRows, firstError?.message ?? null, messages)
     }
   }

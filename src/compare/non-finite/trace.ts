@@ -6,7 +6,7 @@ import { REDUCTIONS, type StatisticName, type Worker } from '../../base/types.js
 import { recordsInOrder } from '../../scan/catalog/record-order.js'
 import { faultOf, type ScanRow } from '../../scan/job/row.js'
 import { HALF, scalesLoss } from '../../trial/kinds/precision.js'
-import { type ScanSelection, SELECTION_KINDS } from '../../trial/scan-selection.js'
+import { damageAmong, type ScanSelection, SELECTION_KINDS } from '../../trial/scan-selection.js'
 import { expectTrial, stateOf, type Trial } from '../../trial/trial.js'
 import {
   type AffectedSlices,
@@ -137,7 +137,7 @@ export async function traceNonFinite(trial: Trial, options?: TraceOptions): Prom
     const rank = rankOf(trial, row, tensor)
     if (warning === null || isEarlier({ ...place, rank }, warning)) warning = { ...place, rank, absMax, limit }
   }
-  for (const error of [...trial.problems, ...scan.problems]) problems.add(error)
+  for (const error of [...trial.problems, ...damageAmong(scan.problems)]) problems.add(error)
   const { first, later, chain, passed } = spread.trace(isMixed)
   const before = warning !== null && (first === null || isEarlier(warning, first)) ? warning : null
   const ofCheckpoint = first && checkpoints?.firstOf([first, ...later])

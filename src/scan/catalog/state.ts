@@ -18,7 +18,7 @@ import type { Catalog } from './catalog.js'
 import { currentHold, type Holdable } from './hold.js'
 import type { TrialContents, TrialLoader } from './load/load.js'
 import { Remembered } from './remembered.js'
-import { isInRange, type StepRange } from './step-selection.js'
+import { isInRange, nearestSteps, type StepRange } from './step-selection.js'
 import type { Step } from './steps.js'
 import { hasMode, type WorkerStep } from './worker-steps.js'
 
@@ -190,7 +190,7 @@ export class TrialState implements Holdable, KeptUp {
     const found = this.catalog.steps.at(step, mode)
     if (found.length > 0) return found
     if (this.stepState(step, mode) === 'NOT_YET_AVAILABLE') throw this.notYet(step, mode)
-    throw new StepUnavailable(step, mode, this.#describe(step, mode))
+    throw new StepUnavailable(step, mode, `${this.#describe(step, mode)}${this.#nearest(step, mode)}`)
   }
 
   /**
@@ -233,7 +233,7 @@ export class TrialState implements Holdable, KeptUp {
   unavailable(step: number, mode: Mode): NoMoreData | StepUnavailable {
     const last = this.catalog.steps.numbers(mode, true).at(-1)
     if (this.ended && (last === undefined || step > last)) return new NoMoreData(step, mode, last)
-    return new StepUnavailable(step, mode, this.#describe(step, mode))
+    return new StepUnavailable(step, mode, `${this.#describe(step, mode)}${this.#nearest(step, mode)}`)
   }
 
   /** Why a step is not there yet. */
@@ -267,6 +267,11 @@ export class TrialState implements Holdable, KeptUp {
     const kind = mode === 'GLOBAL' ? 'steps' : `${mode} steps`
     if (numbers.length === 0) return `the trial has no ${kind}`
     return `the trial has ${numbers.length} ${kind}, from ${numbers[0]} to ${numbers.at(-1)}`
+  }
+
+  #nearest(step: number, mode: Mode): string {
+    const nearest = nearestSteps(step, this.catalog.steps.numbers(mode, true))
+    return nearest.length > 0 ? `; nearest: ${nearest.join(' and ')}` : ''
   }
 
   #describe(step: number, mode: Mode): string {

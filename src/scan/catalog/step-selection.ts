@@ -91,6 +91,21 @@ export function stepFilter(selection: StepSelection, numbers: () => readonly num
     )
 }
 
+/** The steps that a selection names by their numbers, and that do not exist. @param saved the existing steps */
+export function absentSteps(selection: StepSelection, saved: ReadonlySet<number>): number[] {
+  return listOf(selection).filter(one => typeof one === 'number' && one >= 0 && !saved.has(one)) as number[]
+}
+
+/** The existing steps next below and above one that does not exist. @param saved in any order */
+export function nearestSteps(step: number, saved: Iterable<number>): number[] {
+  let [below, above] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]
+  for (const one of saved) {
+    if (one < step) below = Math.max(below, one)
+    else above = Math.min(above, one)
+  }
+  return [below, above].filter(Number.isFinite)
+}
+
 /** A selection that has a step: below 0, where a number would count from the end, all steps below 0. */
 export function stepsAround(step: number): StepSelection {
   return step < 0 ? { to: 0 } : step

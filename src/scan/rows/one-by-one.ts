@@ -205,7 +205,7 @@ async function scanRecords(
 ): Promise<void> {
   records.sort((a, b) => a.place.step - b.place.step || a.place.startByte - b.place.startByte)
   const scan = new Scan({
-    problems: [],
+    problems: () => [],
     groups: groupsOf(records.map(({ requests }) => requests[0]!.item)),
     reductions: [...new Set(records.flatMap(({ requests }) => requests.map(({ reduction }) => reduction)))],
     strict: false,

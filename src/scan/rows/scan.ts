@@ -27,8 +27,8 @@ export interface ScanProgress {
 }
 
 export interface ScanRequest extends RowsRequest {
-  /** The problems of the trial as a whole. */
-  readonly problems: readonly TrialscanError[]
+  /** The problems of the trial as a whole, and the parts of the selection that match nothing. */
+  readonly problems: () => readonly TrialscanError[]
   readonly context: PlanContext
   /** @param cost of all, as bytes that are read and reduced */
   readonly runner: (cost: number) => Promise<Runner> | Runner
@@ -96,9 +96,9 @@ export class Scan implements AsyncIterable<ScanRow> {
     return this.#costs.stats
   }
 
-  /** The problems of the trial that are in no row: collections files, and records of files without an index. */
+  /** The problems that are in no row: those of the trial, and a `NothingSelected` for each part of the selection that matches nothing. */
   get problems(): readonly TrialscanError[] {
-    return this.#request.problems
+    return this.#request.problems()
   }
 
   /** The first error among the rows that were handed out. */

@@ -12,7 +12,7 @@ import { Destination } from '../../storage/destination.js'
 import { S3_OPTIONS } from '../../storage/s3/options.js'
 import type { S3Options } from '../../storage/s3/spec.js'
 import { parseReductions } from '../../trial/reduction.js'
-import { isNames, type ScanSelection, SELECTION_KINDS } from '../../trial/scan-selection.js'
+import { damageAmong, isNames, type ScanSelection, SELECTION_KINDS } from '../../trial/scan-selection.js'
 import { expectTrial, type Trial } from '../../trial/trial.js'
 import { HISTOGRAMS, isBuckets, tagOfBuckets } from './buckets.js'
 import { type HistogramSums, histogramOf, histogramOfRows } from './histogram.js'
@@ -91,7 +91,7 @@ export async function exportTensorBoard(
   const runs = new Runs(trial, destination, { reductions, histograms, images })
   try {
     for await (const row of rows) await runs.add(row)
-    return await runs.finish(rows.problems)
+    return await runs.finish(damageAmong(rows.problems))
   } catch (error) {
     await runs.abandon()
     throw error

@@ -9,7 +9,7 @@ import type { TensorValue } from '../../scan/job/tensor-value.js'
 import { S3_OPTIONS } from '../../storage/s3/options.js'
 import type { S3Options } from '../../storage/s3/spec.js'
 import type { Store } from '../../storage/store.js'
-import { type ScanSelection, SELECTION_KINDS, selectItems } from '../../trial/scan-selection.js'
+import { damageAmong, type ScanSelection, SELECTION_KINDS, selectItems } from '../../trial/scan-selection.js'
 import { expectTrial, stateOf, type Trial } from '../../trial/trial.js'
 import { readValues, type SavedValue } from '../../trial/values.js'
 import type { WriterOptions } from '../options.js'
@@ -132,7 +132,7 @@ class Importer {
       }
       await this.#add(row, value)
     }
-    for (const problem of rows.problems) this.#problems.add(problem)
+    for (const problem of damageAmong(rows.problems)) this.#problems.add(problem)
   }
 
   async finish(): Promise<TensorBoardImport> {

@@ -335,7 +335,7 @@ describe('a job that fails as an engine does', () => {
           return { workerStep, saved: { tensor, value, reductions: new Map(), shape: null } }
         }),
       ),
-      problems: [],
+      problems: () => [],
       reductions: ['mean'],
       strict: true,
       context: { store: { kind: 'local', root: directory }, checkLevel: 1, memory: 64 << 20, known: 3 },

@@ -2,6 +2,7 @@
 
 import { quote, UsageError } from '../base/errors.js'
 import { checkOptions, type Kinds, kinds, optionsOf, shown } from '../base/options.js'
+import { isCheckpointFile } from '../format/checkpoint/formats.js'
 import type { AnyVerifyOptions, Verification } from '../integrity/verify/verify.js'
 import { Access } from '../scan/runner/access.js'
 import { isInside } from '../storage/web/listing.js'
@@ -15,9 +16,10 @@ import { loadCore } from './core.js'
  * The place of a trial:
  * - a folder that was picked (`showDirectoryPicker`) or lies in the page's own storage
  * - files, each with its `webkitRelativePath`: those of an `<input type="file" webkitdirectory>`
- * - the URL of its root, on any server that answers Range requests
+ * - a file of a checkpoint, or several without a folder
+ * - the URL of its root, on any server that answers Range requests, or that of a file of a checkpoint
  */
-export type TrialPlace = FileSystemDirectoryHandle | Iterable<File> | string | URL
+export type TrialPlace = FileSystemDirectoryHandle | File | Iterable<File> | string | URL
 
 /** The options of a trial behind a URL. */
 export interface HttpOptions {
@@ -48,9 +50,9 @@ const TRIAL_OPTIONS = optionsOf<TrialOptions>({ ...ANY_TRIAL_KINDS, ...HTTP_KIND
  */
 export async function createTrial(place: TrialPlace, options?: TrialOptions): Promise<Trial> {
   const { listing, headers, ...asked } = checkOptions('createTrial', TRIAL_OPTIONS, options)
-  const spec = specOfPlace(place, { ...(listing && { listing }), ...(headers && { headers }) })
+  const { spec, file } = placeOf(place, { ...(listing && { listing }), ...(headers && { headers }) })
   await loadCore()
-  return openTrialAt(new Access(openStore(spec), spec), spec.root, asked)
+  return openTrialAt(new Access(openStore(spec), spec), spec.root + (file ?? ''), { ...asked, file })
 }
 
 /** An alias of `createTrial`. */
@@ -65,28 +67,49 @@ export async function verifyTrial(place: TrialPlace, options?: VerifyOptions): P
   const { ANY_VERIFY_KINDS, verifyTrialAt } = await import('../integrity/verify/verify.js')
   const kinds = optionsOf<VerifyOptions>({ ...ANY_VERIFY_KINDS, ...HTTP_KINDS })
   const { listing, headers, ...asked } = checkOptions('verifyTrial', kinds, options)
-  const spec = specOfPlace(place, { ...(listing && { listing }), ...(headers && { headers }) })
+  const { spec, file } = placeOf(place, { ...(listing && { listing }), ...(headers && { headers }) })
   await loadCore()
-  return verifyTrialAt(new Access(openStore(spec), spec), asked)
+  return verifyTrialAt(new Access(openStore(spec), spec), asked, file)
 }
 
-function specOfPlace(place: TrialPlace, options: HttpOptions): WebStoreSpec {
-  if (typeof place === 'string' || place instanceof URL) return httpSpec(place, options)
+/** A store, and the name of the file in it that is meant alone. */
+interface OpenedPlace {
+  readonly spec: WebStoreSpec
+  readonly file?: string
+}
+
+function placeOf(place: TrialPlace, options: HttpOptions): OpenedPlace {
+  if (typeof place === 'string' || place instanceof URL) return placeOfUrl(place, options)
   const [idle] = Object.keys(options)
   if (idle !== undefined) {
     const message = `expected ${idle} for a trial behind a URL only, got it for ${shown(place)}`
     throw new UsageError(message, { option: idle })
   }
-  if (isFolder(place)) return specOf(`${place.name}/`, { kind: 'folder', folder: place })
-  return filesSpec(place)
+  if (isFolder(place)) return { spec: specOf(`${place.name}/`, { kind: 'folder', folder: place }) }
+  return placeOfFiles(place instanceof File ? [place] : place)
 }
 
-function httpSpec(place: string | URL, { listing, headers = {} }: HttpOptions): WebStoreSpec {
-  const root = urlOf(place, undefined)
+function placeOfUrl(place: string | URL, { listing, headers = {} }: HttpOptions): OpenedPlace {
+  const url = urlOf(place, undefined)
+  const file = decodeURIComponent(url.pathname.slice(url.pathname.lastIndexOf('/') + 1))
+  if (listing !== undefined || !isCheckpointFile(file)) return { spec: httpSpec(url, place, { listing, headers }) }
+  const files = [{ path: file, url: url.href }]
+  return { spec: specOf(new URL('.', url).href, { kind: 'http', listing: files, headers }), file }
+}
+
+/** @param given as a person wrote it */
+function httpSpec(
+  root: URL,
+  given: string | URL,
+  {
+    listing,
+    headers,
+  }: { readonly listing: HttpOptions['listing'] | undefined; readonly headers: Readonly<Record<string, string>> },
+): WebStoreSpec {
   if (!root.pathname.endsWith('/')) root.pathname += '/'
   if (root.search !== '' || root.hash !== '') {
     const hint = 'a URL for each file goes into `listing`'
-    throw new UsageError(`expected the URL of a trial without query and fragment, got ${quote(String(place))}: ${hint}`)
+    throw new UsageError(`expected the URL of a trial without query and fragment, got ${quote(String(given))}: ${hint}`)
   }
   if (typeof listing === 'object' && !(listing instanceof URL)) {
     const files = listing.map(one => (typeof one === 'string' ? { path: one } : one))
@@ -107,12 +130,12 @@ function urlOf(given: string | URL, base: URL | undefined): URL {
   throw new UsageError(`expected an http:// or https:// URL, got ${quote(String(given))}`, { pathOrUrl: String(given) })
 }
 
-function isFolder(place: FileSystemDirectoryHandle | Iterable<File>): place is FileSystemDirectoryHandle {
+function isFolder(place: FileSystemDirectoryHandle | File | Iterable<File>): place is FileSystemDirectoryHandle {
   return typeof FileSystemDirectoryHandle !== 'undefined' && place instanceof FileSystemDirectoryHandle
 }
 
 /** The folder that was picked is the first part of each path. */
-function filesSpec(place: Iterable<File>): WebStoreSpec {
+function placeOfFiles(place: Iterable<File>): OpenedPlace {
   const given: unknown[] = typeof place?.[Symbol.iterator] === 'function' ? [...place] : []
   const files = given.filter(file => file instanceof File)
   if (files.length === 0 || files.length < given.length) {
@@ -120,7 +143,9 @@ function filesSpec(place: Iterable<File>): WebStoreSpec {
   }
   const [folder = ''] = files[0]!.webkitRelativePath.split('/')
   const paths = files.map(file => [file.webkitRelativePath.slice(folder.length + 1) || file.name, file] as const)
-  return specOf(`${folder || 'files'}/`, { kind: 'files', files: new Map(paths) })
+  const spec = specOf(`${folder || 'files'}/`, { kind: 'files', files: new Map(paths) })
+  const [[name]] = paths as [(typeof paths)[0]]
+  return folder === '' && paths.length === 1 && isCheckpointFile(name) ? { spec, file: name } : { spec }
 }
 
 function isListing(given: unknown): boolean {

@@ -5,52 +5,24 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createTrial } from '#dist/index.js'
 import { counting, npy, npz, safetensors, tensorOf, writeFile, writeShards } from '../../fixtures/checkpoint-writer.js'
-import {
-  CHECKPOINTS,
-  differences,
-  expectedOf,
-  FIXTURES,
-  type GoldenTensors,
-  hasCheckpoints,
-  stepsOf,
-} from '../support/checkpoints.js'
+import { differences } from '../support/checkpoint-answers.js'
+import { CHECKPOINTS, FIXTURES, goldenPlaces, hasCheckpoints } from '../support/checkpoints.js'
 import { HAS_S3, makeBucket, OPTIONS, upload } from '../support/s3.js'
 import { scratchDirectory } from '../support/scratch.js'
 
 const scratch = scratchDirectory('checkpoint')
-const LOGGED = ['loss', 'grad_norm', 'learning_rate']
 
 describe.runIf(hasCheckpoints)('golden answers', () => {
-  const isExtra = (name: string): boolean => LOGGED.includes(name) || /^(?:optimizer|scheduler)\./.test(name)
-
-  for (const name of ['base', 'tuned', 'st-run', 'npz-run', 'hf-run', 'every-dtype', 'fp8-block']) {
+  for (const golden of goldenPlaces()) {
     for (const threads of [0, 2]) {
-      it(`${name}, on ${threads} threads`, async () => {
-        const trial = await createTrial(join(CHECKPOINTS, 'trials', name), { refresh: 'manual', threads })
-        expect(await differences(trial, stepsOf(name), undefined, isExtra)).toEqual([])
+      it(`${golden.place}, on ${threads} threads`, async () => {
+        const trial = await createTrial(join(CHECKPOINTS, golden.place), { refresh: 'manual', threads })
+        expect(await differences(trial, golden)).toEqual([])
         expect(trial.problems).toEqual([])
         await trial.close()
       })
     }
   }
-
-  it('what the reference library wrote', async () => {
-    const files = expectedOf('torch-2.13') as Readonly<Record<string, GoldenTensors>>
-    const trial = await createTrial(join(CHECKPOINTS, 'trials/torch-2.13/reference.safetensors'), { refresh: 'manual' })
-    expect(await differences(trial, { 0: files['reference.safetensors']! })).toEqual([])
-    await trial.close()
-  })
-
-  it('public files', async () => {
-    const files = expectedOf('public') as Readonly<Record<string, GoldenTensors>>
-    const ours = Object.keys(files).filter(file => /\.(?:safetensors|npz)$/.test(file))
-    expect(ours.length).toBeGreaterThan(1)
-    for (const file of ours) {
-      const trial = await createTrial(join(CHECKPOINTS, 'public', file), { refresh: 'manual' })
-      expect(await differences(trial, { 0: files[file]! })).toEqual([])
-      await trial.close()
-    }
-  })
 })
 
 it('the committed checkpoints are there', () => {

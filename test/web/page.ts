@@ -2,6 +2,8 @@
 
 import * as web from '#dist/web/index.js'
 import { type GoldenBits, trialBits } from '../support/bits.js'
+import type { GoldenPlace } from '../support/checkpoint-answers.js'
+import * as answers from '../support/checkpoint-answers.js'
 
 export interface Options {
   readonly threads?: number
@@ -29,15 +31,29 @@ function pickedFiles(): File[] {
   return [...(document.querySelector('input')?.files ?? [])]
 }
 
-async function placeOf(kind: 'http' | 'folder' | 'files', url: string): Promise<web.TrialPlace> {
+type Kind = 'http' | 'folder' | 'files' | 'file'
+
+async function placeOf(kind: Kind, url: string): Promise<web.TrialPlace> {
   if (kind === 'http') return url
+  if (kind === 'file') return new File([await (await fetch(url)).blob()], decodeURIComponent(url.split('/').at(-1)!))
   return kind === 'folder' ? folderOf(url) : pickedFiles()
 }
 
-async function bits(kind: 'http' | 'folder' | 'files', url: string, options: Options): Promise<GoldenBits> {
+async function bits(kind: Kind, url: string, options: Options): Promise<GoldenBits> {
   const trial = await web.createTrial(await placeOf(kind, url), { requireCollections: false })
   try {
     return await trialBits(trial as never, options)
+  } finally {
+    await trial.close()
+  }
+}
+
+/** How a checkpoint differs from golden answers. */
+async function differences(kind: Kind, url: string, golden: GoldenPlace, options: Options): Promise<string[]> {
+  const trial = await web.createTrial(await placeOf(kind, url), { refresh: 'manual', ...options })
+  try {
+    const wrong = await answers.differences(trial as never, golden)
+    return [...wrong, ...trial.problems.map(({ message }) => message)]
   } finally {
     await trial.close()
   }
@@ -66,7 +82,7 @@ async function scan(place: web.TrialPlace, steps: number, options: Options) {
   return { rows, failed, seconds: (performance.now() - startedAt) / 1000 }
 }
 
-const all = { web, bits, failure, folderOf, pickedFiles, scan }
+const all = { web, bits, differences, failure, folderOf, placeOf, pickedFiles, scan }
 
 declare global {
   var tests: typeof all

@@ -166,7 +166,10 @@ export function layoutOf(paths: readonly string[], name: string): Layout | NoLay
   if (here.length === 0) return belowOf(all, paths, name)
   const families = new Map<string, Parsed[]>()
   for (const one of here) {
-    if (one.found !== null) families.set(one.found.family, [...(families.get(one.found.family) ?? []), one])
+    if (one.found === null) continue
+    const family = families.get(one.found.family)
+    if (family === undefined) families.set(one.found.family, [one])
+    else family.push(one)
   }
   const single = here.filter(({ found }) => found === null)
   const others = [...new Set(all.filter(({ before }) => before.length > 0).map(({ before }) => `${before[0]}/`))]

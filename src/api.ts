@@ -27,6 +27,7 @@ export {
   type AxisReductionName,
   type CheckLevel,
   type CountName,
+  type DigestName,
   type DType,
   type Framework,
   type GlobalStep,

@@ -82,7 +82,7 @@ describe('a tensor of 100 GiB', () => {
     await withEngine(async engine => {
       const counts = { readBytes: 0, reads: 0 }
       const large = await openLarge(job, 0, engine, store, counts, DEFAULT_MEMORY)
-      const asked = { kept: undefined, sketch: null }
+      const asked = { kept: undefined, sketch: null, digests: null }
       const { rows, checksums } = await large.reduceParts(parts - 2, 2, parts, KnownMoments.all, asked)
       // Behind whole blocks nothing is left for the last part but the end of the record.
       const last = new Moments('float32', rows)

@@ -93,5 +93,9 @@ export type HistogramName = 'histogram' | `histogram:${string}`
 /** `sketch`: the distribution; `~p50`: about the percentile, from the sketch. */
 export type SketchName = 'sketch' | `~p${number}`
 
+/** The digests of a tensor's elements: of their bytes, little-endian and in C order, whatever file they lie in. */
+export const DIGESTS = ['crc32c', 'sha256'] as const
+export type DigestName = (typeof DIGESTS)[number]
+
 /** Everything that can be asked about the elements of a tensor. */
-export type StatisticName = MomentName | PercentileName | HistogramName | SketchName
+export type StatisticName = MomentName | PercentileName | HistogramName | SketchName | DigestName

@@ -4,6 +4,7 @@ import { QueryError, ReductionUndefined, UsageError } from '../base/errors.js'
 import {
   COUNTS,
   type CountName,
+  DIGESTS,
   type DType,
   type MomentName,
   REDUCTIONS,
@@ -32,10 +33,11 @@ export interface ExactExtremes {
   readonly abs_max: bigint
 }
 
-/** True if a statistic is defined for a dtype: strings have none; complex numbers have no order and no product. */
+/** True if a statistic is defined for a dtype: strings have none; complex numbers have no order and no product, but digests. */
 export function isDefined(name: StatisticName | 'percentile', dtype: DType): boolean {
   if (dtype === 'string') return false
   if (dtype !== 'complex64' && dtype !== 'complex128') return true
+  if ((DIGESTS as readonly string[]).includes(name)) return true
   return name !== 'min' && name !== 'max' && name !== 'prod' && name in PART_BY_NAME
 }
 

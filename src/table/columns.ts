@@ -4,7 +4,7 @@ import { nearestNames, quote, UsageError } from '../base/errors.js'
 import type { StatisticName } from '../base/types.js'
 import type { ReductionValue } from '../core/moments.js'
 import type { Distribution, ElementHistogram } from '../core/statistics/distribution.js'
-import { isHistogramName, isStatisticName, STATISTIC_NAMES } from '../core/statistics/statistic.js'
+import { isDigestName, isHistogramName, isStatisticName, STATISTIC_NAMES } from '../core/statistics/statistic.js'
 import { reductionOf, type ScanRow } from '../scan/job/row.js'
 
 /**
@@ -58,7 +58,8 @@ export function columnOf(given: string): RowColumn | undefined {
   const name = given.toLowerCase()
   const place = PLACES.get(name)
   if (place !== undefined || !isStatisticName(name)) return place
-  const kind = isHistogramName(name) || name === 'sketch' ? 'distribution' : 'number'
+  const isDistribution = isHistogramName(name) || name === 'sketch'
+  const kind = isDistribution ? 'distribution' : isDigestName(name) ? 'text' : 'number'
   return { name, kind, reduction: name, value: row => reductionOf(row, name) ?? null }
 }
 

@@ -3,7 +3,7 @@
 import type { MomentName, StatisticName } from '../base/types.js'
 import type { Complex } from '../core/moments.js'
 import type { DistributionData } from '../core/statistics/distribution.js'
-import { isMomentName } from '../core/statistics/statistic.js'
+import { isDigestName, isMomentName } from '../core/statistics/statistic.js'
 import { isComplex, isHistogram, isSketch, placeOfError } from '../scan/job/row.js'
 import type { MomentColumn } from '../scan/job/scan.js'
 import { type ColumnsRow, ReplyColumns, type ScanColumns } from '../scan/rows/columns.js'
@@ -29,7 +29,7 @@ export class GroupBuilder implements Group {
   readonly #texts: Readonly<Record<(typeof TEXTS)[number], Texts>>
   readonly #numbers: Readonly<Record<(typeof NUMBERS)[number], Numbers>>
   readonly #values: Readonly<Record<(typeof VALUES)[number], Values>>
-  readonly #statistics: ReadonlyMap<string, Numbers | Values>
+  readonly #statistics: ReadonlyMap<string, Numbers | Texts | Values>
   readonly #shapes: Lists
   #length = 0
 
@@ -41,7 +41,10 @@ export class GroupBuilder implements Group {
     this.#values = record(VALUES, () => new Values())
     this.#shapes = new Lists(capacity)
     this.#statistics = new Map(
-      statistics.map(name => [name, isNumeric(name) ? new Numbers(capacity) : new Values()] as const),
+      statistics.map(name => {
+        const column = isNumeric(name) ? Numbers : isDigestName(name) ? Texts : Values
+        return [name, new column(capacity)] as const
+      }),
     )
   }
 
@@ -100,6 +103,7 @@ export class GroupBuilder implements Group {
       const column = this.#statistics.get(name)!
       if (isComplex(value)) complex[name] = value
       if (column instanceof Numbers) column.set(i, typeof value === 'number' ? value : undefined)
+      else if (column instanceof Texts) column.set(i, typeof value === 'string' ? value : undefined)
       else if (isHistogram(value)) column.set(i, { counts: value.counts.map(BigInt), edges: value.edges })
       else if (isSketch(value)) column.set(i, sketchStruct(value.toJSON()))
     }

@@ -1,7 +1,13 @@
 /** The columns of a table of rows: their names and types, which depend on nothing but the statistics that were asked for. */
 
 import type { StatisticName } from '../base/types.js'
-import { isCountName, isHistogramName, isMomentName, isReductionName } from '../core/statistics/statistic.js'
+import {
+  isCountName,
+  isDigestName,
+  isHistogramName,
+  isMomentName,
+  isReductionName,
+} from '../core/statistics/statistic.js'
 
 export type LeafType = 'text' | 'int64' | 'uint64' | 'float64' | 'boolean'
 
@@ -72,13 +78,16 @@ export function fieldsOf(statistics: readonly StatisticName[]): readonly Field[]
 
 function typeOf(name: StatisticName): FieldType {
   if (isCountName(name)) return 'int64'
+  if (isDigestName(name)) return 'text'
   if (isHistogramName(name)) return HISTOGRAM
   return name === 'sketch' ? SKETCH : 'float64'
 }
 
 /** True if every value of a statistic is a number. */
 export function isNumeric(name: StatisticName): boolean {
-  return isMomentName(name) || isReductionName(name) || (name !== 'sketch' && !isHistogramName(name))
+  return (
+    isMomentName(name) || isReductionName(name) || (name !== 'sketch' && !isHistogramName(name) && !isDigestName(name))
+  )
 }
 
 function required(name: string, type: FieldType): Field {

@@ -44,7 +44,7 @@ export interface ScanOptions extends ReadOptions {
   readonly mode?: Mode
   readonly workers?: Worker | readonly Worker[]
   /**
-   * Reductions, counts, percentiles and histograms. Default: `all` eighteen reductions, as far as the dtype has them. To check names
+   * Reductions, counts, percentiles, histograms and digests. Default: `all` eighteen reductions, as far as the dtype has them. To check names
    * that users give, see `parseReductions`.
    */
   readonly reductions?: readonly StatisticName[] | 'all'

@@ -17,6 +17,7 @@ import { checkOptions, type Kinds, kinds, optionsOf } from '../base/options.js'
 import type {
   AxisReductionName,
   CountName,
+  DigestName,
   HistogramName,
   Mode,
   PercentileName,
@@ -167,7 +168,7 @@ export class Tensor {
   /**
    * A reduction at a step: as the hook saved it, or else computed from the value. Calls made together are read
    * together.
-   * @param name one of min, max, mean, std, variance, sum, prod, l1, l2; or a count, a percentile (`p50`), a histogram
+   * @param name one of min, max, mean, std, variance, sum, prod, l1, l2; or a count, a percentile (`p50`), a histogram, a digest (`sha256`)
    * @param options `abs`: of the absolute values
    * @throws as `value`; TensorUnavailableForStep if neither the reduction nor the value was saved
    */
@@ -180,9 +181,10 @@ export class Tensor {
   ): Promise<number>
   reductionValue(step: number, name: HistogramName, options?: SavedOptions): Promise<ElementHistogram>
   reductionValue(step: number, name: 'sketch', options?: SavedOptions): Promise<Distribution>
+  reductionValue(step: number, name: DigestName, options?: SavedOptions): Promise<string>
   async reductionValue(
     step: number,
-    name: ReductionName | CountName | PercentileName | HistogramName | SketchName,
+    name: ReductionName | CountName | PercentileName | HistogramName | SketchName | DigestName,
     options?: ReductionOptions,
   ): Promise<StatisticValue> {
     const asked = checkOptions('tensor.reductionValue', REDUCTION_OPTIONS, options)

@@ -27,6 +27,7 @@ export function cellsOf(trial: string, row: ScanRow, names: readonly StatisticNa
     const value = reductions[name]
     cells[name] = null
     if (typeof value === 'number') cells[name] = name.endsWith('count') ? BigInt(value) : value
+    else if (typeof value === 'string') cells[name] = value
     else if (value instanceof Distribution) cells[name] = sketchCell(value)
     else if (value !== undefined && 'edges' in value) {
       cells[name] = { counts: value.counts.map(BigInt), edges: [...value.edges] }

@@ -28,10 +28,10 @@ const compressed = (files: readonly string[]): number =>
   files.reduce((sum, file) => sum + gzipSync(readFileSync(join(ROOT, file)), { level: 9 }).length, 0)
 
 describe('trialscan/web', () => {
-  // Records behind damage (the walk of verify) take 10 of them, readPickle 5, checkpoints' store and names 6.
-  it('takes at most 205 kB before a trial is opened, and as much once its threads have started', () => {
+  // Records behind damage (the walk of verify) take 10 of them, readPickle 5, checkpoints' store and names 6, digests 3.
+  it('takes at most 208 kB before a trial is opened, and as much once its threads have started', () => {
     const page = loadedWith(built.page, 'dist/browser/index.js')
-    expect(compressed([...page, 'dist/browser/trialscan.wasm'])).toBeLessThan(205_000)
+    expect(compressed([...page, 'dist/browser/trialscan.wasm'])).toBeLessThan(208_000)
     expect(compressed(['dist/browser/worker.js'])).toBeLessThan(72_000)
   })
 
@@ -130,6 +130,20 @@ describe('what stands in for Node.js', () => {
     const text = 'aä€'.repeat(length).slice(0, length)
     expect(createHash('sha256').update(text).digest('hex')).toBe(reference('sha256').update(text).digest('hex'))
   })
+
+  it.each([[1], [63, 1], [64, 64, 3], [5, 60, 130], [0, 200]])(
+    'digests pieces of %j bytes as one',
+    async (...lengths) => {
+      const { createHash: reference } = await import('node:crypto')
+      const [one, other] = [createHash('sha256'), reference('sha256')]
+      for (const [i, length] of lengths.entries()) {
+        const piece = new Uint8Array(length).fill(i + 1)
+        one.update(piece)
+        other.update(piece)
+      }
+      expect(one.digest('hex')).toBe(other.digest('hex'))
+    },
+  )
 
   it.each(['a/b/../c', '', './a', 'a//b/', '/../a', 'a/..', '/', '../a/..', 'a/../..', './', '../', 'a/../'])(
     'makes of %j the path that node:path makes',

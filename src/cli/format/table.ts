@@ -28,6 +28,7 @@ export interface TableScope {
 /** Longer names stick out of the column instead of widening it for all rows. */
 const MAX_NAME_WIDTH = 60
 const NUMBER_WIDTH = 12
+const SHA256_WIDTH = 64
 
 export function tableFormat(reductions: readonly StatisticName[], scope: TableScope, colors: Colors): RowWriter {
   const { names, workers, modes, lastStep } = scope
@@ -37,7 +38,7 @@ export function tableFormat(reductions: readonly StatisticName[], scope: TableSc
   const modeWidth = Math.max(4, ...modes.map(mode => mode.length + 1 + String(lastStep).length))
   const workerWidth = widest('worker', workers)
   const nameWidth = widest('tensor', names)
-  const numberWidths = reductions.map(name => Math.max(NUMBER_WIDTH, name.length))
+  const numberWidths = reductions.map(name => (name === 'sha256' ? SHA256_WIDTH : Math.max(NUMBER_WIDTH, name.length)))
 
   const place = (step: string, mode: string, worker: string, tensor: string, dtype: string, shape: string) => {
     const cells = [padStart(step, stepWidth)]
@@ -51,6 +52,7 @@ export function tableFormat(reductions: readonly StatisticName[], scope: TableSc
     if (value === undefined) return padStart('', numberWidths[i]!)
     if (isHistogram(value)) return padStart(value.counts.join(' '), numberWidths[i]!)
     if (isSketch(value)) return padStart(bucketsText(value), numberWidths[i]!)
+    if (typeof value === 'string') return padStart(value, numberWidths[i]!)
     const text = padStart(isComplex(value) ? complexText(value, shortNumber) : shortNumber(value), numberWidths[i]!)
     return /Inf|NaN/.test(text) ? colors.red(text) : text
   }

@@ -75,7 +75,7 @@ Of several trials: the table has a line for each, json one object with all of th
       .addOption(WORKER)
       .option(
         '--reductions <LIST>',
-        'all, or some of min, max, mean, std, variance, sum, prod, l1, l2, separated by commas; abs_ before a name: of the absolute values (default: all; in a table min,max,mean,std,l2). Also count, nan_count, inf_count, zero_count, percentiles (p50, p99.9) histogram (histogram:64, histogram:-1:0:1), and approximately sketch and ~p50',
+        'all, or some of min, max, mean, std, variance, sum, prod, l1, l2, separated by commas; abs_ before a name: of the absolute values (default: all; in a table min,max,mean,std,l2). Also count, nan_count, inf_count, zero_count, percentiles (p50, p99.9) histogram (histogram:64, histogram:-1:0:1), and approximately sketch and ~p50; crc32c and sha256 of the elements',
         reductionList,
       )
       .addOption(WHERE)

@@ -4,6 +4,8 @@ import { UsageError } from '../../base/errors.js'
 import {
   COUNTS,
   type CountName,
+  DIGESTS,
+  type DigestName,
   type HistogramName,
   type MomentName,
   type PercentileName,
@@ -17,20 +19,21 @@ import type { Distribution, ElementHistogram } from './distribution.js'
 
 /** A statistic that moments don't have and that needs the elements of one tensor. Plain data, since it crosses threads. */
 export interface ElementStatistic {
-  readonly kind: 'percentile' | 'histogram'
-  /** The percentage; the number of bins, or several edges. */
+  readonly kind: 'percentile' | 'histogram' | DigestName
+  /** The percentage; the number of bins, or several edges; none of a digest. */
   readonly numbers: readonly number[]
 }
 
-/** The value of a statistic. */
-export type StatisticValue = ReductionValue | ElementHistogram | Distribution
+/** The value of a statistic. A digest is text: hexadecimal digits, in lower case. */
+export type StatisticValue = ReductionValue | ElementHistogram | Distribution | string
 
 /** The statistics of a tensor by their names, while they are put together. */
 export type Values = Partial<Record<MomentName, ReductionValue>> &
   Partial<Record<PercentileName, number>> &
   Partial<Record<HistogramName, ElementHistogram>> &
   Partial<Record<'sketch', Distribution>> &
-  Partial<Record<`~p${number}`, number>>
+  Partial<Record<`~p${number}`, number>> &
+  Partial<Record<DigestName, string>>
 
 /** The statistics of a tensor, read-only. */
 export type Statistics = Readonly<Values>
@@ -45,11 +48,12 @@ const REDUCTION_NAMES: ReadonlySet<string> = new Set(REDUCTIONS)
 export const MOMENT_NAMES: readonly MomentName[] = [...REDUCTIONS, ...COUNTS]
 const IS_COUNT: ReadonlySet<string> = new Set(COUNTS)
 const IS_MOMENT: ReadonlySet<string> = new Set(MOMENT_NAMES)
+const IS_DIGEST: ReadonlySet<string> = new Set(DIGESTS)
 const PERCENTILE = /^p(\d{1,3}(?:\.\d+)?)$/
 const NUMBER = /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i
 
 /** The names of all statistics, for people. */
-export const STATISTIC_NAMES: readonly string[] = [...MOMENT_NAMES, 'p<q>', 'histogram', 'sketch', '~p<q>']
+export const STATISTIC_NAMES: readonly string[] = [...MOMENT_NAMES, 'p<q>', 'histogram', 'sketch', '~p<q>', ...DIGESTS]
 
 /** True for a reduction that a hook can save. */
 export function isReductionName(name: string): name is ReductionName {
@@ -83,8 +87,14 @@ function isSketchedPercentile(name: string): name is `~p${number}` {
   return name.startsWith('~') && isPercentileName(name.slice(1))
 }
 
+export function isDigestName(name: string): name is DigestName {
+  return IS_DIGEST.has(name)
+}
+
 export function isStatisticName(name: string): name is StatisticName {
-  return isMomentName(name) || isPercentileName(name) || isHistogramName(name) || isSketchName(name)
+  return (
+    isMomentName(name) || isPercentileName(name) || isHistogramName(name) || isSketchName(name) || isDigestName(name)
+  )
 }
 
 /** The bins that the name of a histogram stands for; null if it is not such a name. */
@@ -114,6 +124,7 @@ function isAscending(numbers: readonly number[]): boolean {
 
 /** The computation on elements that a name needs; null for names of moments, and for unknown ones. */
 export function elementStatistic(name: string): ElementStatistic | null {
+  if (isDigestName(name)) return { kind: name, numbers: [] }
   if (isPercentileName(name)) return { kind: 'percentile', numbers: [Number(name.slice(1))] }
   const bins = binsOf(name)
   return bins === null ? null : { kind: 'histogram', numbers: bins }
@@ -132,9 +143,15 @@ export function elementStatistics(names: readonly string[]): readonly ElementSta
   return names.map(elementStatistic).filter(statistic => statistic !== null)
 }
 
-/** The number of answers to a statistic. A histogram's are its edges, then its counts. */
+/** True for a statistic that needs all elements of a tensor in memory. A digest takes them as they come. */
+export function needsAllElements({ kind }: ElementStatistic): boolean {
+  return !isDigestName(kind)
+}
+
+/** The number of answers to a statistic. A histogram's are its edges, then its counts; a digest's are words of 32 bits. */
 export function answerLength({ kind, numbers }: ElementStatistic): number {
-  if (kind === 'percentile') return 1
+  if (kind === 'percentile' || kind === 'crc32c') return 1
+  if (kind === 'sha256') return 8
   const [bins = 0] = numbers
   return numbers.length === 1 ? 2 * bins + 1 : 2 * numbers.length - 1
 }
@@ -143,6 +160,11 @@ export function answerLength({ kind, numbers }: ElementStatistic): number {
 export function histogramFrom(answer: readonly number[]): ElementHistogram {
   const middle = (answer.length + 1) / 2
   return { counts: answer.slice(middle), edges: answer.slice(0, middle) }
+}
+
+/** The text of a digest from such an answer. */
+function digestFrom(answer: Float64Array): string {
+  return Array.from(answer, word => word.toString(16).padStart(8, '0')).join('')
 }
 
 /** A statistic of tensors: its name, and how one tensor's is taken from what was computed. */
@@ -186,6 +208,12 @@ export function statisticColumns(names: readonly StatisticName[]): readonly Stat
     if (isPercentileName(name)) {
       const read: StatisticColumn['read'] = (into, _, answers) => {
         into[name] = answers[first]
+      }
+      return { name, read }
+    }
+    if (isDigestName(name)) {
+      const read: StatisticColumn['read'] = (into, _, answers) => {
+        into[name] = digestFrom(answers.subarray(first, end))
       }
       return { name, read }
     }

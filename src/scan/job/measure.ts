@@ -1,5 +1,6 @@
 /** Moments of records, and what else is asked about the elements of a record or of two. */
 
+import type { DigestName } from '../../base/types.js'
 import type { ElementStatistic } from '../../core/statistics/statistic.js'
 import type { StoreSpec } from '../../storage/store.js'
 import type { JobRecords, ReadBatch, RecordPlace } from './plan/coalesce.js'
@@ -17,7 +18,7 @@ export interface Task {
     | 'count'
     | 'channels'
     | 'percentiles'
-    | ElementStatistic['kind']
+    | Exclude<ElementStatistic['kind'], DigestName>
   /** The record it is about; if two are compared, the first. */
   readonly first: number
   /** The record it is compared with; -1 if there is none. */

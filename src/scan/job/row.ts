@@ -150,6 +150,7 @@ function csv(reductions: readonly StatisticName[], trial?: string): RowPieces {
         if (value === undefined) continue
         if (isHistogram(value)) text.ascii(value.counts.join(' '))
         else if (isSketch(value)) writeBuckets(value, text)
+        else if (typeof value === 'string') text.ascii(value)
         else text.ascii(isComplex(value) ? complexText(value) : numbers.of(value))
       }
       text.ascii(`,${saved},`)
@@ -192,6 +193,7 @@ function jsonl(reductions: readonly StatisticName[], trial?: string): RowPieces 
         text.ascii(key)
         if (isHistogram(value)) text.ascii(histogramText(value))
         else if (isSketch(value)) writeSketch(value, text)
+        else if (typeof value === 'string') text.ascii(`"${value}"`)
         else if (isComplex(value)) text.ascii(`{"re":${jsonNumber(value.re)},"im":${jsonNumber(value.im)}}`)
         else text.ascii(numbers.of(value))
       }

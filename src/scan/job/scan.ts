@@ -80,8 +80,9 @@ export interface LinesJob extends LinesRequest, RowColumns {}
 /** Reduce one part, or several neighbouring ones, of a record too large to be read at once. */
 export interface PartJob extends RecordJob {
   readonly kind: 'part'
-  /** The moments that rows must have, as in ScanJob; if there are any, the job is about all parts. */
+  /** The moments that rows must have, as in ScanJob. */
   readonly known: number
+  /** The statistics that need the elements; if there are any but crc32c, the job is about all parts. */
   readonly statistics: readonly ElementStatistic[]
   readonly sketched: boolean
   readonly wallTimes: boolean
@@ -161,7 +162,10 @@ export interface PartReply extends RecordReply {
   readonly described: Descriptions
   /** One row per part. */
   readonly moments: Float64Array
+  /** A crc32c is that of the elements in these parts. */
   readonly answers: Float64Array
+  /** The bytes of elements in these parts. */
+  readonly elementByteLength: number
   readonly sketches: Sketches
   /** One per part. */
   readonly checksums: readonly PartChecksum[]
@@ -266,9 +270,9 @@ export function placesOf({ job, rows }: PlannedJob, first = 0, end = job.records
 function* planParts(record: RecordPlace, first: number, context: PlanContext): Generator<PlannedJob> {
   const { store, checkLevel, known, statistics = [], sketched = false, wallTimes = false } = context
   const parts = Math.ceil(record.byteLength / PART_BYTES)
-  // On disk one per job, so that threads can share them. Statistics are of all elements.
+  // On disk one per job, so that threads can share them. Statistics are of all elements, and only CRCs can be combined.
   const shared = requestShape([store], context.memory) === null ? 1 : partsAtOnce(context.memory)
-  const atOnce = statistics.length > 0 ? parts : shared
+  const atOnce = statistics.every(({ kind }) => kind === 'crc32c') ? shared : parts
   const { rows, ...listed } = listOf([record])
   for (let part = 0; part < parts; part += atOnce) {
     yield {

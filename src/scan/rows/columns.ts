@@ -54,7 +54,7 @@ export interface ScanColumns {
   readonly failed: Int32Array
   /**
    * The reductions that were asked for, a number for each row. NaN where a row has none, or one that is no number: a complex mean, a histogram,
-   * a sketch. `row` has those, and all digits of 64-bit integers.
+   * a sketch, a digest. `row` has those, and all digits of 64-bit integers.
    */
   readonly reductions: Readonly<Partial<Record<StatisticName, Float64Array>>>
   /** A row as an object, without its moments. */

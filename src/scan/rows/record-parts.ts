@@ -1,8 +1,10 @@
 /** The result of a record that was read in parts. */
 
 import { errorFromData, type TrialscanError } from '../../base/errors.js'
+import { withEngineSync } from '../../core/engines.js'
 import type { Moments } from '../../core/moments.js'
 import { Distribution } from '../../core/statistics/distribution.js'
+import type { ElementStatistic } from '../../core/statistics/statistic.js'
 import { shapesOf } from '../job/reply.js'
 import type { PartJob, PartReply } from '../job/scan.js'
 import { mergeParts } from './merge-parts.js'
@@ -10,7 +12,7 @@ import type { RecordResult } from './record-result.js'
 
 /** @param job the last of those that read parts of the record; if a part could not be read, the record can't */
 export function resultOfParts(
-  { files, records: { startByte, byteLength }, tags, checkLevel }: PartJob,
+  { files, records: { startByte, byteLength }, tags, checkLevel, statistics }: PartJob,
   parts: readonly (PartReply | TrialscanError)[],
   url: (path: string) => string,
 ): RecordResult {
@@ -21,7 +23,8 @@ export function resultOfParts(
     if (failure) return { error: errorFromData(failure.error) }
     replies.push(part)
   }
-  const { described, answers, wallTime } = replies[0]!
+  const { described, wallTime } = replies[0]!
+  const answers = answersOfParts(statistics, replies)
   const moments = mergeParts({
     rows: replies.flatMap(({ moments, checksums }) => rowsOf(moments, checksums.length)),
     checksums: replies.flatMap(({ checksums }) => checksums),
@@ -33,6 +36,18 @@ export function resultOfParts(
   })
   if (moments instanceof Error) return { error: moments }
   return { moments, shape: shapesOf(described)[0]!, answers, sketched: sketchOfParts(replies, moments), wallTime }
+}
+
+/** The answers to statistics of all elements. Those of several jobs are CRCs, which are combined. */
+function answersOfParts(statistics: readonly ElementStatistic[], replies: readonly PartReply[]): Float64Array {
+  const [first, ...others] = replies
+  const { answers } = first!
+  if (others.length === 0 || statistics.length === 0 || answers.length === 0) return answers
+  return withEngineSync(engine =>
+    answers.map((crc, at) =>
+      others.reduce((sum, part) => engine.crc32cCombine(sum, part.answers[at]!, part.elementByteLength), crc),
+    ),
+  )
 }
 
 /** The distribution of the record, if it was sketched: each part is of the elements of one job. */

@@ -4,10 +4,12 @@
  */
 
 import { KnownMoments } from '../../core/border/abi.js'
-import { dtypeNumber, dtypeOf } from '../../core/dtype.js'
+import type { Address } from '../../core/border/memory.js'
+import { byteLengthOf, dtypeNumber, dtypeOf } from '../../core/dtype.js'
 import type { Engine } from '../../core/engine.js'
 import { Moments } from '../../core/moments.js'
 import { ROW_LENGTH } from '../../core/moments-row.js'
+import { type ElementStatistic, needsAllElements } from '../../core/statistics/statistic.js'
 import { UnfoldBudget } from '../../core/values.js'
 import type { Store } from '../../storage/store.js'
 import type { HistogramResult, PartChecksum, RecordFailure } from '../job/reply.js'
@@ -18,7 +20,8 @@ import { openLarge } from './records/large.js'
 import { Failures, failureData, histogramResult, NOTHING_DESCRIBED, RecordTable } from './records/record.js'
 import { type RecordVisitor, readRecords } from './records/records.js'
 import { NO_SKETCHES, SketchTable } from './sketches.js'
-import { copyIn, ElementReader, isShort } from './task/elements.js'
+import { digestOf, digestsAmong, PartDigests, type Sha256, sha256For } from './task/digests.js'
+import { copyIn, ElementReader, type Elements, isShort } from './task/elements.js'
 import { answersTo } from './task/tasks.js'
 import { LinesWriter } from './text.js'
 
@@ -30,6 +33,7 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
   const table = new RecordTable(order.length)
   const failures = new Failures(job, () => store)
   const clock = new Clock(job.timed)
+  const sha256 = await sha256For(statistics)
   engine.reset()
   const lines = job.lines && new LinesWriter(job, job.lines, engine)
   const reader = new ElementReader(engine, job.windowByteLength)
@@ -74,7 +78,9 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
         const pairs = sketches?.take(found.dtype, decoded, i, row => table.reduce(record, row))
         const told = answers.subarray(record * width, (record + 1) * width)
         if (statistics.length > 0 && found.kind !== 'strings') {
-          reader.with(found, content, decoded, i, elements => told.set(answersTo(engine, statistics, elements)))
+          reader.with(found, content, decoded, i, elements =>
+            told.set(answersInMemory(engine, statistics, elements, sha256)),
+          )
         }
         clock.lap('reduceMs')
         if (!lines?.writeWhole(record, found, table.momentsOf(record), told, pairs) && pairs)
@@ -118,6 +124,7 @@ export async function reducePart(job: PartJob, engine: Engine, store: Store): Pr
   let moments = new Float64Array(0)
   let checksums: readonly PartChecksum[] = []
   let answers = new Float64Array(0)
+  let elementByteLength = 0
   let sketches = NO_SKETCHES
   let wallTime: number | undefined
   try {
@@ -125,11 +132,17 @@ export async function reducePart(job: PartJob, engine: Engine, store: Store): Pr
     const record = await openLarge(job, 0, engine, store, stats, job.aheadByteLength)
     const { kind, dtype, shape, elementCount, dataByteLength } = record.found
     if (job.wallTimes) wallTime = record.found.wallTime
-    const isKept = job.statistics.length > 0
-    const kept = isKept && kind === 'content' ? engine.reserveBytes(dataByteLength) : undefined
+    const { statistics } = job
+    const isContent = kind === 'content'
+    const kept = isContent && statistics.some(needsAllElements) ? engine.reserveBytes(dataByteLength) : undefined
+    const sha256 = await sha256For(statistics)
+    const digests =
+      isContent && digestsAmong(statistics).length > 0
+        ? new PartDigests(engine, statistics, sha256, job.partCount)
+        : null
     const sketch = job.sketched ? engine.reserveSketch().for(dtype) : null
     const known = job.sketched ? job.known | KnownMoments.extremes : job.known
-    const reduced = await record.reduceParts(job.part, job.partCount, job.parts, known, { kept, sketch })
+    const reduced = await record.reduceParts(job.part, job.partCount, job.parts, known, { kept, sketch, digests })
     if (sketch !== null) {
       const pairs = sketch.take(dtype)
       sketches = { pairs, ends: Float64Array.of(pairs.length) }
@@ -137,15 +150,46 @@ export async function reducePart(job: PartJob, engine: Engine, store: Store): Pr
     checksums = reduced.checksums
     moments = reduced.rows
     table.describe(0, dtypeNumber(dtype), shape)
-    if (isKept && kind !== 'strings') {
-      const address = kept ?? copyIn(engine, record.copyElements(new UnfoldBudget(job.windowByteLength)))
-      const count = kind === 'none' ? 0 : elementCount
+    if (statistics.length > 0 && kind !== 'strings') {
+      const address = isContent
+        ? (kept ?? (0 as Address))
+        : copyIn(engine, record.copyElements(new UnfoldBudget(job.windowByteLength)))
+      // What lies one by one is of the first part.
+      const count = kind === 'none' || (!isContent && job.part > 0) ? 0 : elementCount
       const elements = { dtype, shape, address, count, isUnfolded: isShort(record.found) }
-      answers = answersTo(engine, job.statistics, elements)
+      answers =
+        digests === null
+          ? answersInMemory(engine, statistics, elements, sha256)
+          : answersTo(engine, statistics, elements, kind => digests.answer(kind))
+      elementByteLength = digests?.byteLength ?? byteLengthOf(dtype, count)
     }
   } catch (error) {
     failures.push({ record: 0, error: failureData(error) })
   }
   const { described } = table
-  return { kind: 'part', described, moments, answers, sketches, failures, checksums, wallTime, stats }
+  return {
+    kind: 'part',
+    described,
+    moments,
+    answers,
+    elementByteLength,
+    sketches,
+    failures,
+    checksums,
+    wallTime,
+    stats,
+  }
+}
+
+/** The answers to all statistics of elements that are in memory as a whole. */
+function answersInMemory(
+  engine: Engine,
+  statistics: readonly ElementStatistic[],
+  elements: Elements,
+  sha256: Sha256,
+): Float64Array<ArrayBuffer> {
+  const { dtype, address, count } = elements
+  return answersTo(engine, statistics, elements, kind =>
+    digestOf(engine, kind, address, byteLengthOf(dtype, count), sha256),
+  )
 }

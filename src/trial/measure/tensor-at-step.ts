@@ -1,5 +1,6 @@
 /** The tensors of a trial at a step, for those who ask about them. */
 
+import { UsageError } from '../../base/errors.js'
 import { checkOptions } from '../../base/options.js'
 import type {
   GlobalStep,
@@ -18,6 +19,7 @@ import type { ElementHistogram } from '../../core/statistics/distribution.js'
 import {
   elementStatistic,
   expectStatistic,
+  isDigestName,
   isMomentName,
   isReductionName,
   type StatisticValue,
@@ -147,6 +149,11 @@ export class TensorAtStep {
   reduction(name: StatisticName): Question<StatisticValue> {
     if (isMomentName(name)) return this.#ofMoments(name)
     const { kind, numbers } = expectStatistic(name)
+    if (isDigestName(kind)) {
+      throw new UsageError(
+        `expected a reduction that a rule can ask for, got ${name}: trial.scan and tensor.reductionValue have digests`,
+      )
+    }
     return kind === 'histogram'
       ? this.#task(kind, numbers, null, readElementHistogram)
       : this.#task(kind, numbers, null, readPercentile)
@@ -247,6 +254,7 @@ export class TensorAtStep {
       const statistic = elementStatistic(name)
       if (statistic === null) return undefined
       const { kind, numbers } = statistic
+      if (isDigestName(kind)) return undefined
       return this.#findTask<StatisticValue>(kind, this.#of.inquiry.sameNumbers(numbers), null)?.answer
     }
     const asked = this.#find<ReductionValue>(name)

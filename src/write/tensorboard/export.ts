@@ -5,7 +5,7 @@ import { checkOptions, kinds, optionsOf } from '../../base/options.js'
 import { type Mode, REDUCTIONS, type StatisticName, type Worker } from '../../base/types.js'
 import { isDefined } from '../../core/moments.js'
 import { Distribution } from '../../core/statistics/distribution.js'
-import { isHistogramName } from '../../core/statistics/statistic.js'
+import { isDigestName, isHistogramName } from '../../core/statistics/statistic.js'
 import type { ScanRow } from '../../scan/job/row.js'
 import type { ScanProgress } from '../../scan/rows/scan.js'
 import { Destination } from '../../storage/destination.js'
@@ -81,7 +81,7 @@ export async function exportTensorBoard(
   const asked = checkOptions('exportTensorBoard', TENSORBOARD_OPTIONS, options)
   const { reductions: given = [], histograms = true, images = false, s3, ...selection } = asked
   const reductions = parseReductions(given)
-  const wrong = reductions.find(name => name === 'sketch' || isHistogramName(name))
+  const wrong = reductions.find(name => name === 'sketch' || isHistogramName(name) || isDigestName(name))
   if (wrong !== undefined) {
     throw new UsageError(`exportTensorBoard: expected reductions that are numbers, got ${wrong}`, { reduction: wrong })
   }

@@ -18,6 +18,7 @@ import { type ByteSource, isRemote } from '../../../storage/store.js'
 import type { JobRecords } from '../../job/plan/coalesce.js'
 import { PART_BYTES, PARTS_AT_ONCE, RECORD_LIMIT, STREAM_BYTES } from '../../job/plan/memory.js'
 import type { PartChecksum } from '../../job/reply.js'
+import type { PartDigests } from '../task/digests.js'
 import { type JobRead, ReadAhead } from './read-ahead.js'
 import { impossibleLength, placeOf, recordRequestAt } from './record.js'
 import { contentsOf } from './tensor-head.js'
@@ -242,16 +243,18 @@ export class LargeRecord {
    * Streams neighbouring parts: one after another or, if reading means making requests, all at once, with one request
    * each.
    * @param sink takes elements of a part in the core's memory, in order
+   * @param inOrder true to stream them one after another in any case
    */
   async streamParts(
     first: number,
     count: number,
     parts: number,
     sink: (part: number, ...elements: Parameters<ElementSink>) => void,
+    inOrder = false,
   ): Promise<PartChecksum[]> {
     const numbers = Array.from({ length: count }, (_, i) => first + i)
     const { stream } = this.#store
-    if (stream === undefined || this.found.kind !== 'content') {
+    if (stream === undefined || this.found.kind !== 'content' || inOrder) {
       const checksums: PartChecksum[] = []
       for (const part of numbers) {
         checksums.push(await this.streamPart(part, parts, (...elements) => sink(part, ...elements)))
@@ -342,13 +345,18 @@ export class LargeRecord {
    * Moments of neighbouring parts of the elements, which `streamParts` reads.
    * @param kept where these elements are copied to, in the core's memory
    * @param sketch in which they are counted
+   * @param digests to which they are added
    */
   async reduceParts(
     first: number,
     count: number,
     parts: number,
     known: KnownMoments,
-    { kept, sketch }: { readonly kept: Address | undefined; readonly sketch: Sketch | null },
+    {
+      kept,
+      sketch,
+      digests,
+    }: { readonly kept: Address | undefined; readonly sketch: Sketch | null; readonly digests: PartDigests | null },
   ) {
     const engine = this.#engine
     const { dtype, kind } = this.found
@@ -356,13 +364,15 @@ export class LargeRecord {
     const from = ends[0] ?? 0
     const rows = engine.reserveBatch(count)
     for (let i = 0; i < count; i++) engine.resetRow(rows, i)
-    const checksums = await this.streamParts(first, count, parts, (part, address, elements, byteLength) => {
+    const take: Parameters<LargeRecord['streamParts']>[3] = (part, address, elements, byteLength) => {
       engine.addToRow(rows, dtype, address, elements, part - first, known, sketch)
+      digests?.add(part - first, address, byteLength)
       if (kept === undefined) return
       const at = ends[part - first]! - from
       engine.view((kept + at) as Address, byteLength).set(engine.view(address, byteLength))
       ends[part - first]! += byteLength
-    })
+    }
+    const checksums = await this.streamParts(first, count, parts, take, digests?.needsOrder)
     // Values that are stored one by one, not in tensor_content, are already in memory.
     if (first === 0 && kind === 'values') engine.addValuesToRow(this.#batch, rows, known, sketch)
     return { rows: engine.rows(rows, count).slice(), checksums }

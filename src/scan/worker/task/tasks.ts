@@ -1,12 +1,13 @@
 /** Questions of rules about the elements of one or two records in the core's memory. */
 
 import { EngineError, QueryError } from '../../../base/errors.js'
+import type { DigestName } from '../../../base/types.js'
 import { BLOCK_ELEMENTS } from '../../../core/border/abi.js'
 import type { Address } from '../../../core/border/memory.js'
 import { elementByteLength } from '../../../core/dtype.js'
 import type { Engine } from '../../../core/engine.js'
 import { isDefined } from '../../../core/moments.js'
-import type { ElementStatistic } from '../../../core/statistics/statistic.js'
+import { type ElementStatistic, isDigestName } from '../../../core/statistics/statistic.js'
 import { isSameShape } from '../../../format/index-file.js'
 import { ChannelLayout, type Task } from '../../job/measure.js'
 import { differenceOf } from './difference.js'
@@ -36,7 +37,7 @@ export function answerAlone(engine: Engine, { kind, numbers }: Asking, elements:
     case 'percentile':
     case 'histogram':
       // Complex numbers have no order, so they have no answer.
-      return { list: isDefined(kind, dtype) ? answersTo(engine, [{ kind, numbers }], elements) : [] }
+      return { list: isDefined(kind, dtype) ? answersTo(engine, [{ kind, numbers }], elements, noDigest) : [] }
     case 'channels':
       return { list: channelSums(engine, elements, numbers) }
     default:
@@ -44,18 +45,23 @@ export function answerAlone(engine: Engine, { kind, numbers }: Asking, elements:
   }
 }
 
-/** The answers to all statistics of one tensor, one after the other. */
+/**
+ * The answers to all statistics of one tensor, one after the other.
+ * @param digest the answer to a digest
+ */
 export function answersTo(
   engine: Engine,
   statistics: readonly ElementStatistic[],
   { dtype, address, count }: Elements,
+  digest: (kind: DigestName) => readonly number[],
 ): Float64Array<ArrayBuffer> {
   // In one go, since each would read the elements again.
   const percents = statistics.filter(({ kind }) => kind === 'percentile').flatMap(({ numbers }) => numbers)
   const found = percents.length > 0 ? engine.elements.percentiles(dtype, address, count, percents) : []
-  const answers = statistics.flatMap(({ kind, numbers }) =>
-    kind === 'percentile' ? found.splice(0, 1) : engine.elements.histogram(dtype, address, count, numbers),
-  )
+  const answers = statistics.flatMap(({ kind, numbers }) => {
+    if (isDigestName(kind)) return digest(kind)
+    return kind === 'percentile' ? found.splice(0, 1) : engine.elements.histogram(dtype, address, count, numbers)
+  })
   return Float64Array.from(answers)
 }
 
@@ -150,6 +156,10 @@ function isClose(engine: Engine, a: Elements, b: Elements, [rtol, atol, equalNan
     if (engine.elements.countNotCloseAt(a.dtype, x, b.dtype, y, count, tolerance) > 0) return false
   }
   return true
+}
+
+function noDigest(kind: DigestName): never {
+  throw new EngineError(`expected no digest in a task, got ${kind}`)
 }
 
 function product(sizes: readonly number[]): number {

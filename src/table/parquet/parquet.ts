@@ -1,10 +1,7 @@
 /** Groups of rows as an Apache Parquet file: each is a row group. */
 
 import type { ColumnChunk, DecodedArray, SchemaElement } from 'hyparquet'
-import { ByteWriter, ParquetWriter } from 'hyparquet-writer'
-import { writeColumn } from 'hyparquet-writer/src/column.js'
-import { encodeNestedValues } from 'hyparquet-writer/src/dremel.js'
-import { schemaPathResolver } from 'hyparquet-writer/src/schema.js'
+import { ByteWriter, type ColumnSource, ParquetWriter } from 'hyparquet-writer'
 import type { ColumnData, NumberColumn } from '../column.js'
 import type { Group } from '../group.js'
 import type { Field, LeafType } from '../schema.js'
@@ -47,17 +44,17 @@ export async function* tableFile(
 
 class TableFile {
   readonly #fields: readonly Field[]
-  readonly #schema: SchemaElement[]
   readonly #bytes = new ByteWriter()
   readonly #parquet: ParquetWriter
 
   constructor(fields: readonly Field[], metadata: Readonly<Record<string, string>>) {
     this.#fields = fields
-    this.#schema = [{ name: 'schema', num_children: fields.length }, ...fields.flatMap(elements)]
+    const schema: SchemaElement[] = [{ name: 'schema', num_children: fields.length }, ...fields.flatMap(elements)]
     const kvMetadata = Object.entries(metadata).map(([key, value]) => ({ key, value }))
     this.#parquet = new ParquetWriter({
       writer: this.#bytes,
-      schema: this.#schema,
+      schema,
+      compressors: { SNAPPY: snappy },
       createdBy: 'trialscan',
       // The type of an empty list would be wrong.
       ...(kvMetadata.length > 0 && { kvMetadata }),
@@ -74,7 +71,22 @@ class TableFile {
   /** Writes a row group. */
   write(group: Group): void {
     const start = this.#bytes.offset
-    const columns = this.#fields.flatMap(field => this.#writeColumn(field, group.column(field.name), group.length))
+    const chunks = new Map<string, ColumnChunk[]>()
+    const others: ColumnSource[] = []
+    for (const field of this.#fields) {
+      const written = this.#writeColumn(field, group.column(field.name), group.length)
+      if (Array.isArray(written)) chunks.set(field.name, written)
+      else others.push({ name: field.name, data: written.rows, offsetIndex: false })
+    }
+    if (others.length > 0) {
+      this.#parquet.write({ columnData: others, rowGroupSize: group.length, pageSize: 0 })
+      this.#parquet.num_rows -= BigInt(group.length)
+      for (const chunk of this.#parquet.row_groups.pop()!.columns) {
+        const [name] = chunk.meta_data!.path_in_schema
+        chunks.set(name!, [...(chunks.get(name!) ?? []), chunk])
+      }
+    }
+    const columns = this.#fields.flatMap(({ name }) => chunks.get(name)!)
     this.#parquet.num_rows += BigInt(group.length)
     this.#parquet.row_groups.push({
       columns,
@@ -88,87 +100,48 @@ class TableFile {
     this.#parquet.finish()
   }
 
-  /** A chunk for each leaf of a column. */
-  #writeColumn({ name, type }: Field, column: ColumnData, rows: number): ColumnChunk[] {
-    const leaves = this.#leavesOf(name)
-    const [leaf] = leaves
+  /** Writes a column, a chunk for each leaf. @returns the rows instead, where hyparquet-writer is to write them */
+  #writeColumn(field: Field, column: ColumnData, rows: number): ColumnChunk[] | { readonly rows: DecodedArray } {
+    const leaves = leavesOf(field)
+    const leaf = leaves[0]!
+    const nothing = () => leaves.map(leaf => writeNothing(this.#bytes, leaf, rows))
     if ('texts' in column) {
       const { texts, codes } = column
-      if (texts.length === 0) return [writeNothing(this.#bytes, leaf!, rows)]
-      if (!codes.includes(-1)) return [writeCodes(this.#bytes, leaf!, texts, codes)]
-      return [
-        this.#writeAny(
-          leaf!,
-          Array.from(codes, code => texts[code] ?? null),
-        ),
-      ]
+      if (texts.length === 0) return nothing()
+      if (!codes.includes(-1)) return [writeCodes(this.#bytes, leaf, texts, codes)]
+      return { rows: Array.from(codes, code => texts[code] ?? null) }
     }
     if ('lists' in column) {
       const { lists, codes } = column
-      if (lists.some(({ length }) => length > 0)) return [writeLists(this.#bytes, leaf!, lists, codes)]
+      if (lists.some(({ length }) => length > 0)) return [writeLists(this.#bytes, leaf, lists, codes)]
       // Nothing but scalars has no values to make a dictionary of.
-      const values = Array.from(codes, code => lists[code] ?? null)
-      return lists.length === 0 ? [writeNothing(this.#bytes, leaf!, rows)] : [this.#writeAny(leaf!, values)]
+      return lists.length === 0 ? nothing() : { rows: Array.from(codes, code => lists[code] ?? null) }
     }
-    if ('values' in column) {
-      const { values } = column
-      return leaves.map(leaf =>
-        values === null ? writeNothing(this.#bytes, leaf, rows) : this.#writeAny(leaf, [...values]),
-      )
-    }
-    if ('pieces' in column) return [writeNumbers(this.#bytes, leaf!, column.pieces)]
-    if (type === 'float64') return [writeNumbers(this.#bytes, leaf!, [column])]
+    if ('values' in column) return column.values === null ? nothing() : { rows: [...column.values] }
+    if ('pieces' in column) return [writeNumbers(this.#bytes, leaf, column.pieces)]
+    if (field.type === 'float64') return [writeNumbers(this.#bytes, leaf, [column])]
     const { numbers, missing } = column
-    if (type === 'boolean') return [writeTruths(this.#bytes, leaf!, numbers)]
+    if (field.type === 'boolean') return [writeTruths(this.#bytes, leaf, numbers)]
     const few = missing === null ? fewIntegers(numbers) : null
-    if (few !== null) return [writeCodes(this.#bytes, leaf!, few.integers, few.codes)]
-    return [this.#writeAny(leaf!, integersOf(column))]
-  }
-
-  /** By hyparquet-writer itself. */
-  #writeAny({ tree, element, path }: TreeLeaf, rows: DecodedArray): ColumnChunk {
-    const { chunk } = writeColumn({
-      writer: this.#bytes,
-      pageData: encodeNestedValues(tree, rows),
-      column: {
-        columnName: path.join('.'),
-        element,
-        schemaPath: tree.map(({ element }) => element),
-        codec: this.#parquet.codec,
-        compressors: { SNAPPY: snappy },
-        stats: element.type !== 'DOUBLE',
-        pageSize: 0,
-        columnIndex: false,
-        offsetIndex: false,
-      },
-    })
-    return chunk
-  }
-
-  #leavesOf(name: string): TreeLeaf[] {
-    const leaves: TreeLeaf[] = []
-    const visit = (tree: TreeLeaf['tree']): void => {
-      const node = tree.at(-1)!
-      if (node.children.length > 0) {
-        for (const child of node.children) visit([...tree, child])
-        return
-      }
-      const on = tree.slice(1).map(({ element }) => element)
-      leaves.push({
-        tree,
-        element: node.element,
-        path: on.map(({ name }) => name),
-        maxDefinition: on.filter(({ repetition_type }) => repetition_type !== 'REQUIRED').length,
-        maxRepetition: on.filter(({ repetition_type }) => repetition_type === 'REPEATED').length,
-      })
-    }
-    visit(schemaPathResolver(this.#schema)([name]))
-    return leaves
+    return few === null ? { rows: integersOf(column) } : [writeCodes(this.#bytes, leaf, few.integers, few.codes)]
   }
 }
 
-interface TreeLeaf extends Leaf {
-  readonly tree: Parameters<typeof encodeNestedValues>[0]
+/** The leaves of a field, below those that it is in. */
+function leavesOf({ name, type, isNullable }: Field, above?: Leaf): Leaf[] {
+  const { path = [], maxDefinition: definition = 0, maxRepetition = 0 } = above ?? {}
+  const maxDefinition = definition + Number(isNullable)
+  const element = { name, ...(typeof type === 'string' && LEAVES[type]) }
+  const leaf = { element, path: [...path, name], maxDefinition, maxRepetition }
+  if (typeof type === 'string') return [leaf]
+  if ('struct' in type) return type.struct.flatMap(field => leavesOf(field, leaf))
+  const list = {
+    ...leaf,
+    path: [...leaf.path, 'list'],
+    maxDefinition: maxDefinition + 1,
+    maxRepetition: maxRepetition + 1,
+  }
+  return leavesOf({ name: 'element', type: type.list, isNullable: false }, list)
 }
 
 /** A field and all in it, as the schema has them. */

@@ -169,10 +169,10 @@ describe('.safetensors', () => {
 
   it('tells a dtype that is not known, which costs no other tensor', () => {
     const header =
-      '{"x":{"dtype":"F6_E2M3","shape":[2],"data_offsets":[0,1]},"y":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}  '
-    const arrays = [...readSafetensors(sourceOf('x', safetensors(header, new Uint8Array(2))))]
+      '{"x":{"dtype":"F6_E2M3","shape":[4],"data_offsets":[0,3]},"y":{"dtype":"U8","shape":[1],"data_offsets":[3,4]}}  '
+    const arrays = [...readSafetensors(sourceOf('x', safetensors(header, new Uint8Array(4))))]
     expect(shapesOf(arrays)).toEqual([
-      ['x', expect.stringMatching(/x\.dtype: expected one of BOOL.*got "F6_E2M3"/)],
+      ['x', expect.stringMatching(/tensor "x": expected one of BOOL.*got F6_E2M3/)],
       ['y', [1]],
     ])
   })
@@ -181,26 +181,58 @@ describe('.safetensors', () => {
     [
       'a hole',
       '{"x":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}',
-      /expected bytes from 0 on, got bytes from 1 on/,
+      /expected tensor "x", got a gap of 1 bytes/,
+      'x',
     ],
     [
       'an overlap',
       '{"x":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"y":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}',
-      /bytes from 2 on/,
+      /bytes from 1\d\d on/,
+      'x',
     ],
-    ['a shape that lies', '{"x":{"dtype":"F32","shape":[9],"data_offsets":[0,2]}}', /expected 36 bytes/],
-    ['bytes left over', '{"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}', /fill 2 bytes, got 1/],
-    ['no JSON', '{"x"', /expected JSON/],
-    ['another beginning', ' {}', /begins with \{/],
+    [
+      'a shape that lies',
+      '{"x":{"dtype":"F32","shape":[9],"data_offsets":[0,1]},"y":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}',
+      /"x": expected 36 bytes/,
+      'y',
+    ],
+    [
+      'bytes left over',
+      '{"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}',
+      /end of the file, got 1 bytes more/,
+      'x',
+    ],
+    ['metadata that is no text', `{"__metadata__":{"a":1},"x":{"dtype":"U8",${TWO}}}`, /__metadata__ "a", got 1/, 'x'],
+    [
+      'metadata that is no object',
+      `{"__metadata__":"a","x":{"dtype":"U8",${TWO}}}`,
+      /__metadata__ of texts, got "a"/,
+      'x',
+    ],
+    ['no shape', '{"x":{"dtype":"U8","data_offsets":[0,2]}}', /"x": expected a shape/, ''],
+    ['offsets backwards', '{"x":{"dtype":"F6_E2M3","shape":[2],"data_offsets":[2,0]}}', /"x": .*as shape/, ''],
+    [
+      'a count beyond 2^53',
+      '{"x":{"dtype":"U8","shape":[2,18446744073709551614],"data_offsets":[0,2]}}',
+      /"x": expected a shape of whole numbers below 2\^53/,
+      '',
+    ],
+  ])('tells %s, and has the tensors that are whole', (_, header, message, whole) => {
+    const arrays = [...readSafetensors(sourceOf('x', safetensors(header, new Uint8Array(2))))]
+    const [told, there] = [
+      arrays.filter(([, one]) => one instanceof FormatError),
+      arrays.filter(([, one]) => !(one instanceof FormatError)),
+    ]
+    expect(told.map(([, error]) => (error as FormatError).message)[0]).toMatch(message)
+    expect(there.map(([name]) => name).join()).toBe(whole)
+  })
+
+  it.each([
+    ['no JSON', '{"x"', /expected a header in JSON/],
+    ['a header that is no object', ' []', /expected a header that is an object/],
     ['a dtype twice', `{"x":{"dtype":"U8","dtype":"I8",${TWO}}}`, /each key once, got "dtype" again/],
     ['a key twice, spelled otherwise', `{"x":{"dtype":"U8","d\\u0074ype":"I8",${TWO}}}`, /"dtype" again/],
     ['a name twice', `{"x":{"dtype":"U8",${TWO}},"x":{"dtype":"U8",${TWO}}}`, /"x" again/],
-    [
-      'metadata that is no text',
-      `{"__metadata__":{"a":1},"x":{"dtype":"U8",${TWO}}}`,
-      /__metadata__.a: expected a str/,
-    ],
-    ['metadata that is no object', `{"__metadata__":"a","x":{"dtype":"U8",${TWO}}}`, /__metadata__: expected an obj/],
     [
       'an offset 0.0',
       '{"x":{"dtype":"U8","shape":[2],"data_offsets":[0.0,2]}}',
@@ -208,8 +240,6 @@ describe('.safetensors', () => {
     ],
     ['a size 2e0', '{"x":{"dtype":"U8","shape":[2e0],"data_offsets":[0,2]}}', /whole numbers in shape, got 2e0/],
     ['a size -0', '{"x":{"dtype":"U8","shape":[-0],"data_offsets":[0,0]}}', /whole numbers in shape, got -0/],
-    ['no shape', '{"x":{"dtype":"U8","data_offsets":[0,2]}}', /x.shape: expected a list, got nothing/],
-    ['offsets backwards', '{"x":{"dtype":"F6_E2M3","shape":[2],"data_offsets":[2,0]}}', /bytes, as shape/],
   ])('is refused: %s', (_, header, message) => {
     expect(() => [...readSafetensors(sourceOf('x', safetensors(header, new Uint8Array(2))))]).toThrow(message)
   })
@@ -218,6 +248,19 @@ describe('.safetensors', () => {
     const bytes = safetensors(`{"x":{"dtype":"U8",${TWO}}}`, new Uint8Array(2))
     bytes[10] = 0xff
     expect(() => [...readSafetensors(sourceOf('x', bytes))]).toThrow('a header in UTF-8')
+  })
+
+  it('is refused: a pointer of Git LFS, zeros, and what is no file of arrays', () => {
+    const refusals = ['version https://git-lfs.github.com/spec/v1\n', '\0'.repeat(16), 'some text, and nothing else']
+    const told = refusals.map(text => () => [...readSafetensors(sourceOf('x', Buffer.from(text)))])
+    expect(told[0]).toThrow(/git lfs pull/)
+    expect(told[1]).toThrow(/the length of a header, got zero/)
+    expect(told[2]).toThrow(/is no safetensors file/)
+  })
+
+  it('may begin with blanks', () => {
+    const header = `  {"x":{"dtype":"U8",${TWO}}}`
+    expect([...readSafetensors(sourceOf('x', safetensors(header, new Uint8Array(2))))]).toHaveLength(1)
   })
 
   it('has texts and fields that look like what is refused', () => {

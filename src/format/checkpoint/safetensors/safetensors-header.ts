@@ -88,7 +88,8 @@ export function headerLength(prefix: Uint8Array, url: string, byteLength: number
     throw headerFault('ZeroHeader', url, 0, 'the length of a header', 'zero', hint)
   }
   if (length > MAX_HEADER_BYTES) {
-    throw headerFault(CODE, url, 0, `a header of at most ${MAX_HEADER_BYTES} bytes`, `a length of ${length}`)
+    const hint = 'it is no safetensors file, or its first bytes are damaged'
+    throw headerFault(CODE, url, 0, `a header of at most ${MAX_HEADER_BYTES} bytes`, `a length of ${length}`, hint)
   }
   if (length > room) {
     const hint = 'the file is cut off within its header, or is no safetensors file'
@@ -177,36 +178,35 @@ function readMetadata(entry: unknown, metadata: Map<string, string>, faults: Fau
 
 /** Null: it can't be read, and is among the faults. */
 function tensorOf(name: string, entry: unknown, start: number, faults: Faults): HeaderTensor | null {
-  const wrong = (expected: string, got: string, more: Partial<HeaderFault> = {}): null => {
-    faults.tensor({ name, dtype: '?', ...more }, LENGTH_BYTES, expected, got)
+  if (typeof entry !== 'object' || entry === null) {
+    faults.tensor({ name, dtype: '?' }, LENGTH_BYTES, 'dtype, shape and data_offsets', shown(entry))
     return null
   }
-  if (typeof entry !== 'object' || entry === null) return wrong('dtype, shape and data_offsets', shown(entry))
   const { dtype: given, shape, data_offsets: offsets } = entry as Readonly<Record<string, unknown>>
-  if (typeof given !== 'string') return wrong('a text as dtype', shown(given))
-  const known = dtypeNamed(given)
-  if (!isCounts(shape)) return wrong('a shape of whole numbers below 2^53', shown(shape), { dtype: given })
-  if (!isCounts(offsets) || offsets.length !== 2) {
-    return wrong('data_offsets: two whole numbers below 2^53', shown(offsets), { dtype: given, shape })
-  }
-  const [first, last] = offsets as [number, number]
-  const count = shape.reduce((product, size) => product * size, 1)
-  if (!Number.isSafeInteger(count)) {
-    return wrong('a count of elements below 2^53', `shape [${shape}]`, { dtype: given, shape })
-  }
+  const isPlaced = isCounts(offsets) && offsets.length === 2
+  const [first, last] = isPlaced ? (offsets as [number, number]) : [0, 0]
   const byteLength = last - first
+  const more = { ...(isCounts(shape) && { shape }), ...(byteLength > 0 && { byteLength }) }
+  const wrong = (expected: string, got: string, code = CODE): null => {
+    // Its bytes are its own, whatever else is wrong.
+    if (byteLength > 0) faults.places.push([start + first, start + last])
+    const dtype = typeof given === 'string' ? given : '?'
+    faults.tensor({ name, dtype, ...more }, LENGTH_BYTES, expected, got, '', code)
+    return null
+  }
+  if (typeof given !== 'string') return wrong('a text as dtype', shown(given))
+  if (!isCounts(shape)) return wrong('a shape of whole numbers below 2^53', shown(shape))
+  if (!isPlaced) return wrong('data_offsets: two whole numbers below 2^53', shown(offsets))
+  const count = shape.reduce((product, size) => product * size, 1)
+  if (!Number.isSafeInteger(count)) return wrong('a count of elements below 2^53', `shape [${shape}]`)
+  const known = dtypeNamed(given)
   const bits = known?.[1] ?? (Object.hasOwn(UNREAD_BITS, given) ? UNREAD_BITS[given] : undefined)
   if (bits !== undefined && byteLength * 8 !== count * bits) {
     const size = Number.isInteger((count * bits) / 8) ? `${(count * bits) / 8} bytes` : 'elements that fill whole bytes'
-    return wrong(`${size}, as shape [${shape}] and ${given} say`, `data_offsets [${offsets}]`, { dtype: given, shape })
+    return wrong(`${size}, as shape [${shape}] and ${given} say`, `data_offsets [${offsets}]`)
   }
-  if (byteLength < 0) return wrong('an end behind the begin', `data_offsets [${offsets}]`, { dtype: given, shape })
-  if (known === undefined) {
-    faults.places.push([start + first, start + last])
-    const expected = `one of ${DTYPE_NAMES}`
-    faults.tensor({ name, dtype: given, shape, byteLength }, LENGTH_BYTES, expected, given, '', 'UnreadableDType')
-    return null
-  }
+  if (byteLength < 0) return wrong('an end behind the begin', `data_offsets [${offsets}]`)
+  if (known === undefined) return wrong(`one of ${DTYPE_NAMES}`, given, 'UnreadableDType')
   return { name, dtype: known[0], shape, begin: start + first, end: start + last }
 }
 

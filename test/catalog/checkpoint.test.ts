@@ -1,6 +1,6 @@
 /** Checkpoints as trials: what is read of them, and how their steps are found. */
 
-import { existsSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createTrial } from '#dist/index.js'
@@ -142,6 +142,18 @@ it('names both of two families that are equally large', async () => {
   await expect(createTrial(directory)).rejects.toThrow(
     /as many of (?:step-<n>\/ as of iter_<n>\.npz|iter_<n>\.npz as of step-<n>\/)/,
   )
+})
+
+it('says of a place that is none what is there, and what would be taken', async () => {
+  const directory = join(scratch, 'none')
+  for (const name of ['notes.txt', 'sub/model.gguf']) writeFile(join(directory, name), Buffer.from('x'))
+  const taken = /expected a trial: .*event files, or checkpoints \(\.safetensors, .*\), but there are other files: /
+  await expect(createTrial(directory)).rejects.toThrow(new RegExp(`${taken.source}"notes.txt", "sub/model.gguf"`))
+  await expect(createTrial(join(directory, 'notes.txt'))).rejects.toThrow(
+    /a file of tensors \(\.safetensors, .*got another/,
+  )
+  mkdirSync(join(scratch, 'empty'))
+  await expect(createTrial(join(scratch, 'empty'))).rejects.toThrow(/, but there is no file/)
 })
 
 describe('a run that goes on', () => {

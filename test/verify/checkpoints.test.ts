@@ -51,6 +51,22 @@ it('finds nothing wrong with whole checkpoints', async () => {
   }
 })
 
+it('notes an index that counts other bytes than its shards have', async () => {
+  const { directory, first, index } = shards()
+  expect((await verifyTrial(directory)).notes).toEqual([])
+  writeFileSync(index, readFileSync(index, 'utf8').replace('"total_size":64', '"total_size":65'))
+  const { ok, notes } = await verifyTrial(directory)
+  expect([ok, notes]).toMatchObject([
+    true,
+    [{ code: 'WrongTotalSize', file: 'model.safetensors.index.json', expected: /total_size 64,/, found: '65' }].map(
+      note => ({ ...note, expected: expect.stringMatching(note.expected) }),
+    ),
+  ])
+  // Of shards that are not whole it says nothing.
+  truncateSync(first, readFileSync(first).length - 4)
+  expect((await verifyTrial(directory)).noteCounts).toEqual({})
+})
+
 it('a step that is left out as it is being written is not called right', async () => {
   const directory = join(scratch, `${count++}`)
   for (const step of [1, 2]) writeShards(join(directory, `step-${step}`), [[counting('a', [4])], [counting('b', [4])]])

@@ -11,7 +11,7 @@ const PREFIX_BYTES = 64
 const OTHER_NUMBER = /"(shape|data_offsets)"\s*:\s*\[[^\]]*?(-?\d*[-.eE][-+.\deE]*)[^\]]*\]/
 
 /**
- * What is wrong, then the tensors in the order of their bytes, so that no two of them are in memory. What is wrong with one costs no other.
+ * The faults, then the tensors in the order of their bytes, so that no two of them are in memory. A fault of one costs no other.
  * @throws FormatError if the header can't be read, or others may read it otherwise; StoreError
  */
 export function* readSafetensors(source: ArraySource): Generator<NamedArray> {

@@ -12,7 +12,8 @@ import { TORCH } from './torch/format.js'
 export const FORMATS: readonly TensorFormat[] = [MSPROBE, NVDLFW, SAFETENSORS, NPZ, NPY, DISTRIBUTED, TORCH]
 
 /** Names of the files that are read, as people are told. */
-export const CHECKPOINT_FILES = '.safetensors, .npz, .npy, .pt, .pth, .bin, .ckpt, .metadata, dump.json of msprobe'
+export const CHECKPOINT_FILES =
+  '.safetensors, .npz, .npy, .pt, .pth, .bin, .ckpt, .metadata, dump.json of msprobe, logs of nvdlfw-inspect'
 
 /** True if a path may be a file of a checkpoint: tensors, or an index of shards. */
 export function isCheckpointFile(path: string): boolean {

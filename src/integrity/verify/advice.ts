@@ -68,6 +68,7 @@ const ADVICE: Readonly<Record<VerifyCode, string>> = {
   NoChecksums: 'Nothing needs to be done if the file was written without checksums, as torch can be told to.',
   RunsCode:
     'Do not open it with torch.load, unless you know who wrote it: trialscan runs nothing of it, and trialscan show FILE prints what it names.',
+  WrongTotalSize: 'Nothing needs to be done: many writers count otherwise, and nothing here depends on it.',
   ZeroTensor: 'Nothing needs to be done if it was never trained; otherwise find out who wrote zeros.',
   ConstantTensor: 'Nothing needs to be done if it is meant to be constant; otherwise find out who wrote it.',
   BeyondHalf: 'Do not convert it to float16 without a scale: what is larger becomes infinite.',

@@ -61,6 +61,7 @@ export const VERIFY_CODES = [
   'NotRead',
   'NoChecksums',
   'RunsCode',
+  'WrongTotalSize',
   'ZeroTensor',
   'ConstantTensor',
   'BeyondHalf',

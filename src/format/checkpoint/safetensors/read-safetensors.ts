@@ -8,11 +8,14 @@ import { type Header, type HeaderTensor, headerLength, parseHeader } from './saf
 /** PyTorch's writer says in this key of the metadata which part of a larger tensor each entry is. */
 const SHARDING_KEY = 'DCP_SHARDING_INFO'
 
-export async function readSafetensors(file: RangedFile): Promise<TensorFileContents> {
+/** @returns what the file holds, and the bytes of all tensors that can be read */
+export async function readSafetensors(file: RangedFile): Promise<TensorFileContents & { readonly byteLength: number }> {
   const header = await readHeader(file)
   const offsets = chunkOffsets(header)
   const { metadata, unread, problems } = header
-  return { tensors: header.tensors.map(tensor => storedOf(file, tensor, offsets)), unread, problems, metadata }
+  const tensors = header.tensors.map(tensor => storedOf(file, tensor, offsets))
+  const byteLength = header.tensors.reduce((sum, { begin, end }) => sum + end - begin, 0)
+  return { tensors, unread, problems, metadata, byteLength }
 }
 
 /** @throws FormatError, StoreError */

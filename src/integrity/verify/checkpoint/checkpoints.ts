@@ -15,6 +15,7 @@ import type { Findings } from '../findings.js'
 import { VERIFY_CODES, type VerifyCode } from '../problem.js'
 import { VALUE_REDUCTIONS, ValueCheck, type ValueCounts } from '../tensor-values.js'
 import { checkArchive } from './archives.js'
+import { checkTotalSize } from './total-size.js'
 
 /** Headers longer than this are not searched for keys that come twice. */
 const MAX_SEARCHED_BYTES = 16 << 20
@@ -66,6 +67,7 @@ export async function verifyCheckpoints(
     await findDuplicates(store, path, findings)
     await checkArchive(store, path, findings)
     await findCode(store, path, findings)
+    await checkTotalSize(store, path, findings)
   }
   const trial = new Trial('', storeName(access.spec), new TrialState(access, null, loader, contents))
   const scan = trial.scan({ reductions: check ? VALUE_REDUCTIONS : ['count'], ...workOf(options) })

@@ -1,6 +1,6 @@
 /** Directories that hold nothing of smdebug's: TensorBoard's files, or no trial at all. */
 
-import { MissingCollectionFiles, StoreError } from '../../../base/errors.js'
+import { MissingCollectionFiles, quote, StoreError } from '../../../base/errors.js'
 import { CHECKPOINT_FILES, isCheckpointFile } from '../../../format/checkpoint/formats.js'
 import {
   COLLECTIONS_DIRECTORY,
@@ -70,7 +70,7 @@ export function listPlain(store: Store): Promise<string[]> {
 }
 
 /**
- * The error for a directory that is not a trial. It names the trials in it, or says that it is part of one.
+ * The error for a directory that is not a trial. It names the trials in it, says that it is part of one, or what else is there.
  * @param listed all of its files, if they have been listed
  */
 export async function noTrial(store: Store, listed: readonly string[] | null): Promise<MissingCollectionFiles> {
@@ -78,7 +78,9 @@ export async function noTrial(store: Store, listed: readonly string[] | null): P
   try {
     const paths = listed?.length ? listed : await listEverything(store)
     const isPart = paths.some(path => parseEventFileName(path) !== null)
-    found = trialsBelow(trialsAmong(paths)) ?? (isPart ? 'this is a part of one: name the directory above' : NONE)
+    found =
+      trialsBelow(trialsAmong(paths)) ??
+      (isPart ? 'this is a part of one: name the directory above' : shownFiles(paths))
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
     found = `there are none that could be listed (${error.message})`
@@ -87,6 +89,12 @@ export async function noTrial(store: Store, listed: readonly string[] | null): P
 }
 
 const NONE = 'there are none'
+
+function shownFiles(paths: readonly string[]): string {
+  if (paths.length === 0) return 'there is no file'
+  const more = paths.length > MAX_NAMED ? ` and ${paths.length - MAX_NAMED} more` : ''
+  return `there are other files: ${paths.slice(0, MAX_NAMED).map(quote).join(', ')}${more}`
+}
 
 function trialsBelow(trials: readonly string[]): string | null {
   const more = trials.length > MAX_NAMED ? ` and ${trials.length - MAX_NAMED} more` : ''

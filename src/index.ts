@@ -3,6 +3,7 @@
 export * from './api.js'
 export type { NameAliases, TiedTensor } from './compare/aliases.js'
 export type { Bisection } from './compare/bisect.js'
+export type { SplitTensor } from './compare/cut.js'
 export {
   type DiffOptions,
   type DiffWorkersOptions,
@@ -30,7 +31,7 @@ export type {
 } from './compare/records.js'
 export type { NameSuggestion } from './compare/suggest.js'
 export { DIFFERENCE_COLUMNS, DifferenceTable } from './compare/table.js'
-export type { TensorMap } from './compare/tensor-map.js'
+export type { TensorMap, TensorNames, TensorSplit } from './compare/tensor-map.js'
 export type { TrendDeparture } from './compare/trend.js'
 export { type EstimateOptions, estimateFleet, type FleetEstimate } from './fleet/estimate.js'
 export { type FleetStatus, fleetStatus, mergedTable, type ShardStatus } from './fleet/merge.js'

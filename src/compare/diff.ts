@@ -14,6 +14,7 @@ import { stateOf, Trial } from '../trial/trial.js'
 import type { NameAliases, TiedTensor } from './aliases.js'
 import { type Bisection, bisectSteps } from './bisect.js'
 import { Comparison, type ComparisonOptions, type DtypePair } from './comparison.js'
+import { cutTrial, cutTrials, type SplitTensor } from './cut.js'
 import { NoiseFloor } from './noise.js'
 import {
   NamePairs,
@@ -27,7 +28,7 @@ import {
 import { isPacked, isScale } from './quantised/names.js'
 import type { DifferenceAt } from './records.js'
 import { type NameSuggestion, suggestNames } from './suggest.js'
-import { isTensorMap, type TensorMap } from './tensor-map.js'
+import { isTensorMap, splitsOf, TENSOR_MAP, type TensorMap } from './tensor-map.js'
 import type { TrendDeparture } from './trend.js'
 
 interface CommonOptions extends ScanSelection, DifferenceTolerance, Pick<MeasureOptions, 'callerWorks'> {
@@ -50,7 +51,7 @@ export type DiffWorkersOptions = CommonOptions
 export interface DiffOptions extends CommonOptions, Pick<WaitOptions, 'timeoutMs' | 'pollMs'> {
   /**
    * The map from tensors of the first run to those of the second, or the other way round, where a pattern is of names in the second run. Default: those of
-   * the same name.
+   * the same name. Tensors of checkpoints that are one in one run and several in the other are split: see `TensorSplit`.
    */
   readonly map?: TensorMap
   /** Runs of the configuration of the first: what they differ from it by is noise, and no difference. */
@@ -81,7 +82,7 @@ const DIFF_WORKERS_OPTIONS = optionsOf<DiffWorkersOptions>(COMMON_KINDS)
 
 const DIFF_OPTIONS = optionsOf<DiffOptions>({
   ...COMMON_KINDS,
-  map: kinds.that<TensorMap>('an object of names', isTensorMap),
+  map: kinds.that<TensorMap>(TENSOR_MAP, isTensorMap),
   noise: kinds.that<readonly Trial[]>('an array of trials', isTrials),
   unify: kinds.that<Partition>('an object of axes', isPartition),
   bisect: kinds.flag,
@@ -110,6 +111,8 @@ export interface TrialDiff {
   readonly areCheckpoints: boolean
   /** Names that were matched without prefixes of wrappers; null: names match as they are, or not at all. */
   readonly aliases: NameAliases | null
+  /** Tensors that the map splits, and that were compared part by part. */
+  readonly split: readonly SplitTensor[]
   /** Tensors whose dtype differs between the runs: their elements are compared as float64, and the dtype alone is no difference. */
   readonly dtypes: readonly DtypePair[]
   /** The read errors, in a sentence for each file: records and index files. They are no divergence. */
@@ -138,10 +141,11 @@ export async function diff(
   second: Trial | string | URL,
   options?: DiffOptions,
 ): Promise<TrialDiff> {
-  const [a, b] = (await Promise.all(
+  const given = (await Promise.all(
     [first, second].map(one => (typeof one === 'string' || one instanceof URL ? createTrial(one) : one)),
   )) as [Trial, Trial]
-  if (!isTrials([a, b])) throw new UsageError(`diff: expected two trials, got ${told(a, b)}`, { call: 'diff' })
+  if (!isTrials(given))
+    throw new UsageError(`diff: expected two trials, got ${told(...(given as readonly unknown[]))}`, { call: 'diff' })
   const asked = checkOptions('diff', DIFF_OPTIONS, options)
   const { map = {}, noise = [], unify, bisect, follow, timeoutMs: _t, pollMs: _p, ...common } = asked
   if (follow && (bisect || noise.length > 0 || common.steps !== undefined || common.modeSteps !== undefined)) {
@@ -154,9 +158,18 @@ export async function diff(
       call: 'diff',
     })
   }
+  if (follow && splitsOf(map).length > 0) {
+    throw new UsageError('diff: expected follow without parts of tensors in the map, which are known once', {
+      call: 'diff',
+    })
+  }
+  const { trials, split } = await cutTrials(given[0], given[1], map, unify !== undefined)
+  const [a, b] = trials
   const pairing = (other: Trial): Pairing =>
     unify ? new UnifiedPairing(a, other, map, unify) : new RunPairing(a, other, map)
-  const floor = noise.length > 0 ? { noise: await noiseOf(noise.map(pairing), common) } : {}
+  // What is noise is cut as the first run is.
+  const others = noise.map(async one => (await cutTrial(one, given[1], splitsOf(map), unify !== undefined)).trial)
+  const floor = noise.length > 0 ? { noise: await noiseOf((await Promise.all(others)).map(pairing), common) } : {}
   const found = await compared(
     pairing(b),
     { ...common, ...floor },
@@ -165,7 +178,7 @@ export async function diff(
       ...(follow && { waiting: waitingOf(asked) }),
     },
   )
-  return { ...found, suggestions: await suggested(a, b, map, found) }
+  return { ...found, split, suggestions: await suggested(a, b, map, found) }
 }
 
 /**
@@ -183,7 +196,7 @@ export async function diffWorkers(trial: Trial, options?: DiffWorkersOptions): P
   )
   const isSelective = [asked.tensors, asked.regex, asked.collection].some(given => given !== undefined)
   const selection = isSelective || parameters.length === 0 ? asked : { ...asked, collection: parameters }
-  return { ...(await compared(new WorkerPairing(trial), selection)), suggestions: [] }
+  return { ...(await compared(new WorkerPairing(trial), selection)), split: [], suggestions: [] }
 }
 
 /** The noise: the differences between runs of the same configuration. */
@@ -206,7 +219,7 @@ async function compared(
   pairing: Pairing,
   { stopAtFirst = false, onProgress, ...options }: CommonOptions & Pick<ComparisonOptions, 'noise' | 'onApart'>,
   { isBisected = false, waiting }: { readonly isBisected?: boolean; readonly waiting?: WaitOptions } = {},
-): Promise<Omit<TrialDiff, 'suggestions'>> {
+): Promise<Omit<TrialDiff, 'suggestions' | 'split'>> {
   const { a, b } = pairing
   const { onDifference, onNotCompared, keepDifferences, rtol, atol, tolerance, noise, onApart, ...selection } = options
   // Of a part it is unknown what else the second run would have in it.

@@ -1,4 +1,4 @@
-/** The map from tensors of one trial to those of another with other names. */
+/** The map from tensors of one trial to those of another with other names, or with one tensor in the place of several. */
 
 import { quote, UsageError } from '../base/errors.js'
 
@@ -6,7 +6,27 @@ import { quote, UsageError } from '../base/errors.js'
  * Names of the first trial, or patterns that match whole names, each with the name in the second, in which `$1` is the first group:
  * `{ "module\\.(.*)": "$1" }`.
  */
-export type TensorMap = Readonly<Record<string, string>>
+export type TensorNames = Readonly<Record<string, string>>
+
+/**
+ * A tensor of one trial that is several in the other, one after the other along an axis:
+ * `{ "from": "(.*)\\.qkv_proj\\.weight", "axis": 0, "parts": ["$1.q_proj.weight", "$1.k_proj.weight", "$1.v_proj.weight"] }`.
+ */
+export interface TensorSplit {
+  /** The name, or a pattern of whole names, in either trial. */
+  readonly from: string
+  readonly axis: number
+  /** The names in the other trial, in which `$1` is the first group. Each is as long there as along the axis here, unless its length is given. */
+  readonly parts: readonly (string | { readonly name: string; readonly length: number })[]
+  /** The number of groups along the axis, each of which has a share of every part in their order. Default: 1. */
+  readonly groups?: number
+}
+
+/** Names, tensors that are split, or a list of both. */
+export type TensorMap = TensorNames | TensorSplit | readonly (TensorNames | TensorSplit)[]
+
+/** The kinds of maps, in messages. */
+export const TENSOR_MAP = 'an object of names, { from, axis, parts }, or a list of both'
 
 /** A name, or a pattern of whole names, and what it stands for. */
 export interface NamePattern<T> {
@@ -17,21 +37,24 @@ export interface NamePattern<T> {
 
 /** @throws UsageError for a pattern that is none */
 export function namePatterns<T>(map: Readonly<Record<string, T>>): readonly NamePattern<T>[] {
-  return Object.entries(map).map(([pattern, value]) => {
-    try {
-      return { pattern, value, regex: new RegExp(`^(?:${pattern})$`, 'u') }
-    } catch (error) {
-      throw new UsageError(
-        `expected a name or a pattern in the map, got ${quote(pattern)}: ${(error as Error).message}`,
-        { pattern },
-      )
-    }
-  })
+  return Object.entries(map).map(([pattern, value]) => ({ pattern, value, regex: patternOf(pattern) }))
+}
+
+/** @throws UsageError for a pattern that is none */
+export function patternOf(pattern: string): RegExp {
+  try {
+    return new RegExp(`^(?:${pattern})$`, 'u')
+  } catch (error) {
+    throw new UsageError(
+      `expected a name or a pattern in the map, got ${quote(pattern)}: ${(error as Error).message}`,
+      { pattern },
+    )
+  }
 }
 
 /** @throws UsageError for a pattern that is none */
 export function namesInFirst(map: TensorMap, first: readonly string[]): ReadonlyMap<string, string> {
-  const patterns = namePatterns(map)
+  const patterns = namePatterns(namesOf(map))
   const found = new Map<string, string>()
   for (const own of first) {
     const match = patterns.find(({ pattern, regex }) => pattern === own || regex.test(own))
@@ -41,7 +64,52 @@ export function namesInFirst(map: TensorMap, first: readonly string[]): Readonly
   return found
 }
 
+/** The names of a map; of two entries for one name the first counts. */
+export function namesOf(map: TensorMap): TensorNames {
+  const names = entriesOf(map).filter(entry => !isSplit(entry)) as TensorNames[]
+  return Object.assign({}, ...names.reverse()) as TensorNames
+}
+
+export function splitsOf(map: TensorMap): readonly TensorSplit[] {
+  return entriesOf(map).filter(isSplit)
+}
+
 export function isTensorMap(given: unknown): given is TensorMap {
-  if (typeof given !== 'object' || given === null || Object.getPrototypeOf(given) !== Object.prototype) return false
-  return Object.values(given).every(name => typeof name === 'string')
+  return (Array.isArray(given) ? given : [given]).every(entry => isSplit(entry) || isNames(entry))
+}
+
+function entriesOf(map: TensorMap): readonly (TensorNames | TensorSplit)[] {
+  return Array.isArray(map) ? map : [map as TensorNames | TensorSplit]
+}
+
+function isSplit(entry: unknown): entry is TensorSplit {
+  if (!isPlain(entry)) return false
+  const { from, axis, parts, groups = 1, ...rest } = entry
+  return (
+    typeof from === 'string' &&
+    isCount(axis) &&
+    isCount(groups) &&
+    groups > 0 &&
+    Array.isArray(parts) &&
+    parts.length > 0 &&
+    parts.every(isPart) &&
+    Object.keys(rest).length === 0
+  )
+}
+
+function isPart(part: unknown): boolean {
+  if (typeof part === 'string') return true
+  return isPlain(part) && typeof part.name === 'string' && isCount(part.length) && Object.keys(part).length === 2
+}
+
+function isNames(entry: unknown): entry is TensorNames {
+  return isPlain(entry) && Object.values(entry).every(name => typeof name === 'string')
+}
+
+function isCount(given: unknown): given is number {
+  return Number.isSafeInteger(given) && (given as number) >= 0
+}
+
+function isPlain(given: unknown): given is Readonly<Record<string, unknown>> {
+  return typeof given === 'object' && given !== null && Object.getPrototypeOf(given) === Object.prototype
 }

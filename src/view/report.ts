@@ -3,7 +3,8 @@
 import { createHash } from 'node:crypto'
 import { quote, UsageError } from '../base/errors.js'
 import { checkOptions, kinds, optionsOf } from '../base/options.js'
-import { isTensorMap, namesInFirst, type TensorMap } from '../compare/tensor-map.js'
+import { cutTrials } from '../compare/cut.js'
+import { isTensorMap, namesInFirst, TENSOR_MAP, type TensorMap } from '../compare/tensor-map.js'
 import { type ScanSelection, SELECTION_KINDS } from '../trial/scan-selection.js'
 import { Trial } from '../trial/trial.js'
 import { collect } from './collect.js'
@@ -38,7 +39,7 @@ const REPORT_OPTIONS = optionsOf<ReportOptions>({
   ...SELECTION_KINDS,
   title: kinds.text,
   version: kinds.text,
-  map: kinds.that<TensorMap>('an object of names', isTensorMap),
+  map: kinds.that<TensorMap>(TENSOR_MAP, isTensorMap),
   embed: kinds.text,
   labels: kinds.text,
   images: kinds.text,
@@ -99,10 +100,11 @@ export async function reportHtml(trials: Trial | readonly Trial[], options?: Rep
           ...(perplexity !== undefined && { perplexity }),
           ...(iterations !== undefined && { iterations }),
         }
-  const [a, b] = all
+  const compared = all.length === 2 ? (await cutTrials(all[0]!, all[1]!, map ?? {}, false)).trials : all
+  const [a, b] = compared
   const comparison = b === undefined ? null : await differencesOf(a!, b, map ?? {}, selection)
   const views: TrialView[] = []
-  for (const trial of all) {
+  for (const trial of compared) {
     const differences = trial === a ? comparison : null
     const view = await collect(trial, { ...selection, embedding, differences, ...(onProgress && { onProgress }) })
     const [first] = views

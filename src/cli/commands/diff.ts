@@ -10,7 +10,15 @@ import { EXIT, heavier } from '../exit.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine } from '../format/lines.js'
 import { counted, countText, jsonNumber } from '../format/number.js'
-import { aliasesText, differenceTable, dtypesText, halvingText, mapText, tiedText } from '../format/view/difference.js'
+import {
+  aliasesText,
+  differenceTable,
+  dtypesText,
+  halvingText,
+  mapText,
+  splitText,
+  tiedText,
+} from '../format/view/difference.js'
 import { settle } from '../options/given.js'
 import { expectS3, type S3Flags } from '../options/s3.js'
 import { Lines, type Output, writeTo } from '../output.js'
@@ -174,13 +182,14 @@ function nothingCompared(a: Trial, flags: DiffFlags, { suggestions }: TrialDiff)
 }
 
 /** Notes on facts that lines and columns of differences don't have. */
-function* lackNotes({ missing, aliases, tied, dtypes, steps, bisection }: TrialDiff): Generator<string> {
+function* lackNotes({ missing, aliases, split, tied, dtypes, steps, bisection }: TrialDiff): Generator<string> {
   if (missing > 0) {
     const rest = missing - MOST_MISSING
     const more = rest > 0 ? `; ${countText(rest)} of them are not listed` : ''
     yield `${counted(missing, 'tensor value')} ${missing === 1 ? 'was' : 'were'} not compared (kind: missing)${more}`
   }
   if (aliases !== null) yield aliasesText(aliases)
+  if (split.length > 0) yield splitText(split)
   for (const one of tied) yield tiedText(one)
   for (const pair of dtypes) yield dtypesText(pair)
   const { onlyA, onlyB } = steps

@@ -2,26 +2,33 @@
 
 import { UsageError } from '../../base/errors.js'
 import type { Partition } from '../../compare/pairing.js'
-import type { TensorMap } from '../../compare/tensor-map.js'
+import { isTensorMap, type TensorMap } from '../../compare/tensor-map.js'
 import { readInputFile } from '../input-file.js'
 
-/** @throws StoreError, UsageError for anything but an object */
+/** @throws StoreError, UsageError for anything else */
 export async function tensorMapIn(file: string): Promise<TensorMap> {
-  return (await objectIn(file, 'names, { "name or pattern": "name" }')) as TensorMap
+  const found = await jsonIn(file)
+  if (isTensorMap(found)) return found
+  const split =
+    '{ "from": "name or pattern", "axis": 0, "parts": ["name", { "name": "name", "length": 8 }], "groups": 1 }'
+  throw new UsageError(
+    `expected ${file} to hold a JSON object of names, { "name or pattern": "name" }, or ${split}, or a list of both`,
+  )
 }
 
 /** @throws StoreError, UsageError for anything but an object */
 export async function partitionIn(file: string): Promise<Partition> {
-  return (await objectIn(file, 'axes, { "name or pattern": 0 }')) as Partition
+  const found = await jsonIn(file)
+  if (typeof found === 'object' && found !== null && !Array.isArray(found)) return found as Partition
+  throw new UsageError(`expected ${file} to hold a JSON object of axes, { "name or pattern": 0 }`)
 }
 
-async function objectIn(file: string, expected: string): Promise<object> {
-  const text = new TextDecoder().decode(await readInputFile(file))
+/** Undefined: it is no JSON. */
+async function jsonIn(file: string): Promise<unknown> {
   try {
-    const found = JSON.parse(text) as unknown
-    if (typeof found === 'object' && found !== null && !Array.isArray(found)) return found
-  } catch {
-    // Told below.
+    return JSON.parse(new TextDecoder().decode(await readInputFile(file)))
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined
+    throw error
   }
-  throw new UsageError(`expected ${file} to hold a JSON object of ${expected}`)
 }

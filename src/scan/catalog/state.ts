@@ -35,7 +35,7 @@ export class TrialState implements Holdable, KeptUp {
   readonly remembered = new Remembered()
   readonly access: Access
   readonly rangeSteps: StepRange | null
-  readonly #loader: TrialLoader
+  readonly #loader: Pick<TrialLoader, 'load'>
   /** The contents as loaded, without the caller's own collections. */
   #loaded: TrialContents
   #contents: TrialContents
@@ -47,7 +47,12 @@ export class TrialState implements Holdable, KeptUp {
   /** Why the last look in the background failed. */
   #problem: TrialscanError | null = null
 
-  constructor(access: Access, rangeSteps: StepRange | null, loader: TrialLoader, contents: TrialContents) {
+  constructor(
+    access: Access,
+    rangeSteps: StepRange | null,
+    loader: Pick<TrialLoader, 'load'>,
+    contents: TrialContents,
+  ) {
     this.access = access
     this.rangeSteps = rangeSteps
     this.#loader = loader

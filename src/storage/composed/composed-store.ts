@@ -1,6 +1,6 @@
 /**
- * A store with files that are made of pieces of another's: tensors of checkpoints, as records. All other files are those of
- * the underlying store.
+ * A store with files that are made of pieces of another's, or of other such files: tensors of checkpoints, as records. All other
+ * files are those of the underlying store.
  */
 
 import { FormatError } from '../../base/errors.js'
@@ -79,7 +79,7 @@ export class ComposedStore implements Store {
         const file = this.#find(path)
         return file === null
           ? stream(path, startByte, byteLength, take)
-          : this.#stream(file, startByte, byteLength, take, stream)
+          : this.#stream(file, startByte, byteLength, take)
       }
     }
   }
@@ -89,7 +89,8 @@ export class ComposedStore implements Store {
   }
 
   url(path: string): string {
-    return this.#base.url(this.#find(path)?.place ?? path)
+    const file = this.#find(path)
+    return file === null ? this.#base.url(path) : this.url(file.place)
   }
 
   list(directory: string, options?: ListOptions): Promise<string[]> {
@@ -139,7 +140,7 @@ export class ComposedStore implements Store {
         stamps.set(await this.#base.stamps([path]), i * 3)
         continue
       }
-      const sources = await this.#base.stamps(file.table.sources(file).slice(0, MAX_STAMPED))
+      const sources = await this.stamps(file.table.sources(file).slice(0, MAX_STAMPED))
       let [length, modified, changed] = [0, 0, 0]
       for (let at = 0; at < sources.length; at += 3) {
         length += sources[at]!
@@ -215,7 +216,7 @@ export class ComposedStore implements Store {
       this.#expectSame(table, file)
       if (!isDirect) putAll(read, into, view())
     }
-    const got = this.#base.readInto(file, start, into)
+    const got = this.readInto(file, start, into)
     if (typeof got !== 'number') return got.then(put)
     put(got)
     return null
@@ -230,13 +231,13 @@ export class ComposedStore implements Store {
         const [first] = read.pieces as [Piece]
         if (read.pieces.length === 1 && first.scatter === undefined) {
           const place = (): Uint8Array => view().subarray(first.at, first.at + read.byteLength)
-          const got = await this.#base.readLater!(read.file, read.start, read.byteLength, place)
+          const got = await this.readLater!(read.file, read.start, read.byteLength, place)
           if (got < read.byteLength) throw this.#cutOff(read.file, read.start + read.byteLength, read.start + got)
           this.#expectSame(file.table, read.file)
           continue
         }
         const bytes = new Uint8Array(read.byteLength)
-        const got = await this.#base.readLater!(read.file, read.start, read.byteLength, () => bytes)
+        const got = await this.readLater!(read.file, read.start, read.byteLength, () => bytes)
         if (got < read.byteLength) throw this.#cutOff(read.file, read.start + read.byteLength, read.start + got)
         this.#expectSame(file.table, read.file)
         putAll(read, bytes, view())
@@ -251,7 +252,6 @@ export class ComposedStore implements Store {
     startByte: number,
     byteLength: number,
     take: (chunk: Uint8Array) => void,
-    stream: NonNullable<Store['stream']>,
   ): Promise<number> {
     const available = this.#available(file, startByte, byteLength)
     const pieces = [...file.table.pieces(file, startByte, available)]
@@ -260,7 +260,7 @@ export class ComposedStore implements Store {
       for (const { file: source, start, byteLength, bytes } of pieces) {
         if (source === null) take(bytes!)
         else {
-          const got = await stream(source, start, byteLength, take)
+          const got = await this.stream!(source, start, byteLength, take)
           if (got < byteLength) throw this.#cutOff(source, start + byteLength, start + got)
           this.#expectSame(file.table, source)
         }

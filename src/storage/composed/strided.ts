@@ -125,12 +125,18 @@ export function* stridedPieces(
       return { file, start: begin, byteLength: bytes, at: at + place }
     }
     const [inner = ONE, ...outer] = axes
+    // Bytes at the beginning or the end that were not asked for are left out.
     const scatter = (read: Uint8Array, into: Uint8Array): void => {
       for (const [own, their] of placesOf(outer)) {
+        if (inner.source === 1 && inner.target === 1) {
+          const [comes, goes] = [own * size, place + their * size]
+          const [first, end] = [Math.max(0, -goes), Math.min(inner.count * size, to - from - goes)]
+          if (first < end) into.set(read.subarray(comes + first, comes + end), at + goes + first)
+          continue
+        }
         for (let k = 0; k < inner.count; k++) {
           const comes = (own + k * inner.source) * size
           const goes = place + (their + k * inner.target) * size
-          // Bytes of an element at the beginning or the end that was not asked for as a whole are left out.
           for (let i = Math.max(0, -goes); i < size && goes + i < to - from; i++) into[at + goes + i] = read[comes + i]!
         }
       }

@@ -128,12 +128,13 @@ export function halvingText({ contradiction }: NonNullable<TrialDiff['bisection'
 /** The tensors that were not compared, and those that may have other names. */
 function lackBlocks(
   [a, b]: readonly [string, string],
-  { missing, aliases, tied, dtypes, steps, suggestions }: TrialDiff,
+  { missing, aliases, split, tied, dtypes, steps, suggestions }: TrialDiff,
   lacking: readonly DifferenceAt[],
   paragraph: Paragraph,
 ): string[] {
   const blocks: string[] = []
   if (aliases !== null) blocks.push(paragraph(`${aliasesText(aliases)}.`))
+  if (split.length > 0) blocks.push(paragraph(`${splitText(split)}.`))
   for (const one of tied) blocks.push(paragraph(`${tiedText(one)}.`))
   for (const pair of dtypes) blocks.push(paragraph(`${dtypesText(pair)}.`))
   if (missing > 0) {
@@ -171,6 +172,14 @@ export function aliasesText({ names, first, second }: NonNullable<TrialDiff['ali
     ...second.map(prefix => `${prefix} of the second`),
   ]
   return `${counted(names.size, 'name')} ${names.size === 1 ? 'matches' : 'match'} without ${taken.join(' and ')}`
+}
+
+/** Without a full stop, as a note ends. */
+export function splitText(split: TrialDiff['split']): string {
+  const [{ tensor, of, parts }] = split as [TrialDiff['split'][number]]
+  const others =
+    split.length === 1 ? '' : `, and so ${split.length === 2 ? 'is' : 'are'} ${countText(split.length - 1)} more`
+  return `${safeName(tensor)} of the ${of} run is compared in ${counted(parts.length, 'part')}, as the map says: ${parts.map(safeName).join(', ')}${others}`
 }
 
 /** Without a full stop, as a note ends. */

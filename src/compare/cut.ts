@@ -1,0 +1,163 @@
+/** Tensors that are one in a trial and several in another, such as q, k and v in one: cut, so that each part has a counterpart. */
+
+import { quote, UsageError } from '../base/errors.js'
+import type { DType } from '../base/types.js'
+import { elementByteLength } from '../core/dtype.js'
+import { collectionsOf } from '../format/checkpoint/names.js'
+import { Catalog } from '../scan/catalog/catalog.js'
+import { type CutPart, cutRecords } from '../scan/catalog/checkpoint/cut-records.js'
+import { TrialState } from '../scan/catalog/state.js'
+import { stateOf, Trial } from '../trial/trial.js'
+import { patternOf, splitsOf, type TensorMap, type TensorSplit } from './tensor-map.js'
+
+/** A tensor that was cut for the comparison. */
+export interface SplitTensor {
+  readonly tensor: string
+  /** The run that has it. */
+  readonly of: 'first' | 'second'
+  /** The names of its parts, in the other run and in what is told. */
+  readonly parts: readonly string[]
+}
+
+export interface CutTrials {
+  readonly trials: readonly [Trial, Trial]
+  readonly split: readonly SplitTensor[]
+}
+
+/**
+ * Cuts what the map splits, in either trial.
+ * @param isShared true if tensors may be shares of whole ones, which workers hold: then lengths are proportions
+ * @throws UsageError for an entry of the map that fits no tensors
+ */
+export async function cutTrials(a: Trial, b: Trial, map: TensorMap, isShared: boolean): Promise<CutTrials> {
+  const splits = splitsOf(map)
+  if (splits.length === 0) return { trials: [a, b], split: [] }
+  const [first, second] = [await cutTrial(a, b, splits, isShared), await cutTrial(b, a, splits, isShared)]
+  for (const split of splits) {
+    if (first.used.has(split) || second.used.has(split)) continue
+    throw wrong(split, `a tensor of one run, and its parts in the other`, 'none: their names match in neither')
+  }
+  const told = (of: 'first' | 'second', { parts }: CutTrial) =>
+    [...parts].map(([tensor, names]): SplitTensor => ({ tensor, of, parts: names }))
+  return { trials: [first.trial, second.trial], split: [...told('first', first), ...told('second', second)] }
+}
+
+interface CutTrial {
+  readonly trial: Trial
+  readonly used: ReadonlySet<TensorSplit>
+  /** Names of parts by the tensor that has them. */
+  readonly parts: ReadonlyMap<string, readonly string[]>
+}
+
+/** A trial with parts in the place of tensors that are several in another; the same trial where there are none. */
+export async function cutTrial(
+  trial: Trial,
+  other: Trial,
+  splits: readonly TensorSplit[],
+  isShared: boolean,
+): Promise<CutTrial> {
+  const { access, catalog, contents, rangeSteps } = stateOf(trial)
+  const [own, others] = [new Set(catalog.names), new Set(stateOf(other).catalog.names)]
+  const used = new Set<TensorSplit>()
+  const parts = new Map<string, readonly string[]>()
+  const cuttings = new Map<string, (dtype: DType, shape: readonly number[]) => readonly CutPart[]>()
+  for (const split of splits) {
+    const regex = patternOf(split.from)
+    for (const tensor of own) {
+      if ((split.from !== tensor && !regex.test(tensor)) || others.has(tensor) || cuttings.has(tensor)) continue
+      const wanted = split.parts.map(part => {
+        const { name, length = null } = typeof part === 'string' ? { name: part } : part
+        return { name: split.from === tensor ? name : tensor.replace(regex, name), length }
+      })
+      if (!wanted.some(({ name }) => others.has(name)) || wanted.some(({ name }) => own.has(name))) continue
+      used.add(split)
+      // Where one is not there and has no length, nothing tells where the others lie: all are told as missing.
+      if (!wanted.every(({ name, length }) => length !== null || others.has(name))) continue
+      if (contents.checkpoint === null)
+        throw wrong(split, 'tensors of checkpoints', `${quote(tensor)} of another trial`)
+      const lengths: number[] = []
+      for (const { name, length } of wanted) lengths.push(length ?? (await lengthOf(other, name, split)))
+      const names = wanted.map(({ name }) => name)
+      parts.set(tensor, names)
+      cuttings.set(tensor, (dtype, shape) => cutAt(split, { tensor, dtype, shape }, names, lengths, isShared))
+    }
+  }
+  if (cuttings.size === 0) return { trial, used, parts }
+  const index = await cutRecords(access, catalog, name => cuttings.get(name) ?? null)
+  const cut = {
+    ...contents,
+    index,
+    catalog: await Catalog.of(index, {
+      numWorkers: 1,
+      isTornasole: false,
+      ended: true,
+      incompleteStepWindow: Number.POSITIVE_INFINITY,
+    }),
+    collections: { ...contents.collections, collections: collectionsWith(contents.collections.collections, parts) },
+    ended: true,
+  }
+  const state = new TrialState(access, rangeSteps, { load: async () => cut }, cut)
+  return { trial: new Trial(trial.path, trial.name, state), used, parts }
+}
+
+/** The length of a tensor along the axis, at the first step that has it. */
+async function lengthOf(trial: Trial, name: string, split: TensorSplit): Promise<number> {
+  const tensor = trial.tensor(name)
+  const [step] = tensor.steps({ showIncompleteSteps: true })
+  const shape = await tensor.shape(step!)
+  if (split.axis < shape.length) return shape[split.axis]!
+  throw wrong(split, `an axis of ${quote(name)}, whose shape is [${shape}]`, `axis ${split.axis}`)
+}
+
+function cutAt(
+  split: TensorSplit,
+  { tensor, dtype, shape }: { readonly tensor: string; readonly dtype: DType; readonly shape: readonly number[] },
+  names: readonly string[],
+  lengths: readonly number[],
+  isShared: boolean,
+): readonly CutPart[] {
+  const { axis, groups = 1 } = split
+  const of = `${quote(tensor)}, whose shape is [${shape}]`
+  const whole = shape[axis]
+  if (whole === undefined) throw wrong(split, `an axis of ${of}`, `axis ${axis}`)
+  const sum = lengths.reduce((total, length) => total + length, 0)
+  const told = `${lengths.join(' + ')} = ${sum}`
+  if (sum !== whole && !(isShared && whole > 0 && sum % whole === 0)) {
+    throw wrong(split, `parts that make up axis ${axis} of ${of}`, told)
+  }
+  const own = lengths.map(length => (length * whole) / Math.max(1, sum) / groups)
+  if (!own.every(Number.isInteger))
+    throw wrong(split, `parts of ${of} in ${groups} equal groups along axis ${axis}`, told)
+  const inner = shape.slice(axis + 1).reduce((product, length) => product * length, 1)
+  const outer = shape.slice(0, axis).reduce((product, length) => product * length, 1)
+  // Two elements of four bits share a byte.
+  const isWhole = elementByteLength(dtype) >= 1 || (outer === 1 && own.every(length => (length * inner) % 2 === 0))
+  if (!isWhole) throw wrong(split, `parts of ${of} that begin at whole bytes`, `${dtype}, ${told}`)
+  return names.map((name, i) => {
+    const before = own.slice(0, i).reduce((total, length) => total + length, 0)
+    const runs = Array.from({ length: groups }, (_, group) => {
+      const from = (group * whole) / groups + before
+      return [from, from + own[i]!] as const
+    })
+    return { name, axis, runs }
+  })
+}
+
+type Collections = ReturnType<typeof stateOf>['contents']['collections']['collections']
+
+/** Collections in which parts stand for the tensors that have them. */
+function collectionsWith(known: Collections, parts: CutTrial['parts']): Collections {
+  const found = new Map(known)
+  for (const name of [...parts.values()].flat()) {
+    for (const collection of collectionsOf(name)) {
+      const { tensorNames = [] } = found.get(collection) ?? {}
+      const config = { includeRegex: [], reductionConfig: null, saveConfig: null, saveHistogram: false }
+      found.set(collection, { ...config, name: collection, tensorNames: [...tensorNames, name] })
+    }
+  }
+  return found
+}
+
+function wrong({ from }: TensorSplit, expected: string, got: string): UsageError {
+  return new UsageError(`map entry ${quote(from)}: expected ${expected}, got ${got}`, { entry: from })
+}

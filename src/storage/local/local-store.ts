@@ -342,11 +342,14 @@ export class LocalStore implements Store {
     }
   }
 
+  /** As with opening: what is no link lies where its directory does. */
   #stat(path: string): Stats {
     const absolute = this.#resolve(path)
     return this.#translated(path, () => {
       if (this.spec.allowSymlinks) return statSync(absolute)
-      return statSync(this.#realInside(path, absolute))
+      this.#checkDirectory(path, absolute === this.#root ? absolute : dirname(absolute))
+      const stats = lstatSync(absolute)
+      return stats.isSymbolicLink() ? statSync(this.#realInside(path, absolute)) : stats
     })
   }
 

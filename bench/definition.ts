@@ -14,7 +14,7 @@ export interface Contender {
 export interface Case {
   readonly size: string
   /** What is counted: milliseconds unless told. */
-  readonly unit?: 'MB' | 'µs'
+  readonly unit?: 'MB' | 'kB' | 'µs' | 'ns' | 'reads'
   /** Bytes that one run goes through, where they say something. */
   readonly byteLength?: number
   /** Records that one run goes through, where they count more than their bytes. */

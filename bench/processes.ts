@@ -27,6 +27,24 @@ export async function runProcess(command: Command, found = 0): Promise<Run> {
   return run
 }
 
+/** A program that says in the end, on standard error, what it took of CPUs. */
+export function timed(command: Command): Command {
+  return ['sh', '-c', '"$@"; code=$?; times >&2; exit $code', 'sh', ...command]
+}
+
+/** Milliseconds of CPU of one that was timed, user and system, of all threads; a shell knows them to about 10 ms. */
+export function cpuMs({ stderr }: Run): number {
+  const times = /(\d+)m([\d.]+)s (\d+)m([\d.]+)s\s*$/.exec(stderr)
+  if (times === null) throw new Error(`expected times of CPUs, got ${stderr}`)
+  const [minutes, seconds, minutesOfSystem, secondsOfSystem] = times.slice(1).map(Number) as [
+    number,
+    number,
+    number,
+    number,
+  ]
+  return 1000 * (60 * (minutes + minutesOfSystem) + seconds + secondsOfSystem)
+}
+
 /** A child that answers one line for a line. */
 export class Answerer {
   readonly #child: ChildProcessByStdio<Writable, Readable, null>

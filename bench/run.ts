@@ -13,6 +13,7 @@ import { type Definition, WrongAnswer } from './definition.js'
 import { allclose } from './definitions/allclose.js'
 import { calls } from './definitions/calls.js'
 import { capture } from './definitions/capture.js'
+import { checkpoint } from './definitions/checkpoint.js'
 import { cli } from './definitions/cli.js'
 import { crc32c } from './definitions/crc32c.js'
 import { decode } from './definitions/decode.js'
@@ -57,6 +58,7 @@ const DEFINITIONS: readonly Definition[] = [
   several,
   table,
   tensorboard,
+  checkpoint,
   diff,
   write,
   capture,

@@ -120,6 +120,32 @@ export function targetsOf(record: Record): Target[] {
     atLeast(`CRC-32C, ${size}`, 'C, 3-way `crc32q`', limit, 'crc32c', RegExp(`^${size}$`), /^C$/)
   const kernel = (set: string, size: string, beside: string, limit: number, name: RegExp) =>
     atLeast(`${set}, ${size}`, beside, limit, 'kernels', RegExp(`^${set}, ${size}$`), name)
+  const [ours, floor, numpy, torch] = [/^ours/, /^the floor$/, /^numpy/, /^torch/]
+  const checkpointTargets = (): Target[] => {
+    const of = 'checkpoint'
+    const [all, few] = [/^all 18 of [\d.]+ GB of bfloat16$/, /^nan_count/]
+    const [torchFile, dump] = [/ in other files$/, /^all 18 of a dump/]
+    const [pair16, pair32] = [/^CPU.*bfloat16/, /^CPU.*float32/]
+    return [
+      atMost('2 GB of bfloat16 in safetensors, all 18, CPU an element', 'the floor', 1.4, of, all, floor),
+      atLeast('—', 'numpy script', 8, of, all, numpy),
+      atMost('— `nan_count` and `abs_max`', 'the floor', 1.4, of, few, floor),
+      atLeast('—', 'numpy script', 8, of, few, numpy),
+      atLeast('— all 18', 'as much of float32', 1, of, /by dtype$/, /float32/),
+      atLeast('2 GB in a `.pt`, all 18, CPU an element', '`torch.load`, and reductions', 5, of, torchFile, torch),
+      below('— peak memory', 150, of, /^peak memory.*\.pt$/, ours, megabytes),
+      atMost('a dump of 10,000 `.pt`, all 18, CPU', 'reading them in plain JS', 1.5, of, dump, /^plain JS/),
+      below('`ls` of 70B in 30 shards, CPU', 300, of, /^ls of 70B/, ours),
+      below('— peak memory', 100, of, /^peak memory, ls/, ours, megabytes),
+      atMost('a run of 100 checkpoints opened, bytes read', 'its headers', 1.1, of, /kB read/, /^the headers$/),
+      below('`diff` of 2 GB of bfloat16 and others, CPU an element', 3, 'diff', pair16, ours, nanoseconds),
+      atLeast('—', 'numpy script', 8, 'diff', pair16, numpy),
+      below('— float32', 4, 'diff', pair32, ours, nanoseconds),
+      atLeast('—', 'numpy script', 8, 'diff', pair32, numpy),
+      below('— peak memory, bfloat16', 200, 'diff', /^peak memory.*bfloat16/, ours, megabytes),
+      below('— peak memory, float32', 200, 'diff', /^peak memory.*float32/, ours, megabytes),
+    ]
+  }
   const [calls, js] = [/^numpy, a call each/, /^plain JS$/]
 
   return [
@@ -211,6 +237,7 @@ export function targetsOf(record: Record): Target[] {
     ),
     twentyRules('`large`', all('rules', /^large/)[0]),
     twentyRules('`many`', all('rules', /^many/)[0]),
+    ...checkpointTargets(),
     below('`scan large`, peak memory', 300, 'cli', /^peak memory.* large/, /^ours/, megabytes),
     below('— ten times as large', 300, 'cli', /^peak memory.* tenfold/, /^ours/, megabytes),
   ]
@@ -261,6 +288,8 @@ function twentyRules(trial: string, result: Result | undefined): Target {
 function speed({ byteLength, engines, definition, unit }: Result): string {
   const [{ median }] = engines as [Measured]
   if (unit === 'µs') return microseconds(median)
+  if (unit === 'ns') return nanoseconds(median)
+  if (unit === 'kB') return `${digits(median)} kB`
   const isProcess = definition === 'cli' || definition === 'scan'
   return byteLength === undefined || isProcess ? duration(median) : `${digits(byteLength / median / 1e6)} GB/s`
 }
@@ -271,6 +300,10 @@ function megabytes(value: number): string {
 
 function microseconds(value: number): string {
   return `${digits(value)} µs`
+}
+
+function nanoseconds(value: number): string {
+  return `${digits(value)} ns`
 }
 
 function millions(value: number): string {

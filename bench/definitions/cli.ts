@@ -99,21 +99,31 @@ function nothing(value?: (run: Run) => number): Contender {
 }
 
 function memoryCase(trial: Trial): Case {
-  const preload = fileURLToPath(new URL('../children/peak-memory.mjs', import.meta.url))
   const out = scratchPath('memory.csv')
-  const [, ...rest] = scanCommand(trial.dir, out, '--threads', '2')
-  const turn = async () => {
-    const { stderr } = await runProcess([NODE, '--import', preload, ...rest])
-    const peak = /peak memory: (\d+) KiB/.exec(stderr)
-    if (peak === null) throw new Error(`expected the peak of memory, got ${stderr}`)
-    return { median: (Number(peak[1]) * 1024) / 1e6, answer: countRows(out) }
-  }
+  const command = scanCommand(trial.dir, out, '--threads', '2')
+  const wrong = () => expectSame(trial.tensorCount)(countRows(out))
   return {
     size: `peak memory, scan of ${trial.title}`,
     unit: 'MB',
     rounds: 3,
-    contenders: [selfTimed(`${ours.NAME}, threads 2`, turn, expectSame(trial.tensorCount))],
+    contenders: [memoryContender(`${ours.NAME}, threads 2`, command, wrong)],
   }
+}
+
+/** A program of Node.js, by the memory that it holds at most. */
+export function memoryContender(
+  engine: string,
+  [node, ...rest]: Command,
+  wrong: LateJudge<Run>,
+  found?: number,
+): Contender {
+  const preload = fileURLToPath(new URL('../children/peak-memory.mjs', import.meta.url))
+  const peakMB = ({ stderr }: Run) => {
+    const peak = /peak memory: (\d+) KiB/.exec(stderr)
+    if (peak === null) throw new Error(`expected the peak of memory, got ${stderr}`)
+    return (Number(peak[1]) * 1024) / 1e6
+  }
+  return processContender(engine, [node, '--import', preload, ...rest], wrong, peakMB, found)
 }
 
 /** A program that reads trials; files of this run that it names are what it writes. */

@@ -1,13 +1,15 @@
 /** Two runs compared, beside a scan of both, and a script that compares them with numpy. */
 
 import { readFileSync } from 'node:fs'
+import { type CheckpointDType, makeCheckpoint } from '../checkpoints.js'
 import type { Case, Definition, Options } from '../definition.js'
 import * as numpy from '../engines/numpy.js'
 import * as ours from '../engines/ours.js'
 import { COMMAND } from '../package.js'
+import { type Command, cpuMs, type Run, timed } from '../processes.js'
 import { scratchPath } from '../scratch.js'
 import { type Trial, trial } from '../trials.js'
-import { processContender } from './cli.js'
+import { memoryContender, processContender } from './cli.js'
 
 const NODE = process.execPath
 
@@ -18,7 +20,37 @@ export const diff: Definition = {
     const large = trial('large', quick)
     yield diffCase('that is equal', large, trial('large again', quick), 0)
     yield diffCase('of which every element differs', large, trial('large otherwise', quick), large.tensorCount)
+    for (const dtype of ['bfloat16', 'float32'] as const) yield* checkpointCases(dtype, quick)
   },
+}
+
+/** Two checkpoints in which two thirds of the elements differ, by nanoseconds of CPU an element, and by memory. */
+function* checkpointCases(dtype: CheckpointDType, quick: boolean): Generator<Case> {
+  const [a, b] = [makeCheckpoint(dtype, quick), makeCheckpoint(dtype, quick, 'tuned')]
+  const [lines, table] = [scratchPath('differences.jsonl'), scratchPath('differences.csv')]
+  const command: Command = [NODE, COMMAND, 'diff', a.dir, b.dir, '--format', 'jsonl', '--out', lines]
+  const wrong = () => wrongLines(readFileSync(lines, 'utf8'), a.tensors.length)
+  const perElement = (run: Run) => (cpuMs(run) * 1e6) / a.elements
+  const script = numpy.differences(a.dir, b.dir, table, 1, numpy.newest)
+  const wrongOfScript = () => wrongTable(readFileSync(table, 'utf8'), a.tensors.length)
+  const title = `${a.title}, beside one of which two thirds differ`
+  yield {
+    size: `CPU an element, ${title}`,
+    unit: 'ns',
+    rounds: 3,
+    contenders: [
+      processContender(`${ours.NAME}, diff`, timed(command), wrong, perElement, 1),
+      ...(script === undefined
+        ? []
+        : [processContender(numpy.newest!.title, timed(script), wrongOfScript, perElement)]),
+    ],
+  }
+  yield {
+    size: `peak memory, ${title}`,
+    unit: 'MB',
+    rounds: 3,
+    contenders: [memoryContender(`${ours.NAME}, diff`, command, wrong, 1)],
+  }
 }
 
 /** @param differing how many of its tensors differ */
@@ -67,8 +99,8 @@ function wrongLines(text: string, differing: number): string | undefined {
   if ((divergence === null) !== (differing === 0))
     return `expected ${differing === 0 ? 'no' : 'a'} divergence, got ${first}`
   if (divergence === null) return undefined
-  const { unequal, max_abs, max_rel, mean_abs, max_ulps, cosine, norm_ratio } = divergence
-  expected = [unequal, max_abs, max_rel, mean_abs, max_ulps, cosine, norm_ratio]
+  const { unequal, max_abs, max_rel, mean_abs, max_ulps, cosine, norm_ratio, relative_norm } = divergence
+  expected = [unequal, max_abs, max_rel, mean_abs, max_ulps, cosine, norm_ratio, relative_norm]
   return undefined
 }
 
@@ -77,8 +109,10 @@ function wrongTable(text: string, differing: number): string | undefined {
   const rows = text === '' ? [] : text.trimEnd().split('\n')
   if (rows.length !== differing) return `expected ${differing} rows, got ${rows.length}`
   if (rows.length === 0 || expected === undefined) return undefined
-  const [, , unequal, , maxAbs, maxRel, mean, ulps, , , , cosine, ratio] = rows[0]!.split(',').map(Number)
-  const got = [unequal!, maxAbs!, maxRel!, mean!, ulps!, cosine!, ratio!]
+  const [, , unequal, , maxAbs, maxRel, mean, ulps, , , , cosine, ratio, , , , relative] = rows[0]!
+    .split(',')
+    .map(Number)
+  const got = [unequal!, maxAbs!, maxRel!, mean!, ulps!, cosine!, ratio!, relative!]
   const at = got.findIndex((value, i) => Math.abs(value - expected![i]!) > 1e-4 * Math.max(1e-3, Math.abs(value)))
   return at < 0 ? undefined : `expected ${expected[at]} as number ${at} of ${rows[0]}, got ${got[at]}`
 }

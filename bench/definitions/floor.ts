@@ -2,6 +2,7 @@
 
 import { openSync, readSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import type { DType } from '#dist/base/types.js'
 import type { Address } from '#dist/core/border/memory.js'
 import { ElementKernels } from '#dist/core/elements.js'
 import { Engine } from '#dist/core/engine.js'
@@ -113,9 +114,9 @@ function theFloor({ dir, byteLength }: Trial): Contender[] {
 }
 
 /** Milliseconds that the moments of a byte take, in the cache. */
-function momentsMs(known?: number): () => number {
-  const elements = Float32Array.from(normals(MIB / 4, 1))
-  const row = ours.momentsRow('float32', new Uint8Array(elements.buffer), known)
+export function momentsMs(known?: number, dtype: DType = 'float32', bytes?: Uint8Array): () => number {
+  const elements = bytes?.subarray(0, MIB) ?? new Uint8Array(Float32Array.from(normals(MIB / 4, 1)).buffer)
+  const row = ours.momentsRow(dtype, elements, known)
   return () => elapsed(64, row) / (64 * MIB)
 }
 

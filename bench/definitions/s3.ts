@@ -6,6 +6,7 @@ import { GetObjectCommand, S3Client } from '@aws-sdk/client-s3'
 import { createTrial, type ScanOptions } from '#dist/index.js'
 import { eventFilePath, indexFilePath } from '../../fixtures/event-writer.js'
 import { CREDENTIALS, ENDPOINT, makeBucket, OPTIONS, upload } from '../../test/support/s3.js'
+import { makeCheckpoint } from '../checkpoints.js'
 import { type Case, type Contender, contender, type Definition, expectSame } from '../definition.js'
 import * as ours from '../engines/ours.js'
 import { Answerer } from '../processes.js'
@@ -55,15 +56,33 @@ export const s3: Definition = {
     }
     const tiny = trial('tiny', quick)
     await upload(tiny.dir, bucket, 'tiny/')
-    yield { size: `${tiny.title}, opened and scanned, here`, contenders: opened(tiny, bucket, 'tiny/', ENDPOINT) }
+    const tinyPlace = { made: tiny, bucket, prefix: 'tiny/', endpoint: ENDPOINT }
+    const rows = tiny.steps.length * tiny.tensors.length
+    yield { size: `${tiny.title}, opened and scanned, here`, contenders: opened(tinyPlace, rows) }
+    const saved = makeCheckpoint('bfloat16', true)
+    await upload(saved.dir, bucket, 'checkpoint/')
+    for (const [where, endpoint] of [
+      ['here', ENDPOINT],
+      [`${LATENCY_MS} ms away`, away],
+    ] as const) {
+      const place = { made: saved, bucket, prefix: 'checkpoint/', endpoint }
+      const size = `a checkpoint, ${saved.title}, opened`
+      yield { size: `${size} and scanned, ${where}`, rounds: 3, contenders: opened(place, saved.tensors.length) }
+      yield { size: `${size}, ${where}`, rounds: 3, contenders: opened(place, saved.tensors.length, true) }
+    }
   },
 }
 
-interface Place {
-  readonly made: Trial
+interface Objects {
+  /** What was uploaded. */
+  readonly made: { readonly dir: string }
   readonly bucket: string
   readonly prefix: string
   readonly endpoint: string
+}
+
+interface Place extends Objects {
+  readonly made: Trial
   /** The one tensor that is asked for; undefined: all. */
   readonly only: string | undefined
 }
@@ -74,19 +93,19 @@ interface Piece {
   readonly range?: readonly [startByte: number, byteLength: number]
 }
 
-/** From the first listing to the last row, beside all objects as they are. */
-function opened(made: Trial, bucket: string, prefix: string, endpoint: string): Contender[] {
+/** From the first listing to the last row, beside all objects as they are. @param isListed only to the names of tensors */
+function opened(place: Objects, rows: number, isListed = false): Contender[] {
+  const { made, bucket, prefix, endpoint } = place
   const scan = async (): Promise<number> => {
     const trial = await createTrial(`s3://${bucket}/${prefix}`, { s3: { ...OPTIONS, endpoint } })
-    let rows = 0
-    for await (const { error } of trial.scan()) if (!error) rows++
+    let found = isListed ? trial.tensorNames().length : 0
+    if (!isListed) for await (const { error } of trial.scan()) if (!error) found++
     await trial.close()
-    return rows
+    return found
   }
   const objects = filesUnder(made.dir).map(path => ({ key: `${prefix}${path}` }))
-  const place = { made, bucket, prefix, endpoint, only: undefined }
   return [
-    contender(ours.NAME, scan, expectSame(made.steps.length * made.tensors.length)),
+    contender(ours.NAME, scan, expectSame(rows)),
     fetching(place, `whole objects, ${AT_ONCE} at once`, objects, AT_ONCE),
   ]
 }
@@ -120,7 +139,7 @@ async function contendersOf(place: Place): Promise<Contender[]> {
 }
 
 /** What one would write with the SDK. */
-function fetching(place: Place, name: string, pieces: readonly Piece[], atOnce: number): Contender {
+function fetching(place: Objects, name: string, pieces: readonly Piece[], atOnce: number): Contender {
   const { bucket, endpoint } = place
   const client = new S3Client({ endpoint, region: 'us-east-1', forcePathStyle: true, credentials: CREDENTIALS })
   const total = pieces.reduce((sum, { range, key }) => sum + (range?.[1] ?? lengthOf(place, key)), 0)
@@ -153,7 +172,7 @@ function recordsOf({ made, prefix, only }: Place, step: number): Piece[] {
     }))
 }
 
-function lengthOf({ made, prefix }: Place, key: string): number {
+function lengthOf({ made, prefix }: Objects, key: string): number {
   return readFileSync(join(made.dir, key.slice(prefix.length))).length
 }
 

@@ -1,4 +1,4 @@
-/** numpy, in a Python of its own (bench/peers/kernels.py, reductions.py, differences.py). */
+/** numpy, in a Python of its own (bench/peers/kernels.py, reductions.py, differences.py, checkpoints.py); and torch. */
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { Contender, Judge } from '../definition.js'
@@ -7,10 +7,29 @@ import { kernel } from './answers.js'
 
 export const NAME = 'numpy'
 
-const found = ['/usr/bin/python3', 'python3'].flatMap(python => {
-  const { status, stdout } = spawnSync(python, ['-c', 'import numpy; print(numpy.__version__)'], { encoding: 'utf8' })
-  return status === 0 ? [{ python, version: stdout.trim() }] : []
-})[0]
+interface Python {
+  readonly python: string
+  readonly version: string
+  /** `numpy 2.4.6` */
+  readonly title: string
+}
+
+function having(module: string): Python[] {
+  return ['/usr/bin/python3', 'python3'].flatMap(python => {
+    const script = `import ${module}; print(${module}.__version__)`
+    const { status, stdout } = spawnSync(python, ['-c', script], { encoding: 'utf8' })
+    const version = stdout.trim()
+    return status === 0 ? [{ python, version, title: `${module} ${version}` }] : []
+  })
+}
+
+const all = having(NAME)
+const found = all[0]
+
+/** The Python with the newest numpy that there is. */
+export const newest = all.toSorted((a, b) => b.version.localeCompare(a.version, 'en', { numeric: true }))[0]
+
+let torch: readonly Python[] | undefined
 
 /** numpy's version; undefined where there is none. */
 export const version = found?.version
@@ -39,9 +58,25 @@ export function script(dir: string, out: string, processes: number): Command | u
   return found && [found.python, peer('reductions.py'), dir, out, '--processes', `${processes}`]
 }
 
-/** The script over two trials. */
-export function differences(a: string, b: string, out: string, processes: number): Command | undefined {
-  return found && [found.python, peer('differences.py'), a, b, out, '--processes', `${processes}`]
+/** The script over two trials, or two checkpoints. */
+export function differences(
+  a: string,
+  b: string,
+  out: string,
+  processes: number,
+  on: Python | undefined = found,
+): Command | undefined {
+  return on && [on.python, peer('differences.py'), a, b, out, '--processes', `${processes}`]
+}
+
+/** What somebody would write for checkpoints. @param words for checkpoints.py */
+export function checkpoints(
+  module: 'numpy' | 'torch',
+  ...words: readonly string[]
+): { readonly engine: string; readonly command: Command } | undefined {
+  if (module === 'torch') torch ??= having(module)
+  const on = module === 'torch' ? torch?.[0] : newest
+  return on && { engine: on.title, command: [on.python, peer('checkpoints.py'), module, ...words] }
 }
 
 function peer(name: string): string {

@@ -1,8 +1,8 @@
 """
-What one would write with numpy to compare two trials: maps the event files of both and tells of each tensor what
-`trialscan diff` does: whether the bits are equal, and if not, how many elements differ and are not close, the largest
-and the mean |a - b|, the largest |a - b| / |b|, units of the last place and their percentiles, the cosine and the ratio of
-norms, and where the largest difference lies.
+What one would write with numpy to compare two trials, or two checkpoints of one file of safetensors each: maps the files of
+both and tells of each tensor what `trialscan diff` does: whether the bits are equal, and if not, how many elements differ and
+are not close, the largest and the mean |a - b|, the largest |a - b| / |b|, units of the last place and their percentiles, the
+cosine and the ratio of norms, where the largest difference lies, both values there, and the norm of the difference over a's.
 
     python3 differences.py A B OUT.csv [--processes N]
 """
@@ -17,6 +17,7 @@ import os
 from io import StringIO
 
 import numpy as np
+from checkpoints import arrays, widened
 from reductions import index_files, locate
 
 known = {}
@@ -40,33 +41,49 @@ def tensors(trial, path):
 
 
 def ordered(x):
-    bits = x.view(np.int32).astype(np.int64)
-    return np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
+    narrow, wide, sign = (np.int32, np.int64, 0x7FFFFFFF) if x.itemsize == 4 else (np.int16, np.int32, 0x7FFF)
+    bits = x.view(narrow).astype(wide)
+    return np.where(bits < 0, -(bits & sign), bits)
+
+
+def percentiles(ulps, itemsize):
+    if itemsize == 4:
+        return np.percentile(ulps, [50, 90, 99])
+    # Those of 16 bits are few enough to be counted.
+    return np.searchsorted(np.cumsum(np.bincount(ulps)), np.array([0.5, 0.9, 0.99]) * ulps.size)
 
 
 def difference(a, b):
-    if np.array_equal(a.view(np.int32), b.view(np.int32)):
+    """Of arrays of float32, or of the bits of bfloat16."""
+    bits = np.int32 if a.itemsize == 4 else np.int16
+    if np.array_equal(a.view(bits), b.view(bits)):
         return None
+    ulps = np.abs(ordered(a) - ordered(b))
+    parts = percentiles(ulps, a.itemsize)
+    a, b = widened(a), widened(b)
     apart = np.abs(a - b)
     size = np.abs(b)
-    ulps = np.abs(ordered(a) - ordered(b))
+    most = int(apart.argmax())
     norm_a, norm_b = float(np.linalg.norm(a)), float(np.linalg.norm(b))
     return (
         int((a != b).sum()), int((apart > 0).sum()), float(apart.max()), float((apart / size).max()), float(apart.mean()),
-        int(ulps.max()), *np.percentile(ulps, [50, 90, 99]), float(np.dot(a, b)) / (norm_a * norm_b), norm_a / norm_b,
-        int(apart.argmax()),
+        int(ulps.max()), *parts, float(np.dot(a, b)) / (norm_a * norm_b), norm_a / norm_b,
+        most, float(a[most]), float(b[most]), float(np.linalg.norm(apart)) / norm_a,
     )  # fmt: skip
 
 
 def rows(a, b, path):
     out = StringIO()
     writer = csv.writer(out, lineterminator='\n')
-    step = int(os.path.basename(path).split('_', 1)[0])
-    others = tensors(b, os.path.join(b, os.path.relpath(path, a)))
-    for name, x in tensors(a, path).items():
-        found = difference(x, others[name])
-        if found is not None:
-            writer.writerow((step, name, *found))
+    if path.endswith('.safetensors'):
+        step, found, others = 0, dict(arrays(path)), dict(arrays(os.path.join(b, os.path.basename(path))))
+    else:
+        step = int(os.path.basename(path).split('_', 1)[0])
+        found, others = tensors(a, path), tensors(b, os.path.join(b, os.path.relpath(path, a)))
+    for name, x in found.items():
+        told = difference(x, others[name])
+        if told is not None:
+            writer.writerow((step, name, *told))
     return out.getvalue()
 
 
@@ -81,7 +98,9 @@ def main():
     parser.add_argument('out')
     parser.add_argument('--processes', type=int, default=1)
     asked = parser.parse_args()
-    jobs = [(asked.a, asked.b, path) for path in index_files(asked.a)]
+    checkpoint = os.path.join(asked.a, 'model.safetensors')
+    paths = [checkpoint] if os.path.exists(checkpoint) else index_files(asked.a)
+    jobs = [(asked.a, asked.b, path) for path in paths]
     with open(asked.out, 'w') as out:
         if asked.processes == 1:
             out.writelines(map(task, jobs))

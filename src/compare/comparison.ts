@@ -23,8 +23,8 @@ export interface ComparisonOptions extends ScanSelection, DifferenceTolerance, P
   /** Called with what could not be compared: of the kinds `missing` and `unreadable`. */
   readonly onNotCompared?: (notCompared: DifferenceAt) => void
   readonly keepDifferences?: boolean
-  /** Called with how far each pair of tensors of numbers is apart, equal ones included. */
-  readonly onApart?: (place: RecordPlaceInTime, meanAbsolute: number) => void
+  /** Called with how far each pair of tensors of numbers is apart, equal ones included. Of saved reductions there is no `difference`. */
+  readonly onApart?: (place: RecordPlaceInTime, meanAbsolute: number, difference?: TensorDifference) => void
   /** True if only the first difference is wanted. */
   readonly isFirstAll?: boolean
   /** True if tensors that only the second run has count as missing. */
@@ -247,7 +247,7 @@ export class Comparison {
     const { hasEqualBits, unequalCount, beyondCount, count, first, largest, meanAbsolute, maxUlps } = difference
     if (difference.dtype !== difference.otherDtype) countDtypes(this.dtypes, { ...difference, count: 1 })
     const isEqual = hasEqualBits || (unequalCount === 0 && first === null)
-    onApart?.(pair.place, isEqual ? 0 : (meanAbsolute ?? Number.POSITIVE_INFINITY))
+    onApart?.(pair.place, isEqual ? 0 : (meanAbsolute ?? Number.POSITIVE_INFINITY), difference)
     if (isEqual) {
       this.equal++
       if (this.equalTensors.size < MOST_EQUAL) this.equalTensors.add(pair.place.tensor)

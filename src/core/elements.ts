@@ -51,6 +51,11 @@ export class ElementKernels {
     return this.#core.absDifference(dtypeNumber(dtypeA), a, dtypeNumber(dtypeB), b, count)
   }
 
+  /** Σ|a − b|² of elements in the core's memory; NaN if any difference is. */
+  sumSquaredDifference(dtypeA: DType, a: Address, dtypeB: DType, b: Address, count: number): number {
+    return this.#core.squaredDifference(dtypeNumber(dtypeA), a, dtypeNumber(dtypeB), b, count)
+  }
+
   /** The place of the first byte that differs; -1: none does. */
   differAt(a: Address, b: Address, length: number): number {
     return this.#core.differAt(a, b, length)

@@ -109,10 +109,9 @@ class Collection {
     this.#values++
     this.#table.add(series, step, row)
     const apart = this.#differences?.apartAt(row.worker, row.tensor, row.step)
-    const { sketch, abs_mean } = row.reductions
-    if (apart !== undefined && typeof abs_mean === 'number') {
-      this.#table.set('difference', series, step, apart === 0 ? 0 : apart / abs_mean)
-    }
+    const { sketch } = row.reductions
+    if (apart?.norm != null) this.#table.set('difference', series, step, apart.norm)
+    if (apart?.changed != null) this.#table.set('changed', series, step, apart.changed)
     if (sketch instanceof Distribution && drawn.has(step)) this.#sketches[series]!.set(step, sketch)
   }
 
@@ -154,15 +153,23 @@ class Collection {
 }
 
 /** The identity of a trial: its name, and whether it goes on. */
-export function identityOf(trial: Trial): Pick<TrialView, 'name' | 'path' | 'isEnded' | 'modes' | 'collections'> {
+export function identityOf(
+  trial: Trial,
+): Pick<TrialView, 'name' | 'path' | 'isEnded' | 'checkpoint' | 'modes' | 'collections'> {
   const collections = [...trial.collections().values()].filter(({ members }) => members.length > 0)
   return {
     name: trial.name,
     path: trial.path,
     isEnded: trial.loadedAllSteps,
+    checkpoint: trial.checkpoint && checkpointText(trial.checkpoint),
     modes: MODES,
     collections: collections.map(({ name, members }) => ({ name, size: members.length })),
   }
+}
+
+function checkpointText({ model, formats, parameters, dtypes }: NonNullable<Trial['checkpoint']>): string {
+  const types = dtypes.slice(0, 3).join(', ') + (dtypes.length > 3 ? ' and others' : '')
+  return `${model}: ${parameters.toLocaleString('en')} parameter${parameters === 1 ? '' : 's'}, ${[types, ...formats].filter(Boolean).join(', ')}`
 }
 
 /** The findings about what is shown. */

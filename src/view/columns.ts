@@ -1,7 +1,7 @@
 /** The statistics of a trial's tensors over its steps, as many of them and as exact as a page can hold. */
 
 import type { ScanRow } from '../scan/job/row.js'
-import { type PackedColumn, SHOWN_STATISTICS, type ShownStatistic } from './data.js'
+import { type PackedColumn, SCANNED_STATISTICS, SHOWN_STATISTICS, type ShownStatistic } from './data.js'
 import { markNaN, packed, rounded } from './packing.js'
 
 /** Bytes of text that all numbers together may take, about. */
@@ -17,6 +17,10 @@ interface Plan {
   readonly name: ShownStatistic
   readonly every: number
   readonly isExact: boolean
+}
+
+function isScanned(name: ShownStatistic): name is (typeof SCANNED_STATISTICS)[number] {
+  return (SCANNED_STATISTICS as readonly string[]).includes(name)
 }
 
 /** Numbers of series at steps. It keeps no more than the page will hold. */
@@ -41,7 +45,7 @@ export class StatisticTable {
   /** @param step the index of the row's step */
   add(series: number, step: number, { reductions }: ScanRow): void {
     for (const [i, { name, every }] of this.#plans.entries()) {
-      const value = name === 'update_ratio' || name === 'difference' ? undefined : reductions[name]
+      const value = isScanned(name) ? reductions[name] : undefined
       if (typeof value === 'number' && step % every === 0) this.#put(i, series, step / every, value)
     }
   }

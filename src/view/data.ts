@@ -34,8 +34,11 @@ export const SERVED_STATISTICS = [...SCANNED_STATISTICS, 'update_ratio'] as cons
 
 export type ServedStatistic = (typeof SERVED_STATISTICS)[number]
 
-/** The statistics of a report; `difference`: the norm of the difference from another run, relative to its own. */
-export const SHOWN_STATISTICS = [...SERVED_STATISTICS, 'difference'] as const
+/**
+ * The statistics of a report; of two runs `difference`: the norm of the difference, relative to that of the first; `changed`: the share of
+ * elements that differ.
+ */
+export const SHOWN_STATISTICS = [...SERVED_STATISTICS, 'difference', 'changed'] as const
 
 export type ShownStatistic = (typeof SHOWN_STATISTICS)[number]
 
@@ -197,6 +200,8 @@ export interface TrialView {
   readonly path: string
   /** True if the job has said that it ended. */
   readonly isEnded: boolean
+  /** The facts about the last checkpoint, in a line; null: the trial is none of checkpoints. */
+  readonly checkpoint: string | null
   readonly steps: readonly number[]
   /** The mode of each step as an index into `modes`, and its number within the mode. */
   readonly modes: readonly Mode[]

@@ -3,6 +3,7 @@
 import { Comparison } from '../compare/comparison.js'
 import { RunPairing, wantedOf } from '../compare/pairing.js'
 import type { TensorMap } from '../compare/tensor-map.js'
+import type { TensorDifference } from '../trial/measure/question.js'
 import type { ScanSelection } from '../trial/scan-selection.js'
 import type { Trial } from '../trial/trial.js'
 
@@ -13,8 +14,16 @@ export interface RunDifferences {
   readonly differ: boolean
   /** Tensor values that were compared. */
   readonly compared: number
-  /** The mean |a − b| of a tensor of a worker of the first run at a step; undefined where it was not compared. */
-  apartAt(worker: string, tensor: string, step: number): number | undefined
+  /** The difference of a tensor of a worker of the first run at a step; undefined where it was not compared. */
+  apartAt(worker: string, tensor: string, step: number): Apart | undefined
+}
+
+/** The distance of two tensors. */
+interface Apart {
+  /** ‖a − b‖ / ‖a‖; NaN where NaN or infinities leave none. */
+  readonly norm: number
+  /** The share of the elements that differ; null where only reductions were saved. */
+  readonly changed: number | null
 }
 
 /** @throws what a scan throws */
@@ -24,14 +33,14 @@ export async function differencesOf(
   map: TensorMap,
   selection: ScanSelection,
 ): Promise<RunDifferences> {
-  const apart = new Map<string, Map<number, number>>()
+  const apart = new Map<string, Map<number, Apart>>()
   const comparison = new Comparison(new RunPairing(a, b, map), {
     ...selection,
     keepDifferences: false,
-    onApart: ({ worker, tensor, step }, mean) => {
+    onApart: ({ worker, tensor, step }, mean, difference) => {
       const key = `${worker}\n${tensor}`
-      const ofTensor = apart.get(key) ?? new Map<number, number>()
-      apart.set(key, ofTensor.set(step, mean))
+      const ofTensor = apart.get(key) ?? new Map<number, Apart>()
+      apart.set(key, ofTensor.set(step, apartOf(mean, difference)))
     },
   })
   const wanted = wantedOf(a, selection)
@@ -51,6 +60,14 @@ export async function differencesOf(
     compared,
     apartAt: (worker, tensor, step) => apart.get(`${worker}\n${tensor}`)?.get(step),
   }
+}
+
+/** @param difference undefined where only reductions were saved, which are `mean` apart */
+function apartOf(mean: number, difference: TensorDifference | undefined): Apart {
+  if (difference === undefined) return { norm: mean, changed: null }
+  if (mean === 0) return { norm: 0, changed: 0 }
+  const { relativeNorm, unequalCount, count } = difference
+  return { norm: relativeNorm ?? Number.NaN, changed: unequalCount / count }
 }
 
 function nothingCompared(a: Trial, b: Trial): string {

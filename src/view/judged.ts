@@ -15,7 +15,7 @@ import type { ScanSelection } from '../trial/scan-selection.js'
 import { stateOf, type Trial } from '../trial/trial.js'
 import type { JudgedView } from './data.js'
 
-/** Mean |W − W₀| / mean |W₀| of a weight, where W₀ is what its worker saved of it before in the same mode. */
+/** ‖W − W₀‖ / ‖W₀‖ of a weight, where W₀ is what its worker saved of it before in the same mode. */
 export interface Update {
   readonly tensor: string
   readonly worker: string
@@ -165,7 +165,7 @@ class UpdateRatios extends Rule {
         const older = before === undefined ? undefined : this.reqTensors.find(newer.name, before, null, worker)
         if (!older?.hasValue || !newer.hasValue) continue
         const place = { tensor: newer.name, worker, step }
-        asked.push({ ...place, change: newer.meanAbsChange(older), size: older.reduction('abs_mean') })
+        asked.push({ ...place, change: newer.distance(older), size: older.reduction('l2') })
       }
     }
     this.#asked.set(step, asked)

@@ -49,7 +49,7 @@ export interface TrialOverview {
   /** Mean magnitudes (`abs_mean`), in training. */
   readonly gradients: readonly OverviewLine[]
   readonly weights: readonly OverviewLine[]
-  /** Mean |W − W₀| / mean |W₀| of each weight, where W₀ is the weight at the step before, in training. */
+  /** ‖W − W₀‖ / ‖W₀‖ of each weight, where W₀ is the weight at the step before, in training. */
   readonly updates: readonly OverviewLine[]
   /** Weights that were zero at a step and not at the next: such an update has no size to be held against. */
   readonly fromZero: readonly string[]

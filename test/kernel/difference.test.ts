@@ -34,6 +34,15 @@ function expectOracle(a: Elements, b: Elements): void {
   const got = difference(a, b)
   const apart = absDifferences(valuesOf(a), valuesOf(b))
   expect(isSumOf(got, apart), `${got} of ${apart}`).toBe(true)
+  const squares = core.exports.squaredDifference(
+    dtypeNumber(a.dtype),
+    place(core, a, A),
+    dtypeNumber(b.dtype),
+    place(core, b, B),
+    countOf(a),
+  )
+  const squared = apart.map(one => one * one)
+  expect(isSumOf(squares, squared), `${squares} of ${squared}`).toBe(true)
 }
 
 describe('absDifference', () => {
@@ -65,6 +74,7 @@ describe('absDifference', () => {
   test('is 0 where there are no numbers', () => {
     expect(core.exports.absDifference(7, A, 1, B, 5)).toBe(0)
     expect(core.exports.absDifference(1, A, 99, B, 5)).toBe(0)
+    expect(core.exports.squaredDifference(7, A, 1, B, 5)).toBe(0)
   })
 
   test.each(DTYPES)('of %s and any type, at any address', dtype => {

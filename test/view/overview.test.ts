@@ -53,8 +53,8 @@ describe('an overview', () => {
       expect(steps).toEqual(training.slice(1))
       for (const [i, step] of steps.entries()) {
         const [older, newer] = [await valueAt(trial, tensor, training[i]!), await valueAt(trial, tensor, step)]
-        const change = meanOf(newer.map((value, at) => Math.abs(value - older[at]!)))
-        expect(values[i]! / (change / meanOf(older.map(Math.abs)))).toBeCloseTo(1, 5)
+        const change = Math.hypot(...newer.map((value, at) => value - older[at]!))
+        expect(values[i]! / (change / Math.hypot(...older))).toBeCloseTo(1, 5)
       }
     }
     await trial.close()

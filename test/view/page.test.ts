@@ -129,12 +129,62 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     const { url, trials } = await write(at('base'), at('tuned'))
     await open(url, 'kinds')
     const changed: string[] = []
-    await diff(trials[0]!, trials[1]!, { onDifference: ({ tensor }) => void changed.push(tensor) })
+    const norms = new Map<string, string>()
+    const shares = new Map<string, string>()
+    await diff(trials[0]!, trials[1]!, {
+      onDifference: ({ tensor, difference }) => {
+        changed.push(tensor)
+        const cell = tensor.replace(/^(model\.layers\.\d+)\.(.+)\.weight$/, '$1 · $2 · step 0')
+        norms.set(cell, `difference ${difference!.relativeNorm}`)
+        shares.set(cell, `changed ${difference!.unequalCount / difference!.count}`)
+      },
+    })
     const cells = await cellsOf(2, 4)
+    const apart = ([, text]: readonly [string, string]) => !text.endsWith(' 0')
+    expect(new Map([...cells].filter(apart))).toEqual(norms)
+    await page.selectOption('#view select', 'changed')
+    const redrawn = async () => new Map([...(await cellsOf(2, 4))].filter(apart))
+    await expect.poll(redrawn, { timeout: 60_000 }).toEqual(shares)
     const shown = [...cells].filter(([, text]) => text !== 'difference 0').map(([cell]) => cell)
     const inLayers = changed.filter(tensor => tensor.includes('.layers.'))
     expect(cells.size).toBe(8)
     expect(shown.map(cell => `${cell.split(' · ').slice(0, 2).join('.')}.weight`).sort()).toEqual(inLayers.sort())
+    await close(trials)
+  })
+
+  it('of a run of checkpoints begins with the norms of weights, and has the updates between two of them', async () => {
+    const { url, trials } = await write(join(ROOT, 'fixtures/checkpoints/run'))
+    const trial = trials[0]!
+    await open(url, 'layers')
+    const steps = trial.tensor('lm_head.weight').steps()
+    const names = [...trial.collection('weights').members]
+    const cellOf = (tensor: string, step: number) => `${tensor} · step ${step}`
+    const norms = new Map<string, string>()
+    for await (const { tensor, step, reductions } of trial.scan({ tensors: names, reductions: ['l2'] })) {
+      norms.set(cellOf(tensor!, step), `l2 ${reductions.l2}`)
+    }
+    expect(norms.size).toBe(names.length * steps.length)
+    expect(await cellsOf(names.length, steps.length)).toEqual(norms)
+    const ratios = new Map<string, number>()
+    for (const name of names) {
+      const values = await Promise.all(
+        steps.map(async step => Array.from((await trial.tensor(name).value(step)).data, Number)),
+      )
+      for (let i = 1; i < steps.length; i++) {
+        const change = Math.hypot(...values[i]!.map((x, k) => x - values[i - 1]![k]!))
+        ratios.set(cellOf(name, steps[i]!), change / Math.hypot(...values[i - 1]!))
+      }
+    }
+    await page.selectOption('#view label:nth-of-type(2) select', 'update_ratio')
+    await expect.poll(() => page.textContent('#view .meaning')).toContain('‖W − W₀‖ / ‖W₀‖')
+    const shown = await cellsOf(names.length, steps.length - 1)
+    expect(shown.size).toBe(ratios.size)
+    for (const [cell, text] of shown) {
+      const [ratio, expected] = [Number(text.replace('update_ratio ', '')), ratios.get(cell)!]
+      if (Number.isNaN(expected)) expect(ratio, cell).toBeNaN()
+      else expect(ratio / expected, cell).toBeCloseTo(1, 9)
+    }
+    expect(wrong).toEqual([])
     await close(trials)
   })
 
@@ -349,7 +399,7 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       /^The runs first differ at step 0, in /,
     )
     await page.click('text=How much, layer by layer')
-    await page.waitForSelector('text=mean |A − B| / mean |A|')
+    await page.waitForSelector('text=‖A − B‖ / ‖A‖')
     expect(await page.locator('figure figcaption').allTextContents()).toEqual(['ABHow far they are apart'])
     expect(wrong).toEqual([])
     await close(trials)

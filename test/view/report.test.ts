@@ -118,7 +118,9 @@ describe('a report', () => {
     const { html } = await reportHtml([a, b])
     const [shown, other] = dataOf(html).trials
     expect(other!.columns.map(({ name }) => name)).not.toContain('difference')
-    const { numbers, isThere } = unpacked(shown!.columns.find(({ name }) => name === 'difference')!.numbers)
+    const numbersOf = (of: string) => unpacked(shown!.columns.find(({ name }) => name === of)!.numbers)
+    const { numbers, isThere } = numbersOf('difference')
+    const changed = numbersOf('changed').numbers
     let compared = 0
     for (const [i, { tensor }] of shown!.series.entries()) {
       const { name } = shown!.tensors[tensor]!
@@ -136,8 +138,9 @@ describe('a report', () => {
         if (!isInBoth) continue
         const [x, y] = [await a.tensor(name).value(step), await b.tensor(name).value(step)]
         const [p, q] = [Array.from(x.data as Float32Array, Number), Array.from(y.data as Float32Array, Number)]
-        const apart = p.reduce((sum, one, k) => sum + Math.abs(one - q[k]!), 0)
-        const size = p.reduce((sum, one) => sum + Math.abs(one), 0)
+        const apart = Math.hypot(...p.map((one, k) => one - q[k]!))
+        const size = Math.hypot(...p)
+        expect(changed[at]).toBe(p.filter((one, k) => one !== q[k]).length / p.length)
         const expected = apart === 0 ? 0 : apart / size
         if (expected === Number.POSITIVE_INFINITY) expect(numbers[at]).toBe(expected)
         else expect(Math.abs(numbers[at]! - expected)).toBeLessThanOrEqual(1e-9 * expected)

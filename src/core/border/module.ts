@@ -118,6 +118,7 @@ export interface Core {
     row: number,
   ): void
   absDifference(dtypeA: number, a: number, dtypeB: number, b: number, count: number): number
+  squaredDifference(dtypeA: number, a: number, dtypeB: number, b: number, count: number): number
   countInside(dtype: number, data: number, rows: number, columns: number, lo: number, hi: number, counts: number): void
   countBelow(counts: number, columns: number, limit: number): number
   countEqual(dtype: number, data: number, count: number, value: number): number

@@ -4,11 +4,11 @@ import type { WorkerStep } from '../../scan/catalog/worker-steps.js'
 import { builtin, each, type Judgements } from '../base/builtin.js'
 import { hasTraining, type Moment, positionOf, type Sequence, stepNumber } from '../base/moment.js'
 import { numberText } from '../base/wording.js'
-import { integer, mode, number } from '../parameters.js'
+import { choice, integer, mode, number } from '../parameters.js'
 
 /**
- * Fires where mean |W − W₀| / (mean |W₀| + epsilon) is above `large_threshold` or below `small_threshold`. W₀ are the same
- * weights at an earlier step: the oldest saved one of the last `num_steps` or, if that is not given, the step before. Judges
+ * Fires where |W − W₀| / (|W₀| + epsilon) is above `large_threshold` or below `small_threshold`, with |W| the mean of absolute values or,
+ * with `norm=l2` and in checkpoints, the root of the mean square. W₀ are the same weights at an earlier step: the oldest saved one of the last `num_steps` or, if that is not given, the step before. Judges
  * only steps of TRAIN, if there are any.
  */
 export class WeightUpdateRatio extends builtin({
@@ -19,6 +19,7 @@ export class WeightUpdateRatio extends builtin({
     large_threshold: number(10),
     small_threshold: number(1e-8),
     epsilon: number(1e-9),
+    norm: choice('l1', 'l2'),
     mode: mode(),
   },
   suggested: {
@@ -32,6 +33,8 @@ export class WeightUpdateRatio extends builtin({
   },
 }) {
   readonly #weights = this.select({ collections: ['weights'], value: true })
+
+  readonly #isL2 = (this.parameters.norm ?? (this.baseTrial.checkpoint === null ? 'l1' : 'l2')) === 'l2'
 
   protected override sequenceOf(workerStep: WorkerStep): Sequence | undefined {
     if (this.parameters.mode !== null) return super.sequenceOf(workerStep)
@@ -57,12 +60,16 @@ export class WeightUpdateRatio extends builtin({
         }
         const older = earlier < 0 ? undefined : this.earlier(tensor, steps.at(earlier)!)
         if (older === undefined) return undefined
-        older.moments('abs_mean')
-        return { older, change: tensor.meanAbsChange(older) }
+        older.moments(this.#isL2 ? 'l2' : 'abs_mean')
+        return { older, change: this.#isL2 ? tensor.distance(older) : tensor.meanAbsChange(older) }
       },
       ({ older, change }, { name, worker }) => {
         if (change.value === null) return null
-        const value = change.value / ((older.counts().value.reduction('abs_mean') as number) + epsilon)
+        const before = older.counts().value
+        // Norms as magnitudes of one element, so that `epsilon` means the same of all sizes.
+        const root = this.#isL2 ? Math.sqrt(before.count) : 1
+        const size = before.reduction(this.#isL2 ? 'l2' : 'abs_mean') as number
+        const value = change.value / root / (size / root + epsilon)
         const isLarge = value > large_threshold
         if (!isLarge && !(value < small_threshold)) return null
         const threshold = isLarge ? large_threshold : small_threshold

@@ -13,6 +13,8 @@ export interface Task {
     | 'value'
     | 'allclose'
     | 'change'
+    | 'squares'
+    | 'rows'
     | 'difference'
     | 'activity'
     | 'count'

@@ -207,7 +207,8 @@ class Measurement {
         address = copyIn(engine, bytes)
         count = bytes.length / size
       }
-      this.#runTasks(record, { dtype, shape, address, count, isUnfolded: isShort(found) })
+      const first = isContent ? large.firstOf(part, parts) : 0
+      this.#runTasks(record, { dtype, shape, address, count, first, isUnfolded: isShort(found) })
     } catch (error) {
       this.#fail(record, error)
     }

@@ -20,6 +20,8 @@ const COLLECTIONS: readonly (readonly [string, Kind])[] = [
 const NAMES: readonly (readonly [RegExp, Kind])[] = [
   // What smdebug saves of XGBoost.
   [/^(hyperparameters|feature_importance|average_shap|full_shap|trees?)\b/, 'other'],
+  // The norm of all gradients, as the Trainer logs it.
+  [/^(grad(ient)?_norm)$/, 'metrics'],
   [/^grad(ient)?s?[/._]|\/gradients?\/|Grad\b|\.grad$/i, 'gradients'],
   [/[_/.]inputs?([_:]\d+)?$/i, 'inputs'],
   [/loss(?!.*_input)/i, 'losses'],

@@ -133,7 +133,12 @@ export class JobAnswers {
       for (const { record, error } of failures) special.set(record, error)
       for (const { task, value } of values) long.set(task, value)
       const { tasks, ends, numbers } = lists
-      for (const [i, task] of tasks.entries()) long.set(task, numbers.subarray(ends[i - 1] ?? 0, ends[i]))
+      for (const [i, task] of tasks.entries()) {
+        const own = numbers.subarray(ends[i - 1] ?? 0, ends[i])
+        const before = long.get(task)
+        // Parts answer one after the other.
+        long.set(task, before instanceof Float64Array ? Float64Array.of(...before, ...own) : own)
+      }
     }
     this.#special = special
     this.#long = long

@@ -284,6 +284,28 @@ export function readChange(result: TaskAnswer, tensor: QuestionSubject): number 
   return compared! < 0 ? null : sum! / compared!
 }
 
+export function readDistance(result: TaskAnswer, tensor: QuestionSubject): number | null {
+  const [squares, compared] = numbersOf(result, tensor)
+  return compared! < 0 ? null : Math.sqrt(squares!)
+}
+
+/** One digest a row; those of a row that came in parts are put together. */
+export function readRowDigests(result: TaskAnswer, tensor: QuestionSubject): Uint32Array {
+  const numbers = numbersOf(result, tensor)
+  let rows = 0
+  for (let at = 0; at < numbers.length; at += 2 + numbers[at + 1]!) rows = numbers[at]! + numbers[at + 1]!
+  const digests = new Uint32Array(rows)
+  for (let at = 0; at < numbers.length; ) {
+    const [row, count] = [numbers[at]!, numbers[at + 1]!]
+    for (let i = 0; i < count; i++) {
+      // Of zeros it stays 0.
+      digests[row + i] = Math.imul(digests[row + i]!, 0x9e37_79b1) + numbers[at + 2 + i]!
+    }
+    at += 2 + count
+  }
+  return digests
+}
+
 export function readActivity(result: TaskAnswer, tensor: QuestionSubject): Activity {
   const [nodes, inactive] = numbersOf(result, tensor)
   return { nodes: nodes!, inactive: inactive! }

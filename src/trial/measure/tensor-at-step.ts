@@ -49,10 +49,12 @@ import {
   readChange,
   readChannelSums,
   readCount,
+  readDistance,
   readElementHistogram,
   readMoments,
   readPercentile,
   readReduction,
+  readRowDigests,
   readSaved,
   readValue,
   TaskQuestion,
@@ -215,6 +217,19 @@ export class TensorAtStep {
   /** The mean of |this − older|; null if the shapes differ. */
   meanAbsChange(older: TensorAtStep): Question<number | null> {
     return this.#task('change', NO_NUMBERS, older, readChange)
+  }
+
+  /** ‖this − older‖, the L2 norm; null if the shapes differ. */
+  distance(older: TensorAtStep): Question<number | null> {
+    return this.#task('squares', NO_NUMBERS, older, readDistance)
+  }
+
+  /**
+   * A digest of the bits of each row, which is all elements with one index of the first axis; 0 of zeros. Empty where there are fewer than
+   * two axes.
+   */
+  rowDigests(): Question<Uint32Array> {
+    return this.#task('rows', NO_NUMBERS, null, readRowDigests)
   }
 
   /**

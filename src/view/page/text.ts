@@ -82,10 +82,9 @@ export const MEANINGS: Readonly<Record<string, string>> = {
   inf_count: 'How many elements are infinite.',
   zero_count: 'How many elements are 0.',
   count: 'How many elements there are.',
-  difference:
-    'By how much the elements of A differ from those of B, beside their size: mean |A − B| / mean |A|. 0 where all are equal.',
-  update_ratio:
-    'By how much a weight W changed since the step W₀ of the same mode before it: mean |W − W₀| / mean |W₀|.',
+  difference: 'By how much A differs from B, beside its size: ‖A − B‖ / ‖A‖ of all elements. 0 where all are equal.',
+  changed: 'The share of elements that are not the same in A and B.',
+  update_ratio: 'By how much a weight W changed since the step W₀ of the same mode before it: ‖W − W₀‖ / ‖W₀‖.',
 }
 
 export const KIND_NAMES: Readonly<Record<string, string>> = {

@@ -51,7 +51,7 @@ export function overviewText(overview: TrialOverview, options: OverviewOptions):
     section('Metrics', metrics, false),
     section('Mean |gradient| of each layer, all on one logarithmic scale', gradients, true),
     section('Mean |weight| of each layer', weights, true),
-    section('Updates: mean change of each weight from step to step, beside its size', updates, true),
+    section('Updates: ‖Δ‖ / ‖W‖ of each weight from step to step', updates, true),
     legend.length > 0 ? colors.dim(`  (${legend.join(', ')})\n`) : '',
     ...notFiniteText(overview, title, paragraph),
     ...remarks(overview).map((text, i) => (i === 0 ? title('What this says') : '') + paragraph(text)),

@@ -32,7 +32,7 @@ export interface MeasureContext {
 }
 
 /** Tasks whose answers from parts of a record can be merged. The others need the whole record in memory. */
-const MERGEABLE: ReadonlySet<Task['kind']> = new Set(['allclose', 'change', 'count'])
+const MERGEABLE: ReadonlySet<Task['kind']> = new Set(['allclose', 'change', 'squares', 'count', 'rows'])
 /** Bytes of neighbours in a file that one job follows over the steps: enough to be worth a read. */
 const LANE_BYTES = 64 << 10
 

@@ -331,12 +331,18 @@ export class LargeRecord {
     return { from, end, endOf, take, checksum }
   }
 
+  /** The index of the first element of a part. */
+  firstOf(part: number, parts: number): number {
+    const { elementCount } = this.found
+    return Math.min(elementCount, part * Math.ceil(elementCount / parts / BLOCK_ELEMENTS) * BLOCK_ELEMENTS)
+  }
+
   /** The start, end and number of the elements of a part. Parts are cut at whole blocks. */
   #elementsOf(part: number, parts: number): [from: number, end: number, count: number] {
     const { dtype, elementCount, dataOffset } = this.found
     const size = elementByteLength(dtype)
     const perPart = Math.ceil(elementCount / parts / BLOCK_ELEMENTS) * BLOCK_ELEMENTS
-    const first = Math.min(elementCount, part * perPart)
+    const first = this.firstOf(part, parts)
     const end = part === parts - 1 ? elementCount : Math.min(elementCount, first + perPart)
     return [dataOffset + first * size, dataOffset + byteLengthOf(dtype, end), end - first]
   }

@@ -16,6 +16,8 @@ export interface Elements {
   readonly shape: readonly number[]
   readonly address: Address
   readonly count: number
+  /** The index of the first of them in the tensor. Default: 0. */
+  readonly first?: number
   /** True if the record holds fewer values than the tensor has elements. */
   readonly isUnfolded: boolean
 }

@@ -4,7 +4,7 @@ import { EngineError, QueryError } from '../../../base/errors.js'
 import type { DigestName } from '../../../base/types.js'
 import { BLOCK_ELEMENTS } from '../../../core/border/abi.js'
 import type { Address } from '../../../core/border/memory.js'
-import { elementByteLength } from '../../../core/dtype.js'
+import { byteLengthOf, elementByteLength } from '../../../core/dtype.js'
 import type { Engine } from '../../../core/engine.js'
 import { isDefined } from '../../../core/moments.js'
 import { type ElementStatistic, isDigestName } from '../../../core/statistics/statistic.js'
@@ -40,6 +40,8 @@ export function answerAlone(engine: Engine, { kind, numbers }: Asking, elements:
       return { list: isDefined(kind, dtype) ? answersTo(engine, [{ kind, numbers }], elements, noDigest) : [] }
     case 'channels':
       return { list: channelSums(engine, elements, numbers) }
+    case 'rows':
+      return { list: rowDigests(engine, elements) }
     default:
       throw new EngineError(`expected a task about one record, got ${kind}`)
   }
@@ -76,11 +78,10 @@ export function compare(engine: Engine, { kind, numbers }: Asking, a: Elements, 
     throw new QueryError('NotComparable', message)
   }
   if (kind === 'difference') return { list: differenceOf(engine, a, b, numbers) }
-  const apart =
-    kind === 'change'
-      ? engine.elements.sumAbsDifference(a.dtype, a.address, b.dtype, b.address, a.count)
-      : Number(!isClose(engine, a, b, numbers))
-  return [apart, a.count]
+  const sides = [a.dtype, a.address, b.dtype, b.address, a.count] as const
+  if (kind === 'change') return [engine.elements.sumAbsDifference(...sides), a.count]
+  if (kind === 'squares') return [engine.elements.sumSquaredDifference(...sides), a.count]
+  return [Number(!isClose(engine, a, b, numbers)), a.count]
 }
 
 /** Channels of images: grey, with alpha, in colours, with both. */
@@ -121,6 +122,33 @@ function channelSums(
     new Uint8Array(list.buffer).set(engine.view(sums, channels * 8), 16)
     return list
   })
+}
+
+/** Elements that are looked at first: most rows that are not zero show it there. */
+const FIRST_ELEMENTS = 16
+
+/**
+ * The first row, the number of digests, and CRC-32C of the bytes of each row from there on, as far as they are in memory: a row is all
+ * elements with one index of the first axis, and one amid which a part ends has a digest in either. The digest of zeros is 0.
+ */
+function rowDigests(engine: Engine, { dtype, shape, address, count, first = 0 }: Elements): ArrayLike<number> {
+  const perRow = product(shape.slice(1))
+  // Rows of elements of four bits may begin amid a byte.
+  if (count === 0 || shape.length < 2 || elementByteLength(dtype) < 1) return []
+  const digests: number[] = []
+  for (let at = first; at < first + count; ) {
+    const next = Math.min(first + count, (Math.floor(at / perRow) + 1) * perRow)
+    const row = (address + byteLengthOf(dtype, at - first)) as Address
+    const isZero = (elements: number) => engine.elements.countEqual(dtype, row, elements, 0) === elements
+    const length = next - at
+    digests.push(
+      isZero(Math.min(length, FIRST_ELEMENTS)) && isZero(length)
+        ? 0
+        : engine.crc32c(row, byteLengthOf(dtype, length)) || 1,
+    )
+    at = next
+  }
+  return [Math.floor(first / perRow), digests.length].concat(digests)
 }
 
 /**

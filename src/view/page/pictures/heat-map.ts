@@ -18,8 +18,8 @@ export interface HeatMapOptions {
   /** The text of a cell. */
   readonly cellText: (row: number, step: number) => string
   readonly stepText: (step: number) => string
-  /** The pixels that such a text takes. Default: 64. */
-  readonly labelWidth?: number
+  /** True if the texts of steps are names, which stand aslant where there are more than fit side by side. */
+  readonly areNames?: boolean
   readonly onOpen: (row: number, step: number) => void
   /** The address that Enter and a click open; null for none. Default: the tensor. */
   readonly opens?: string | null
@@ -29,6 +29,11 @@ export interface HeatMapOptions {
 
 const MOST_LABELS = 260
 const AXIS = 26
+/** The width of a step's number and of a name; where names have less, they stand aslant, which takes such a height and width. */
+const STEP_WIDTH = 64
+const NAME_WIDTH = 130
+const ASLANT = 118
+const ASLANT_WIDTH = 16
 const MIN_HEIGHT = 120
 const MAX_HEIGHT = 620
 const ROW_HEIGHT = 18
@@ -52,6 +57,7 @@ export class HeatMap {
   readonly #hint: string
   #cursor: { row: number; step: number } | null = null
   #isDue = false
+  readonly #plotHeight: number
   #width = 0
   #height = 0
 
@@ -69,8 +75,8 @@ export class HeatMap {
     })
     this.#readout = h('p', { class: 'readout', 'aria-live': 'polite' }, this.#hint)
     this.element = h('div', { class: 'heat-map' }, this.#readout, this.#canvas)
-    this.#height = Math.max(MIN_HEIGHT, Math.min(MAX_HEIGHT, options.rows * ROW_HEIGHT)) + AXIS
-    this.#canvas.style.height = `${this.#height}px`
+    this.#plotHeight = Math.max(MIN_HEIGHT, Math.min(MAX_HEIGHT, options.rows * ROW_HEIGHT))
+    this.#setHeight()
     this.#listen()
     new ResizeObserver(() => this.#resize()).observe(this.#canvas)
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.#draw())
@@ -198,8 +204,14 @@ export class HeatMap {
     return Math.max(1, this.#width - this.#labels)
   }
 
-  get #plotHeight(): number {
-    return this.#height - AXIS
+  /** True if the names of columns have not the room to lie side by side. */
+  get #isAslant(): boolean {
+    return this.#options.areNames === true && this.#plotWidth / this.#options.steps < NAME_WIDTH
+  }
+
+  #setHeight(): void {
+    this.#height = this.#plotHeight + (this.#isAslant ? ASLANT : AXIS)
+    this.#canvas.style.height = `${this.#height}px`
   }
 
   #cellAt(x: number, y: number): { row: number; step: number } | null {
@@ -221,6 +233,7 @@ export class HeatMap {
   #resize(): void {
     const ratio = devicePixelRatio || 1
     this.#width = this.#canvas.clientWidth
+    this.#setHeight()
     this.#canvas.width = Math.round(this.#width * ratio)
     this.#canvas.height = Math.round(this.#height * ratio)
     this.#draw()
@@ -256,7 +269,7 @@ export class HeatMap {
 
   #drawText(context: CanvasRenderingContext2D): void {
     const { row, step, rows, steps } = this.#view
-    const { rowText, stepText, labelWidth = 64 } = this.#options
+    const { rowText, stepText, areNames = false } = this.#options
     context.fillStyle = getComputedStyle(this.#canvas).color
     context.font = '12px system-ui, sans-serif'
     context.textBaseline = 'middle'
@@ -271,10 +284,21 @@ export class HeatMap {
     context.textBaseline = 'top'
     context.textAlign = 'center'
     const width = this.#plotWidth / steps
+    const isAslant = this.#isAslant
+    const labelWidth = isAslant ? ASLANT_WIDTH : areNames ? NAME_WIDTH : STEP_WIDTH
     const everyStep = Math.max(1, Math.ceil(labelWidth / width))
     for (let i = Math.ceil(step / everyStep) * everyStep; i < step + steps && i < this.#options.steps; i += everyStep) {
       const x = this.#labels + (i + 0.5 - step) * width
       const text = stepText(i)
+      if (isAslant) {
+        context.save()
+        context.translate(x, this.#plotHeight + 8)
+        context.rotate(-Math.PI / 4)
+        context.textAlign = 'right'
+        context.fillText(text, 0, 0)
+        context.restore()
+        continue
+      }
       const half = context.measureText(text).width / 2
       context.fillText(text, Math.min(x, this.#width - half), this.#plotHeight + 8)
     }

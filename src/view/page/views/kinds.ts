@@ -8,7 +8,7 @@ import { legendOf } from '../pictures/legend.js'
 import { type Shading, shadingOf } from '../pictures/shading.js'
 import { counted, MEANINGS, short, shortened, shown } from '../text.js'
 import type { Column, ShownTrial } from '../trials.js'
-import { SIGNED } from './layers.js'
+import { OF_BOTH, SIGNED } from './layers.js'
 import { badge, type OpenTensor } from './overview.js'
 import type { View } from './view.js'
 
@@ -18,6 +18,9 @@ export interface KindsChoice {
   /** The number of a step; null: the last one. */
   step: number | null
 }
+
+/** States of optimizers count parameters, not layers. */
+const OF_OPTIMIZER = /^optim/
 
 /** A tensor's layer and kind: `model.layers.3` and `mlp.up_proj` of `model.layers.3.mlp.up_proj.weight`. */
 const IN_LAYER = /^(.*?[A-Za-z_][^.]*\.)(\d+)\.(.+?)(?:\.weight)?$/
@@ -41,7 +44,9 @@ function gridOf({ view }: ShownTrial): Grid | null {
   const kinds = new Map<string, number>()
   const others = new Set<string>()
   for (const [series, { tensor, worker }] of view.series.entries()) {
-    const { name } = view.tensors[tensor]!
+    const { name, shape } = view.tensors[tensor]!
+    // Nor do losses and learning rates belong to a model.
+    if (OF_OPTIMIZER.test(name) || shape?.length === 0) continue
     const [, before, number, kind] = IN_LAYER.exec(name) ?? []
     if (before === undefined || kind === undefined) {
       others.add(name)
@@ -192,7 +197,7 @@ function mapOf(
     shading,
     rowText: row => shortened(layers[row]!, 38),
     stepText: kind => shortened(kinds[kind]!, 20),
-    labelWidth: 130,
+    areNames: true,
     cellText: (row, kind) => {
       const of = at(row, kind)
       const value = of < 0 ? Number.NaN : numberAt(one, of)
@@ -207,13 +212,13 @@ function mapOf(
     },
     label: `${statistic} of ${counted(kinds.length, 'kind')} of tensors in ${counted(layers.length, 'layer')} of ${shown(view.name)}`,
   })
-  const caption = statistic === 'difference' ? 'How far they are apart' : shown(view.name)
+  const caption = OF_BOTH.has(statistic) ? 'How far they are apart' : shown(view.name)
   return h(
     'figure',
     {},
     place === null
       ? null
-      : h('figcaption', {}, badge(place), statistic === 'difference' ? badge(1 - place) : null, caption),
+      : h('figcaption', {}, badge(place), OF_BOTH.has(statistic) ? badge(1 - place) : null, caption),
     map.element,
     actions(
       `${statistic} of layers and kinds`,

@@ -1,7 +1,7 @@
 /** Tensors × steps as a heat map: of one trial, of two on one scale, or of what differs. */
 
 import { KINDS, type Kind } from '../../../trial/kinds/kinds.js'
-import type { ShownStatistic } from '../../data.js'
+import { type ShownStatistic, STATES } from '../../data.js'
 import { choice, h } from '../dom.js'
 import { actions } from '../pictures/charts.js'
 import { HeatMap } from '../pictures/heat-map.js'
@@ -23,13 +23,18 @@ export interface LayersChoice {
 /** Statistics that can be below 0. */
 export const SIGNED: ReadonlySet<ShownStatistic> = new Set(['mean', 'min', 'max', 'sum', 'prod'])
 
+/** Statistics of two trials together. */
+export const OF_BOTH: ReadonlySet<ShownStatistic> = new Set(['difference', 'changed'])
+
 export function firstChoice(trials: readonly ShownTrial[]): LayersChoice {
   const has = (kind: Kind) => trials.some(({ view }) => view.tensors.some(tensor => tensor.kind === kind))
-  const kind = (['gradients', 'weights', 'outputs'] as const).find(has) ?? 'all'
+  const areCheckpoints = trials.every(({ view }) => view.checkpoint !== null)
+  const kinds = areCheckpoints ? (['weights', 'outputs'] as const) : (['gradients', 'weights', 'outputs'] as const)
   const statistics = trials[0]!.statistics
+  const statistic = areCheckpoints ? 'l2' : 'abs_mean'
   return {
-    kind,
-    statistic: statistics.includes('abs_mean') ? 'abs_mean' : (statistics[0] ?? 'abs_mean'),
+    kind: kinds.find(has) ?? 'all',
+    statistic: statistics.includes(statistic) ? statistic : (statistics[0] ?? 'abs_mean'),
     scale: 'log',
     filter: '',
   }
@@ -44,6 +49,8 @@ interface Layer {
   readonly column: Column
   readonly states: Uint8Array
 }
+
+const FAILED = STATES.indexOf('failed')
 
 export async function layers(given: readonly ShownTrial[], chosen: LayersChoice, open: OpenTensor): Promise<View> {
   let trials = given
@@ -165,7 +172,7 @@ async function layerOf(trial: ShownTrial, { kind, statistic, filter }: LayersCho
   )
   const count = view.steps.length
   const steps = [...view.steps.keys()].filter(
-    step => column.has(step) && series.some(of => states[of * count + step] !== 0),
+    step => column.has(step) && series.some(of => column.isThere(of, step) || states[of * count + step] === FAILED),
   )
   return steps.length === 0 ? null : { trial, series, steps, column, states }
 }
@@ -220,7 +227,7 @@ function mapOf(
     {},
     place === null
       ? null
-      : statistic === 'difference'
+      : OF_BOTH.has(statistic)
         ? h('figcaption', {}, badge(0), badge(1), 'How far they are apart')
         : h('figcaption', {}, badge(place), shown(view.name)),
     map.element,

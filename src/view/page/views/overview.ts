@@ -91,18 +91,20 @@ function verdictText({ view }: ShownTrial): HTMLElement {
   }
   if (first === undefined) {
     const all = steps < view.steps.length ? judged : counted(steps, 'step')
-    const so = view.isEnded ? '' : ' so far'
+    const so = view.isEnded || view.checkpoint !== null ? '' : ' so far'
     const isWhole = view.problems.length === 0
     const found = `Nothing was found${so}${isWhole ? '' : ' in what could be read'}`
     return h('p', { class: isWhole ? 'verdict good' : 'verdict' }, `${found}: ${rules} judged ${all}, and none fired.`)
   }
   const step = view.steps[first.step]
+  // A name stays as it is spelled.
+  const isName = first.tensor !== null && first.message.startsWith(view.tensors[first.tensor]!.name)
   const more = causes.length > 1 ? ` and ${counted(causes.length - 1, 'other cause')}` : ''
   return h(
     'p',
     { class: 'verdict bad' },
     h('strong', {}, `${first.rule} at step ${step}${more}. `),
-    `${sentence(shown(first.message))} `,
+    `${isName ? `${shown(first.message)}.` : sentence(shown(first.message))} `,
     h(
       'span',
       { class: 'muted' },
@@ -134,7 +136,9 @@ function facts({ view }: ShownTrial): HTMLElement {
       `${view.tensors.length} (${list([...kinds].map(([kind, n]) => [KIND_NAMES[kind]!.toLowerCase(), n] as const))})`,
     ),
     fact('Collections', view.collections.map(({ name, size }) => `${shown(name)} ${size}`).join(', ') || 'none'),
-    fact('The job', view.isEnded ? 'has ended' : 'has not ended'),
+    view.checkpoint === null
+      ? fact('The job', view.isEnded ? 'has ended' : 'has not ended')
+      : fact('Last checkpoint', shown(view.checkpoint)),
   )
 }
 

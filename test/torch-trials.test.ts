@@ -102,6 +102,43 @@ describe('torch.save', () => {
   })
 })
 
+it('float4 of torch: two elements in each that it counts', async () => {
+  const path = join(scratch, 'float4.pt')
+  const piece = tensor({
+    storage: 'UntypedStorage',
+    count: 4,
+    offset: 1,
+    size: [1, 2],
+    stride: [2, 1],
+    dtype: 'float4_e2m1fn_x2',
+  })
+  const content = Uint8Array.of(0, 0x21, 0x97, 0)
+  writeFileSync(path, torchZip({ 'data.pkl': pickled(dict({ w: piece })), 'data/0': content }))
+  await withTrial(path, async trial => {
+    const { dtype, shape, data } = await trial.tensor('w').value(0)
+    expect([dtype, shape, [...(data as Float32Array)]]).toEqual(['float4_e2m1fn', [1, 4], [0.5, 1, 6, -0.5]])
+  })
+})
+
+it('a step with a tensor of a kind that is not read is whole, and one that is written now', async () => {
+  const root = join(scratch, 'kinds')
+  for (const step of [1, 2]) {
+    mkdirSync(join(root, `step-${step}`), { recursive: true })
+    const sparse = call('torch._utils', '_rebuild_sparse_tensor', tuple())
+    writeFileSync(
+      join(root, `step-${step}`, 'model.pt'),
+      twoFloats([1, 2], w => dict({ w, sparse })),
+    )
+  }
+  await withTrial(root, async trial => {
+    expect([trial.steps(), trial.tensorNames(), trial.notes]).toEqual([[1, 2], ['w'], []])
+    expect(trial.problems.map(({ code, fields }) => [code, fields.tensor])).toEqual([
+      ['UnreadableDType', 'sparse'],
+      ['UnreadableDType', 'sparse'],
+    ])
+  })
+})
+
 /** A file of one tensor of two floats. */
 function twoFloats(values: readonly [number, number], wrap: (tensor: Uint8Array) => Uint8Array): Uint8Array {
   const content = new Uint8Array(Float32Array.from(values).buffer)

@@ -140,7 +140,18 @@ async function endOf(source: ZipSource): Promise<DirectoryPlace> {
   const start = source.byteLength - length
   const tail = viewOf(await source.read(start, length))
   for (let at = tail.byteLength - END_BYTES; at >= 0; at--) {
-    if (tail.getUint32(at, true) !== 0x06054b50 || at + END_BYTES + tail.getUint16(at + 20, true) !== length) continue
+    if (tail.getUint32(at, true) !== 0x06054b50) continue
+    const behind = length - (at + END_BYTES + tail.getUint16(at + 20, true))
+    if (behind > 0 && isEndRecord(tail, at)) {
+      const end = source.byteLength - behind
+      throw arrayFault(
+        url,
+        end,
+        'the end of the file behind a ZIP archive',
+        `${behind} bytes more: something was appended`,
+      )
+    }
+    if (behind !== 0) continue
     const [count, byteLength, offset] = [
       tail.getUint16(at + 10, true),
       tail.getUint32(at + 12, true),
@@ -163,6 +174,12 @@ async function endOf(source: ZipSource): Promise<DirectoryPlace> {
   }
   const got = `${source.byteLength} bytes that end otherwise`
   throw arrayFault(url, start, 'the end of a ZIP archive', `${got}; it is cut off: its directory is missing`)
+}
+
+/** True for an end record, and not merely bytes that look like its beginning. */
+function isEndRecord(tail: DataView, at: number): boolean {
+  const [disk, here, all] = [4, 8, 10].map(field => tail.getUint16(at + field, true))
+  return disk === 0 && here === all
 }
 
 function viewOf(bytes: Uint8Array): DataView {

@@ -213,6 +213,11 @@ describe('what can not be read is listed, and the rest is read', () => {
       tensor({ storage: 'UntypedStorage', count: 4, size: [4], stride: [1], dtype: 'float2' }),
       /float2, which is not known/,
     ],
+    [
+      'a transposed float4',
+      tensor({ storage: 'UntypedStorage', count: 4, size: [2, 2], stride: [1, 2], dtype: 'float4_e2m1fn_x2' }),
+      /can be read, got float4_e2m1fn_x2/,
+    ],
     ['a storage that is missing', tensor({ ...one, key: '9' }), /expected storage 9 in the file, got none/],
     [
       'a storage that is too short',
@@ -254,6 +259,11 @@ describe('refusals', () => {
 
   it.each<[string, Uint8Array, RegExp]>([
     ['nothing', new Uint8Array(0), /expected a file of torch\.save, got an empty file/],
+    [
+      'a file to which something was appended',
+      bytesOf(whole, 'junk'),
+      /the end of the file behind a ZIP archive, got 4 bytes more: something was appended/,
+    ],
     ['a file that was cut off', whole.slice(0, -100), /it is cut off: its directory is missing/],
     [
       'a Git LFS pointer',

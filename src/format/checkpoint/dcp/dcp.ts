@@ -15,7 +15,7 @@ import {
   type UnreadTensor,
 } from '../stored-tensor.js'
 import { readTorchArchive } from '../torch/archive.js'
-import { tensorUrl, torchFault } from '../torch/fault.js'
+import { torchFault } from '../torch/fault.js'
 import type { ElementType } from '../torch/storage.js'
 import { dangerousOf, warningOf } from '../torch/summary.js'
 import { findTensors, isContiguous } from '../torch/tensors.js'
@@ -125,7 +125,7 @@ class Checkpoint {
       name,
       dtype: typeof type === 'string' ? type : type.name,
       shape,
-      error: torchFault(tensorUrl(this.#file.url, name), undefined, expected, got),
+      error: torchFault(this.#file.url, undefined, expected, got, { tensor: name }),
     })
     if (typeof type === 'string' || type.dtype === null) {
       return unread('elements that can be read', typeof type === 'string' ? type : type.name)
@@ -225,7 +225,7 @@ async function elementsOf(
 ): Promise<number> {
   const [base, length] = [tensor.starts[chunk]!, tensor.lengths[chunk]!]
   const part = new WindowedFile(file, base, length)
-  const wrong = (expected: string, got: string) => torchFault(tensorUrl(file.url, tensor.name), base, expected, got)
+  const wrong = (expected: string, got: string) => torchFault(file.url, base, expected, got, { tensor: tensor.name })
   const rank = tensor.shape.length
   const sizes = Array.from(tensor.sizes.subarray(chunk * rank, (chunk + 1) * rank))
   const type = tensor.type as ElementType

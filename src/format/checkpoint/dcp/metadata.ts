@@ -1,7 +1,7 @@
 /** `.metadata` of torch.distributed.checkpoint: which tensors there are, and which file has which chunk of each. */
 
 import { type Handle, KIND, type Pickle } from '../pickle/tape.js'
-import { tensorUrl, torchFault } from '../torch/fault.js'
+import { torchFault } from '../torch/fault.js'
 import { type ElementType, elementTypeOf } from '../torch/storage.js'
 import { integersOf } from '../torch/tensors.js'
 
@@ -116,7 +116,7 @@ function tensorOf(
   handle: Handle,
   limit: { chunks: number; offsets: number },
 ): DistributedTensor {
-  const wrong = (expected: string, got: string) => torchFault(tensorUrl(pickle.url, name), undefined, expected, got)
+  const wrong = (expected: string, got: string) => torchFault(pickle.url, undefined, expected, got, { tensor: name })
   const shape = integersOf(pickle, field(pickle, handle, 'size'))
   if (shape === undefined || shape.length > MAX_DIMENSIONS) throw wrong('a size', 'none')
   const list = field(pickle, handle, 'chunks')

@@ -1,14 +1,27 @@
 /** Errors of torch files. */
 
-import { FormatError } from '../../../base/errors.js'
+import { FormatError, quote } from '../../../base/errors.js'
 
-/** A tensor of a file as errors call it: no more of its name than can be read. */
-export function tensorUrl(url: string, name: string): string {
-  return `${url}: ${name.slice(0, 200)}`
-}
+/** The code of tensors that are whole, and of a kind that is not read. */
+export const UNREADABLE = 'UnreadableDType'
 
-/** @param offset of the fault in the file; undefined: it has no place */
-export function torchFault(url: string, offset: number | undefined, expected: string, got: string): FormatError {
-  const message = `${url}${offset === undefined ? '' : `, byte ${offset}`}: expected ${expected}, got ${got}`
-  return new FormatError('BadTorchFile', message, { url, ...(offset !== undefined && { offset }), expected, got })
+/**
+ * @param offset of the fault in the file; undefined: it has no place
+ * @param about the tensor that it costs, and another code than `BadTorchFile`
+ */
+export function torchFault(
+  url: string,
+  offset: number | undefined,
+  expected: string,
+  got: string,
+  { tensor, code = 'BadTorchFile' }: { readonly tensor?: string; readonly code?: string } = {},
+): FormatError {
+  const at = offset === undefined ? '' : `, byte ${offset}`
+  const of = tensor === undefined ? '' : `, tensor ${quote(tensor)}`
+  const place = {
+    url,
+    ...(offset !== undefined && { offset }),
+    ...(tensor !== undefined && { tensor: tensor.slice(0, 200) }),
+  }
+  return new FormatError(code, `${url}${at}${of}: expected ${expected}, got ${got}`, { ...place, expected, got })
 }

@@ -21,6 +21,8 @@ export interface FoundTensor {
   readonly view: View | NumpyArray | string
   /** The kind of a tensor that can't be read. */
   readonly kind: string
+  /** True if nothing is wrong with it, but that its kind is not read. */
+  readonly isOther?: boolean
 }
 
 /** A value that many others hold counts as often. */
@@ -193,7 +195,12 @@ function rebuilt(pickle: Pickle, kind: string, list: Handle): Omit<FoundTensor, 
     case '_rebuild_tensor_v3': {
       const dtype = argument(6)
       const name = dtype === undefined ? undefined : pickle.globalName(dtype)
-      return { view: plainView(pickle, argument, name ?? 'no dtype'), kind: name?.replace(/^torch\./, '') ?? kind }
+      const isOther = name !== undefined && elementTypeOf(name) === undefined
+      const found = {
+        view: plainView(pickle, argument, name ?? 'no dtype'),
+        kind: name?.replace(/^torch\./, '') ?? kind,
+      }
+      return isOther ? { ...found, isOther } : found
     }
     case '_rebuild_parameter':
     case '_rebuild_parameter_with_state': {
@@ -213,7 +220,7 @@ function rebuilt(pickle: Pickle, kind: string, list: Handle): Omit<FoundTensor, 
         : { view: 'a tensor of an unknown class', kind }
     }
     default:
-      return { view: `${kind} is not read`, kind }
+      return { view: `another kind: ${kind} is not read`, kind, isOther: true }
   }
 }
 

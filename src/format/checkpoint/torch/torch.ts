@@ -7,7 +7,7 @@ import { runPickle } from '../pickle/machine.js'
 import type { Pickle } from '../pickle/tape.js'
 import type { RangedFile, StoredTensor, Surroundings, TensorFileContents, UnreadTensor } from '../stored-tensor.js'
 import { readTorchArchive, type StoragePlace } from './archive.js'
-import { tensorUrl, torchFault } from './fault.js'
+import { torchFault, UNREADABLE } from './fault.js'
 import { fileNameFacts } from './file-name.js'
 import { readLegacyTorch } from './legacy.js'
 import { isLegacyTorch } from './legacy-magic.js'
@@ -134,12 +134,15 @@ function integerOf(pickle: Pickle, dict: number, key: string): number | undefine
 function storedOf(
   file: RangedFile,
   name: string,
-  { view, kind }: FoundTensor,
+  { view, kind, isOther = false }: FoundTensor,
   storages: ReadonlyMap<string, StoragePlace | Error>,
   arrays: Arrays,
 ): StoredTensor | UnreadTensor {
-  const fault = (expected: string, got: string) => torchFault(tensorUrl(file.url, name), undefined, expected, got)
-  if (typeof view === 'string') return { name, dtype: kind, error: fault('a dense tensor', view) }
+  const fault = (expected: string, got: string, code?: string) =>
+    torchFault(file.url, undefined, expected, got, { tensor: name, ...(code !== undefined && { code }) })
+  if (typeof view === 'string') {
+    return { name, dtype: kind, error: fault('a dense tensor', view, isOther ? UNREADABLE : undefined) }
+  }
   if (!('storage' in view)) return arrays.stored(name, view)
   const { storage, type, shape } = view
   const key = storage.key.slice(0, 200)
@@ -148,10 +151,13 @@ function storedOf(
     const byteLength = count * type.byteLength
     return { name, dtype: type.name, shape, ...(Number.isSafeInteger(byteLength) && { byteLength }), error }
   }
-  const { dtype } = type
-  if (dtype === null) return unread(fault('elements that can be read', type.name))
+  // Each element that torch counts is two.
+  const isPacked = type.name === 'float4_e2m1fn_x2' && shape.length > 0 && isContiguous(view)
+  const dtype = isPacked ? 'float4_e2m1fn' : type.dtype
+  const whole = isPacked ? [...shape.slice(0, -1), 2 * shape.at(-1)!] : shape
+  if (dtype === null) return unread(fault('elements that can be read', type.name, UNREADABLE))
   if (!Number.isSafeInteger(count)) return unread(fault('elements that can be counted', `shape [${shape}]`))
-  if (count === 0) return { name, dtype, shape, blocks: [] }
+  if (count === 0) return { name, dtype, shape: whole, blocks: [] }
   const last = lastElement(view)
   const capacity = Math.floor(storage.byteLength / type.byteLength)
   if (!(last < capacity)) {
@@ -172,7 +178,7 @@ function storedOf(
     return unread(fault(`a file that has all of storage ${key}`, `one of ${file.byteLength} bytes`))
   }
   const strides = isContiguous(view) ? {} : { strides: view.stride }
-  return { name, dtype, shape, blocks: [{ file: file.path, start, ...strides }] }
+  return { name, dtype, shape: whole, blocks: [{ file: file.path, start, ...strides }] }
 }
 
 /** Arrays of numpy, whose elements lie in the pickle. */
@@ -193,7 +199,7 @@ class Arrays {
     const count = shape.reduce((product, size) => product * size, 1)
     const byteLength = count * type.byteLength
     const unread = (expected: string, got: string): UnreadTensor => {
-      const error = torchFault(tensorUrl(this.#file.url, name), undefined, expected, got)
+      const error = torchFault(this.#file.url, undefined, expected, got, { tensor: name })
       return { name, dtype: type.name, shape, ...(Number.isSafeInteger(byteLength) && { byteLength }), error }
     }
     if (!Number.isSafeInteger(byteLength)) return unread('elements that can be counted', `shape [${shape}]`)

@@ -1,9 +1,7 @@
 /** The public API on Node.js: re-exports only. */
 
 export * from './api.js'
-export type { NameAliases, TiedTensor } from './compare/aliases.js'
 export type { Bisection } from './compare/bisect.js'
-export type { SplitTensor } from './compare/cut.js'
 export {
   type DiffOptions,
   type DiffWorkersOptions,
@@ -11,6 +9,10 @@ export {
   diffWorkers,
   type TrialDiff,
 } from './compare/diff.js'
+export type { NameAliases, TiedTensor } from './compare/names/aliases.js'
+export type { SplitTensor } from './compare/names/cut.js'
+export type { NameSuggestion } from './compare/names/suggest.js'
+export type { TensorMap, TensorNames, TensorSplit } from './compare/names/tensor-map.js'
 export {
   type NearOverflow,
   type NonFiniteOrigin,
@@ -29,9 +31,7 @@ export type {
   PassedOverflow,
   RecordPlaceInTime,
 } from './compare/records.js'
-export type { NameSuggestion } from './compare/suggest.js'
 export { DIFFERENCE_COLUMNS, DifferenceTable } from './compare/table.js'
-export type { TensorMap, TensorNames, TensorSplit } from './compare/tensor-map.js'
 export type { TrendDeparture } from './compare/trend.js'
 export { type EstimateOptions, estimateFleet, type FleetEstimate } from './fleet/estimate.js'
 export { type FleetStatus, fleetStatus, mergedTable, type ShardStatus } from './fleet/merge.js'

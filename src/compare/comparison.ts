@@ -1,18 +1,19 @@
 /** Steps of two runs compared, in the order of execution. */
 
 import { QueryError, TrialscanError } from '../base/errors.js'
-import { type DType, REDUCTIONS, type ReductionName } from '../base/types.js'
+import { type DType, REDUCTIONS } from '../base/types.js'
 import type { DifferenceTolerance } from '../trial/measure/difference.js'
 import { Inquiry, type MeasureOptions } from '../trial/measure/measure.js'
 import type { Question, TensorDifference } from '../trial/measure/question.js'
 import type { ScanSelection } from '../trial/scan-selection.js'
 import { stateOf } from '../trial/trial.js'
-import { type TiedTensor, tiedHead } from './aliases.js'
 import { differenceOfWhole, joined } from './joined.js'
+import { type TiedTensor, tiedHead } from './names/aliases.js'
 import type { NoiseFloor } from './noise.js'
 import type { Paired, Pairing, WantedTensors } from './pairing.js'
 import { judgeQuantised, type QuantisedOutcome, type QuantisedPair, quantisedAmong } from './quantised/pairs.js'
 import type { DifferenceAt, DifferenceKind, RecordPlaceInTime } from './records.js'
+import { type ReductionPair, reductionsApart, relative } from './reductions.js'
 import { Trend } from './trend.js'
 import { dtypesApart, messageOf, shown } from './wording.js'
 
@@ -44,9 +45,6 @@ const MOST_PROBLEMS = 10_000
 /** Names of equal tensors that are kept. */
 const MOST_EQUAL = 100
 
-/** The tolerance between a saved reduction and a computed one: rtol and atol. */
-const COMPUTED = [1e-5, 1e-7] as const
-
 /** Two dtypes that the runs have of one tensor. */
 export interface DtypePair {
   readonly dtype: DType
@@ -59,7 +57,7 @@ export interface DtypePair {
 interface Asked extends Paired {
   readonly values: Question<TensorDifference | null> | null
   readonly wholes: readonly (readonly Question<Parameters<typeof joined>[0][number]>[])[]
-  readonly reductions: readonly (readonly [ReductionName, Question<unknown>, Question<unknown>])[]
+  readonly reductions: readonly ReductionPair[]
 }
 
 export class Comparison {
@@ -376,22 +374,6 @@ function shapeOf(
     .catch(() => [])
 }
 
-/** The reductions of a pair that are not close. @param isComputed true if those of one side are computed of its values */
-function reductionsApart(
-  reductions: Asked['reductions'],
-  isComputed: boolean,
-  { rtol = 0, atol = 0, tolerance = 'exact' }: DifferenceTolerance,
-): Asked['reductions'] {
-  // What the hook saved is rounded to float32, and so were its sums: what is computed of values is not the same to the last digit.
-  const exact = isComputed ? COMPUTED : [rtol, atol]
-  const [near, least] = tolerance === 'exact' ? exact.map((one, i) => Math.max(one, [rtol, atol][i]!)) : [1e-5, 1e-8]
-  return reductions.filter(([, x, y]) => {
-    const [p, q] = [x.value, y.value]
-    if (typeof p !== 'number' || typeof q !== 'number') return JSON.stringify(p) !== JSON.stringify(q)
-    return !(Object.is(p, q) || Math.abs(p - q) <= least! + near! * Math.abs(q))
-  })
-}
-
 function countDtypes(known: Map<string, DtypePair>, { dtype, otherDtype, count }: DtypePair): void {
   const key = `${dtype} ${otherDtype}`
   known.set(key, { dtype, otherDtype, count: count + (known.get(key)?.count ?? 0) })
@@ -408,12 +390,6 @@ function isAnswered({ values, wholes, reductions }: Asked): boolean {
 function byteLengthOf({ a, b }: Paired): number {
   const tensors = [...(a?.shards ?? []), ...(b?.shards ?? [])]
   return tensors.reduce((sum, tensor) => sum + (tensor.hasValue ? tensor.valueRecord.byteLength : 0), 0)
-}
-
-function relative(p: unknown, q: unknown): number {
-  if (typeof p !== 'number' || typeof q !== 'number') return Number.POSITIVE_INFINITY
-  const apart = Math.abs(p - q) / Math.max(Math.abs(p), Math.abs(q))
-  return Number.isFinite(apart) ? apart : Number.POSITIVE_INFINITY
 }
 
 function unravelled(at: number, shape: readonly number[]): readonly number[] {

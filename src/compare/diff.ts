@@ -11,10 +11,12 @@ import type { MeasureOptions } from '../trial/measure/measure.js'
 import { createTrial } from '../trial/open.js'
 import { type ScanSelection, SELECTION_KINDS } from '../trial/scan-selection.js'
 import { stateOf, Trial } from '../trial/trial.js'
-import type { NameAliases, TiedTensor } from './aliases.js'
 import { type Bisection, bisectSteps } from './bisect.js'
 import { Comparison, type ComparisonOptions, type DtypePair } from './comparison.js'
-import { cutTrial, cutTrials, type SplitTensor } from './cut.js'
+import type { NameAliases, TiedTensor } from './names/aliases.js'
+import { cutTrial, cutTrials, type SplitTensor } from './names/cut.js'
+import { type NameSuggestion, suggestNames } from './names/suggest.js'
+import { isTensorMap, splitsOf, TENSOR_MAP, type TensorMap } from './names/tensor-map.js'
 import { NoiseFloor } from './noise.js'
 import {
   NamePairs,
@@ -27,8 +29,6 @@ import {
 } from './pairing.js'
 import { isPacked, isScale } from './quantised/names.js'
 import type { DifferenceAt } from './records.js'
-import { type NameSuggestion, suggestNames } from './suggest.js'
-import { isTensorMap, splitsOf, TENSOR_MAP, type TensorMap } from './tensor-map.js'
 import type { TrendDeparture } from './trend.js'
 
 interface CommonOptions extends ScanSelection, DifferenceTolerance, Pick<MeasureOptions, 'callerWorks'> {

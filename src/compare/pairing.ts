@@ -6,9 +6,9 @@ import type { Inquiry } from '../trial/measure/measure.js'
 import type { TensorAtStep } from '../trial/measure/tensor-at-step.js'
 import { type ScanSelection, selectItems } from '../trial/scan-selection.js'
 import { stateOf, type Trial } from '../trial/trial.js'
-import { aliasesOf, type NameAliases } from './aliases.js'
+import { aliasesOf, type NameAliases } from './names/aliases.js'
+import { type NamePattern, namePatterns, namesInFirst, type TensorMap } from './names/tensor-map.js'
 import type { RecordPlaceInTime } from './records.js'
-import { type NamePattern, namePatterns, namesInFirst, type TensorMap } from './tensor-map.js'
 
 /** One side of a pair: a tensor, or the shards of several workers, put together along an axis. */
 export interface Side {

@@ -1,8 +1,8 @@
 /** The differences of two runs for a page. */
 
 import { Comparison } from '../compare/comparison.js'
+import type { TensorMap } from '../compare/names/tensor-map.js'
 import { RunPairing, wantedOf } from '../compare/pairing.js'
-import type { TensorMap } from '../compare/tensor-map.js'
 import type { TensorDifference } from '../trial/measure/question.js'
 import type { ScanSelection } from '../trial/scan-selection.js'
 import type { Trial } from '../trial/trial.js'

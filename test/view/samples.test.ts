@@ -3,7 +3,7 @@
 import { join } from 'node:path'
 import { inflateRawSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { namesInFirst } from '#dist/compare/tensor-map.js'
+import { namesInFirst } from '#dist/compare/names/tensor-map.js'
 import { createTrial, embed, reportHtml, type Trial } from '#dist/index.js'
 import { pca, seeded, tsne } from '#dist/view/samples/projections.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'

@@ -1,8 +1,8 @@
 /** Maps between the tensors of two trials, from files. */
 
 import { UsageError } from '../../base/errors.js'
+import { isTensorMap, type TensorMap } from '../../compare/names/tensor-map.js'
 import type { Partition } from '../../compare/pairing.js'
-import { isTensorMap, type TensorMap } from '../../compare/tensor-map.js'
 import { readInputFile } from '../input-file.js'
 
 /** @throws StoreError, UsageError for anything else */

@@ -1,7 +1,7 @@
 /** Suggestions of tensors with other names in two runs: shown to people, never used unasked. */
 
-import { recordsInOrder } from '../scan/catalog/record-order.js'
-import { stateOf, type Trial } from '../trial/trial.js'
+import { recordsInOrder } from '../../scan/catalog/record-order.js'
+import { stateOf, type Trial } from '../../trial/trial.js'
 
 /** Two tensors that may be the same. */
 export interface NameSuggestion {

@@ -1,13 +1,13 @@
 /** Tensors that are one in a trial and several in another, such as q, k and v in one: cut, so that each part has a counterpart. */
 
-import { quote, UsageError } from '../base/errors.js'
-import type { DType } from '../base/types.js'
-import { elementByteLength } from '../core/dtype.js'
-import { collectionsOf } from '../format/checkpoint/names.js'
-import { Catalog } from '../scan/catalog/catalog.js'
-import { type CutPart, cutRecords } from '../scan/catalog/checkpoint/cut-records.js'
-import { TrialState } from '../scan/catalog/state.js'
-import { stateOf, Trial } from '../trial/trial.js'
+import { quote, UsageError } from '../../base/errors.js'
+import type { DType } from '../../base/types.js'
+import { elementByteLength } from '../../core/dtype.js'
+import { collectionsOf } from '../../format/checkpoint/names.js'
+import { Catalog } from '../../scan/catalog/catalog.js'
+import { type CutPart, cutRecords } from '../../scan/catalog/checkpoint/cut-records.js'
+import { TrialState } from '../../scan/catalog/state.js'
+import { stateOf, Trial } from '../../trial/trial.js'
 import { patternOf, splitsOf, type TensorMap, type TensorSplit } from './tensor-map.js'
 
 /** A tensor that was cut for the comparison. */

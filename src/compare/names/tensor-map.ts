@@ -1,6 +1,6 @@
 /** The map from tensors of one trial to those of another with other names, or with one tensor in the place of several. */
 
-import { quote, UsageError } from '../base/errors.js'
+import { quote, UsageError } from '../../base/errors.js'
 
 /**
  * Names of the first trial, or patterns that match whole names, each with the name in the second, in which `$1` is the first group:

@@ -14,6 +14,7 @@ export function addBenchCommand(program: Command, run: RunCommand, version: stri
       .option('--quick', 'of the kernels: smaller arrays and fewer rounds, under 20 s')
       .addOption(THREADS)
       .option('--json', 'one object, for programs'),
+    [],
     `Examples:
   $ trialscan bench --quick
   $ trialscan bench ./my-training

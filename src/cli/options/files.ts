@@ -15,12 +15,11 @@ export function addFileCommands(program: Command, run: RunCommand): void {
       .description('What is wrong with the files of a trial: every record, index entry and file is checked.')
       .argument('<TRIALS...>', TRIALS, paths)
       .option('--deep', 'also check values: strings, and saved reductions against their tensors')
-      .option('--values', 'also read all tensors: NaN, infinities, and what is zero, constant or beyond half precision')
-      .addOption(THREADS)
-      .addOption(MEMORY)
-      .addOption(FAIL_FAST)
-      .addOption(formatOption('verify'))
-      .addOption(OUT),
+      .option(
+        '--values',
+        'also read all tensors: NaN, infinities, and what is zero, constant or beyond half precision',
+      ),
+    [THREADS, MEMORY, FAIL_FAST, formatOption('verify'), OUT],
     `Examples:
   $ trialscan verify ./my-training
   $ trialscan verify ./my-training --deep --out problems.csv
@@ -49,9 +48,8 @@ docs/verify.md.`,
         '--out <DIR>',
         'the directory to write to: the files go to DIR/index; outside of the trial',
         pathText,
-      )
-      .addOption(THREADS)
-      .addOption(formatOption('reindex')),
+      ),
+    [THREADS, formatOption('reindex')],
     `Examples:
   $ trialscan reindex s3://my-bucket/my-training --out ./rebuilt --format csv
   $ trialscan reindex ./my-training --out ./rebuilt && cp -r ./rebuilt/index ./my-training/
@@ -70,6 +68,7 @@ jsonl, csv: one line for each file, with file, step, worker, bytes. json: one ob
       .description("A trial's files on disk, as they are: those that are new, or have changed.")
       .argument('<TRIAL>', TRIAL, pathText)
       .argument('<DIR>', 'the directory to copy to, outside of the trial', pathText),
+    [],
     `Examples:
   $ trialscan copy s3://my-bucket/my-training/debug-output ./my-training
   $ trialscan copy s3://my-bucket/my-training/debug-output ./my-training && trialscan check ./my-training
@@ -87,9 +86,8 @@ that was interrupted is a trial that still runs.`,
       .description('Writes a clean copy of a trial: what is whole is kept, the rest is left out and reported.')
       .argument('<TRIAL>', TRIAL, pathText)
       .requiredOption('--out <DIR>', 'the directory to write to: new or empty, and outside of the trial', pathText)
-      .option('--checksums', 'give every record the true checksum of its payload; the hook leaves it out by default')
-      .addOption(THREADS)
-      .addOption(formatOption('repair')),
+      .option('--checksums', 'give every record the true checksum of its payload; the hook leaves it out by default'),
+    [THREADS, formatOption('repair')],
     `Examples:
   $ trialscan repair ./my-training --out ./clean
   $ trialscan repair s3://my-bucket/my-training --out ./clean --checksums

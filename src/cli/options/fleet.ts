@@ -79,8 +79,8 @@ docs/fleet.md has recipes for AWS Batch, Step Functions, Kubernetes, Slurm and G
       )
       .option('--estimate', 'also say how long it takes')
       .option('--cores <N>', 'with --estimate: of all machines together', wholeNumberArgument)
-      .option('--net <GB/S>', 'with --estimate: how fast bytes come, to all machines together', rate)
-      .addOption(FAIL_FAST),
+      .option('--net <GB/S>', 'with --estimate: how fast bytes come, to all machines together', rate),
+    [FAIL_FAST],
     `Examples:
   $ trialscan fleet plan ./runs --out ./plan --shards 8
   $ trialscan fleet plan 's3://my-bucket/runs/*' --out s3://my-bucket/plans/one --shard-bytes 50000000000 --reductions mean,abs_max
@@ -105,9 +105,8 @@ ${STEPS_HELP}`,
         'its number, from 0 (default: that of the array job that this process is a part of)',
         wholeNumberArgument,
       )
-      .option('--all', 'all shards that are not done, one after the other')
-      .addOption(THREADS)
-      .addOption(MEMORY),
+      .option('--all', 'all shards that are not done, one after the other'),
+    [THREADS, MEMORY],
     `Examples:
   $ trialscan fleet run ./plan --shard 0
   $ trialscan fleet run s3://my-bucket/plans/one      # in an array job of AWS Batch, Kubernetes or Slurm
@@ -131,6 +130,7 @@ Trials have to be as they were when the plan was made.`,
       .description('The tables of all shards as one.')
       .argument('<PLAN>', PLAN, pathText)
       .requiredOption('--out <FILE>', 'the table, which appears when it is whole; - is standard output', pathText),
+    [],
     `Examples:
   $ trialscan fleet merge ./plan --out all.parquet
   $ trialscan fleet merge s3://my-bucket/plans/one --out - | gzip > all.csv.gz
@@ -149,6 +149,7 @@ Each shard has to be there; otherwise those that are missing are named, with the
       .addOption(redisOption())
       .addOption(queueOption())
       .option('--attempts <N>', 'how often a shard is tried (default: 5)', wholeNumberArgument),
+    [],
     `Examples:
   $ trialscan fleet submit s3://my-bucket/plans/one --redis redis://queue.example.com:6379
   $ trialscan fleet submit /shared/plan --redis rediss://:password@queue.example.com:6380/1 --attempts 3
@@ -166,9 +167,8 @@ a number, so the plan has to be where all workers can read it. Needs the package
       .addOption(redisOption())
       .addOption(queueOption())
       .option('--concurrency <N>', 'shards at once (default: 1)', wholeNumberArgument)
-      .option('--drain', 'end when nothing is left in the queue')
-      .addOption(THREADS)
-      .addOption(MEMORY),
+      .option('--drain', 'end when nothing is left in the queue'),
+    [THREADS, MEMORY],
     `Examples:
   $ trialscan fleet work --redis redis://queue.example.com:6379
   $ trialscan fleet work --redis redis://localhost --concurrency 2 --threads 1 --drain
@@ -180,12 +180,8 @@ has changed is not. On SIGTERM a worker gives back what it has begun and ends. N
   )
 
   completed(
-    fleet
-      .command('status')
-      .description('How far a plan has come.')
-      .argument('<PLAN>', PLAN, pathText)
-      .addOption(formatOption('fleet status'))
-      .addOption(OUT),
+    fleet.command('status').description('How far a plan has come.').argument('<PLAN>', PLAN, pathText),
+    [formatOption('fleet status'), OUT],
     `Examples:
   $ trialscan fleet status ./plan
   $ trialscan fleet status ./plan --format jsonl | jq 'select(.state == "failed")'

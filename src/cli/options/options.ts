@@ -71,6 +71,11 @@ export const MEMORY = option(
   memoryArgument,
 )
 
+/** The tensors, steps and workers that are meant. */
+export const SELECTION: readonly Option[] = [TENSOR, COLLECTION, STEPS, MODE_STEPS, MODE, WORKER]
+/** How values are read. */
+export const READING: readonly Option[] = [CHECK_LEVEL, THREADS, MEMORY]
+
 export const OUT = option(
   '--out <FILE>',
   'write to this file, which appears when it is whole; - is standard output',
@@ -112,8 +117,9 @@ function withTrialOptions(command: Command): Command {
   )
 }
 
-/** Adds what all commands have: the options of S3, and help that ends with the exit codes. */
-export function completed(command: Command, help: string): Command {
+/** Adds options that several commands have, those of S3, which all have, and help that ends with the exit codes. */
+export function completed(command: Command, options: readonly Option[], help: string): Command {
+  for (const option of options) command.addOption(option)
   const { parent } = command
   const name = parent?.parent ? `${parent.name()} ${command.name()}` : command.name()
   return withS3Options(withTrialOptions(command))

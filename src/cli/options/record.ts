@@ -33,6 +33,7 @@ export function addRecordCommand(program: Command, run: RunCommand): void {
         new Option('--fsync <WHEN>', 'bring files to the disk, after each step or at the end').choices(['step', 'end']),
       )
       .option('--fail-fast', 'end at the first tensor that is wrong; otherwise it is left out'),
+    [],
     `Examples:
   $ python3 train.py | trialscan record --out ./my-training
   $ seq 0 99 | jq -c '{step: ., name: "loss", value: (1 / (. + 1))}' | trialscan record --out ./my-training

@@ -12,19 +12,15 @@ import {
   wholeNumberArgument,
 } from './arguments.js'
 import {
-  CHECK_LEVEL,
-  COLLECTION,
   completed,
   FAIL_FAST,
   formatOption,
-  MEMORY,
-  MODE,
-  MODE_STEPS,
   OUT,
+  READING,
   type RunCommand,
+  SELECTION,
   STEPS,
   STEPS_HELP,
-  TENSOR,
   THREADS,
   TRIAL,
   TRIALS,
@@ -82,18 +78,8 @@ export function addRuleCommands(program: Command, run: RunCommand): void {
         seconds,
       )
       .option('--first', 'end at the first step that differs')
-      .option('--all', 'every difference in the table, not just the first')
-      .addOption(TENSOR)
-      .addOption(COLLECTION)
-      .addOption(STEPS)
-      .addOption(MODE_STEPS)
-      .addOption(MODE)
-      .addOption(WORKER)
-      .addOption(CHECK_LEVEL)
-      .addOption(THREADS)
-      .addOption(MEMORY)
-      .addOption(formatOption('diff'))
-      .addOption(OUT),
+      .option('--all', 'every difference in the table, not just the first'),
+    [...SELECTION, ...READING, formatOption('diff'), OUT],
     `Examples:
   $ trialscan diff ./run-1 ./run-2
   $ trialscan diff ./run-1 ./run-2 --rtol 1e-5 --atol 1e-8 --first
@@ -117,18 +103,8 @@ ${STEPS_HELP}`,
         'Where NaN and infinities come from: the first record that has any, and how they spread to the loss.',
       )
       .argument('<TRIAL>', TRIAL, pathText)
-      .option('--all', 'every tensor that they spread to, not just the first')
-      .addOption(TENSOR)
-      .addOption(COLLECTION)
-      .addOption(STEPS)
-      .addOption(MODE_STEPS)
-      .addOption(MODE)
-      .addOption(WORKER)
-      .addOption(CHECK_LEVEL)
-      .addOption(THREADS)
-      .addOption(MEMORY)
-      .addOption(formatOption('nan'))
-      .addOption(OUT),
+      .option('--all', 'every tensor that they spread to, not just the first'),
+    [...SELECTION, ...READING, formatOption('nan'), OUT],
     `Examples:
   $ trialscan nan ./my-training
   $ trialscan nan ./my-training --steps 1000: --format jsonl
@@ -178,11 +154,8 @@ ${STEPS_HELP}`,
         seconds,
       )
       .option('--fail-on-finding', 'exit with 1 if a rule has fired (the default)')
-      .option('--no-fail-on-finding', 'exit with 0 even if a rule has fired')
-      .addOption(THREADS)
-      .addOption(FAIL_FAST)
-      .addOption(formatOption('check'))
-      .addOption(OUT),
+      .option('--no-fail-on-finding', 'exit with 0 even if a rule has fired'),
+    [THREADS, FAIL_FAST, formatOption('check'), OUT],
     `Examples:
   $ trialscan check ./my-training
   $ trialscan check ./my-training --rule VanishingGradient,threshold=1e-6 --rule AllZero,collection_names=gradients,weights
@@ -242,6 +215,7 @@ first. A trial that can't be read is told at the end.`,
       .option('--timeout <SECONDS>', 'how long to wait for a step of a running job (default: 600)', seconds)
       .argument('[PARAMETERS...]', 'of the rule: --NAME VALUE or --NAME=VALUE each')
       .allowUnknownOption(),
+    [],
     `Examples:
   $ trialscan rule-invoker --trial-dir ./my-training --rule-name VanishingGradient --threshold 0.001
   $ trialscan rule-invoker --trial-dir ./my-training --rule-name unchangedtensor --tensor_regex '.*' --num_steps 10

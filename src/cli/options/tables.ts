@@ -4,21 +4,16 @@ import type { Command } from 'commander'
 import { pathText, queryMemory, seconds } from './arguments.js'
 import {
   CHECK_LEVEL,
-  COLLECTION,
   completed,
   FAIL_FAST,
   formatOption,
-  MEMORY,
-  MODE,
-  MODE_STEPS,
   OUT,
+  READING,
   type RunCommand,
-  STEPS,
+  SELECTION,
   STEPS_HELP,
-  TENSOR,
   THREADS,
   TRIAL,
-  WORKER,
 } from './options.js'
 
 /** Adds them to the command line. */
@@ -33,10 +28,8 @@ export function addTableCommands(program: Command, run: RunCommand): void {
       .addOption(THREADS)
       .option('--memory <MIB>', 'how many MiB the query may take (default: 1024)', queryMemory)
       .option('--timeout <SECONDS>', 'how long the query may take (default: 600)', seconds)
-      .option('--allow-files', 'let the query read and write files of this machine')
-      .addOption(FAIL_FAST)
-      .addOption(formatOption('sql'))
-      .addOption(OUT),
+      .option('--allow-files', 'let the query read and write files of this machine'),
+    [FAIL_FAST, formatOption('sql'), OUT],
     `Examples:
   $ trialscan sql ./my-training "select count(*) from scan where tensor like 'gradient/%' and abs_mean < 1e-7"
   $ trialscan sql ./run-1 ./run-2 "select trial, step, mean from scan where tensor = 'loss' order by all"
@@ -68,16 +61,8 @@ need, and the columns: docs/tables.md.`,
       .command('dump')
       .description('The values of tensors, for numpy: one .npz of all, or a directory with a .npy for each.')
       .argument('<TRIAL>', TRIAL, pathText)
-      .requiredOption('--out <PLACE>', 'a file .npz, or a directory', pathText)
-      .addOption(TENSOR)
-      .addOption(COLLECTION)
-      .addOption(STEPS)
-      .addOption(MODE_STEPS)
-      .addOption(MODE)
-      .addOption(WORKER)
-      .addOption(CHECK_LEVEL)
-      .addOption(THREADS)
-      .addOption(MEMORY),
+      .requiredOption('--out <PLACE>', 'a file .npz, or a directory', pathText),
+    [...SELECTION, ...READING],
     `Examples:
   $ trialscan dump ./my-training --tensor 'weight$' --steps last --out weights.npz
   $ python3 -c 'import numpy; print(numpy.load("weights.npz")["100/fc.weight"].shape)'

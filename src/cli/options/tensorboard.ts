@@ -3,19 +3,16 @@
 import { type Command, Option } from 'commander'
 import { collect, pathText, reductionList } from './arguments.js'
 import {
-  CHECK_LEVEL,
-  COLLECTION,
   completed,
   MEMORY,
-  MODE,
-  MODE_STEPS,
+  READING,
   type RunCommand,
+  SELECTION,
   STEPS,
   STEPS_HELP,
   TENSOR,
   THREADS,
   TRIAL,
-  WORKER,
 } from './options.js'
 
 /** An interrupted export leaves none of its files. */
@@ -46,16 +43,8 @@ export function addTensorBoardCommands(program: Command, run: RunCommand): void 
         reductionList,
       )
       .option('--no-histograms', 'leave out histograms')
-      .option('--images', 'tensors whose shapes are those of pictures are images, too')
-      .addOption(TENSOR)
-      .addOption(COLLECTION)
-      .addOption(STEPS)
-      .addOption(MODE_STEPS)
-      .addOption(MODE)
-      .addOption(WORKER)
-      .addOption(CHECK_LEVEL)
-      .addOption(THREADS)
-      .addOption(MEMORY),
+      .option('--images', 'tensors whose shapes are those of pictures are images, too'),
+    [...SELECTION, ...READING],
     `Examples:
   $ trialscan export ./my-training --tensorboard ./logs/my-training && tensorboard --logdir ./logs
   $ trialscan export ./my-training --tensorboard ./logs --collection gradients --reductions abs_mean,abs_max
@@ -78,13 +67,11 @@ standard error, and the exit code is 4; everything else is written. docs/tensorb
       .description('Writes runs of TensorBoard as a trial with an index.')
       .argument('<RUNS>', 'a log directory, or a run in it; or s3://bucket/prefix', pathText)
       .requiredOption('--out <TRIAL>', 'where to write: a directory, or s3://bucket/prefix', pathText)
-      .option('--checksums', "give every record the true checksum of its payload; smdebug's own reader can't read them")
-      .addOption(TENSOR)
-      .addOption(STEPS)
-      .addOption(RUN)
-      .addOption(CHECK_LEVEL_OF_IMPORT)
-      .addOption(THREADS)
-      .addOption(MEMORY),
+      .option(
+        '--checksums',
+        "give every record the true checksum of its payload; smdebug's own reader can't read them",
+      ),
+    [TENSOR, STEPS, RUN, CHECK_LEVEL_OF_IMPORT, THREADS, MEMORY],
     `Examples:
   $ trialscan import ./logs/my-training --out ./my-training && trialscan check ./my-training
   $ trialscan import ./logs --out ./all --worker train --tensor loss

@@ -34,10 +34,8 @@ export function addTensorCommands(program: Command, run: RunCommand): void {
       .description('What a trial holds: its steps by mode, workers, collections and tensors.')
       .argument('<TRIALS...>', TRIALS, paths)
       .option('--json', 'the same as --format json')
-      .option('--files', 'the files below the place, with their lengths and when they were written')
-      .addOption(FAIL_FAST)
-      .addOption(formatOption('ls'))
-      .addOption(OUT),
+      .option('--files', 'the files below the place, with their lengths and when they were written'),
+    [FAIL_FAST, formatOption('ls'), OUT],
     `Examples:
   $ trialscan ls ./my-training
   $ trialscan ls ./my-training --format json | jq '.tensors[] | select(.dtype == "float16").name'
@@ -84,9 +82,8 @@ Of several trials: the table has a line for each, json one object with all of th
       .addOption(MEMORY)
       .option('--resume', 'with --out DIR: go on where a scan into it has ended')
       .addOption(FAIL_FAST)
-      .option('--stats', 'print what the scan cost on standard error')
-      .addOption(formatOption('scan'))
-      .addOption(OUT),
+      .option('--stats', 'print what the scan cost on standard error'),
+    [formatOption('scan'), OUT],
     `Examples:
   $ trialscan scan ./my-training --tensor '^gradient/' --mode TRAIN --mode-steps -5:
   $ trialscan scan ./my-training --steps 100:200 --reductions mean,abs_max --out means.csv
@@ -142,9 +139,8 @@ when all are there; --resume leaves out those that are there, of the same files 
           'the values as a heat map or images (default: auto on a terminal, else none)',
         ).choices(PICTURE_NAMES),
       )
-      .option('--npy <FILE>', 'also write the values to a .npy file for numpy', pathText)
-      .addOption(formatOption('show'))
-      .addOption(OUT),
+      .option('--npy <FILE>', 'also write the values to a .npy file for numpy', pathText),
+    [formatOption('show'), OUT],
     `Examples:
   $ trialscan show ./my-training fc.weight
   $ trialscan show ./my-training CrossEntropyLoss_output_0 --mode EVAL --mode-step 3

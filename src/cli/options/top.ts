@@ -3,23 +3,16 @@
 import { type Command, Option } from 'commander'
 import { commaSeparated, paths, wholeNumberArgument } from './arguments.js'
 import {
-  CHECK_LEVEL,
-  COLLECTION,
   completed,
   FAIL_FAST,
   formatOption,
-  MEMORY,
-  MODE,
-  MODE_STEPS,
   OUT,
+  READING,
   type RunCommand,
-  STEPS,
+  SELECTION,
   STEPS_HELP,
-  TENSOR,
-  THREADS,
   TRIALS,
   WHERE,
-  WORKER,
 } from './options.js'
 
 /** Adds it to the command line. */
@@ -38,19 +31,8 @@ export function addTopCommand(program: Command, run: RunCommand): void {
         '--columns <LIST>',
         'what to print after tensor and step, separated by commas (default: mode, mode_step, worker, and what --by and --where name)',
         commaSeparated,
-      )
-      .addOption(TENSOR)
-      .addOption(COLLECTION)
-      .addOption(STEPS)
-      .addOption(MODE_STEPS)
-      .addOption(MODE)
-      .addOption(WORKER)
-      .addOption(CHECK_LEVEL)
-      .addOption(THREADS)
-      .addOption(MEMORY)
-      .addOption(FAIL_FAST)
-      .addOption(formatOption('top'))
-      .addOption(OUT),
+      ),
+    [...SELECTION, ...READING, FAIL_FAST, formatOption('top'), OUT],
     `Examples:
   $ trialscan top ./my-training --by abs_max
   $ trialscan top ./my-training --by l2 --asc -n 5 --collection gradients --columns mode,mode_step,mean,std

@@ -3,22 +3,17 @@
 import { type Command, Option } from 'commander'
 import { collect, paths, pathText, wholeNumberArgument } from './arguments.js'
 import {
-  CHECK_LEVEL,
-  COLLECTION,
   completed,
   FAIL_FAST,
   formatOption,
   MEMORY,
-  MODE,
-  MODE_STEPS,
   OUT,
+  READING,
   type RunCommand,
-  STEPS,
+  SELECTION,
   STEPS_HELP,
-  TENSOR,
   THREADS,
   TRIALS,
-  WORKER,
 } from './options.js'
 
 /** Adds them to the command line. */
@@ -29,19 +24,8 @@ export function addViewCommands(program: Command, run: RunCommand): void {
       .description('A training at a glance: its losses, gradients, weights and updates, and what the rules say.')
       .argument('<TRIALS...>', TRIALS, paths)
       .option('--follow', 'show it again as the job completes steps, until it ends')
-      .option('--all', `all lines of each section, however many layers there are`)
-      .addOption(TENSOR)
-      .addOption(COLLECTION)
-      .addOption(STEPS)
-      .addOption(MODE_STEPS)
-      .addOption(MODE)
-      .addOption(WORKER)
-      .addOption(CHECK_LEVEL)
-      .addOption(THREADS)
-      .addOption(MEMORY)
-      .addOption(FAIL_FAST)
-      .addOption(formatOption('summary'))
-      .addOption(OUT),
+      .option('--all', `all lines of each section, however many layers there are`),
+    [...SELECTION, ...READING, FAIL_FAST, formatOption('summary'), OUT],
     `Examples:
   $ trialscan summary ./my-training
   $ trialscan summary ./my-training --follow
@@ -74,16 +58,8 @@ ${STEPS_HELP}`,
       .option('--images <NAME>', 'what the model was given, as images beside the points (default: its input)')
       .option('--reconstructions <NAME>', 'what it made of that (default: its output, if that has the same shape)')
       .option('--perplexity <N>', 'of t-SNE: about how many neighbours a point has (default: 30)', wholeNumberArgument)
-      .option('--iterations <N>', 'of t-SNE (default: 350) and UMAP', wholeNumberArgument)
-      .addOption(TENSOR)
-      .addOption(COLLECTION)
-      .addOption(STEPS)
-      .addOption(MODE_STEPS)
-      .addOption(MODE)
-      .addOption(WORKER)
-      .addOption(CHECK_LEVEL)
-      .addOption(THREADS)
-      .addOption(MEMORY),
+      .option('--iterations <N>', 'of t-SNE (default: 350) and UMAP', wholeNumberArgument),
+    [...SELECTION, ...READING],
     `Examples:
   $ trialscan report ./my-training
   $ trialscan report ./run-1 ./run-2 --out compared.html
@@ -120,9 +96,8 @@ docs/report.md explains the views.`,
       .option('--no-rules', 'without rules, which read all of each trial that is looked at')
       .addOption(
         new Option('--max-work <N>', 'scans and reads at once; more wait (default: 4)').argParser(wholeNumberArgument),
-      )
-      .addOption(THREADS)
-      .addOption(MEMORY),
+      ),
+    [THREADS, MEMORY],
     `Examples:
   $ trialscan serve ./my-training
   $ trialscan serve './runs/*' --port 8080

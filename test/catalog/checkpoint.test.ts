@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { createTrial } from '#dist/index.js'
+import { createTrial, verifyTrial } from '#dist/index.js'
 import { counting, npy, npz, safetensors, tensorOf, writeFile, writeShards } from '../../fixtures/checkpoint-writer.js'
 import { differences } from '../support/checkpoint-answers.js'
 import { CHECKPOINTS, FIXTURES, goldenPlaces, hasCheckpoints } from '../support/checkpoints.js'
@@ -239,5 +239,40 @@ describe.runIf(HAS_S3)('on S3', () => {
     const value = await trial.tensor('v').value(0)
     expect(value.data.at(-1)).toBe((1 << 20) - 1)
     await trial.close()
+  })
+})
+
+describe('parts of a tensor in several files', () => {
+  const part = (name: string, offset: readonly number[], dtype = 'F32') =>
+    safetensors([counting('w', [2, 3], dtype, 10 * offset[0]!), counting(name, [2])], {
+      DCP_SHARDING_INFO: JSON.stringify({ w: { saved_offsets: offset } }),
+    })
+  const opened = (directory: string, files: readonly Uint8Array[]) => {
+    for (const [i, file] of files.entries()) writeFile(join(scratch, directory, `part_${i}.safetensors`), file)
+    return createTrial(join(scratch, directory))
+  }
+
+  it('make it up', async () => {
+    const trial = await opened('parts', [part('a', [2, 0]), part('b', [0, 0])])
+    const { shape, data } = await trial.tensor('w').value(0)
+    expect([shape, [...(data as Float32Array)]]).toEqual([
+      [4, 3],
+      [0, 1, 2, 3, 4, 5, 20, 21, 22, 23, 24, 25],
+    ])
+    expect(trial.problems).toEqual([])
+  })
+
+  it.each([
+    ['one is missing', [part('a', [2, 0])], 'all but 6 of its elements'],
+    ['one is there twice', [part('a', [0, 0]), part('b', [0, 0])], 'parts that overlap'],
+    ['they are of two types', [part('a', [0, 0]), part('b', [2, 0], 'F64')], 'parts of different dtypes or ranks'],
+  ])('%s: MissingParts, and the rest is read', async (name, files, got) => {
+    const trial = await opened(name, files)
+    expect(trial.problems.map(({ code }) => code)).toEqual(['MissingParts'])
+    expect(trial.problems[0]!.message).toContain(`"w" that make up`)
+    expect(trial.problems[0]!.message).toContain(`${got}: a file is missing, or there twice`)
+    expect(trial.tensorNames()).toEqual(['a', ...(files.length > 1 ? ['b'] : [])])
+    const { problems } = await verifyTrial(join(scratch, name))
+    expect(problems.map(({ code }) => code)).toContain('MissingParts')
   })
 })

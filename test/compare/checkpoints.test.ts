@@ -1,10 +1,13 @@
 /** Pairs of checkpoints, beside what numpy has of them. */
 
+import { truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createTrial, type DiffOptions, diff, type TrialDiff } from '#dist/index.js'
+import { counting, npz, safetensors, writeFile, writeShards } from '../../fixtures/checkpoint-writer.js'
 import { trialscan } from '../cli/run.js'
 import { CHECKPOINTS, expectedOf, hasCheckpoints } from '../support/checkpoints.js'
+import { scratchDirectory } from '../support/scratch.js'
 
 const place = (name: string): string => join(CHECKPOINTS, 'trials', name)
 
@@ -80,5 +83,62 @@ describe.runIf(hasCheckpoints)('checkpoints', () => {
     )
     expect(text).toContain('float8_e4m3fn, a scale per 32 × 32 block')
     expect(text).toContain('and 10 more')
+  })
+
+  it('that were trained further are told by what changed most, and JSON Lines by tensor', async () => {
+    const places = [place('base'), place('tuned')]
+    const { stdout } = await trialscan('diff', ...places, '--format', 'table', '--top', '2')
+    const text = stdout.replace(/\s+/g, ' ')
+    expect(text).toContain(
+      'base and tuned: 22 of 24 tensors changed; model.embed_tokens.weight and model.layers.0.self_attn.q_proj.weight are equal bit for bit. Largest relative change ‖Δ‖/‖a‖ 0.242 in lm_head.weight.',
+    )
+    expect(text).toContain('tensor ‖Δ‖/‖a‖ changed max |Δ| a → b there cosine lm_head.weight 0.242')
+    expect(text).toContain('[89, 42] -0.0114136 → -0.0668945')
+    expect(text).toContain('and 20 more')
+    const golden = expectedOf('base--tuned') as Golden<Record<'unequal' | 'relative_norm', number>>
+    const lines = (await trialscan('diff', ...places, '--format', 'jsonl')).stdout.trim().split('\n').slice(1)
+    const norms = Object.fromEntries(lines.map(line => JSON.parse(line)).map(one => [one.tensor, one.relative_norm]))
+    const changed = Object.keys(golden).filter(name => golden[name]!.unequal > 0)
+    expect(Object.keys(norms).sort()).toEqual(changed.sort())
+    for (const name of changed) expect(norms[name] / golden[name]!.relative_norm).toBeCloseTo(1, 9)
+  })
+
+  it('of tensor-parallel ranks are put together, under the prefix of one side', async () => {
+    const unify = { '.*(?:[qkv]_proj|up_proj)\\.weight': 0, '.*(?:o_proj|down_proj)\\.weight': 0 }
+    const found = await compared('megatron', 'hf-run/checkpoint-100', { unify })
+    expect([found.compared, found.aliases?.first]).toEqual([24, ['model.']])
+    // Another training: each tensor has its shape there, and other values.
+    expect(new Set(found.differences.map(({ kind }) => kind))).toEqual(new Set(['values']))
+  })
+})
+
+describe('two of made tensors', () => {
+  const scratch = scratchDirectory('compare-checkpoints')
+  const tensors = [counting('a.weight', [4, 3], 'F64'), counting('b.weight', [5], 'F64', 7)]
+
+  it('are equal whatever contains them', async () => {
+    const [file, arrays, shards] = [
+      join(scratch, 'model.safetensors'),
+      join(scratch, 'model.npz'),
+      join(scratch, 'shards'),
+    ]
+    writeFile(file, safetensors(tensors))
+    writeFile(arrays, npz(tensors))
+    writeShards(shards, [[tensors[1]!], [tensors[0]!]])
+    for (const other of [arrays, shards]) {
+      expect(await diff(file, other)).toMatchObject({ compared: 2, equal: 2, missing: 0 })
+    }
+  })
+
+  it('of which one is cut off count what was read until then', async () => {
+    const long = counting('w.weight', [1 << 20])
+    const paths = ['whole', 'cut'].map(name => join(scratch, `${name}.safetensors`)) as [string, string]
+    for (const path of paths) writeFile(path, safetensors([long]))
+    const trials = [await createTrial(paths[0]), await createTrial(paths[1])] as const
+    truncateSync(paths[1], 1 << 20)
+    const { problems, compared, readBytes } = await diff(...trials, { memory: 4 << 20, threads: 0 })
+    for (const trial of trials) await trial.close()
+    expect([problems.length, compared]).toEqual([1, 0])
+    expect(readBytes).toBeGreaterThan(1 << 16)
   })
 })

@@ -1,9 +1,9 @@
 /** Files of torch, distributed checkpoints and dumps as trials: the same answers through createTrial as torch gave. */
 
-import { cpSync, mkdirSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { closePools, createTrial, diffWorkers, type Trial } from '#dist/index.js'
+import { closePools, createTrial, diffWorkers, type Trial, verifyTrial } from '#dist/index.js'
 import { trialscan } from './cli/run.js'
 import { FIXTURES, type GoldenTensor, golden } from './support/checkpoint-files.js'
 import { bytesOf, call, dict, int, list, pickled, tensor, torchZip, tuple } from './support/pickles.js'
@@ -193,6 +193,28 @@ describe('files of ranks', () => {
 })
 
 describe('torch.distributed.checkpoint', () => {
+  it('without .metadata, which is written last: a save that never finished', async () => {
+    const root = join(scratch, 'unfinished')
+    cpSync(join(FIXTURES, 'dcp'), root, { recursive: true })
+    const metadata = join(root, 'step-200/.metadata')
+    const whole = readFileSync(metadata)
+    rmSync(metadata)
+    const trial = await createTrial(root, { refresh: 'manual' })
+    expect(trial.steps()).toEqual([100])
+    expect(trial.notes).toEqual([expect.stringContaining('step-200 is not whole, and was changed less than a minute')])
+    age(root)
+    expect(await trial.refresh()).toBe(true)
+    expect(trial.problems.map(({ code, message }) => [code, message])).toEqual([
+      ['UnfinishedSave', expect.stringMatching(/step-200\/?: expected \.metadata .*the save .* never finished$/)],
+    ])
+    expect((await verifyTrial(root)).problemCounts).toEqual({ UnfinishedSave: 1 })
+    await expect(createTrial(join(root, 'step-200'))).rejects.toThrow(/the save .* never finished$/)
+    writeFileSync(metadata, whole)
+    expect(await trial.refresh()).toBe(true)
+    expect([trial.steps(), trial.problems]).toEqual([[100, 200], []])
+    await trial.close()
+  })
+
   const standIn = golden<GoldenSteps>(join(FIXTURES, 'expected/dcp.json')).steps
   it('chunks along two axes at once', async () => {
     await withTrial(join(FIXTURES, 'dcp'), async trial => {

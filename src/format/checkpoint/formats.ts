@@ -22,6 +22,21 @@ export function isCheckpointFile(path: string): boolean {
   return !said.includes('part') && said.some(word => word === 'yes' || word === 'perhaps')
 }
 
+/**
+ * The files of a place that checkpoints are made of. Those of a distributed checkpoint are among them where the `.metadata` is not there that
+ * says what they hold.
+ */
+export function checkpointFilesAmong(paths: readonly string[]): string[] {
+  const directoryOf = (path: string): string => path.slice(0, path.lastIndexOf('/') + 1)
+  const saved = new Set(paths.filter(path => DISTRIBUTED.byName(path) === 'yes').map(directoryOf))
+  return paths.filter(path => isCheckpointFile(path) || (isChunkFile(path) && !saved.has(directoryOf(path))))
+}
+
+/** True for a file of a rank of a distributed checkpoint. */
+export function isChunkFile(path: string): boolean {
+  return DISTRIBUTED.byName(path) === 'part'
+}
+
 /** The format of a file by its name, and by its first bytes where that does not tell; null: none. */
 export function formatOf(path: string, head: Uint8Array): TensorFormat | null {
   const named = FORMATS.find(format => format.byName(path) === 'yes')

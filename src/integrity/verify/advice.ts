@@ -46,6 +46,8 @@ const ADVICE: Readonly<Record<VerifyCode, string>> = {
   IndexMismatch: 'Write the index again from the shards: loaders that trust it look in the wrong file.',
   DuplicateTensor: 'Find out which of the two is meant, and remove the other: readers disagree about which counts.',
   MissingParts: 'Fetch the files of all ranks: a tensor is cut into parts, and one is missing or there twice.',
+  UnfinishedSave:
+    'Save it again, or fetch .metadata, whose name is hidden: without it nothing tells what the files of ranks hold.',
   UnreadableDType:
     'Nothing is wrong if the type is one that trialscan does not know yet; the other tensors can be read.',
   BadMemberChecksum: 'Fetch the file again: its bytes are not those that were written. Other members can be read.',

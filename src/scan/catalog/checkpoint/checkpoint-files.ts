@@ -12,7 +12,7 @@ import {
   parseTrainerState,
   TRAINER_STATE,
 } from '../../../format/checkpoint/beside.js'
-import { isCheckpointFile } from '../../../format/checkpoint/formats.js'
+import { checkpointFilesAmong } from '../../../format/checkpoint/formats.js'
 import { type CheckpointPlace, type Layout, layoutOf, layoutOfFile } from '../../../format/checkpoint/layout.js'
 import { collectionsOf, isParameter, orderKey } from '../../../format/checkpoint/names.js'
 import type { UnreadTensor } from '../../../format/checkpoint/stored-tensor.js'
@@ -162,7 +162,7 @@ export class CheckpointFiles {
   #layoutOf(paths: readonly string[]): Layout | null {
     if (this.#file !== null) return layoutOfFile(this.#file)
     const { store, spec } = this.#access
-    const found = layoutOf(paths.filter(isCheckpointFile), storeName(spec))
+    const found = layoutOf(checkpointFilesAmong(paths), storeName(spec))
     if ('below' in found) return null
     if (!('ambiguous' in found)) return found
     const url = store.url('')

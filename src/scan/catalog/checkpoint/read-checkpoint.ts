@@ -3,7 +3,7 @@
 import { FormatError, isAboutFile, quote, type StoreError, TrialscanError } from '../../../base/errors.js'
 import { isNumeric } from '../../../core/dtype.js'
 import { coverageOf } from '../../../format/checkpoint/dcp/chunks.js'
-import { formatOf } from '../../../format/checkpoint/formats.js'
+import { formatOf, isChunkFile } from '../../../format/checkpoint/formats.js'
 import type { CheckpointFile, CheckpointPlace } from '../../../format/checkpoint/layout.js'
 import {
   isShardIndex,
@@ -152,8 +152,14 @@ function chooseFiles(
   const hasSafetensors = new Set(
     tensors.filter(({ path }) => path.endsWith('.safetensors')).map(({ path }) => directoryOf(path)),
   )
+  for (const directory of new Set(
+    tensors.filter(({ path }) => isChunkFile(path)).map(({ path }) => directoryOf(path)),
+  )) {
+    faults.add(unfinished(store.url(directory)))
+  }
   for (const file of tensors) {
     const { path } = file
+    if (isChunkFile(path)) continue
     const name = path.slice(directoryOf(path).length)
     const index = indices.find(({ directory }) => directory === directoryOf(path))
     const isOther =
@@ -173,6 +179,12 @@ function chooseFiles(
 
 function directoryOf(path: string): string {
   return path.slice(0, path.lastIndexOf('/') + 1)
+}
+
+function unfinished(url: string): FormatError {
+  const [expected, got] = ['.metadata beside the files of ranks', 'no such file']
+  const message = `${url}: expected ${expected}, got ${got}: the save of this distributed checkpoint never finished`
+  return new FormatError('UnfinishedSave', message, { url, expected, got, lost: 'all tensors in it' })
 }
 
 function missingShard(url: string, index: FoundIndex, shard: string): FormatError {

@@ -5,7 +5,7 @@ import { KnownMoments } from '#dist/core/border/abi.js'
 import { FRAMING_LENGTH } from '#dist/core/border/framing.js'
 import { withEngine } from '#dist/core/engines.js'
 import { Moments } from '#dist/core/moments.js'
-import { RECORD_END, recordHead } from '#dist/scan/catalog/checkpoint/record-head.js'
+import { RECORD_END, RecordHeads } from '#dist/scan/catalog/checkpoint/record-head.js'
 import { sourceRecord } from '#dist/scan/catalog/checkpoint/source-record.js'
 import { columnsOf } from '#dist/scan/job/plan/coalesce.js'
 import { DEFAULT_MEMORY, PART_BYTES, windowByteLength } from '#dist/scan/job/plan/memory.js'
@@ -24,8 +24,8 @@ const BASE = { kind: 'local', root: '.' } as const
 function remote(): { readonly store: ComposedStore; readonly byteLength: number } {
   const builder = new TableBuilder(RECORD_END)
   builder.begin('w#0', 'w')
-  const tensor = { name: 'w', dtype: 'float32', shape: SHAPE, blocks: [{ file: 'w', start: 8 }], step: 3 } as const
-  const { byteLength } = builder.add(sourceRecord(tensor, recordHead))
+  const tensor = { name: 'w', dtype: 'float32', shape: SHAPE, blocks: [{ file: 'w', start: 8 }] } as const
+  const { byteLength } = builder.add(sourceRecord(3, tensor, new RecordHeads()))
   const fill = (start: number, view: Uint8Array): Uint8Array => {
     const [two, seven] = [2, 7].map(value => new Uint8Array(Float32Array.of(value).buffer))
     for (let i = 0; i < view.length; i++) view[i] = (start + i < BYTES + 4 ? two : seven)![(start + i) % 4]!
@@ -52,7 +52,7 @@ describe('a tensor of 100 GiB', () => {
   const place = (byteLength: number) => ({ file: 'w#0', tag: 'w', startByte: 0, byteLength, step: 3 })
 
   it('is told by its head', () => {
-    const head = recordHead(3, 'w', 'float32', SHAPE, BYTES)
+    const head = new RecordHeads().of(3, 'w', 'float32', SHAPE, BYTES)
     expect(contentsOf(head, head.length + BYTES + RECORD_END.length)).toMatchObject({
       dtype: 'float32',
       shape: SHAPE,

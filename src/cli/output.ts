@@ -2,6 +2,7 @@
 
 import { fstatSync } from 'node:fs'
 import { StoreError } from '../base/errors.js'
+import { turnsWhenDue } from '../base/turns.js'
 import { OutputFile, type OutputFileOptions } from '../storage/local/output.js'
 import { expectNoInput } from './input-file.js'
 
@@ -83,6 +84,8 @@ export class Output implements LineSink {
   #lines = ''
   #failure: unknown = null
   #flushedAt = performance.now()
+  /** A file, and a pipe with room, take what is written at once: signals would wait for the last line. */
+  readonly #turnWhenDue = turnsWhenDue()
 
   private constructor(target: Target) {
     this.#target = target
@@ -121,6 +124,7 @@ export class Output implements LineSink {
     // What comes while this is written waits for the next time.
     this.#flushedAt = performance.now()
     if (lines !== '') await this.#put(lines)
+    await this.#turnWhenDue()
   }
 
   /** The error of a write. Null: none has failed. */

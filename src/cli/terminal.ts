@@ -102,10 +102,15 @@ export function columns(rows: Iterable<readonly string[]>, right: readonly numbe
   return [...columnLines(rows, right)].join('')
 }
 
-/** The lines one by one. @param rows are iterated twice */
+/** Rows that are measured between two empty texts, at which a writer may take a turn. */
+const MEASURED_AT_ONCE = 4096
+
+/** The lines one by one; first empty texts, if there are many rows. @param rows are iterated twice */
 export function* columnLines(rows: Iterable<readonly string[]>, right: readonly number[] = []): Generator<string> {
   const widths: number[] = []
+  let measured = 0
   for (const row of rows) {
+    if (++measured % MEASURED_AT_ONCE === 0) yield ''
     for (const [i, text] of row.entries()) {
       const width = widthOf(text)
       widths[i] = Math.max(widths[i] ?? 0, width > MAX_COLUMN_WIDTH ? 0 : width)

@@ -5,6 +5,7 @@
 
 import { RuleEvaluationConditionMet, UsageError, WaitTimeout } from '../base/errors.js'
 import { checkOptions, kinds, optionsOf } from '../base/options.js'
+import { turnsWhenDue } from '../base/turns.js'
 import { withHold } from '../scan/catalog/hold.js'
 import {
   countsFromEnd,
@@ -13,7 +14,6 @@ import {
   STEP_SELECTION,
   type StepSelection,
 } from '../scan/catalog/step-selection.js'
-import { turnsWhenDue } from '../scan/catalog/turns.js'
 import { WAIT_OPTIONS, type WaitOptions, waitFor, waitingOf } from '../scan/catalog/wait.js'
 import { DEFAULT_MEMORY } from '../scan/job/plan/memory.js'
 import { Inquiry, MEASURE_OPTIONS, type MeasureOptions, type MeasureStats } from '../trial/measure/measure.js'

@@ -136,11 +136,11 @@ export const safetensors: Target = {
     return safetensorsOf(header, input.subarray(8 + length))
   },
   maxByteLength: 1 << 14,
-  run(input) {
+  async run(input) {
     try {
       const length = headerLength(input.subarray(0, 64), 'x', input.length)
       let filled = 8 + length
-      for (const { name, begin, end } of parseHeader(input.subarray(8, filled), 'x', input.length).tensors) {
+      for (const { name, begin, end } of (await parseHeader(input.subarray(8, filled), 'x', input.length)).tensors) {
         if (!(begin <= end && end <= input.length)) throw new Error(`${name} lies outside of the file`)
         if (begin < end && begin < filled) throw new Error(`${name} overlaps another tensor, or the header`)
         filled = Math.max(filled, end)

@@ -43,7 +43,8 @@ export function bytesText(count: number): string {
 
 /** 1,234,567 */
 export function countText(count: number): string {
-  return count.toLocaleString('en-US')
+  // Most are small, and that is ten times as fast.
+  return count >= 0 && count < 1000 ? String(count) : count.toLocaleString('en-US')
 }
 
 /** `0, 10, 20`; only the first of many. */

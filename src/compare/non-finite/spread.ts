@@ -1,5 +1,6 @@
 /** The spread of NaN and infinities: the inputs of each record that has any. */
 
+import { inTurns } from '../../base/turns.js'
 import type { GlobalStep, Worker } from '../../base/types.js'
 import { recordsInOrder } from '../../scan/catalog/record-order.js'
 import { type Kind, kindsOf } from '../../trial/kinds/kinds.js'
@@ -71,16 +72,23 @@ export class Spread {
   readonly #orders = new Map<Worker, Order>()
   #ordersStep = -1
 
-  constructor(trial: Trial) {
+  static async of(trial: Trial): Promise<Spread> {
+    const spread = new Spread(trial)
+    await inTurns(stateOf(trial).catalog.names, name => spread.#know(name))
+    return spread
+  }
+
+  private constructor(trial: Trial) {
     this.#trial = trial
     this.#kindOf = kindsOf(trial)
-    for (const name of stateOf(trial).catalog.names) {
-      const role = roleOf(name, this.#kindOf(name))
-      this.#roles.set(name, role)
-      if (role.kind === 'input') listed(this.#inputs, role.of).push(name)
-      if (role.kind === 'gradient') this.#gradients.push([name, role.of])
-      if (role.kind === 'parameter') for (const layer of layersOf(name)) listed(this.#parameters, layer).push(name)
-    }
+  }
+
+  #know(name: string): void {
+    const role = roleOf(name, this.#kindOf(name))
+    this.#roles.set(name, role)
+    if (role.kind === 'input') listed(this.#inputs, role.of).push(name)
+    if (role.kind === 'gradient') this.#gradients.push([name, role.of])
+    if (role.kind === 'parameter') for (const layer of layersOf(name)) listed(this.#parameters, layer).push(name)
   }
 
   /** A record that has any. Rows come in the order of steps. */

@@ -90,7 +90,7 @@ const LIMITS: Readonly<Record<string, number>> = {
 export async function traceNonFinite(trial: Trial, options?: TraceOptions): Promise<NonFiniteTrace> {
   expectTrial('traceNonFinite', trial)
   const { onProgress, ...selection } = checkOptions('traceNonFinite', TRACE_OPTIONS, options)
-  const spread = new Spread(trial)
+  const spread = await Spread.of(trial)
   const checkpoints = trial.checkpoint === null ? null : new CheckpointTrace(trial)
   const problems = new ProblemLines()
   let warning: (NearOverflow & { readonly rank: number }) | null = null

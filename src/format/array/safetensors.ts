@@ -14,11 +14,11 @@ const OTHER_NUMBER = /"(shape|data_offsets)"\s*:\s*\[[^\]]*?(-?\d*[-.eE][-+.\deE
  * The faults, then the tensors in the order of their bytes, so that no two of them are in memory. A fault of one costs no other.
  * @throws FormatError if the header can't be read, or others may read it otherwise; StoreError
  */
-export function* readSafetensors(source: ArraySource): Generator<NamedArray> {
+export async function* readSafetensors(source: ArraySource): AsyncGenerator<NamedArray> {
   const { url, byteLength, maxArrayBytes = MAX_ARRAY_BYTES } = source
   const length = headerLength(source.read(0, Math.min(PREFIX_BYTES, byteLength)), url, byteLength)
   const json = source.read(LENGTH_BYTES, length)
-  const { tensors, unread, problems } = parseHeader(json, url, byteLength)
+  const { tensors, unread, problems } = await parseHeader(json, url, byteLength)
   refuseOtherReadings(new TextDecoder().decode(json), url)
   for (const { name, error } of unread) yield [name, error]
   for (const problem of problems) yield ['', problem]

@@ -3,10 +3,10 @@
  * file), so that what they say is there once, and they are named beside it.
  */
 
+import { float64Column, int32Column } from '../../base/column.js'
 import { countBelow } from '../../base/sorted.js'
 import type { GlobalStep, Worker } from '../../base/types.js'
 import type { IndexFile, SavedShape, TensorLocation } from '../../format/index-file.js'
-import { float64Column, int32Column } from '../../scan/catalog/columns/column.js'
 import { NO_LIST } from '../../scan/catalog/columns/tensor-lists.js'
 
 /** An index file. Its `content` is made on demand: there may be a million. */

@@ -154,6 +154,8 @@ function patternOf(source: string): Pattern {
 /** The number of collections that a message names, and that it considers. */
 const MAX_COLLECTIONS_TOLD = 8
 const MAX_LOOKED_AT = 100
+/** Names among which the nearest ones are looked for: each rule that lacks something asks. */
+const MAX_NEAR = 10_000
 
 /** The words in patterns that are a name with at most something before or behind it. */
 function wordsOf(patterns: readonly string[]): string[] {
@@ -183,14 +185,15 @@ function describeTrial(
       collection.name === 'all' || listed.length === MAX_COLLECTIONS_TOLD ? 0 : memberCount(contents, collection)
     if (count > 0) listed.push(`${collection.name} (${count})`)
   }
+  const near = all.slice(0, MAX_NEAR)
   const nearest = [
     ...collections.flatMap(name =>
       nearestNames(name, known.keys(), MAX_COLLECTIONS_TOLD)
         .filter(near => memberCount(contents, known.get(near)!) > 0)
         .slice(0, 3),
     ),
-    ...names.flatMap(name => nearestNames(name, all)),
-    ...words.flatMap(word => nearestOf(word, all)),
+    ...names.flatMap(name => nearestNames(name, near)),
+    ...words.flatMap(word => nearestOf(word, near)),
   ].filter(name => !collections.includes(name) && !names.includes(name))
   const hint = nearest.length > 0 ? `; did you mean ${nearest.map(name => JSON.stringify(name)).join(' or ')}?` : ''
   const some = all

@@ -1,11 +1,11 @@
 /** Steps: which there are, in which mode, and which are complete. */
 
+import { type Column, float64Column, int32Column } from '../../base/column.js'
 import { UsageError } from '../../base/errors.js'
 import { kinds, optionsOf } from '../../base/options.js'
 import { countBelow } from '../../base/sorted.js'
+import { countInTurns } from '../../base/turns.js'
 import { type GlobalStep, MODES, type Mode, type ModeStep, type Worker } from '../../base/types.js'
-import { type Column, float64Column, int32Column } from './columns/column.js'
-import { countInTurns } from './turns.js'
 import { hasMode, type WorkerStep, workersOf } from './worker-steps.js'
 
 /** A step that at least one worker wrote. */

@@ -1,6 +1,6 @@
 /** At which steps each tensor was saved. Tensors that were saved together share the steps: a million of them have one list. */
 
-import { int32Column } from './columns/column.js'
+import { int32Column } from '../../base/column.js'
 import type { SavedRows } from './columns/saved-rows.js'
 import type { SavedTensor } from './columns/tensor-lists.js'
 import type { WorkerSteps } from './worker-steps.js'

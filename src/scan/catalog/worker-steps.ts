@@ -1,11 +1,11 @@
 /** The steps of workers. There may be a million: each becomes an object on demand. */
 
+import { type Column, int32Column } from '../../base/column.js'
 import type { TrialscanError } from '../../base/errors.js'
 import { countBelow } from '../../base/sorted.js'
 import type { GlobalStep, Mode, ModeStep, Worker } from '../../base/types.js'
 import { modeInError, type TensorLocation } from '../../format/index-file.js'
 import type { ListedPlaces, RecordPlace, RecordRun, RowPlace } from '../job/plan/coalesce.js'
-import { type Column, int32Column } from './columns/column.js'
 import type { SavedTensors } from './columns/tensor-lists.js'
 
 /** The tensors that one worker saved at one step. */

@@ -62,18 +62,18 @@ export function shapeColumn({ ranks, dims }: Descriptions, tags?: Int32Array): S
   const lists: number[][] = []
   const codes = new Int32Array(ranks.length)
   const codesByText = new Map<string, number>()
-  const lastOfTag: number[] = []
+  const lastOfTag = new Map<number, number>()
   let at = 0
   for (let record = 0; record < ranks.length; record++) {
     const rank = ranks[record]!
     const tag = tags === undefined ? 0 : tags[record]!
-    let code = lastOfTag[tag]
+    let code = lastOfTag.get(tag)
     if (code === undefined || !isShape(lists[code]!, dims, at, rank)) {
       const shape = Array.from(dims.subarray(at, at + rank))
       const text = shape.join()
       code = codesByText.get(text) ?? lists.push(shape) - 1
       codesByText.set(text, code)
-      lastOfTag[tag] = code
+      lastOfTag.set(tag, code)
     }
     codes[record] = code
     at += rank

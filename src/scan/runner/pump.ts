@@ -1,5 +1,6 @@
 /** The pump: runs work in order, with no more of it under way than keeps a runner busy. */
 
+import { turnsWhenDue } from '../../base/turns.js'
 import { isOutOfResources } from './runner.js'
 
 export interface PumpOptions {
@@ -32,6 +33,8 @@ export async function* pump<P, R>(
   { ahead, signal, settles = false }: PumpOptions,
 ): AsyncGenerator<Pumped<P, R>> {
   const waiting = plans[Symbol.iterator]()
+  // Many replies may be there at once.
+  const turnWhenDue = turnsWhenDue()
   const underWay: Promise<Omit<Pumped<P, R>, 'waitMs'>>[] = []
   try {
     for (;;) {
@@ -50,6 +53,7 @@ export async function* pump<P, R>(
       const startedAt = performance.now()
       const pumped = await underWay.shift()!
       const waitMs = performance.now() - startedAt
+      await turnWhenDue()
       signal?.throwIfAborted()
       if (isOutOfResources(pumped.error)) throw pumped.error
       yield { ...pumped, waitMs }

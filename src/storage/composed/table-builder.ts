@@ -1,5 +1,6 @@
 /** Makes tables of records. */
 
+import { type Column, float64Column, uint8Column } from '../../base/column.js'
 import { LITERAL, TABLE_COLUMNS, type TableColumns, type TableData, type TableNames } from './table-data.js'
 
 /** A run or a box of a record's elements, as they lie in a file. */
@@ -18,7 +19,7 @@ export interface SourceBlock {
 
 /** A record to be put into a table. */
 export interface SourceRecord {
-  /** Up to the first byte of the elements. */
+  /** Up to the first byte of the elements. It is copied. */
   readonly head: Uint8Array
   readonly dataByteLength: number
   /** Runs in their order; or boxes, if there is a shape. */
@@ -35,18 +36,11 @@ export class TableBuilder {
   readonly #files = new Map<string, number>()
   readonly #versions = new Map<string, string>()
   readonly #composed: [string, string, number][] = []
-  readonly #columns: Record<keyof TableColumns, number[]> = {
-    starts: [],
-    heads: [0],
-    blocks: [0],
-    geometries: [0],
-    files: [],
-    begins: [],
-    lengths: [],
-    geometry: [],
-  }
-  readonly #pieces: Uint8Array[] = []
-  #headLength = 0
+  readonly #columns = Object.fromEntries(TABLE_COLUMNS.map(name => [name, float64Column()])) as Record<
+    keyof TableColumns,
+    Column<Float64Array>
+  >
+  readonly #heads = uint8Column()
   readonly #literals: Uint8Array[] = []
   #literalLength = 0
   #at = 0
@@ -54,6 +48,7 @@ export class TableBuilder {
   /** @param end what stands behind the elements of every record */
   constructor(end: Uint8Array) {
     this.#end = end
+    for (const name of ['heads', 'blocks', 'geometries'] as const) this.#columns[name].push(0)
   }
 
   get isEmpty(): boolean {
@@ -79,11 +74,10 @@ export class TableBuilder {
     const columns = this.#columns
     const startByte = this.#at
     columns.starts.push(startByte)
-    this.#pieces.push(head)
-    this.#headLength += head.length
-    columns.heads.push(this.#headLength)
-    if (gathered) columns.geometry.push(gathered.elementByteLength, gathered.shape.length, ...gathered.shape)
-    for (const { file, start, literal, byteLength, offsets = [], shape = [], strides = [] } of blocks) {
+    this.#heads.append(head)
+    columns.heads.push(this.#heads.length)
+    if (gathered) this.#describe([gathered.elementByteLength, gathered.shape.length], gathered.shape)
+    for (const { file, start, literal, byteLength, offsets, shape, strides } of blocks) {
       if (file === null) {
         columns.files.push(LITERAL)
         columns.begins.push(this.#literalLength)
@@ -94,13 +88,17 @@ export class TableBuilder {
         columns.begins.push(start)
       }
       columns.lengths.push(byteLength)
-      if (gathered) columns.geometry.push(...offsets, ...shape, ...strides)
+      if (gathered) this.#describe(offsets, shape, strides)
     }
     columns.blocks.push(columns.files.length)
     columns.geometries.push(columns.geometry.length)
     const byteLength = head.length + dataByteLength + this.#end.length
     this.#at += byteLength
     return { startByte, byteLength }
+  }
+
+  #describe(...lists: readonly (readonly number[] | undefined)[]): void {
+    for (const list of lists) for (const number of list ?? []) this.#columns.geometry.push(number)
   }
 
   /** The table. The builder is not used any more. */
@@ -112,7 +110,7 @@ export class TableBuilder {
       JSON.stringify({ files, versions, composed: this.#composed } satisfies TableNames),
     )
     const lengths = TABLE_COLUMNS.map(name => columns[name].length)
-    const blobs = [names.length, this.#headLength, this.#literalLength, this.#end.length]
+    const blobs = [names.length, this.#heads.length, this.#literalLength, this.#end.length]
     const counts = Float64Array.from([...lengths, ...blobs])
     const total =
       counts.byteLength + 8 * lengths.reduce((a, b) => a + b, 0) + blobs.reduce((sum, length) => sum + length, 0)
@@ -124,9 +122,9 @@ export class TableBuilder {
       at += piece.length
     }
     put(new Uint8Array(counts.buffer))
-    for (const name of TABLE_COLUMNS) put(new Uint8Array(Float64Array.from(columns[name]).buffer))
+    for (const name of TABLE_COLUMNS) put(columns[name].bytes)
     put(names)
-    for (const piece of this.#pieces) put(piece)
+    put(this.#heads.bytes)
     for (const piece of this.#literals) put(piece)
     put(this.#end)
     return { id: count++, bytes }

@@ -9,9 +9,9 @@ import { parseShardIndex } from '#dist/format/checkpoint/safetensors/shards.js'
 import { counting, safetensors, withHeader } from '../../../fixtures/checkpoint-writer.js'
 
 /** What a file comes to: the names that can be read, those that can't, and what is wrong with the whole. */
-function read(bytes: Uint8Array) {
+async function read(bytes: Uint8Array) {
   const length = headerLength(bytes.subarray(0, 64), 'x', bytes.length)
-  const { tensors, unread, problems } = parseHeader(bytes.subarray(8, 8 + length), 'x', bytes.length)
+  const { tensors, unread, problems } = await parseHeader(bytes.subarray(8, 8 + length), 'x', bytes.length)
   return {
     names: tensors.map(({ name }) => name),
     unread: unread.map(({ name, error }) => [name, error.code]),
@@ -26,13 +26,13 @@ const entry = (begin: number, end: number, shape = [(end - begin) / 4], dtype = 
 })
 const file = (header: object, data = 8): Uint8Array => withHeader(JSON.stringify(header), new Uint8Array(data))
 
-it('reads what the reference writes, with blanks before and behind, and tensors of no bytes', () => {
+it('reads what the reference writes, with blanks before and behind, and tensors of no bytes', async () => {
   const padded = withHeader(
     `  {"a":${JSON.stringify(entry(0, 8))},"e":${JSON.stringify(entry(8, 8, [0, 3]))}}   `,
     new Uint8Array(8),
   )
-  expect(read(padded)).toEqual({ names: ['a', 'e'], unread: [], problems: [] })
-  expect(read(safetensors([]))).toEqual({ names: [], unread: [], problems: [] })
+  expect(await read(padded)).toEqual({ names: ['a', 'e'], unread: [], problems: [] })
+  expect(await read(safetensors([]))).toEqual({ names: [], unread: [], problems: [] })
 })
 
 describe('a file that can not be read at all', () => {
@@ -44,9 +44,9 @@ describe('a file that can not be read at all', () => {
     ['no UTF-8', withHeader(Uint8Array.of(0x7b, 0xff, 0xff, 0x7d)), /byte 8: expected a header in UTF-8/],
     ['no JSON', withHeader('{"a":'), /byte 8: expected a header in JSON/],
     ['a list', withHeader('[1]'), /expected a header that is an object/],
-  ])('%s', (_, bytes, message) => {
-    expect(() => read(bytes)).toThrow(message)
-    expect(() => read(bytes)).toThrow(FormatError)
+  ])('%s', async (_, bytes, message) => {
+    await expect(read(bytes)).rejects.toThrow(message)
+    await expect(read(bytes)).rejects.toThrow(FormatError)
   })
 })
 
@@ -69,18 +69,18 @@ describe('one tensor that can not be read costs no other', () => {
       { a: entry(0, 5 * 4 - 12), b: { dtype: 'F6_E2M3', shape: [4], data_offsets: [8, 11] } },
       [['b', 'UnreadableDType']],
     ],
-  ])('%s', (_, header, unread) => {
+  ])('%s', async (_, header, unread) => {
     const data = (header as { b: { dtype?: string } }).b.dtype === 'F6_E2M3' ? 11 : 8
-    const found = read(file(header, data))
+    const found = await read(file(header, data))
     expect(found.names).toEqual(['a'])
     expect(found.unread).toEqual(unread)
     expect(found.problems).toEqual([])
   })
 
-  it('a gap, and bytes behind the last, are told with their place', () => {
+  it('a gap, and bytes behind the last, are told with their place', async () => {
     const bytes = file({ a: entry(0, 4), b: entry(8, 12) }, 20)
     const start = bytes.length - 20
-    const { names, problems } = read(bytes)
+    const { names, problems } = await read(bytes)
     expect(names).toEqual(['a', 'b'])
     expect(problems).toEqual([
       `x, byte ${start + 4}: expected tensor "b", got a gap of 4 bytes`,
@@ -88,24 +88,63 @@ describe('one tensor that can not be read costs no other', () => {
     ])
   })
 
-  it('of very many faults the first are told, and how many more there are', () => {
+  it('of very many faults the first are told, and how many more there are', async () => {
     const header = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`t${i}`, entry(0, 8)]))
-    const { names, unread, problems } = read(file(header))
+    const { names, unread, problems } = await read(file(header))
     expect(names).toEqual(['t0'])
     expect(unread.length).toBe(100)
     expect(problems).toEqual([expect.stringContaining('4899 faults more')])
   })
 })
 
-it('takes any name', () => {
+it('takes any name', async () => {
   const names = ['__proto__', '../../etc/passwd', 'x'.repeat(4096), 'constructor', '', '\u0000', 'имя "q"']
   const bytes = safetensors(names.map(name => counting(name, [1])))
-  const found = read(bytes)
+  const found = await read(bytes)
   expect(found.names).toEqual(names)
   expect(({} as { dtype?: string }).dtype).toBeUndefined()
 })
 
-it('any mutation of a header is read or refused by a FormatError, and what is read lies in the file', () => {
+describe('a header of very many tensors, which is parsed in pieces', () => {
+  const COUNT = 40_000
+  /** A text, a name and an entry that look as if a piece ended there. */
+  const odd = { text: '}, {"a":{}},', nested: JSON.stringify({ a: {}, b: {} }) }
+  const names = Array.from({ length: COUNT }, (_, i) => (i % 1000 === 0 ? `"},"${i}` : `layers.${i}.weight`))
+  const header: Record<string, object> = { __metadata__: odd }
+  for (const [i, name] of names.entries()) header[name] = { ...entry(4 * i, 4 * i + 4), extra: { a: {}, b: [{}, {}] } }
+  const text = JSON.stringify(header)
+  const whole = withHeader(text, new Uint8Array(4 * COUNT))
+
+  it('is read as a whole one', async () => {
+    expect(text.length).toBeGreaterThan(2 << 20)
+    expect(await read(whole)).toEqual({ names, unread: [], problems: [] })
+    const parsed = await parseHeader(new TextEncoder().encode(text), 'x', whole.length)
+    expect(parsed.metadata).toEqual(new Map(Object.entries(odd)))
+    // In the order of the bytes, whatever that of the header.
+    const reversed = JSON.stringify(Object.fromEntries(Object.entries(header).reverse()))
+    expect((await read(withHeader(reversed, new Uint8Array(4 * COUNT)))).names).toEqual(names)
+  })
+
+  it('of a name that comes again the last counts', async () => {
+    const twice = `{"layers.1.weight":${JSON.stringify(entry(0, 4))},${text.slice(1)}`
+    expect(await read(withHeader(twice, new Uint8Array(4 * COUNT)))).toEqual({ names, unread: [], problems: [] })
+  })
+
+  it.each([
+    ['a comma at the end', `${text.slice(0, -1)},}`],
+    ['a comma too many', text.replace('"layers.30001.weight"', ',"layers.30001.weight"')],
+    ['an end too soon', text.slice(0, -1)],
+    ['more behind it', `${text}}`],
+    ['an end in between', text.replace('},"layers.30001.weight"', '}},"layers.30001.weight"')],
+    ['no object', `[${text}]`],
+  ])('with %s is none', async (_, damaged) => {
+    await expect(read(withHeader(damaged, new Uint8Array(4 * COUNT)))).rejects.toThrow(
+      /expected a header (in JSON|that is)/,
+    )
+  })
+})
+
+it('any mutation of a header is read or refused by a FormatError, and what is read lies in the file', async () => {
   const whole = safetensors([counting('a', [2, 3]), counting('b', [5], 'F64'), counting('c', [], 'I32')], {
     format: 'pt',
   })
@@ -132,7 +171,7 @@ it('any mutation of a header is read or refused by a FormatError, and what is re
     }
     try {
       const length = headerLength(bytes.subarray(0, 64), 'x', bytes.length)
-      const { tensors } = parseHeader(bytes.subarray(8, 8 + length), 'x', bytes.length)
+      const { tensors } = await parseHeader(bytes.subarray(8, 8 + length), 'x', bytes.length)
       let filled = 8 + length
       for (const { begin, end } of tensors) {
         if (end > begin && begin < filled)

@@ -271,7 +271,7 @@ async function elementsOf(
 async function safetensorsEntry(part: WindowedFile, name: string): Promise<HeaderTensor | undefined> {
   const length = headerLength(await part.read(0, LENGTH_BYTES), part.url, part.byteLength)
   const json = await part.read(LENGTH_BYTES, length)
-  const header = parseHeader(json, part.url, part.byteLength)
+  const header = await parseHeader(json, part.url, part.byteLength)
   const broken = header.unread.find(entry => entry.name === name)
   if (broken !== undefined) throw broken.error
   return header.tensors.find(entry => entry.name === name)

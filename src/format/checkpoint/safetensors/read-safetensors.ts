@@ -1,6 +1,7 @@
 /** The tensors of a safetensors file. No more than its header is read. */
 
 import { FormatError } from '../../../base/errors.js'
+import { inTurns } from '../../../base/turns.js'
 import type { RangedFile, StoredTensor, TensorFileContents } from '../stored-tensor.js'
 import { LENGTH_BYTES } from './dtypes.js'
 import { type Header, type HeaderTensor, headerLength, parseHeader } from './safetensors-header.js'
@@ -13,8 +14,12 @@ export async function readSafetensors(file: RangedFile): Promise<TensorFileConte
   const header = await readHeader(file)
   const offsets = chunkOffsets(header)
   const { metadata, unread, problems } = header
-  const tensors = header.tensors.map(tensor => storedOf(file, tensor, offsets))
-  const byteLength = header.tensors.reduce((sum, { begin, end }) => sum + end - begin, 0)
+  const tensors: StoredTensor[] = []
+  let byteLength = 0
+  await inTurns(header.tensors, tensor => {
+    tensors.push(storedOf(file, tensor, offsets))
+    byteLength += tensor.end - tensor.begin
+  })
   return { tensors, unread, problems, metadata, byteLength }
 }
 

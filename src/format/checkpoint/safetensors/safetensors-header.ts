@@ -4,6 +4,7 @@
  */
 
 import { FormatError, quote } from '../../../base/errors.js'
+import { inTurns, sortedInTurns, turnsWhenDue } from '../../../base/turns.js'
 import type { DType } from '../../../base/types.js'
 import { jsonExcerpt } from '../../json.js'
 import { DTYPE_NAMES, dtypeNamed, LENGTH_BYTES, MAX_HEADER_BYTES } from './dtypes.js'
@@ -104,31 +105,36 @@ export function headerLength(prefix: Uint8Array, url: string, byteLength: number
  * @param byteLength of the file
  * @throws FormatError `BadSafetensors`, if it is not the JSON of an object
  */
-export function parseHeader(json: Uint8Array, url: string, byteLength: number): Header {
+export async function parseHeader(json: Uint8Array, url: string, byteLength: number): Promise<Header> {
+  const due = turnsWhenDue()
   const start = LENGTH_BYTES + json.length
-  const entries = Object.entries(parsed(json, url))
   const faults = new Faults(url)
   const metadata = new Map<string, string>()
-  const found: HeaderTensor[] = []
-  for (const [name, entry] of entries) {
-    if (name === '__metadata__') readMetadata(entry, metadata, faults)
-    else {
-      const tensor = tensorOf(name, entry, start, faults)
-      if (tensor !== null) found.push(tensor)
+  const byName = new Map<string, HeaderTensor>()
+  for (const members of membersOf(textOf(json, url), url)) {
+    for (const [name, entry] of Object.entries(members)) {
+      if (name === '__metadata__') readMetadata(entry, metadata, faults)
+      else {
+        const tensor = tensorOf(name, entry, start, faults)
+        // The last of a name counts.
+        if (tensor !== null) byName.set(name, tensor)
+        else byName.delete(name)
+      }
     }
+    await due()
   }
-  found.sort((a, b) => a.begin - b.begin || a.end - b.end)
+  const found = await sortedInTurns([...byName.values()], (a, b) => a.begin - b.begin || a.end - b.end)
   const tensors: HeaderTensor[] = []
   let filled = start
   // Unreadable ones fill their bytes, too.
   const others = faults.places.sort((a, b) => a[0] - b[0])
   let other = 0
-  for (const tensor of found) {
+  await inTurns(found, tensor => {
     const { name, begin, end } = tensor
     for (; other < others.length && others[other]![0] <= begin; other++) filled = Math.max(filled, others[other]![1])
     if (begin < filled && end > begin) {
       faults.tensor(tensor, begin, `bytes from ${filled} on`, `bytes from ${begin} on`, 'it overlaps the one before')
-      continue
+      return
     }
     if (begin > filled) faults.file(filled, `tensor ${quote(name)}`, `a gap of ${begin - filled} bytes`)
     filled = Math.max(filled, end)
@@ -136,7 +142,7 @@ export function parseHeader(json: Uint8Array, url: string, byteLength: number): 
       const there = Math.max(0, byteLength - begin)
       faults.tensor(tensor, byteLength, `${end - begin} bytes`, `${there}`, 'the file is cut off', 'TruncatedFile')
     } else tensors.push(tensor)
-  }
+  })
   for (; other < others.length; other++) filled = Math.max(filled, others[other]![1])
   if (filled < byteLength) {
     const hint = 'something was appended, or the header lacks a tensor'
@@ -145,13 +151,49 @@ export function parseHeader(json: Uint8Array, url: string, byteLength: number): 
   return { tensors, unread: faults.unread, problems: faults.all(), metadata }
 }
 
-function parsed(json: Uint8Array, url: string): object {
-  let text: string
+function textOf(json: Uint8Array, url: string): string {
   try {
-    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(json)
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(json)
   } catch {
     throw headerFault(CODE, url, LENGTH_BYTES, 'a header in UTF-8', 'other bytes')
   }
+}
+
+/** Characters of JSON that are parsed at once, for some milliseconds. */
+const PIECE_LENGTH = 1 << 20
+
+/**
+ * The members of the JSON's object, in pieces if there are many. A piece ends behind the `}` of an entry: one that ends within a text
+ * or a nested object is no JSON, and is tried again with more.
+ */
+function* membersOf(text: string, url: string): Generator<object> {
+  const [opening] = /^[ \t\r\n]*\{/.exec(text) ?? []
+  let start = opening?.length ?? 0
+  for (let length = PIECE_LENGTH; opening !== undefined && text.length - start > length; ) {
+    const end = text.indexOf('},', start + length)
+    if (end < 0) break
+    const members = parsedOrNull(`{${text.slice(start, end + 1)}}`)
+    if (members === null) length *= 2
+    else {
+      yield members
+      start = end + 2
+      length = PIECE_LENGTH
+    }
+  }
+  const rest = start > (opening?.length ?? 0) ? parsedOrNull(`{${text.slice(start)}`) : null
+  // What is wrong is told of the whole.
+  yield rest !== null && Object.keys(rest).length > 0 ? rest : parsed(text, url)
+}
+
+function parsedOrNull(text: string): object | null {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+function parsed(text: string, url: string): object {
   let header: unknown
   try {
     header = JSON.parse(text)

@@ -1,6 +1,7 @@
 /** The checkpoints of a trial: found, read once, and made into records that are composed of what lies in their files. */
 
 import { FormatError, quote, TrialscanError } from '../../../base/errors.js'
+import { inTurns, sortedInTurns } from '../../../base/turns.js'
 import type { DType, GlobalStep } from '../../../base/types.js'
 import { elementByteLength } from '../../../core/dtype.js'
 import {
@@ -15,7 +16,7 @@ import {
 import { checkpointFilesAmong } from '../../../format/checkpoint/formats.js'
 import { type CheckpointPlace, type Layout, layoutOf, layoutOfFile } from '../../../format/checkpoint/layout.js'
 import { collectionsOf, isParameter, orderKey } from '../../../format/checkpoint/names.js'
-import type { UnreadTensor } from '../../../format/checkpoint/stored-tensor.js'
+import type { StoredTensor, UnreadTensor } from '../../../format/checkpoint/stored-tensor.js'
 import type { CollectionConfig } from '../../../format/collections.js'
 import type { TensorLocation } from '../../../format/index-file.js'
 import { TableBuilder } from '../../../storage/composed/table-builder.js'
@@ -23,8 +24,8 @@ import { type Store, storeName } from '../../../storage/store.js'
 import type { Access } from '../../runner/access.js'
 import { IndexColumns } from '../columns/index-columns.js'
 import type { IndexRows } from '../columns/saved-rows.js'
-import { type Checkpoint, ONLY_WORKER, readCheckpoint, type WorkerTensor } from './read-checkpoint.js'
-import { RECORD_END, recordHead } from './record-head.js'
+import { type Checkpoint, ONLY_WORKER, readCheckpoint } from './read-checkpoint.js'
+import { RECORD_END, RecordHeads } from './record-head.js'
 import { sourceRecord } from './source-record.js'
 
 /** The facts about the last checkpoint of a trial, beside its tensors. */
@@ -137,13 +138,13 @@ export class CheckpointFiles {
         place,
         stamp: stamp.text,
         read,
-        rows: this.#compose(table, place, read),
+        rows: await this.#compose(table, place, read),
         ...(await besideOf(store, place, paths)),
       })
     }
     if (isFirst) {
       const all = [...known.values()].map(({ read }) => read)
-      const isEmpty = all.every(({ tensors, unread }) => tensors.length === 0 && unread.length === 0)
+      const isEmpty = all.every(({ groups, unread }) => groups.length === 0 && unread.length === 0)
       const [problem] = all.flatMap(({ problems }) => problems)
       if (isEmpty && writing.length === 0 && problem !== undefined) throw problem
       if (isEmpty && all.length > 0 && all.every(({ fileCount }) => fileCount === 0)) {
@@ -173,23 +174,26 @@ export class CheckpointFiles {
   }
 
   /** Puts the tensors of a checkpoint into the table. */
-  #compose(
+  async #compose(
     table: TableBuilder,
     { place }: CheckpointPlace,
-    { tensors, versions }: Checkpoint,
-  ): KnownCheckpoint['rows'] {
+    { groups, versions }: Checkpoint,
+  ): Promise<KnownCheckpoint['rows']> {
     table.know(versions)
     const version = this.#versions++
-    return [...groupedBy(tensors, ({ step, worker }) => `${step} ${worker}`).values()].map(group => {
-      const [{ step, worker }] = group as [WorkerTensor]
+    const heads = new RecordHeads()
+    const rows: KnownCheckpoint['rows'][number][] = []
+    for (const { step, worker, tensors } of groups) {
       const name = `${place === '' ? '.' : place}#${version} ${step} ${worker}`
       table.begin(name, place)
-      const locations = inOrder(group).map(tensor => {
-        const record = sourceRecord(tensor, recordHead)
-        return { name: tensor.name, ...table.add(record) }
+      const locations: TensorLocation[] = []
+      await inTurns(await inOrder(tensors), tensor => {
+        const { startByte, byteLength } = table.add(sourceRecord(step, tensor, heads))
+        locations.push({ name: tensor.name, startByte, byteLength })
       })
-      return { step, worker, name, tensors: locations }
-    })
+      rows.push({ step, worker, name, tensors: locations })
+    }
+    return rows
   }
 
   /** The numbers that the last log has, a record each. */
@@ -197,6 +201,7 @@ export class CheckpointFiles {
     const last = [...this.#known.values()].filter(({ logged }) => logged.size > 0).at(-1)
     if (last === undefined) return []
     const version = this.#versions++
+    const heads = new RecordHeads()
     return [...last.logged]
       .filter(([step]) => this.#isWanted(step))
       .map(([step, logged]) => {
@@ -204,7 +209,7 @@ export class CheckpointFiles {
         table.begin(name, `${last.place.place}/${TRAINER_STATE}`)
         const tensors = [...logged].map(([scalar, value]) => {
           const literal = new Uint8Array(Float64Array.of(value).buffer)
-          const head = recordHead(step, scalar, 'float64', [], literal.length)
+          const head = heads.of(step, scalar, 'float64', [], literal.length)
           const blocks = [{ file: null, start: 0, literal, byteLength: literal.length }]
           return { name: scalar, ...table.add({ head, dataByteLength: literal.length, blocks }), eventFile: name }
         })
@@ -213,7 +218,7 @@ export class CheckpointFiles {
   }
 
   /** The rows that index files would have. */
-  rows(): IndexRows {
+  async rows(): Promise<IndexRows> {
     const columns = new IndexColumns()
     const scalars = new Map(this.#scalarRows.map(row => [row.step, row]))
     const rows = [...this.#known.values()].flatMap(({ rows }) => rows)
@@ -223,23 +228,29 @@ export class CheckpointFiles {
       const first = firstWorkers.get(step)
       if (first === undefined || worker < first) firstWorkers.set(step, worker)
     }
-    const add = (step: number, worker: string, eventFile: string, tensors: readonly TensorLocation[]): void => {
-      columns.add(step as GlobalStep, worker, { mode: 'GLOBAL', modeStep: step, eventFile, tensors, shapes: [] })
+    const add = async (
+      step: number,
+      worker: string,
+      eventFile: string,
+      tensors: readonly TensorLocation[],
+    ): Promise<void> => {
+      const list = await columns.lists.addInTurns(tensors)
+      columns.addListed(step as GlobalStep, worker, { mode: 'GLOBAL', modeStep: step, eventFile, list })
     }
     for (const { step, worker, name, tensors } of rows) {
       const logged = firstWorkers.get(step) === worker ? scalars.get(step) : undefined
       const names = logged && new Set(tensors.map(({ name }) => name))
       const more = logged?.tensors.filter(scalar => !names!.has(scalar.name)) ?? []
-      add(step, worker, name, more.length > 0 ? [...tensors, ...more] : tensors)
+      await add(step, worker, name, more.length > 0 ? [...tensors, ...more] : tensors)
     }
     for (const { step, worker, name, tensors } of this.#scalarRows) {
-      if (!firstWorkers.has(step))
-        add(
-          step,
-          worker,
-          name,
-          tensors.map(({ eventFile: _, ...location }) => location),
-        )
+      if (firstWorkers.has(step)) continue
+      await add(
+        step,
+        worker,
+        name,
+        tensors.map(({ eventFile: _, ...location }) => location),
+      )
     }
     return { columns, rows: Int32Array.from({ length: columns.length }, (_, row) => row), faults: new Map() }
   }
@@ -266,50 +277,52 @@ export class CheckpointFiles {
   }
 
   /** The collections that the names of tensors make up. */
-  collections(): ReadonlyMap<string, CollectionConfig> {
-    const members = new Map<string, Set<string>>()
+  async collections(): Promise<ReadonlyMap<string, CollectionConfig>> {
+    const members = new Map<string, string[]>()
     const add = (collection: string, name: string): void => {
       const known = members.get(collection)
-      if (known) known.add(name)
-      else members.set(collection, new Set([name]))
+      if (known) known.push(name)
+      else members.set(collection, [name])
     }
-    const seen = new Set<string>()
-    for (const { read } of this.#known.values()) {
-      for (const { name, collections } of read.tensors) {
-        if (seen.has(name)) continue
-        seen.add(name)
+    const groups = [...this.#known.values()].flatMap(({ read }) => read.groups)
+    // One has each name once.
+    const seen = groups.length > 1 ? new Set<string>() : null
+    for (const { tensors } of groups) {
+      await inTurns(tensors, ({ name, collections }) => {
+        if (seen?.has(name)) return
+        seen?.add(name)
         for (const collection of collections ?? collectionsOf(name)) add(collection, name)
-      }
+      })
     }
-    for (const { tensors } of this.#scalarRows) {
-      for (const { name } of tensors) {
-        add(SCALARS, name)
-        if (/loss$/.test(name)) add('losses', name)
-      }
+    const scalars = new Set(this.#scalarRows.flatMap(({ tensors }) => tensors.map(({ name }) => name)))
+    for (const name of scalars) {
+      add(SCALARS, name)
+      if (/loss$/.test(name) && members.get('losses')?.includes(name) !== true) add('losses', name)
     }
-    return new Map([...members].map(([name, names]) => [name, collection(name, [...names])]))
+    return new Map([...members].map(([name, names]) => [name, collection(name, names)]))
   }
 
   /** The facts about the last checkpoint. */
-  facts(): CheckpointFacts | null {
+  async facts(): Promise<CheckpointFacts | null> {
     const last = [...this.#known.values()].at(-1)
     if (last === undefined || this.#layout === null) return null
     const { read, model, place } = last
     const counts = new Map<DType, number>()
     const aliases = new Map<string, string>()
     let [parameters, tensors, byteLength] = [0, 0, 0]
-    for (const { name, dtype, shape, aliasOf } of read.tensors) {
+    const all = read.groups.flatMap(({ tensors }) => tensors)
+    await inTurns(all, ({ name, dtype, shape, aliasOf }) => {
       const count = shape.reduce((product, size) => product * size, 1)
       if (aliasOf !== undefined) {
         aliases.set(name, aliasOf)
-        continue
+        return
       }
       byteLength += count * elementByteLength(dtype)
-      if (!isParameter(name)) continue
+      if (!isParameter(name)) return
       tensors++
       parameters += count
       counts.set(dtype, count + (counts.get(dtype) ?? 0))
-    }
+    })
     for (const { byteLength: own = 0 } of read.unread) byteLength += own
     const dtypes = [...counts]
       .filter(([, count]) => count > 0)
@@ -328,26 +341,16 @@ function keyOf({ step, place }: CheckpointPlace): string {
 }
 
 /** In the order of execution, where it is known, else in the natural order of names. */
-function inOrder(tensors: readonly WorkerTensor[]): WorkerTensor[] {
-  const keyed = tensors.map(tensor => ({ tensor, key: orderKey(tensor.name) }))
-  const last = Number.POSITIVE_INFINITY
-  keyed.sort((a, b) => {
-    const order = (a.tensor.order ?? last) - (b.tensor.order ?? last)
-    if (order < 0 || order > 0) return order
+async function inOrder(tensors: readonly StoredTensor[]): Promise<StoredTensor[]> {
+  const keyed: { readonly tensor: StoredTensor; readonly order: number; readonly key: string }[] = []
+  await inTurns(tensors, tensor => {
+    keyed.push({ tensor, order: tensor.order ?? Number.POSITIVE_INFINITY, key: orderKey(tensor.name) })
+  })
+  const sorted = await sortedInTurns(keyed, (a, b) => {
+    if (a.order !== b.order) return a.order - b.order
     return a.key < b.key ? -1 : a.key > b.key ? 1 : 0
   })
-  return keyed.map(({ tensor }) => tensor)
-}
-
-function groupedBy<T>(all: readonly T[], keyOf: (one: T) => string): Map<string, T[]> {
-  const groups = new Map<string, T[]>()
-  for (const one of all) {
-    const key = keyOf(one)
-    const group = groups.get(key)
-    if (group) group.push(one)
-    else groups.set(key, [one])
-  }
-  return groups
+  return sorted.map(({ tensor }) => tensor)
 }
 
 function collection(name: string, tensorNames: readonly string[]): CollectionConfig {

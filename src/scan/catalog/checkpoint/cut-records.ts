@@ -10,7 +10,7 @@ import { contentsOf } from '../../worker/records/tensor-head.js'
 import type { Catalog } from '../catalog.js'
 import { IndexColumns } from '../columns/index-columns.js'
 import type { IndexRows } from '../columns/saved-rows.js'
-import { RECORD_END, recordHead } from './record-head.js'
+import { RECORD_END, RecordHeads } from './record-head.js'
 import { sourceRecord } from './source-record.js'
 
 /** A part of a tensor: the indices of the axis that it has, [from, to), one after the other. */
@@ -30,6 +30,7 @@ export async function cutRecords(access: Access, catalog: Catalog, partsOf: Cutt
   const cut = spec.kind === 'composed' ? spec.tables.length : 0
   const columns = new IndexColumns()
   const table = new TableBuilder(RECORD_END)
+  const heads = new RecordHeads()
   for (const { step, worker, mode, modeStep, eventFile, tensors } of catalog.workerSteps) {
     const locations: TensorLocation[] = []
     const file = `${eventFile}#cut${cut}`
@@ -53,9 +54,8 @@ export async function cutRecords(access: Access, catalog: Catalog, partsOf: Cutt
           ...partOf(path, value.startByte + headLength, dtype, shape, part),
           name: part.name,
           dtype,
-          step,
         }
-        locations.push({ name: part.name, ...table.add(sourceRecord(stored, recordHead)), eventFile: file })
+        locations.push({ name: part.name, ...table.add(sourceRecord(step, stored, heads)), eventFile: file })
       }
     }
     columns.add(step, worker, { mode, modeStep, eventFile, tensors: locations, shapes: [] })

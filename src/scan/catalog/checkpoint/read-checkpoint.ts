@@ -1,6 +1,7 @@
 /** One checkpoint: the tensors of its files, brought together. No more is read than their headers. */
 
 import { FormatError, isAboutFile, quote, type StoreError, TrialscanError } from '../../../base/errors.js'
+import { inTurns } from '../../../base/turns.js'
 import { isNumeric } from '../../../core/dtype.js'
 import { coverageOf } from '../../../format/checkpoint/dcp/chunks.js'
 import { formatOf, isChunkFile } from '../../../format/checkpoint/formats.js'
@@ -21,16 +22,18 @@ import {
   type UnreadTensor,
 } from '../../../format/checkpoint/stored-tensor.js'
 import { isRemote, type Store } from '../../../storage/store.js'
+import { Faults, MAX_FAULTS } from './faults.js'
 
-/** A tensor, and whose it is. */
-export interface WorkerTensor extends StoredTensor {
-  readonly worker: string
+/** The tensors that a worker saved at a step: each name once. */
+export interface WorkerTensors {
   readonly step: number
+  readonly worker: string
+  readonly tensors: readonly StoredTensor[]
 }
 
 export interface Checkpoint {
   /** Complete, or as whole as can be. */
-  readonly tensors: readonly WorkerTensor[]
+  readonly groups: readonly WorkerTensors[]
   readonly unread: readonly UnreadTensor[]
   readonly problems: readonly TrialscanError[]
   /** Notes that are no faults. */
@@ -45,8 +48,6 @@ export interface Checkpoint {
 
 /** The worker of a checkpoint that says nothing of workers. */
 export const ONLY_WORKER = 'worker_0'
-/** Faults that are told one by one. */
-const MAX_FAULTS = 100
 /** Files whose headers are asked for at once, where that is a request. */
 const FILES_AT_ONCE = 16
 
@@ -102,8 +103,13 @@ export async function readCheckpoint(store: Store, checkpoint: CheckpointPlace):
     return { ...file, contents: await format.read(ranged, around) }
   })
   store.release?.()
-  for (const index of indices) checkIndex(store, index, read, faults)
-  return { ...merged(store, checkpoint, read, faults, notes), formats: [...formats], fileCount: read.length, versions }
+  for (const index of indices) await checkIndex(store, index, read, faults)
+  return {
+    ...(await merged(store, checkpoint, read, faults, notes)),
+    formats: [...formats],
+    fileCount: read.length,
+    versions,
+  }
 }
 
 interface FoundIndex extends ShardIndex {
@@ -227,26 +233,26 @@ function missingOfSeries(
 }
 
 /** Compares the index with what the shards contain. */
-function checkIndex(store: Store, index: FoundIndex, read: readonly ReadFile[], faults: Faults): void {
-  const { url } = { url: store.url(index.file.path) }
+async function checkIndex(store: Store, index: FoundIndex, read: readonly ReadFile[], faults: Faults): Promise<void> {
+  const url = store.url(index.file.path)
   const shards = new Set(index.shards)
   const placed = new Map<string, string>()
   for (const { path, contents } of read) {
     const name = path.slice(directoryOf(path).length)
     if (directoryOf(path) !== index.directory || !shards.has(name)) continue
-    for (const tensor of [...contents.tensors, ...contents.unread]) {
+    await inTurns([...contents.tensors, ...contents.unread], tensor => {
       if (!placed.has(tensor.name)) placed.set(tensor.name, name)
       const said = index.shardOf.get(tensor.name)
-      if (said === name) continue
+      if (said === name) return
       const expected = `tensor ${quote(tensor.name)} ${said === undefined ? 'in the index' : `in ${said}`}`
       faults.index(url, expected, `it in ${name}`)
-    }
+    })
   }
   const isRead = new Set(read.map(({ path }) => path))
-  for (const [name, shard] of index.shardOf) {
-    if (placed.has(name) || !isRead.has(index.directory + shard)) continue
+  await inTurns([...index.shardOf], ([name, shard]) => {
+    if (placed.has(name) || !isRead.has(index.directory + shard)) return
     faults.index(url, `tensor ${quote(name)} in ${shard}`, 'no such tensor there')
-  }
+  })
 }
 
 /** Does something with each file, several at once where that means requests. What is wrong with one is a fault. */
@@ -273,49 +279,67 @@ async function readAll<T>(
   return results.filter(result => result !== null) as T[]
 }
 
-function merged(
+async function merged(
   store: Store,
-  { step }: CheckpointPlace,
+  place: CheckpointPlace,
   read: readonly ReadFile[],
   faults: Faults,
   notes: readonly string[],
-): Omit<Checkpoint, 'formats' | 'fileCount' | 'versions'> {
+): Promise<Omit<Checkpoint, 'formats' | 'fileCount' | 'versions'>> {
   const prefixes = prefixesOf(read)
   const metadata = new Map<string, string>()
   const unread: UnreadTensor[] = []
-  const whole = new Map<string, WorkerTensor>()
-  const parts = new Map<string, WorkerTensor[]>()
-  for (const [i, { path, worker, contents }] of read.entries()) {
+  const groups = new Map<string, TensorsByName>()
+  for (const [i, { path, worker: file, contents }] of read.entries()) {
     const prefix = prefixes[i]!
     for (const [key, value] of contents.metadata ?? []) if (!metadata.has(key)) metadata.set(key, value)
     for (const problem of contents.problems) faults.add(problem)
     for (const tensor of contents.unread)
       unread.push(prefix === '' ? tensor : { ...tensor, name: prefix + tensor.name })
-    for (const tensor of contents.tensors) {
+    let last: TensorsByName | undefined
+    await inTurns(contents.tensors, tensor => {
       // Parts of it may begin amid a byte.
       const isSplit = tensor.dtype === 'float4_e2m1fn' && tensor.isPart === true
       if (!isNumeric(tensor.dtype) || isSplit) {
         unread.push(unreadable(store.url(path), tensor, isSplit))
-        continue
+        return
       }
-      const own = {
-        ...tensor,
-        name: prefix + tensor.name,
-        worker: tensor.worker ?? worker ?? ONLY_WORKER,
-        step: tensor.step ?? step,
+      const own = prefix === '' ? tensor : { ...tensor, name: prefix + tensor.name }
+      const { step = place.step, worker = file ?? ONLY_WORKER } = tensor
+      if (last?.step !== step || last.worker !== worker) {
+        const key = `${step} ${worker}`
+        last = groups.get(key) ?? { step, worker, whole: new Map(), parts: new Map() }
+        groups.set(key, last)
       }
-      const key = `${own.step} ${own.worker} ${own.name}`
-      const known = whole.get(key)
-      if (own.isPart) parts.set(key, [...(parts.get(key) ?? []), own])
-      else if (known === undefined) whole.set(key, own)
+      const { whole, parts } = last
+      const known = whole.get(own.name)
+      if (own.isPart) parts.set(own.name, [...(parts.get(own.name) ?? []), own])
+      else if (known === undefined) whole.set(own.name, own)
       else faults.duplicate(store.url(path), own.name, fileOf(known))
-    }
+    })
   }
-  for (const [key, some] of parts) {
-    const tensor = joined(store, some, faults)
-    if (tensor !== null) whole.set(key, tensor)
+  for (const { whole, parts } of groups.values()) {
+    await inTurns([...parts], ([name, some]) => {
+      const tensor = joined(store, some, faults)
+      if (tensor !== null) whole.set(name, tensor)
+    })
   }
-  return { tensors: [...whole.values()], unread, problems: faults.all(), notes, metadata }
+  const all = [...groups.values()].filter(({ whole }) => whole.size > 0)
+  return {
+    groups: all.map(({ step, worker, whole }) => ({ step, worker, tensors: [...whole.values()] })),
+    unread,
+    problems: faults.all(),
+    notes,
+    metadata,
+  }
+}
+
+/** The tensors of a worker's step: those that one file has as a whole, and parts. */
+interface TensorsByName {
+  readonly step: number
+  readonly worker: string
+  readonly whole: Map<string, StoredTensor>
+  readonly parts: Map<string, StoredTensor[]>
 }
 
 /** A tensor of a dtype that can't be reduced. */
@@ -354,8 +378,8 @@ function prefixesOf(files: readonly ReadFile[]): string[] {
 }
 
 /** A tensor of which several files have parts. Null: they don't fit together. */
-function joined(store: Store, parts: readonly WorkerTensor[], faults: Faults): WorkerTensor | null {
-  const [first] = parts as [WorkerTensor]
+function joined(store: Store, parts: readonly StoredTensor[], faults: Faults): StoredTensor | null {
+  const [first] = parts as [StoredTensor]
   const blocks = parts.flatMap(({ blocks }) => blocks)
   const rank = first.shape.length
   const isAlike = parts.every(({ dtype, shape }) => dtype === first.dtype && shape.length === rank)
@@ -379,33 +403,4 @@ function joined(store: Store, parts: readonly WorkerTensor[], faults: Faults): W
   const message = `${url}: expected ${expected}, got ${got}: a file is missing, or there twice`
   faults.add(new FormatError('MissingParts', message, { url, expected, got }))
   return null
-}
-
-/** The faults of a checkpoint, at most as many as people read. */
-class Faults {
-  readonly #found: TrialscanError[] = []
-  readonly #more = new Map<string, number>()
-
-  add(error: TrialscanError): void {
-    const count = this.#found.filter(({ code }) => code === error.code).length
-    if (count < MAX_FAULTS) this.#found.push(error)
-    else this.#more.set(error.code, 1 + (this.#more.get(error.code) ?? 0))
-  }
-
-  index(url: string, expected: string, got: string): void {
-    this.add(new FormatError('IndexMismatch', `${url}: expected ${expected}, got ${got}`, { url, expected, got }))
-  }
-
-  duplicate(url: string, name: string, other: string): void {
-    const [expected, got] = ['each tensor once', `${quote(name)} again, beside that in ${other}, which counts`]
-    this.add(new FormatError('DuplicateTensor', `${url}: expected ${expected}, got ${got}`, { url, expected, got }))
-  }
-
-  all(): TrialscanError[] {
-    const rest = [...this.#more].map(([code, count]) => {
-      const { url } = (this.#found.find(error => error.code === code) as FormatError).fields as { readonly url: string }
-      return new FormatError(code, `${url}: and ${count} faults more of this kind (${code})`, { url })
-    })
-    return [...this.#found, ...rest]
-  }
 }

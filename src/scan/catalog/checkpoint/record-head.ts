@@ -4,69 +4,82 @@
  */
 
 import type { DType } from '../../../base/types.js'
-import { FRAMING_LENGTH, UNCHECKED_CRC } from '../../../core/border/framing.js'
+import { UNCHECKED_CRC } from '../../../core/border/framing.js'
 import { dtypeNumber } from '../../../core/dtype.js'
 
 const utf8 = new TextEncoder()
 
 /** The step takes as many bytes whatever it is, so that equal steps have equal lengths. */
 const STEP_BYTES = 8
+/** The length of the payload and its checksum. */
+const FRAME_BYTES = 12
 
 /** The masked checksum of a payload that was never computed. */
 export const RECORD_END = new Uint8Array(Uint32Array.of(UNCHECKED_CRC).buffer)
 
-/** @param dataByteLength of the elements that follow */
-export function recordHead(
-  step: number,
-  name: string,
-  dtype: DType,
-  shape: readonly number[],
-  dataByteLength: number,
-): Uint8Array {
-  const tag = utf8.encode(name)
-  const dims = shape.map(size => [0x08, ...varint(size)])
-  const shapeBytes = dims.flatMap(dim => [0x12, ...varint(dim.length), ...dim])
-  const proto = [0x08, ...varint(dtypeNumber(dtype)), 0x12, ...varint(shapeBytes.length), ...shapeBytes]
-  // A field without bytes is left out.
-  if (dataByteLength > 0) proto.push(0x22, ...varint(dataByteLength))
-  const tensorLength = proto.length + dataByteLength
-  const tensor = [0x42, ...varint(tensorLength), ...proto]
-  const tagHead = [0x0a, ...varint(tag.length)]
-  const valueLength = tagHead.length + tag.length + tensor.length + dataByteLength
-  const value = [0x0a, ...varint(valueLength)]
-  const summaryLength = value.length + valueLength
-  const event = [0x10, ...paddedStep(step), 0x2a, ...varint(summaryLength)]
-  const payloadLength = event.length + summaryLength
-  const frame = new Uint8Array(12)
-  const view = new DataView(frame.buffer)
-  view.setUint32(0, payloadLength % 2 ** 32, true)
-  view.setUint32(4, Math.floor(payloadLength / 2 ** 32), true)
-  view.setUint32(8, masked(crc32c(frame.subarray(0, 8))), true)
-  const head = new Uint8Array(payloadLength - dataByteLength + FRAMING_LENGTH - RECORD_END.length)
-  let at = 0
-  for (const piece of [frame, event, value, tagHead, tag, tensor]) {
-    head.set(piece, at)
-    at += piece.length
-  }
-  return head
-}
+/** Makes heads, one after the other: there may be a million. */
+export class RecordHeads {
+  #bytes = new Uint8Array(1 << 10)
+  /** The first byte that was written. The last is written first, since lengths stand before what they are of. */
+  #at = 0
 
-/** Base 128, the lowest digit first. */
-function varint(value: number): number[] {
-  const digits: number[] = []
-  let rest = value
-  for (; rest >= 128; rest = Math.floor(rest / 128)) digits.push((rest % 128) + 128)
-  digits.push(rest)
-  return digits
-}
-
-function paddedStep(step: number): number[] {
-  const digits = varint(step)
-  while (digits.length < STEP_BYTES) {
-    digits[digits.length - 1]! |= 0x80
-    digits.push(0)
+  /**
+   * The head of a record.
+   * @param dataByteLength of the elements that follow
+   * @returns a view that is true until the next call
+   */
+  of(step: number, name: string, dtype: DType, shape: readonly number[], dataByteLength: number): Uint8Array {
+    const wanted = 3 * name.length + 24 * shape.length + 128
+    if (wanted > this.#bytes.length) this.#bytes = new Uint8Array(2 * wanted)
+    const { length } = this.#bytes
+    this.#at = length
+    // A field without bytes is left out.
+    if (dataByteLength > 0) this.#field(0x22, dataByteLength)
+    const shapeEnd = this.#at
+    for (let axis = shape.length - 1; axis >= 0; axis--) {
+      const end = this.#at
+      this.#field(0x08, shape[axis]!)
+      this.#field(0x12, end - this.#at)
+    }
+    this.#field(0x12, shapeEnd - this.#at)
+    this.#field(0x08, dtypeNumber(dtype))
+    this.#field(0x42, length - this.#at + dataByteLength)
+    const tagEnd = this.#at
+    const { written } = utf8.encodeInto(name, this.#bytes)
+    this.#at -= written
+    this.#bytes.copyWithin(this.#at, 0, written)
+    this.#field(0x0a, tagEnd - this.#at)
+    this.#field(0x0a, length - this.#at + dataByteLength)
+    this.#field(0x2a, length - this.#at + dataByteLength)
+    this.#at -= STEP_BYTES
+    this.#varint(this.#at, step, STEP_BYTES)
+    this.#bytes[--this.#at] = 0x10
+    const payloadLength = length - this.#at + dataByteLength
+    this.#at -= FRAME_BYTES
+    const view = new DataView(this.#bytes.buffer, this.#at, FRAME_BYTES)
+    view.setUint32(0, payloadLength % 2 ** 32, true)
+    view.setUint32(4, Math.floor(payloadLength / 2 ** 32), true)
+    view.setUint32(8, masked(crc32c(this.#bytes.subarray(this.#at, this.#at + 8))), true)
+    return this.#bytes.subarray(this.#at)
   }
-  return digits
+
+  /** A field's key and a number: its value, or the length of what follows. */
+  #field(key: number, number: number): void {
+    let size = 1
+    for (let rest = number; rest >= 128; rest = Math.floor(rest / 128)) size++
+    this.#at -= size
+    this.#varint(this.#at, number, size)
+    this.#bytes[--this.#at] = key
+  }
+
+  /** Base 128, the lowest digit first, in so many bytes. */
+  #varint(at: number, number: number, size: number): void {
+    let rest = number
+    for (let i = 0; i < size; i++) {
+      this.#bytes[at + i] = (rest % 128) + (i < size - 1 ? 128 : 0)
+      rest = Math.floor(rest / 128)
+    }
+  }
 }
 
 const TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {

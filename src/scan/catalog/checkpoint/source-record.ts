@@ -3,19 +3,24 @@
 import { elementByteLength } from '../../../core/dtype.js'
 import type { Block, StoredTensor } from '../../../format/checkpoint/stored-tensor.js'
 import type { SourceBlock, SourceRecord } from '../../../storage/composed/table-builder.js'
-import type { recordHead } from './record-head.js'
+import type { RecordHeads } from './record-head.js'
 
-/** @param headOf what stands before the elements */
+/** @param heads make what stands before the elements */
 export function sourceRecord(
-  { step, name, dtype, shape, blocks, data }: StoredTensor & { readonly step: number },
-  headOf: typeof recordHead,
+  step: number,
+  { name, dtype, shape, blocks, data }: StoredTensor,
+  heads: RecordHeads,
 ): SourceRecord {
   const size = elementByteLength(dtype)
   const dataByteLength = data?.length ?? Math.ceil(countOf(shape) * size)
-  const head = headOf(step, name, dtype, shape, dataByteLength)
+  const head = heads.of(step, name, dtype, shape, dataByteLength)
   if (dataByteLength === 0) return { head, dataByteLength, blocks: [] }
   if (data !== undefined) {
     return { head, dataByteLength, blocks: [{ file: null, start: 0, literal: data, byteLength: data.length }] }
+  }
+  const [first] = blocks
+  if (blocks.length === 1 && isWhole(first!)) {
+    return { head, dataByteLength, blocks: [{ file: first!.file, start: first!.start, byteLength: dataByteLength }] }
   }
   const runs = runsOf(blocks, shape, size, dataByteLength)
   if (runs !== null) return { head, dataByteLength, blocks: runs }
@@ -25,6 +30,11 @@ export function sourceRecord(
     blocks: blocks.map(block => boxOf(block, shape, size)),
     gathered: { shape, elementByteLength: size },
   }
+}
+
+/** True for a block that is all of the tensor in C order, as most are. */
+function isWhole({ offsets, shape, strides }: Block): boolean {
+  return offsets === undefined && shape === undefined && strides === undefined
 }
 
 /** Blocks as runs of bytes that follow each other in the tensor; null: they don't, or lie otherwise in their files. */

@@ -1,12 +1,12 @@
 /** The index files of a trial in columns. Rows are only appended, so that earlier ones stay true. */
 
+import { float64Column, int32Column, uint8Column } from '../../../base/column.js'
 import { TrialscanError } from '../../../base/errors.js'
 import { type GlobalStep, MODES, type Worker } from '../../../base/types.js'
 import type { IndexFile, Listed } from '../../../format/index-file.js'
 import { eventFilePath } from '../../../format/paths.js'
 import type { ReadIndexFile } from '../../job/index-files.js'
 import { Interner } from '../../job/plan/interner.js'
-import { float64Column, int32Column, uint8Column } from './column.js'
 import { NO_LIST, TensorLists } from './tensor-lists.js'
 
 /** In place of the number of an event file: the one that the hook would write; or none. */

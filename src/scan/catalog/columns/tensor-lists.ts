@@ -3,11 +3,12 @@
  * hundreds of bytes a tensor. Equal lists that come near each other are one list.
  */
 
+import { float64Column, int32Column } from '../../../base/column.js'
+import { inTurns } from '../../../base/turns.js'
 import type { ReductionName } from '../../../base/types.js'
 import { isSameShape, type SavedShape, type TensorLocation } from '../../../format/index-file.js'
 import { parseReductionName } from '../../../format/reduction-name.js'
 import { Interner } from '../../job/plan/interner.js'
-import { float64Column, int32Column } from './column.js'
 
 /** A tensor as one worker saved it at one step. */
 export interface SavedTensor {
@@ -82,28 +83,45 @@ export class TensorLists {
 
   /** @returns the number of the list, or of an equal one */
   add(locations: readonly TensorLocation[], shapes: readonly SavedShape[]): number {
-    if (locations.length === 0 && shapes.length === 0) return NO_LIST
-    const isLong = locations.length >= LONG
-    const known = isLong ? this.#known.get(locations) : undefined
-    if (known?.shapes === shapes) return known.list
-    const slot = hashOf(locations, shapes) & (KEPT - 1)
-    const recent = this.#recent[slot]!
-    const list = this.#isSame(recent, locations, shapes) ? recent : this.#append(locations, shapes)
-    this.#recent[slot] = list
-    if (isLong) this.#known.set(locations, { shapes, list })
-    return list
+    const known = this.#find(locations, shapes)
+    if (known !== null) return known
+    for (const location of locations) this.#put(location)
+    return this.#end(locations, shapes)
   }
 
-  #append(locations: readonly TensorLocation[], shapes: readonly SavedShape[]): number {
+  /** Adds a list that may be very long. No other may be added meanwhile. @returns as `add` */
+  async addInTurns(locations: readonly TensorLocation[]): Promise<number> {
+    const known = this.#find(locations, NO_SHAPES)
+    if (known !== null) return known
+    await inTurns(locations, location => this.#put(location))
+    return this.#end(locations, NO_SHAPES)
+  }
+
+  /** The number of a list that was added; null: it is new. */
+  #find(locations: readonly TensorLocation[], shapes: readonly SavedShape[]): number | null {
+    if (locations.length === 0 && shapes.length === 0) return NO_LIST
+    const known = this.#known.get(locations)
+    if (known?.shapes === shapes) return known.list
+    const recent = this.#recent[slotOf(locations, shapes)]!
+    if (!this.#isSame(recent, locations, shapes)) return null
+    if (locations.length >= LONG) this.#known.set(locations, { shapes, list: recent })
+    return recent
+  }
+
+  #put({ name, startByte, byteLength, eventFile }: TensorLocation): void {
+    if (eventFile !== undefined) this.#eventFiles.set(this.#name.length, eventFile)
+    this.#name.push(this.#names.number(name))
+    this.#startByte.push(startByte)
+    this.#byteLength.push(byteLength)
+  }
+
+  /** Ends the list of the locations that were put last. @returns its number */
+  #end(locations: readonly TensorLocation[], shapes: readonly SavedShape[]): number {
     const list = this.length
-    for (const { name, startByte, byteLength, eventFile } of locations) {
-      if (eventFile !== undefined) this.#eventFiles.set(this.#name.length, eventFile)
-      this.#name.push(this.#names.number(name))
-      this.#startByte.push(startByte)
-      this.#byteLength.push(byteLength)
-    }
     this.#begins.push(this.#name.length)
     if (shapes.length > 0) this.#shapes.set(list, shapes)
+    this.#recent[slotOf(locations, shapes)] = list
+    if (locations.length >= LONG) this.#known.set(locations, { shapes, list })
     return list
   }
 
@@ -200,7 +218,8 @@ export class TensorLists {
   }
 }
 
-function hashOf(locations: readonly TensorLocation[], shapes: readonly SavedShape[]): number {
+/** The place of a list among the recent ones. */
+function slotOf(locations: readonly TensorLocation[], shapes: readonly SavedShape[]): number {
   let hash = locations.length
   const mix = (number: number): void => {
     hash = Math.imul(hash ^ number ^ (hash >>> 15), 0x01000193)
@@ -213,7 +232,7 @@ function hashOf(locations: readonly TensorLocation[], shapes: readonly SavedShap
     mix(originalName.length + originalName.charCodeAt(0))
     for (const size of shape) mix(size)
   }
-  return hash ^ (hash >>> 15)
+  return (hash ^ (hash >>> 15)) & (KEPT - 1)
 }
 
 /** The most recent products of lists, one for each remainder of their numbers. */

@@ -2,6 +2,7 @@
 
 import { pathToFileURL } from 'node:url'
 import { StoreError, type TrialscanError } from '../../../base/errors.js'
+import { countInTurns, inTurns } from '../../../base/turns.js'
 import type { GlobalStep, Worker } from '../../../base/types.js'
 import {
   type OtherWorker,
@@ -23,7 +24,6 @@ import type { Catalog } from '../catalog.js'
 import { IndexColumns } from '../columns/index-columns.js'
 import type { IndexRows } from '../columns/saved-rows.js'
 import { isInRange, type StepRange } from '../step-selection.js'
-import { countInTurns, inTurns } from '../turns.js'
 import {
   decodeIndexCache,
   encodeIndexCache,

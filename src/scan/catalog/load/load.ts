@@ -236,7 +236,7 @@ export class TrialLoader {
   }
 
   async #checkpointContents(checkpoints: CheckpointFiles): Promise<TrialContents> {
-    const index = checkpoints.rows()
+    const index = await checkpoints.rows()
     const ended = checkpoints.isEnded
     const catalog = await Catalog.of(index, {
       // Ranks know nothing of each other: who is missing is among the problems.
@@ -248,13 +248,13 @@ export class TrialLoader {
     this.#contents = {
       catalog,
       workers: catalog.workers,
-      collections: { collections: checkpoints.collections(), numWorkers: 1 },
+      collections: { collections: await checkpoints.collections(), numWorkers: 1 },
       ended,
       index,
       isTensorBoard: false,
       problems: checkpoints.problems(),
       recordProblems: [],
-      checkpoint: checkpoints.facts(),
+      checkpoint: await checkpoints.facts(),
       notes: checkpoints.notes(),
       checkpointFiles: checkpoints.files(),
     }

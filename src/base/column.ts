@@ -16,17 +16,31 @@ export class Column<T extends Numbers> {
   }
 
   push(number: number): void {
-    if (this.length === this.#numbers.length) {
-      const grown = this.#make(2 * this.length)
-      grown.set(this.#numbers)
-      this.#numbers = grown
-    }
+    if (this.length === this.#numbers.length) this.#grow(1)
     this.#numbers[this.length++] = number
+  }
+
+  append(numbers: ArrayLike<number>): void {
+    if (this.length + numbers.length > this.#numbers.length) this.#grow(numbers.length)
+    this.#numbers.set(numbers, this.length)
+    this.length += numbers.length
+  }
+
+  #grow(more: number): void {
+    const grown = this.#make(Math.max(2 * this.length, this.length + more))
+    grown.set(this.#numbers)
+    this.#numbers = grown
   }
 
   /** All of them, as they are now. */
   get numbers(): T {
     return this.#numbers.slice(0, this.length) as T
+  }
+
+  /** A view of their bytes, which ends with the next number. */
+  get bytes(): Uint8Array {
+    const { buffer, BYTES_PER_ELEMENT } = this.#numbers
+    return new Uint8Array(buffer, 0, this.length * BYTES_PER_ELEMENT)
   }
 
   at(i: number): number {

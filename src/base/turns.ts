@@ -1,0 +1,72 @@
+/** Long work on the main thread in pieces, so that nothing else on the thread is kept waiting for long. */
+
+import { setImmediate as turnOfLoop } from 'node:timers/promises'
+
+/** Items to work on at a time, for some milliseconds. */
+const AT_ONCE = 4096
+
+/** Calls `work` for each item, in order, with a turn of the event loop now and then if there are many. */
+export async function inTurns<T>(items: readonly T[], work: (item: T) => void): Promise<void> {
+  await countInTurns(items.length, i => work(items[i]!))
+}
+
+/** Runs `work` for the numbers from 0 up to `count`, in turns as `inTurns`. */
+export async function countInTurns(count: number, work: (i: number) => void): Promise<void> {
+  for (let i = 0; i < count; i++) {
+    if (i > 0 && i % AT_ONCE === 0) await turnOfLoop()
+    work(i)
+  }
+  if (count > AT_ONCE) await turnOfLoop()
+}
+
+/** The time, in milliseconds, after which pieces of unequal length yield. */
+const PIECE_MS = 10
+
+/** Yields in loops of unequal pieces: await the result after each piece. @returns a turn of the event loop when one is due */
+export function turnsWhenDue(): () => Promise<void> | undefined {
+  let since = performance.now()
+  return () => {
+    if (performance.now() - since < PIECE_MS) return undefined
+    return turnOfLoop().then(() => {
+      since = performance.now()
+    })
+  }
+}
+
+/** Items that are sorted without a turn, for some milliseconds. */
+const SORTED_AT_ONCE = 1 << 15
+
+/** The items in order, as `sort` has them: those that are equal stay as they were. */
+export async function sortedInTurns<T>(items: readonly T[], compare: (a: T, b: T) => number): Promise<T[]> {
+  const due = turnsWhenDue()
+  let runs: T[][] = []
+  for (let at = 0; at < items.length; at += SORTED_AT_ONCE) {
+    runs.push(items.slice(at, at + SORTED_AT_ONCE).sort(compare))
+    await due()
+  }
+  while (runs.length > 1) {
+    const merged: T[][] = []
+    for (let i = 0; i < runs.length; i += 2) {
+      merged.push(runs[i + 1] === undefined ? runs[i]! : await mergedInTurns(runs[i]!, runs[i + 1]!, compare, due))
+    }
+    runs = merged
+  }
+  return runs[0] ?? []
+}
+
+async function mergedInTurns<T>(
+  one: readonly T[],
+  other: readonly T[],
+  compare: (a: T, b: T) => number,
+  due: () => Promise<void> | undefined,
+): Promise<T[]> {
+  // Most lists are in order before.
+  if (compare(one.at(-1)!, other[0]!) <= 0) return one.concat(other)
+  const merged: T[] = []
+  for (let i = 0, j = 0; i < one.length || j < other.length; ) {
+    const isOther = i === one.length || (j < other.length && compare(one[i]!, other[j]!) > 0)
+    merged.push(isOther ? other[j++]! : one[i++]!)
+    if (merged.length % AT_ONCE === 0) await due()
+  }
+  return merged
+}

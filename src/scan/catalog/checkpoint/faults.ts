@@ -1,0 +1,37 @@
+/** The faults of a checkpoint. */
+
+import { FormatError, quote, type TrialscanError } from '../../../base/errors.js'
+
+/** Faults of a kind that are told one by one. */
+export const MAX_FAULTS = 100
+
+/** At most as many as people read. */
+export class Faults {
+  readonly #found: TrialscanError[] = []
+  /** By code. */
+  readonly #counts = new Map<string, number>()
+
+  add(error: TrialscanError): void {
+    const count = (this.#counts.get(error.code) ?? 0) + 1
+    this.#counts.set(error.code, count)
+    if (count <= MAX_FAULTS) this.#found.push(error)
+  }
+
+  index(url: string, expected: string, got: string): void {
+    this.add(new FormatError('IndexMismatch', `${url}: expected ${expected}, got ${got}`, { url, expected, got }))
+  }
+
+  duplicate(url: string, name: string, other: string): void {
+    const [expected, got] = ['each tensor once', `${quote(name)} again, beside that in ${other}, which counts`]
+    this.add(new FormatError('DuplicateTensor', `${url}: expected ${expected}, got ${got}`, { url, expected, got }))
+  }
+
+  all(): TrialscanError[] {
+    const rest = [...this.#counts].flatMap(([code, count]) => {
+      if (count <= MAX_FAULTS) return []
+      const { url } = (this.#found.find(error => error.code === code) as FormatError).fields as { readonly url: string }
+      return new FormatError(code, `${url}: and ${count - MAX_FAULTS} faults more of this kind (${code})`, { url })
+    })
+    return [...this.#found, ...rest]
+  }
+}

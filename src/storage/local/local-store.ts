@@ -342,7 +342,7 @@ export class LocalStore implements Store {
     }
   }
 
-  /** As with opening: what is no link lies where its directory does. */
+  /** A file that is no link lies where its directory does, as with opening. */
   #stat(path: string): Stats {
     const absolute = this.#resolve(path)
     return this.#translated(path, () => {

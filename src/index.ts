@@ -14,6 +14,14 @@ export type { SplitTensor } from './compare/names/cut.js'
 export type { NameSuggestion } from './compare/names/suggest.js'
 export type { TensorMap, TensorNames, TensorSplit } from './compare/names/tensor-map.js'
 export {
+  compareDigests,
+  type DigestComparison,
+  type DigestDifference,
+  type DigestDifferenceKind,
+  type DigestOptions,
+} from './compare/digests/digests.js'
+export type { DigestListFault, DigestListSource } from './compare/digests/list.js'
+export {
   type NearOverflow,
   type NonFiniteOrigin,
   type NonFiniteTrace,

@@ -92,6 +92,7 @@ const CALLS: Readonly<Record<string, Call>> = {
   embed: options => trialscan.embed([[1], [2]], options),
   histograms: options => trialscan.histograms({ a: { 0: [1, 2] } }, options),
   reportHtml: options => trialscan.reportHtml(trial, options),
+  compareDigests: options => trialscan.compareDigests(trial, '', options),
   diff: options => trialscan.diff(trial, trial, options),
   diffWorkers: options => trialscan.diffWorkers(trial, options),
   traceNonFinite: options => trialscan.traceNonFinite(trial, options),

@@ -69,6 +69,7 @@ it('exports these names', () => {
       "callbackAction",
       "closePools",
       "commandAction",
+      "compareDigests",
       "copyTrial",
       "createTrial",
       "createWriter",

@@ -1,5 +1,6 @@
 /** Files that a command reads besides trials, none of which it may replace. */
 
+import { createReadStream } from 'node:fs'
 import { readFile, realpath, stat } from 'node:fs/promises'
 import { resolve, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -44,17 +45,31 @@ async function identityOf(path: string): Promise<string | null> {
  * @throws StoreError
  */
 export async function readInputFile(path: string, option?: string): Promise<Uint8Array> {
-  const url = pathToFileURL(resolve(path)).href
   try {
     const bytes = await readFile(path)
     await noteInput(path)
     return bytes
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    const file = option === undefined ? path : `${option} ${path}`
-    if (code === 'ENOENT') throw new StoreError('NotFound', `${file}: no such file`, { url }, error)
-    if (code === 'EISDIR') throw new StoreError('NotAFile', `${file}: expected a file, got a directory`, { url }, error)
-    if (code === 'EACCES') throw new StoreError('Denied', `${file}: permission denied`, { url }, error)
-    throw new StoreError('Unavailable', `${file}: ${message}`, { url }, error)
+    throw inputError(error, path, option)
   }
+}
+
+/** The bytes of a file in pieces, however long it is. @throws StoreError */
+export async function* inputPieces(path: string, option: string): AsyncGenerator<Uint8Array> {
+  try {
+    await noteInput(path)
+    yield* createReadStream(path)
+  } catch (error) {
+    throw inputError(error, path, option)
+  }
+}
+
+function inputError(error: unknown, path: string, option: string | undefined): StoreError {
+  const url = pathToFileURL(resolve(path)).href
+  const { code, message } = error as NodeJS.ErrnoException
+  const file = option === undefined ? path : `${option} ${path}`
+  if (code === 'ENOENT') return new StoreError('NotFound', `${file}: no such file`, { url }, error)
+  if (code === 'EISDIR') return new StoreError('NotAFile', `${file}: expected a file, got a directory`, { url }, error)
+  if (code === 'EACCES') return new StoreError('Denied', `${file}: permission denied`, { url }, error)
+  return new StoreError('Unavailable', `${file}: ${message}`, { url }, error)
 }

@@ -140,6 +140,7 @@ describe('the formats', () => {
       tensors: 4,
       readBytes: 5_000_000,
       values: null,
+      digests: null,
       seconds: 0.5,
       threads: 0,
       traffic: { listRequests: 0, getRequests: 0, receivedBytes: 0, retries: 0 },

@@ -31,6 +31,7 @@ import { openOptions } from '../scan/trials.js'
 import { colorsFor, note, safeJson } from '../terminal.js'
 
 export interface DiffFlags extends SelectionFlags, S3Flags {
+  readonly digests?: string
   readonly map?: string
   readonly rtol?: number
   readonly atol?: number

@@ -74,6 +74,7 @@ export function verifyJsonl(isOnly: boolean, onTerminal: boolean): VerifyFormat 
           tensors: stats.tensors,
           bytes: stats.readBytes,
           ...(stats.values && { values_read: stats.values.read, values_found: stats.values.of }),
+          ...(stats.digests && { digests_equal: stats.digests.equal, digests_listed: stats.digests.of }),
           seconds: stats.seconds,
           threads: stats.threads,
         },

@@ -93,21 +93,25 @@ export function verifyTable(isOnly: boolean, columns: number | undefined, colors
       const read =
         stats.values &&
         `; values read of ${countText(stats.values.read)} of ${counted(stats.values.of, 'tensor')} found`
-      const head = `${colors.bold(safe(trial))}: ${result}${notes > 0 ? `; ${counted(notes, 'note')}` : ''}${read ?? ''}\n`
+      const listed =
+        stats.digests &&
+        `; ${countText(stats.digests.equal)} of ${counted(stats.digests.of, 'tensor')} as the digest list has them`
+      const head = `${colors.bold(safe(trial))}: ${result}${notes > 0 ? `; ${counted(notes, 'note')}` : ''}${read ?? ''}${listed ?? ''}\n`
       if (ok && !isOnly) return head
       return [
         head,
         ...byFile(problems),
         ...unlistedText(verification),
         ...notesText(verification),
-        `${[`Checked ${checked} in ${cost}`, ...(isCheckpoint ? [OF_CHECKPOINTS] : uncheckedText(stats))].map(text => `${wrapped(text, width, '', '  ')}\n`).join('')}`,
+        `${[`Checked ${checked} in ${cost}`, ...(isCheckpoint ? (stats.digests ? [] : [OF_CHECKPOINTS]) : uncheckedText(stats))].map(text => `${wrapped(text, width, '', '  ')}\n`).join('')}`,
         ...(isOnly ? [] : ['']),
       ].join('\n')
     },
   }
 }
 
-const OF_CHECKPOINTS = 'a checkpoint has no checksums: that its values are those that were saved cannot be verified'
+const OF_CHECKPOINTS =
+  'a checkpoint has no checksums: that its values are those that were saved cannot be verified; --record writes a list for --digests'
 
 /** The number of records with values that no checksum covers. */
 function uncheckedText({ records, recordsWithoutChecksum: without }: Verification['stats']): string[] {

@@ -15,15 +15,16 @@ export function addFileCommands(program: Command, run: RunCommand): void {
       .description('What is wrong with the files of a trial: every record, index entry and file is checked.')
       .argument('<TRIALS...>', TRIALS, paths)
       .option('--deep', 'also check values: strings, and saved reductions against their tensors')
-      .option(
-        '--values',
-        'also read all tensors: NaN, infinities, and what is zero, constant or beyond half precision',
-      ),
+      .option('--values', 'also read all tensors: NaN, infinities, and what is zero, constant or beyond half precision')
+      .option('--digests <FILE>', 'hold all tensors against a list of digests', pathText)
+      .option('--record <FILE>', 'write such a list of all tensors', pathText),
     [THREADS, MEMORY, FAIL_FAST, formatOption('verify'), OUT],
     `Examples:
   $ trialscan verify ./my-training
   $ trialscan verify ./my-training --deep --out problems.csv
   $ trialscan verify ./my-checkpoint --values
+  $ trialscan verify ./my-checkpoint --record digests.jsonl
+  $ trialscan verify ./its-copy --digests digests.jsonl
   $ trialscan verify 'runs/*' s3://my-bucket/experiments
   $ trialscan verify ./my-training --format jsonl | jq 'select(.severity == "problem")'
 
@@ -33,7 +34,8 @@ to the trial. The exit code is 0 if nothing is wrong and 4 if something is; note
 jsonl: one object for each problem or note, as soon as it is there, with severity, code, file (relative to the trial),
 offset, tensor, step, expected, found, lost, advice, message; then one object with summary, trial, ok, problems and notes
 (how many of each code: of one file 100 are told one by one), event_files, index_files, records, tensors, bytes, seconds,
-threads; with --values also values_read and values_found (tensors, each at each step and of each worker). csv: the problems and notes, without the summary. Of several trials, all of these begin with trial. The codes:
+threads; with --values also values_read and values_found (tensors, each at each step and of each worker), with --digests
+digests_equal and digests_listed. csv: the problems and notes, without the summary. Of several trials, all of these begin with trial. The codes:
 docs/verify.md.`,
   ).action((trials: string[], options) =>
     run('verify', async signal => (await import('../commands/verify.js')).verify(trials, options, signal)),

@@ -33,7 +33,7 @@ export function addRuleCommands(program: Command, run: RunCommand): void {
     program
       .command('diff')
       .description('Where two runs of a training first differ, and how: step by step, in the order of execution.')
-      .argument('<TRIALS...>', 'two trials: directories, or s3://bucket/prefix; with --workers one', paths)
+      .argument('<TRIALS...>', 'two trials: directories, or s3://bucket/prefix; with --workers or --digests one', paths)
       .addOption(
         new Option(
           '--tolerance <WHICH>',
@@ -54,6 +54,11 @@ export function addRuleCommands(program: Command, run: RunCommand): void {
       .option(
         '--workers',
         'compare the workers of one trial with each other: weights and biases, or what --tensor selects',
+      )
+      .option(
+        '--digests <FILE>',
+        'compare one trial with a list of digests that was made elsewhere, by scan or verify --record',
+        pathText,
       )
       .option(
         '--unify <FILE>',
@@ -87,6 +92,7 @@ export function addRuleCommands(program: Command, run: RunCommand): void {
   $ trialscan diff ./run-1 ./run-2 --map map.json --format jsonl --out differences.jsonl
   $ trialscan diff ./four-ranks ./one-rank --unify axes.json
   $ trialscan diff ./my-training --workers
+  $ trialscan diff ./my-checkpoint --digests digests.jsonl
 
 Tensors are matched by name, steps by number, workers by name or where each run has one. Two NaN are equal. Of what is equal bit by bit
 nothing more is computed. Where only reductions were saved, these are compared.
@@ -94,7 +100,11 @@ jsonl: first { "divergence": null or an object }, then a line for each tensor, s
 there is a divergence. A map holds names or patterns of whole names, each with the name in the second run.
 ${STEPS_HELP}`,
   ).action((trials: string[], options) =>
-    run('diff', async signal => (await import('../commands/diff.js')).runDiff(trials, options, signal)),
+    run('diff', async signal =>
+      options.digests === undefined
+        ? (await import('../commands/diff.js')).runDiff(trials, options, signal)
+        : (await import('../commands/diff-digests.js')).diffDigests(trials, options, signal),
+    ),
   )
   completed(
     program

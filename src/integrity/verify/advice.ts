@@ -54,6 +54,10 @@ const ADVICE: Readonly<Record<VerifyCode, string>> = {
   BadCheckpointFile: 'Write or fetch the file again. What is not named can be read.',
   NaNValues: '`trialscan nan` tells where NaN comes from. Go back to a checkpoint without.',
   InfiniteValues: '`trialscan nan` tells where they come from. Masks may hold -∞ on purpose.',
+  DigestMismatch: 'Fetch the tensor’s file again from where the list was made, unless it was meant to change.',
+  NotInTrial: 'Fetch what is missing, or find out whether the list is of another checkpoint.',
+  NotInList: 'Nothing tells whether it is as it was saved: record the list again if it belongs to the checkpoint.',
+  BadDigestList: 'Record the list again: what the line is about was not compared.',
   // Notes.
   EmptyEventFile: 'Nothing needs to be done: there is nothing in it.',
   ModeMismatch:
@@ -75,6 +79,7 @@ const ADVICE: Readonly<Record<VerifyCode, string>> = {
   ConstantTensor: 'Nothing needs to be done if it is meant to be constant; otherwise find out who wrote it.',
   BeyondHalf: 'Do not convert it to float16 without a scale: what is larger becomes infinite.',
   AdapterWithoutEffect: 'Train the adapter: as it is, the model answers as it does without.',
+  OtherDigestList: 'Make sure that the list is of this checkpoint: its steps or workers have other names.',
   NotRead: 'Nothing needs to be done unless it should have been read: then name it.',
 }
 

@@ -48,6 +48,11 @@ export const VERIFY_CODES = [
   // Of values.
   'NaNValues',
   'InfiniteValues',
+  // Of digests.
+  'DigestMismatch',
+  'NotInTrial',
+  'NotInList',
+  'BadDigestList',
   // Notes.
   'EmptyEventFile',
   'ModeMismatch',
@@ -67,6 +72,7 @@ export const VERIFY_CODES = [
   'ConstantTensor',
   'BeyondHalf',
   'AdapterWithoutEffect',
+  'OtherDigestList',
 ] as const
 
 export type VerifyCode = (typeof VERIFY_CODES)[number]

@@ -7,7 +7,7 @@ import type { Findings } from './findings.js'
 import type { VerifyCode } from './problem.js'
 
 /** The reductions that tell it, all of one pass. */
-export const VALUE_REDUCTIONS: readonly StatisticName[] = [
+const VALUE_REDUCTIONS: readonly StatisticName[] = [
   'count',
   'nan_count',
   'inf_count',
@@ -32,6 +32,7 @@ export interface ValueCounts {
 
 /** Judges the values of one tensor after another. */
 export class ValueCheck {
+  readonly reductions = VALUE_REDUCTIONS
   readonly counts: ValueCounts = { read: 0, of: 0 }
   readonly #findings: Findings
 

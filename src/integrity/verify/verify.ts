@@ -1,6 +1,7 @@
 /** Checks a trial from the first byte to the last: event files, index, collections, and that they agree. */
 
 import { checkOptions, type Kinds, kinds, optionsOf } from '../../base/options.js'
+import { type DigestListSource, isDigestSource } from '../../compare/digests/list.js'
 import { INDEX_DIRECTORY, parseEventFileName } from '../../format/paths.js'
 import { placeOf } from '../../scan/catalog/load/place.js'
 import { DEFAULT_MEMORY } from '../../scan/job/plan/memory.js'
@@ -9,7 +10,7 @@ import { openStore } from '../../storage/open.js'
 import { S3_OPTIONS } from '../../storage/s3/options.js'
 import type { S3Options } from '../../storage/s3/spec.js'
 import type { Traffic } from '../../storage/store.js'
-import { verifyCheckpoints, verifyValues } from './checkpoint/checkpoints.js'
+import { verifyCheckpoints, verifyRows } from './checkpoint/checkpoints.js'
 import { checkCollections, SavedNames } from './collections.js'
 import { EventFileReader, eventFilesOf } from './event-files.js'
 import { Findings } from './findings.js'
@@ -17,12 +18,17 @@ import { checkOwners, IndexState, readIndexes } from './indexes.js'
 import { checkDuplicates, listTrial } from './listing.js'
 import type { VerifyCode, VerifyProblem } from './problem.js'
 import { RecordCheck } from './records.js'
+import { asksRows, type DigestCounts } from './row-checks.js'
 
 export interface VerifyOptions extends WorkOptions {
   /** Also look at values: strings, and saved reductions against the tensors they were made from. See docs/verify.md. */
   readonly deep?: boolean
   /** Also read all tensors, and tell NaN, infinities, and what is zero, constant or beyond half precision. See docs/verify.md. */
   readonly values?: boolean
+  /** A digest list that all tensors are held against: its text, or pieces of it. See docs/checkpoints.md. */
+  readonly digests?: DigestListSource
+  /** Called with a line of a digest list for every tensor that has a digest and can be read. */
+  readonly onDigest?: (line: string) => void
   /** Called with every problem and note that is told, in the order of the result. */
   readonly onProblem?: (problem: VerifyProblem) => void
   readonly signal?: AbortSignal
@@ -39,6 +45,8 @@ export const ANY_VERIFY_KINDS: Kinds<AnyVerifyOptions> = {
   ...WORK_OPTIONS,
   deep: kinds.flag,
   values: kinds.flag,
+  digests: kinds.that<DigestListSource>('the text of a digest list, or pieces of it', isDigestSource),
+  onDigest: kinds.callback(),
   onProblem: kinds.callback(),
   signal: kinds.signal,
 }
@@ -62,6 +70,8 @@ export interface VerifyStats {
   readonly readBytes: number
   /** With `values`: of how many of the tensors found (each at each step and of each worker) they were read; otherwise null. */
   readonly values: { readonly read: number; readonly of: number } | null
+  /** With `digests`: how many tensors of the list are as it says; otherwise null. */
+  readonly digests: DigestCounts | null
   readonly seconds: number
   readonly threads: number
   /** The requests that were made for a trial on S3. */
@@ -153,7 +163,7 @@ async function runVerification(
   for await (const { file, found } of reader.read(eventFilesOf(events, indexes))) check.check(file, found)
   if (!findings.isPartial) savedNames.checkMembers(collections, findings)
   for (const [path, error] of findings.odd) findings.problemOf(error, path, 'Unreadable', 'what is in it')
-  const values = options.values ? await verifyValues(access, findings, options) : null
+  const rows = asksRows(options) ? await verifyRows(access, findings, options) : { values: null, digests: null }
   return {
     ...findings.told,
     stats: {
@@ -163,7 +173,7 @@ async function runVerification(
       recordsWithoutChecksum: check.recordsWithoutChecksum,
       tensors: check.tensors,
       readBytes: reader.readBytes,
-      values,
+      ...rows,
       seconds: (performance.now() - startedAt) / 1000,
       threads: reader.threads,
       traffic: { ...access.traffic },

@@ -13,7 +13,8 @@ import { type Store, storeName } from '../../../storage/store.js'
 import { Trial } from '../../../trial/trial.js'
 import type { Findings } from '../findings.js'
 import { VERIFY_CODES, type VerifyCode } from '../problem.js'
-import { VALUE_REDUCTIONS, ValueCheck, type ValueCounts } from '../tensor-values.js'
+import { type DigestCounts, RowChecks, type RowOptions } from '../row-checks.js'
+import type { ValueCounts } from '../tensor-values.js'
 import { checkArchive } from './archives.js'
 import { checkTotalSize } from './total-size.js'
 
@@ -27,10 +28,10 @@ export interface CheckpointStats {
   readonly tensors: number
   readonly readBytes: number
   readonly values: ValueCounts | null
+  readonly digests: DigestCounts | null
 }
 
-export interface CheckpointOptions extends WorkOptions {
-  readonly values?: boolean
+export interface CheckpointOptions extends WorkOptions, RowOptions {
   readonly signal?: AbortSignal
 }
 
@@ -45,9 +46,8 @@ export async function verifyCheckpoints(
   findings: Findings,
   options: CheckpointOptions,
 ): Promise<CheckpointStats> {
-  const { values = false, signal } = options
+  const { signal } = options
   const loader = loaderOf(access, file, options)
-  const check = values ? new ValueCheck(findings) : null
   let contents: TrialContents
   try {
     contents = await loader.load()
@@ -55,7 +55,8 @@ export async function verifyCheckpoints(
     // Nothing of it can be read: what is wrong is told as what is wrong with a part.
     if (!isOfCheckpoint(error)) throw error
     tell(access.store, error, findings)
-    return { records: 0, recordsWithoutChecksum: 0, tensors: 0, readBytes: 0, values: check?.counts ?? null }
+    const values = options.values ? { read: 0, of: 0 } : null
+    return { records: 0, recordsWithoutChecksum: 0, tensors: 0, readBytes: 0, values, digests: null }
   }
   const { store } = access
   for (const problem of contents.problems) tell(store, problem, findings)
@@ -70,37 +71,44 @@ export async function verifyCheckpoints(
     await checkTotalSize(store, path, findings)
   }
   const trial = new Trial('', storeName(access.spec), new TrialState(access, null, loader, contents))
-  const scan = trial.scan({ reductions: check ? VALUE_REDUCTIONS : ['count'], ...workOf(options) })
+  const checks = await RowChecks.open(trial, findings, options)
+  const { reductions } = checks
+  const scan = trial.scan({ reductions: reductions.length > 0 ? reductions : ['count'], ...workOf(options) })
   const names = new Set<string>()
   let records = 0
   for await (const row of scan) {
     const { tensor, step } = row
-    const error = check ? faultOf(row) : row.error
+    const error = reductions.length > 0 ? faultOf(row) : row.error
     records++
     if (tensor !== null) names.add(tensor)
-    check?.check(row)
+    checks.check(row)
     if (error) tell(store, error, findings, { tensor, step })
   }
+  checks.finish()
   const { readBytes } = scan.stats
-  return { records, recordsWithoutChecksum: records, tensors: names.size, readBytes, values: check?.counts ?? null }
+  return { records, recordsWithoutChecksum: records, tensors: names.size, readBytes, ...checks.counts }
 }
 
-/** Reads the values of a trial that was verified. What can't be read was told. */
-export async function verifyValues(
+/** Reads the tensors of a trial that was verified. What can't be read was told. */
+export async function verifyRows(
   access: Access,
   findings: Findings,
   options: CheckpointOptions,
-): Promise<ValueCounts> {
-  const check = new ValueCheck(findings)
+): Promise<RowChecks['counts']> {
   const loader = loaderOf(access, undefined, options)
+  let contents: TrialContents
   try {
-    const trial = new Trial('', storeName(access.spec), new TrialState(access, null, loader, await loader.load()))
-    for await (const row of trial.scan({ reductions: VALUE_REDUCTIONS, ...workOf(options) })) check.check(row)
+    contents = await loader.load()
   } catch (error) {
     if (!(error instanceof Error) || (error.name !== 'StoreError' && error.name !== 'FormatError')) throw error
     findings.note({ code: 'NotRead', file: '', expected: 'values to read', found: error.message })
+    return { values: options.values ? { read: 0, of: 0 } : null, digests: null }
   }
-  return check.counts
+  const trial = new Trial('', storeName(access.spec), new TrialState(access, null, loader, contents))
+  const checks = await RowChecks.open(trial, findings, options)
+  for await (const row of trial.scan({ reductions: checks.reductions, ...workOf(options) })) checks.check(row)
+  checks.finish()
+  return checks.counts
 }
 
 function loaderOf(access: Access, file: string | undefined, { threads }: WorkOptions): TrialLoader {

@@ -1,0 +1,216 @@
+/** `trialscan diff --digests`: a trial beside a list of digests that was made elsewhere. */
+
+import { UsageError } from '../../base/errors.js'
+import {
+  compareDigests,
+  type DigestComparison,
+  type DigestDifference,
+  type DigestDifferenceKind,
+} from '../../compare/digests/digests.js'
+import { EXIT, heavier } from '../exit.js'
+import { csvLine, jsonLine } from '../format/lines.js'
+import { counted, countText } from '../format/number.js'
+import { inputPieces, noteInput } from '../input-file.js'
+import { settle } from '../options/given.js'
+import { expectS3 } from '../options/s3.js'
+import { writeTo } from '../output.js'
+import { Progress } from '../progress.js'
+import { expectReplaceable } from '../real-path.js'
+import { openTrial } from '../scan/open-trial.js'
+import { nothingSelected, selectionOf, unscannedParts } from '../scan/selection.js'
+import { openOptions } from '../scan/trials.js'
+import { type Colors, colorsFor, columns, note, safe, safeName, wrapped } from '../terminal.js'
+import type { DiffFlags } from './diff.js'
+
+/** The options of diff that are about two runs, or about numbers. */
+const OF_RUNS = [
+  'map',
+  'noise',
+  'unify',
+  'bisect',
+  'workers',
+  'follow',
+  'timeout',
+  'poll',
+  'first',
+  'rtol',
+  'atol',
+  'tolerance',
+] as const
+
+const DEFAULT_TOP = 16
+const MOST_NAMES = 3
+const MOST_FAULTS = 8
+/** The digits of a SHA-256 in a table, which tell two apart. */
+const MOST_DIGITS = 16
+const MIN_WIDTH = 80
+const MAX_WIDTH = 100
+
+/** @returns the exit code */
+export async function diffDigests(
+  paths: readonly string[],
+  given: DiffFlags & { readonly digests: string },
+  signal: AbortSignal,
+): Promise<number> {
+  const [path] = paths
+  if (path === undefined || paths.length > 1) {
+    throw new UsageError(`expected one trial beside --digests, got ${paths.length}`)
+  }
+  const other = OF_RUNS.find(name => given[name] !== undefined)
+  if (other !== undefined) throw new UsageError(`expected --digests without --${other}, which is about two runs`)
+  const flags = settle('diff', path, given)
+  const { digests, out, onTerminal, format, threads, memory, checkLevel } = flags
+  if (format === 'parquet' || format === 'arrow') {
+    throw new UsageError(`expected --digests with jsonl, csv or table, got --format ${format}`)
+  }
+  expectS3(flags, paths)
+  if (out !== undefined) await expectReplaceable(path, out)
+  await noteInput(digests)
+  const trial = await openTrial(path, openOptions(path, flags))
+  const progress = new Progress(onTerminal)
+  try {
+    const found = await writeTo(out, async output => {
+      const found = await compareDigests(trial, inputPieces(digests, '--digests'), {
+        ...selectionOf(flags),
+        ...(threads !== undefined && { threads }),
+        ...(memory !== undefined && { memory: memory * 2 ** 20 }),
+        ...(checkLevel && { checkLevel }),
+        callerWorks: true,
+        signal,
+        onProgress: progress.update,
+      })
+      progress.stop()
+      const colors = colorsFor(onTerminal ? process.stdout : null)
+      const top = flags.all ? Number.POSITIVE_INFINITY : (flags.top ?? DEFAULT_TOP)
+      await output.writeAll(
+        format === 'table'
+          ? tableOf(trial.name, digests, found, { top, colors })
+          : format === 'csv'
+            ? csvOf(found, onTerminal)
+            : jsonOf(found, onTerminal),
+      )
+      return found
+    })
+    const { problems } = trial
+    for (const { message } of problems.slice(0, MOST_FAULTS)) note(message)
+    if (problems.length > MOST_FAULTS) note(`and ${countText(problems.length - MOST_FAULTS)} more problems`)
+    const code = told(found, digests, () => [
+      ...(isNothing(found) ? [nothingSelected(trial, flags)] : []),
+      ...unscannedParts(trial, flags, !isNothing(found)),
+    ])
+    return problems.length > 0 ? heavier(code, EXIT.format) : code
+  } finally {
+    progress.stop()
+    await trial.close()
+  }
+}
+
+/** Tells what is wrong with the list. @returns the exit code */
+function told(found: DigestComparison, list: string, notes: () => readonly string[]): number {
+  const { faults, faultCount, counts } = found
+  for (const { line, expected, got } of faults.slice(0, MOST_FAULTS)) {
+    note(`${list}, line ${line}: expected ${expected}, got ${got}`)
+  }
+  if (faultCount > MOST_FAULTS) note(`and ${countText(faultCount - MOST_FAULTS)} more lines that are wrong`)
+  for (const message of found.notes) note(message)
+  const isBad = faultCount > 0 || (counts.unreadable ?? 0) > 0
+  if (found.digests.length === 0) {
+    if (!isBad) note(`${list} lists no digest`)
+    return isBad ? EXIT.format : EXIT.query
+  }
+  for (const message of notes()) note(message)
+  if (isNothing(found)) return isBad ? EXIT.format : EXIT.query
+  const code = differing(found) > 0 ? EXIT.findings : EXIT.ok
+  return isBad ? heavier(code, EXIT.format) : code
+}
+
+/** True if the trial has nothing that was selected, and the list neither. */
+function isNothing({ compared, counts }: DigestComparison): boolean {
+  return compared === 0 && Object.keys(counts).length === 0
+}
+
+/** Tensors that differ, in whatever way. What can't be read is not known to. */
+function differing({ counts }: DigestComparison): number {
+  return Object.entries(counts).reduce((sum, [kind, count]) => sum + (kind === 'unreadable' ? 0 : count), 0)
+}
+
+const FIELDS = ['kind', 'tensor', 'step', 'worker', 'line', 'expected', 'got'] as const
+
+/** The first difference, as diff has it, then all. */
+function* jsonOf({ differences, compared, equal }: DigestComparison, onTerminal: boolean): Generator<string> {
+  const objectOf = (one: DigestDifference) => Object.fromEntries(FIELDS.map(name => [name, one[name]]))
+  const first = differences.find(({ kind }) => kind !== 'unreadable')
+  yield jsonLine({ divergence: first ? objectOf(first) : null, compared, equal }, onTerminal)
+  for (const one of differences) yield jsonLine(objectOf(one), onTerminal)
+}
+
+function* csvOf({ differences }: DigestComparison, onTerminal: boolean): Generator<string> {
+  yield csvLine(FIELDS, onTerminal)
+  for (const one of differences) {
+    yield csvLine(
+      FIELDS.map(name => one[name]),
+      onTerminal,
+    )
+  }
+}
+
+function* tableOf(
+  trial: string,
+  list: string,
+  found: DigestComparison,
+  { top, colors }: { readonly top: number; readonly colors: Colors },
+): Generator<string> {
+  const { differences, compared, equal, digests, counts, faultCount } = found
+  const width = Math.min(
+    MAX_WIDTH,
+    Math.max(MIN_WIDTH, process.stdout.columns ?? Number(process.env.COLUMNS || MAX_WIDTH)),
+  )
+  const text = (sentences: string): string => `${wrapped(safe(sentences), width, '', '  ')}\n`
+  if (digests.length === 0) {
+    yield text(`${trial} and ${list}: nothing was compared, since the list has no digest.`)
+    return
+  }
+  const differ = compared - equal
+  const names = differences.filter(({ kind }) => kind !== 'missing' && kind !== 'unlisted' && kind !== 'unreadable')
+  const many = (count: number, what: string): string[] => (count > 0 ? [`${countText(count)} ${what}`] : [])
+  const rest = [
+    ...many(equal, `${equal === 1 ? 'is' : 'are'} equal by ${digests.join(' and ')}`),
+    ...many(counts.missing ?? 0, `of the list ${counts.missing === 1 ? 'is' : 'are'} not in ${trial}`),
+    ...many(counts.unlisted ?? 0, `${counts.unlisted === 1 ? 'is' : 'are'} not in the list`),
+    ...many(counts.unreadable ?? 0, 'could not be read'),
+    ...many(faultCount, `${faultCount === 1 ? 'line' : 'lines'} of the list ${faultCount === 1 ? 'is' : 'are'} wrong`),
+  ]
+  const lead = `${trial} and ${list}: ${countText(differ)} of ${counted(compared, 'tensor')} ${differ === 1 ? 'differs' : 'differ'}`
+  const which = differ > 0 ? `: ${namesText(names, differ)}` : ''
+  const isFine = differing(found) === 0 && faultCount === 0 && counts.unreadable === undefined
+  const sentence = text([`${lead}${which}`, ...rest].join('; ').concat('.'))
+  yield isFine ? sentence : colors.bold(colors.red(sentence))
+  if (differences.length === 0) return
+  const shown = differences.slice(0, top)
+  const hasPlaces = new Set(differences.map(({ step, worker }) => `${step} ${worker}`)).size > 1
+  yield `\n${columns([
+    ['  tensor', ...(hasPlaces ? ['step', 'worker'] : []), 'differs', 'by the list', 'in the trial'],
+    ...shown.map(one => [
+      `  ${safeName(one.tensor ?? '(all of the step)')}`,
+      ...(hasPlaces ? [`${one.step ?? ''}`, safe(one.worker ?? '')] : []),
+      WORDS[one.kind] ?? one.kind,
+      safe(short(one.expected)),
+      safe(short(one.got)),
+    ]),
+  ])}`
+  const all = Object.values(counts).reduce((sum, count) => sum + count, 0)
+  if (all > shown.length) yield `  and ${countText(all - shown.length)} more: --all lists them\n`
+}
+
+const WORDS: Partial<Record<DigestDifferenceKind, string>> = { unlisted: 'not in the list', missing: 'missing' }
+
+/** A SHA-256 cut short; any other text as it is. */
+function short(text: string): string {
+  return text.replace(/[0-9a-f]{64}/, digest => `${digest.slice(0, MOST_DIGITS)}…`)
+}
+
+function namesText(differences: readonly DigestDifference[], count: number): string {
+  const names = [...new Set(differences.map(({ tensor }) => safeName(tensor ?? '')))].slice(0, MOST_NAMES)
+  const more = count - names.length
+  return more > 0 ? `${names.join(', ')} and ${countText(more)} more` : names.join(' and ')
+}

@@ -1,0 +1,318 @@
+/** A trial beside a list of digests that was made elsewhere. */
+
+import { quote, UsageError } from '../../base/errors.js'
+import { checkOptions, type Kinds, kinds, optionsOf } from '../../base/options.js'
+import { DIGESTS, type DigestName } from '../../base/types.js'
+import { isSameShape } from '../../format/index-file.js'
+import { type ScanRow, shapeText } from '../../scan/job/row.js'
+import type { ScanProgress } from '../../scan/rows/scan.js'
+import { type ScanSelection, SELECTION_KINDS, selectItems } from '../../trial/scan-selection.js'
+import { expectTrial, stateOf, type Trial } from '../../trial/trial.js'
+import { type DigestListFault, type DigestListSource, digestLines, isDigestSource, type ListedTensor } from './list.js'
+
+/**
+ * - crc32c, sha256: elements differ
+ * - dtype, shape: these differ, whatever the elements
+ * - missing: the list has it, the trial doesn't
+ * - unlisted: the trial has it, the list doesn't
+ * - unreadable: it can't be read
+ */
+export type DigestDifferenceKind = DigestName | 'dtype' | 'shape' | 'missing' | 'unlisted' | 'unreadable'
+
+/** A tensor that is not as a list says. */
+export interface DigestDifference {
+  readonly kind: DigestDifferenceKind
+  /** Null for an index file that can't be read. */
+  readonly tensor: string | null
+  /** The trial's; of a missing tensor the list's, null where it says nothing of them. */
+  readonly step: number | null
+  readonly worker: string | null
+  /** The line of the list, from 1 on; null for none. */
+  readonly line: number | null
+  /** By the list, and by the trial. */
+  readonly expected: string
+  readonly got: string
+}
+
+export interface DigestComparison {
+  /** The digests that the list has. */
+  readonly digests: readonly DigestName[]
+  /** Tensors, each at each step and of each worker, that list and trial have; and how many of them are equal. */
+  readonly compared: number
+  readonly equal: number
+  /** The number of differences of each kind. */
+  readonly counts: Readonly<Partial<Record<DigestDifferenceKind, number>>>
+  /** In the order of the scan, then what is missing: 10,000 at most. */
+  readonly differences: readonly DigestDifference[]
+  /** Lines that are wrong: 100 at most, and how many there are. */
+  readonly faults: readonly DigestListFault[]
+  readonly faultCount: number
+  /** Facts that are no differences: a list of another step, for one. */
+  readonly notes: readonly string[]
+}
+
+export interface DigestOptions extends ScanSelection {
+  /** Called with every difference, also those beyond 10,000. */
+  readonly onDifference?: (difference: DigestDifference) => void
+  readonly callerWorks?: boolean
+  readonly onProgress?: (progress: ScanProgress) => void
+}
+
+const DIGEST_KINDS: Kinds<DigestOptions> = {
+  ...SELECTION_KINDS,
+  onDifference: kinds.callback(),
+  callerWorks: kinds.flag,
+  onProgress: kinds.callback(),
+}
+const OPTIONS = optionsOf<DigestOptions>(DIGEST_KINDS)
+
+const MAX_DIFFERENCES = 10_000
+const MAX_FAULTS = 100
+
+/**
+ * Compares the tensors of a trial with a list of digests. Each is read once.
+ * @param list its text: see docs/checkpoints.md. Lines that are wrong are told, and count for nothing
+ * @throws as `trial.scan`
+ */
+export async function compareDigests(
+  trial: Trial,
+  list: DigestListSource,
+  options?: DigestOptions,
+): Promise<DigestComparison> {
+  expectTrial('compareDigests', trial)
+  const { onDifference, callerWorks, onProgress, ...selection } = checkOptions('compareDigests', OPTIONS, options)
+  const check = await DigestCheck.open(trial, list, selection, onDifference)
+  if (check.digests.length > 0) {
+    const reading = { ...(callerWorks && { callerWorks }), ...(onProgress && { onProgress }) }
+    for await (const row of trial.scan({ ...selection, ...reading, reductions: check.digests })) check.check(row)
+    check.finish()
+  }
+  return check.result
+}
+
+/** The rows of a scan, held against a list. */
+export class DigestCheck {
+  /** The digests that a scan must compute. */
+  readonly digests: readonly DigestName[]
+  readonly #list: Listed
+  readonly #selected: Selected
+  readonly #onDifference: ((difference: DigestDifference) => void) | undefined
+  readonly #counts: Partial<Record<DigestDifferenceKind, number>> = {}
+  readonly #differences: DigestDifference[] = []
+  #equal = 0
+  #compared = 0
+
+  private constructor(list: Listed, selected: Selected, onDifference?: (difference: DigestDifference) => void) {
+    this.digests = DIGESTS.filter(name => list.digests.has(name))
+    this.#list = list
+    this.#selected = selected
+    this.#onDifference = onDifference
+  }
+
+  /** Reads a list. Of tensors that the trial does not have, the first are kept. */
+  static async open(
+    trial: Trial,
+    source: DigestListSource,
+    selection: ScanSelection = {},
+    onDifference?: (difference: DigestDifference) => void,
+  ): Promise<DigestCheck> {
+    if (!isDigestSource(source)) {
+      throw new UsageError(`expected the text of a digest list, or pieces of it, got ${quote(String(source))}`)
+    }
+    const selected = selectedOf(trial, selection)
+    return new DigestCheck(await listedIn(source, selected), selected, onDifference)
+  }
+
+  check(row: ScanRow): void {
+    const { tensor, step, worker, dtype, shape, reductions, error } = row
+    const key = this.#selected.keyOf(tensor ?? '', step, worker)
+    const listed = tensor === null ? undefined : this.#list.tensors.get(key)
+    this.#list.tensors.delete(key)
+    const tell = (kind: DigestDifferenceKind, expected: string, got: string): void =>
+      this.#tell({ kind, tensor, step, worker, line: listed?.line ?? null, expected, got })
+    if (error !== undefined) {
+      tell('unreadable', listed ? digestText(listed.digests) : 'none', error.message)
+      return
+    }
+    const has = this.digests.some(name => reductions[name] !== undefined)
+    if (listed === undefined) {
+      // Strings and saved reductions have none, in lists neither.
+      if (has) tell('unlisted', 'none', digestText(reductions))
+      return
+    }
+    this.#compared++
+    const wrong = STRONGEST_FIRST.find(name => (listed.digests[name] ?? reductions[name]) !== reductions[name])
+    if (dtype !== listed.dtype || !has) tell('dtype', listed.dtype, dtype ?? 'saved reductions')
+    else if (!isSameShape(shape!, listed.shape)) tell('shape', shapeText(listed.shape), shapeText(shape))
+    else if (wrong !== undefined) tell(wrong, listed.digests[wrong]!, reductions[wrong]!)
+    else this.#equal++
+  }
+
+  /** Tells what the scan had no row of. Called when it has ended. */
+  finish(): void {
+    for (const listed of [...this.#list.tensors.values(), ...this.#list.unknown]) {
+      if (this.#selected.means(listed)) this.#tell(missing(listed))
+    }
+    const untold = this.#list.unknownCount - this.#list.unknown.length
+    if (untold > 0) this.#counts.missing = (this.#counts.missing ?? 0) + untold
+  }
+
+  get result(): DigestComparison {
+    const { faults, faultCount } = this.#list
+    return {
+      digests: this.digests,
+      compared: this.#compared,
+      equal: this.#equal,
+      counts: this.#counts,
+      differences: this.#differences,
+      faults,
+      faultCount,
+      notes: this.#selected.notes,
+    }
+  }
+
+  #tell(difference: DigestDifference): void {
+    this.#counts[difference.kind] = (this.#counts[difference.kind] ?? 0) + 1
+    if (this.#differences.length < MAX_DIFFERENCES) this.#differences.push(difference)
+    this.#onDifference?.(difference)
+  }
+}
+
+const STRONGEST_FIRST = [...DIGESTS].reverse()
+
+function missing({ tensor, step, worker, line, digests }: ListedTensor): DigestDifference {
+  return { kind: 'missing', tensor, step, worker, line, expected: digestText(digests), got: 'none' }
+}
+
+/** The strongest of digests, and its name. */
+function digestText(digests: Readonly<Partial<Record<DigestName, string>>>): string {
+  const name = STRONGEST_FIRST.find(name => digests[name] !== undefined)
+  return name === undefined ? 'none' : `${name} ${digests[name]}`
+}
+
+/** A list, as far as it is held against a trial. */
+interface Listed {
+  /** Tensors that the trial may have, by their keys. */
+  readonly tensors: Map<string, ListedTensor>
+  /** The first of the others, and how many there are. */
+  readonly unknown: readonly ListedTensor[]
+  readonly unknownCount: number
+  readonly digests: ReadonlySet<DigestName>
+  readonly faults: readonly DigestListFault[]
+  readonly faultCount: number
+}
+
+async function listedIn(source: DigestListSource, selected: Selected): Promise<Listed> {
+  const known: ListedTensor[] = []
+  const unknown: ListedTensor[] = []
+  const digests = new Set<DigestName>()
+  const faults: DigestListFault[] = []
+  const [steps, workers] = [new FewValues<number>(), new FewValues<string>()]
+  let [unknownCount, faultCount] = [0, 0]
+  const fault = (one: DigestListFault): void => {
+    if (faultCount++ < MAX_FAULTS) faults.push(one)
+  }
+  for await (const one of digestLines(source)) {
+    if (one === null) continue
+    if ('expected' in one) {
+      fault(one)
+      continue
+    }
+    for (const name of DIGESTS) if (one.digests[name] !== undefined) digests.add(name)
+    if (one.step !== null) steps.add(one.step)
+    if (one.worker !== null) workers.add(one.worker)
+    if (selected.names.has(one.tensor)) known.push(one)
+    else if (!selected.isPart && unknownCount++ < MAX_DIFFERENCES) unknown.push(one)
+  }
+  selected.pair(steps, workers)
+  const tensors = new Map<string, ListedTensor>()
+  for (const one of known) {
+    const { line, tensor } = one
+    const lacking = selected.lacks(one)
+    if (lacking !== null) {
+      fault({ line, expected: `${lacking}, since the trial has several`, got: 'none' })
+      continue
+    }
+    const key = selected.keyOf(tensor, one.step, one.worker)
+    const first = tensors.get(key)
+    if (first === undefined) tensors.set(key, one)
+    else fault({ line, expected: 'each tensor once', got: `${quote(tensor)} again, as in line ${first.line}` })
+  }
+  return { tensors, unknown, unknownCount, digests, faults, faultCount }
+}
+
+/** A set of which no more is known than whether it has one value. */
+class FewValues<T> {
+  only: T | null = null
+  hasSeveral = false
+
+  add(value: T): void {
+    if (this.only === null) this.only = value
+    else if (this.only !== value) this.hasSeveral = true
+  }
+}
+
+/** The selection of a trial, and the way in which steps and workers of a list are matched with its own. */
+class Selected {
+  readonly names = new Set<string>()
+  readonly notes: string[] = []
+  /** True if the trial may have more than is selected. */
+  readonly isPart: boolean
+  readonly #steps = new Set<number>()
+  readonly #workers = new Set<string>()
+  /** True if these tell nothing: there is one in the list, or none, and one in the trial. */
+  #isAnyStep = false
+  #isAnyWorker = false
+
+  constructor(isPart: boolean) {
+    this.isPart = isPart
+  }
+
+  add(name: string, step: number, worker: string): void {
+    this.names.add(name)
+    this.#steps.add(step)
+    this.#workers.add(worker)
+  }
+
+  /** Decides how to match, once the steps and workers of the list are known. */
+  pair(steps: FewValues<number>, workers: FewValues<string>): void {
+    this.#isAnyStep = this.#steps.size === 1 && !steps.hasSeveral
+    this.#isAnyWorker = this.#workers.size === 1 && !workers.hasSeveral
+    const [step] = this.#steps
+    const [worker] = this.#workers
+    if (this.#isAnyStep && steps.only !== null && steps.only !== step) {
+      this.notes.push(`the list is of step ${steps.only}, the trial of step ${step}`)
+    }
+    if (this.#isAnyWorker && workers.only !== null && workers.only !== worker) {
+      this.notes.push(`the list is of ${quote(workers.only)}, the trial of ${quote(worker!)}`)
+    }
+  }
+
+  /** The place that a line must name and does not; null for none. */
+  lacks({ step, worker }: ListedTensor): 'step' | 'worker' | null {
+    if (step === null && !this.#isAnyStep && this.#steps.size > 1) return 'step'
+    return worker === null && !this.#isAnyWorker && this.#workers.size > 1 ? 'worker' : null
+  }
+
+  keyOf(tensor: string, step: number | null, worker: string | null): string {
+    const ofStep = this.#isAnyStep ? '' : (step ?? [...this.#steps][0])
+    const ofWorker = this.#isAnyWorker ? '' : (worker ?? [...this.#workers][0])
+    return JSON.stringify([ofStep, ofWorker, tensor])
+  }
+
+  /** True for a line that is about something selected. */
+  means({ step, worker }: ListedTensor): boolean {
+    if (!this.isPart) return true
+    const isStep = this.#isAnyStep || step === null || this.#steps.has(step)
+    return isStep && (this.#isAnyWorker || worker === null || this.#workers.has(worker))
+  }
+}
+
+function selectedOf(trial: Trial, selection: ScanSelection): Selected {
+  const { tensors, regex, collection, steps, modeSteps, mode, workers } = selection
+  const selected = new Selected([tensors, regex, collection, steps, modeSteps, mode, workers].some(Boolean))
+  for (const { workerStep, saved } of selectItems(stateOf(trial), trial.name, selection)) {
+    if (saved !== null) selected.add(saved.tensor, workerStep.step, workerStep.worker)
+  }
+  return selected
+}

@@ -9,10 +9,6 @@ export {
   diffWorkers,
   type TrialDiff,
 } from './compare/diff.js'
-export type { NameAliases, TiedTensor } from './compare/names/aliases.js'
-export type { SplitTensor } from './compare/names/cut.js'
-export type { NameSuggestion } from './compare/names/suggest.js'
-export type { TensorMap, TensorNames, TensorSplit } from './compare/names/tensor-map.js'
 export {
   compareDigests,
   type DigestComparison,
@@ -21,6 +17,10 @@ export {
   type DigestOptions,
 } from './compare/digests/digests.js'
 export type { DigestListFault, DigestListSource } from './compare/digests/list.js'
+export type { NameAliases, TiedTensor } from './compare/names/aliases.js'
+export type { SplitTensor } from './compare/names/cut.js'
+export type { NameSuggestion } from './compare/names/suggest.js'
+export type { TensorMap, TensorNames, TensorSplit } from './compare/names/tensor-map.js'
 export {
   type NearOverflow,
   type NonFiniteOrigin,

@@ -73,7 +73,7 @@ export const MEMORY = option(
 
 /** The tensors, steps and workers that are meant. */
 export const SELECTION: readonly Option[] = [TENSOR, COLLECTION, STEPS, MODE_STEPS, MODE, WORKER]
-/** How values are read. */
+/** The ways in which values are read. */
 export const READING: readonly Option[] = [CHECK_LEVEL, THREADS, MEMORY]
 
 export const OUT = option(

@@ -61,7 +61,9 @@ const ASPECTS: readonly Aspect[] = [
   { name: 'DivergesFrom' },
   { name: 'ReplicaDrift', isLast: true },
   { name: 'OptimizerReset', isLast: true },
+  { name: 'UnchangedRows', isLast: true },
   { name: 'PoorWeightInitialization (gradients)', is: ({ tensor }) => tensor !== null, isLast: true },
+  { name: 'ExplodingNorm', isLast: true },
   { name: 'WeightUpdateRatio (large)', is: finding => !isSmall(finding), isLast: true },
   { name: 'WeightUpdateRatio (small)', isLast: true },
   { name: 'UnchangedTensor (loss)', is: ({ tensor }) => isLoss(tensor), isLast: true },
@@ -108,7 +110,14 @@ export const CONSEQUENCES: readonly (readonly [cause: string, link: Link, follow
   [
     'WeightUpdateRatio (large)',
     'any',
-    ['ExplodingTensor', 'TensorVariance (large)', 'DeadRelu', 'SaturatedActivation', 'LossNotDecreasing'],
+    [
+      'ExplodingTensor',
+      'ExplodingNorm',
+      'TensorVariance (large)',
+      'DeadRelu',
+      'SaturatedActivation',
+      'LossNotDecreasing',
+    ],
   ],
   [
     'PoorWeightInitialization (variances)',
@@ -193,6 +202,8 @@ export const CONSEQUENCES: readonly (readonly [cause: string, link: Link, follow
   ['DivergesFrom', 'any', ['DivergesFrom', 'SimilarAcrossRuns']],
   ['ReplicaDrift', 'any', ['ReplicaDrift']],
   ['OptimizerReset', 'any', ['OptimizerReset']],
+  ['UnchangedRows', 'any', ['UnchangedRows']],
+  ['ExplodingNorm', 'any', ['ExplodingNorm', 'ExplodingTensor', 'WeightUpdateRatio (large)', 'LossNotDecreasing']],
 ]
 
 function ruleOf(aspect: string): string {

@@ -85,7 +85,7 @@ const losses = (values: readonly number[], mode: Mode = 'TRAIN'): Step[] =>
 describe('every rule', () => {
   it('is in the registry under its name, documented and read as its class', () => {
     const registry = new RuleRegistry()
-    expect(BUILTIN_RULES).toHaveLength(23)
+    expect(BUILTIN_RULES).toHaveLength(25)
     for (const RuleClass of BUILTIN_RULES) {
       expect(registry.get(RuleClass.name)).toBe(RuleClass)
       expect(RuleClass.meaning).toMatch(/^[A-Z].*\.$/)

@@ -85,7 +85,7 @@ function script(seed: number): Step[] {
   const random = uniform(seed)
   const next: Record<string, number> = { TRAIN: 0, EVAL: 0 }
   const odd = (): number => [0, 0, 1, 3, 30, -30, 1e-9, Number.NaN][Math.floor(random() * 8)]!
-  return Array.from({ length: 14 }, () => {
+  return Array.from({ length: 14 }, (_, step) => {
     const mode: Mode = random() < 0.6 ? 'TRAIN' : 'EVAL'
     const tensors = NAMES.map(name => {
       const isScalar = name === 'loss' || name.startsWith('feature')
@@ -94,7 +94,8 @@ function script(seed: number): Step[] {
       const values = Array.from({ length: isScalar ? 1 : 4 }, () => (isFlat ? first : odd()))
       return floats(name, COUNTED.has(name) ? values.map(value => Math.abs(value) || 0) : values)
     })
-    return { mode, modeStep: next[mode]!++, tensors }
+    const rows = { ...floats('rows', [1, 1, step % 3, 1]), shape: [2, 2] }
+    return { mode, modeStep: next[mode]!++, tensors: [...tensors, rows] }
   })
 }
 
@@ -108,6 +109,8 @@ const PARAMETERS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   TreeDepth: { depth: '3' },
   Overtraining: { patience_train: '2', patience_validation: '2' },
   OptimizerReset: { moments_regex: 'weight|relu' },
+  UnchangedRows: { tensor_regex: 'rows' },
+  ExplodingNorm: { tensor_regex: '.*', threshold: '1.01', epsilon: '0' },
   PoorWeightInitialization: { patience: '2', steps: '8' },
 }
 

@@ -18,7 +18,7 @@ import { tf } from './tf.js'
 
 const scratch = scratchDirectory('tfjs-collection-configs')
 /** What they judge only XGBoost has, or checkpoints. */
-const OF_OTHERS = ['FeatureImportanceOverweight', 'TreeDepth', 'OptimizerReset']
+const OF_OTHERS = ['FeatureImportanceOverweight', 'TreeDepth', 'OptimizerReset', 'UnchangedRows', 'ExplodingNorm']
 const RULES = BUILTIN_RULES.filter(({ name }) => !OF_OTHERS.includes(name))
 
 async function training(label: string, options: WriterOptions) {

@@ -178,9 +178,10 @@ ${STEPS_HELP}
 Steps that are left out are not judged; a rule that compares a tensor with earlier ones, such as UnchangedTensor, looks back at
 them all the same. With --follow of a job that runs, steps cannot count from the end.
 
-Rules: AllZero, CheckInputImages, ClassImbalance, Confusion, DeadRelu, DivergesFrom, ExplodingTensor,
+Rules: AllZero, CheckInputImages, ClassImbalance, Confusion, DeadRelu, DivergesFrom, ExplodingNorm, ExplodingTensor,
 FeatureImportanceOverweight, LossNotDecreasing, NLPSequenceRatio, OptimizerReset, Overfit, Overtraining, PoorWeightInitialization,
-ReplicaDrift, SaturatedActivation, SimilarAcrossRuns, StalledTrainingRule, TensorVariance, TreeDepth, UnchangedTensor, VanishingGradient, WeightUpdateRatio.
+ReplicaDrift, SaturatedActivation, SimilarAcrossRuns, StalledTrainingRule, TensorVariance, TreeDepth, UnchangedRows,
+UnchangedTensor, VanishingGradient, WeightUpdateRatio.
 
 --rule NAME,k=v,k=v: a piece without a k= of its own goes on with the value before it, so that values may hold commas:
 AllZero,collection_names=gradients,weights,threshold=90 has two parameters. name=… is what findings call the rule, to tell

@@ -91,6 +91,8 @@ export interface Definition<P extends Parameters> {
   readonly suggested?: Readonly<Record<string, readonly [value: string, reason: string]>>
   /** Why `check` runs the rule only when asked for by name. */
   readonly onlyByName?: string
+  /** True if `check` chooses the rule only for checkpoints. */
+  readonly isOfCheckpoints?: boolean
 }
 
 type BuiltinBase<P extends Parameters> = Omit<BuiltinClass, 'parameters' | 'prototype' | 'name'> & {
@@ -107,6 +109,7 @@ export function builtin<P extends Parameters>({
   advice,
   suggested: given = {},
   onlyByName,
+  isOfCheckpoints = false,
 }: Definition<P>): BuiltinBase<P> {
   const suggested = Object.fromEntries(Object.entries(given).map(([name, [value]]) => [name, value]))
   const reasons = Object.fromEntries(Object.entries(given).map(([name, [, reason]]) => [name, reason]))
@@ -119,6 +122,7 @@ export function builtin<P extends Parameters>({
     static readonly onlyByName = onlyByName ?? null
 
     static lacks(trial: Trial, options: RuleOptions = {}): string | null {
+      if (isOfCheckpoints && trial.checkpoint === null) return 'checkpoints, which this trial does not consist of'
       try {
         // biome-ignore lint/complexity/noThisInStatic: the rule's own class, which extends this one.
         const Own = this as unknown as RuleClass
@@ -334,7 +338,7 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     const steps = [...new Set([...saved].flatMap(list => list?.globalSteps() ?? []))].sort((a, b) => a - b)
     const tensors = `${JSON.stringify(names[0])}${names.length > 1 ? ` and ${names.length - 1} more` : ''}`
     return [
-      `more steps with its tensors among those that were judged; ${tensors} were saved at ${steps.length} steps, from ${steps[0]} to ${steps.at(-1)}`,
+      `more steps with its tensors among those that were judged; ${tensors} were saved at ${steps.length === 1 ? `step ${steps[0]} alone` : `${steps.length} steps, from ${steps[0]} to ${steps.at(-1)}`}`,
     ]
   }
 

@@ -32,6 +32,7 @@ const HUGE = 10
 /** The rules whose findings too high a learning rate can cause. */
 const EFFECTS: ReadonlySet<string> = new Set([
   'ExplodingTensor',
+  'ExplodingNorm',
   'WeightUpdateRatio',
   'LossNotDecreasing',
   'DeadRelu',

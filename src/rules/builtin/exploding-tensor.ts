@@ -79,7 +79,10 @@ export class ExplodingTensor extends builtin({
         const value = onlyNan ? nanCount : nanCount + infinityCount
         if (value === 0) return seen(name, null)
         const kinds = [nanCount > 0 && `${nanCount} NaN`, !onlyNan && infinityCount > 0 && `${infinityCount} infinite`]
-        const message = `${name} has ${kinds.filter(Boolean).join(' and ')} among its ${count} elements`
+        const message =
+          count === 1
+            ? `${name} is ${nanCount > 0 ? 'NaN' : 'infinite'}`
+            : `${name} has ${kinds.filter(Boolean).join(' and ')} among its ${count} elements`
         return seen(name, { tensor: name, worker, value, threshold: 0, message })
       },
     )

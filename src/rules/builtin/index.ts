@@ -7,6 +7,7 @@ import { CheckInputImages } from './check-input-images.js'
 import { ClassImbalance } from './class-imbalance.js'
 import { DeadRelu } from './dead-relu.js'
 import { DivergesFrom } from './diverges-from.js'
+import { ExplodingNorm } from './exploding-norm.js'
 import { ExplodingTensor } from './exploding-tensor.js'
 import { FeatureImportanceOverweight } from './feature-importance-overweight.js'
 import { LossNotDecreasing } from './loss-not-decreasing.js'
@@ -21,6 +22,7 @@ import { SimilarAcrossRuns } from './similar-across-runs.js'
 import { StalledTrainingRule } from './stalled-training-rule.js'
 import { TensorVariance } from './tensor-variance.js'
 import { TreeDepth } from './tree-depth.js'
+import { UnchangedRows } from './unchanged-rows.js'
 import { UnchangedTensor } from './unchanged-tensor.js'
 import { VanishingGradient } from './vanishing-gradient.js'
 import { WeightUpdateRatio } from './weight-update-ratio.js'
@@ -41,6 +43,8 @@ export const BUILTIN_RULES: readonly BuiltinClass[] = [
   DivergesFrom,
   ReplicaDrift,
   OptimizerReset,
+  UnchangedRows,
+  ExplodingNorm,
   StalledTrainingRule,
   TensorVariance,
   UnchangedTensor,
@@ -58,6 +62,7 @@ export {
   Confusion,
   DeadRelu,
   DivergesFrom,
+  ExplodingNorm,
   ExplodingTensor,
   FeatureImportanceOverweight,
   LossNotDecreasing,
@@ -72,6 +77,7 @@ export {
   StalledTrainingRule,
   TensorVariance,
   TreeDepth,
+  UnchangedRows,
   UnchangedTensor,
   VanishingGradient,
   WeightUpdateRatio,

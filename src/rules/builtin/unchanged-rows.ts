@@ -1,0 +1,97 @@
+/** UnchangedRows: one of trialscan's own, for checkpoints. */
+
+import type { TensorAtStep } from '../../trial/measure/tensor-at-step.js'
+import { builtin, each, type Judgements } from '../base/builtin.js'
+import { Memory, type Moment } from '../base/moment.js'
+import { integer, list, number } from '../parameters.js'
+import type { Found } from '../rule.js'
+
+/** Rows that a finding names. */
+const MOST_TOLD = 4
+
+/** The rows of a tensor since its first step. */
+interface Rows {
+  readonly step: number
+  /** The digests at the first step. */
+  readonly first: Uint32Array
+  /** 1 for each row that has been otherwise. */
+  readonly isOther: Uint8Array
+  steps: number
+}
+
+/**
+ * Fires where rows of weights have the bits that they had at the first step while other rows of the tensor have changed, and where rows of
+ * an optimizer's moments have always been zero while others were not.
+ */
+export class UnchangedRows extends builtin({
+  meaning: 'Rows of weights never change while other rows do: these tokens or units do not learn.',
+  advice:
+    'Rows of an embedding belong to tokens that the data never have: look at the vocabulary, its padding, and the tokenizer. Elsewhere look for units that are dead, masked or frozen, and for updates too small for the precision.',
+  parameters: {
+    collection_names: list('weights'),
+    tensor_regex: list(),
+    moments_regex: list('(^|[._])(exp_avg|exp_avg_sq|momentum_buffer)([.]|$)'),
+    num_steps: integer(3, { min: 2 }),
+    threshold: number(1, { min: 0, max: 100 }),
+  },
+  isOfCheckpoints: true,
+}) {
+  readonly #weights = this.select({
+    collections: this.parameters.collection_names,
+    regex: this.parameters.tensor_regex,
+    value: true,
+    except: new RegExp(this.parameters.moments_regex.join('|') || '$^'),
+  })
+  readonly #moments = this.select({ regex: this.parameters.moments_regex, value: true, optional: true, quiet: true })
+  readonly #seen = new Memory(() => new Map<string, Rows>())
+
+  protected override *examine(moment: Moment): Iterable<Judgements> {
+    yield this.#rows(this.#weights.at(moment), moment, false)
+    yield this.#rows(this.#moments.at(moment), moment, true)
+  }
+
+  /** @param isZero asks for rows that are zero, not for those that are as at first */
+  #rows(tensors: readonly TensorAtStep[], moment: Moment, isZero: boolean): Judgements {
+    const seen = this.#seen.of(moment)
+    return each(
+      tensors,
+      tensor => (tensor.hasValue ? tensor.rowDigests() : undefined),
+      ({ value: digests }, { name, worker, step }): Found | null | undefined => {
+        if (digests.length < 2) return undefined
+        let rows = seen.get(name)
+        if (rows?.first.length !== digests.length) {
+          rows = {
+            step,
+            first: isZero ? new Uint32Array(digests.length) : digests,
+            isOther: new Uint8Array(digests.length),
+            steps: 0,
+          }
+          seen.set(name, rows)
+        }
+        rows.steps++
+        const { first, isOther, steps } = rows
+        for (let row = 0; row < digests.length; row++) if (digests[row] !== first[row]) isOther[row] = 1
+        const { num_steps, threshold } = this.parameters
+        if (steps < num_steps) return undefined
+        const same = isOther.reduce((count, other) => count + 1 - other, 0)
+        const value = (100 * same) / isOther.length
+        // Of tensors that have not changed at all UnchangedTensor tells, of moments that are all zero OptimizerReset.
+        if (same === 0 || same === isOther.length || value < threshold) return null
+        const are = same === 1 ? 'is' : 'are'
+        const which = isZero
+          ? `${are} zero at all ${steps} steps since step ${rows.step}`
+          : `${same === 1 ? 'has' : 'have'} not changed since step ${rows.step}, over ${steps} steps`
+        const message = `${same} of ${isOther.length} rows of ${name} ${which}: ${firstOf(isOther, same)}`
+        return { tensor: name, worker, value, threshold, message }
+      },
+    )
+  }
+}
+
+/** The first rows of those that are as they were. */
+function firstOf(isOther: Uint8Array, count: number): string {
+  const rows: number[] = []
+  for (let row = isOther.indexOf(0); row >= 0 && rows.length < MOST_TOLD; row = isOther.indexOf(0, row + 1))
+    rows.push(row)
+  return `${rows.join(', ')}${count > rows.length ? ` and ${count - rows.length} more` : ''}`
+}

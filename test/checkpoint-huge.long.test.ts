@@ -1,7 +1,8 @@
 /** Tensors of more than 4 GiB, in sparse files. */
 
 import { spawnSync } from 'node:child_process'
-import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { closeSync, createReadStream, ftruncateSync, openSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { scratchDirectory } from './support/scratch.js'
@@ -53,8 +54,31 @@ function inProcess(
   return JSON.parse(run.stdout)
 }
 
+/** SHA-256 of a file's last bytes. */
+async function sha256Behind(path: string, start: number): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const piece of createReadStream(path, { start, highWaterMark: 1 << 22 })) hash.update(piece)
+  return hash.digest('hex')
+}
+
 describe('a tensor of 5 GiB', () => {
   const path = sparse('a.safetensors', VALUES)
+
+  it('is digested in bounded memory, whether its parts are combined or streamed', async () => {
+    const { answer, peakKb } = inProcess(
+      `const trial = await createTrial(places[0], { threads: 2 })
+      const found = []
+      for (const reductions of [['crc32c'], ['crc32c', 'sha256']])
+        for await (const row of trial.scan({ reductions })) found.push(row.error?.message ?? row.reductions)
+      await trial.close()
+      return found`,
+      path,
+    )
+    const [combined, streamed] = answer as [{ crc32c: string }, { crc32c: string; sha256: string }]
+    expect(combined.crc32c).toBe(streamed.crc32c)
+    expect(streamed.sha256).toBe(await sha256Behind(path, statSync(path).size - 4 * COUNT))
+    expect(peakKb).toBeLessThan(MEMORY_KB)
+  }, 600_000)
 
   for (const threads of [0, 2]) {
     it(`is reduced and sketched on ${threads} threads, in bounded memory`, () => {

@@ -44,6 +44,25 @@ describe.runIf(hasChromium && hasCheckpoints)('in Chromium', () => {
     })
   })
 
+  it('has the digests of Node.js, and holds a checkpoint against a list', async () => {
+    const lines: string[] = []
+    const place = 'trials/torch-2.13/new-dtypes.pt'
+    await verifyTrial(join(CHECKPOINTS, place), { onDigest: line => void lines.push(line) })
+    expect(lines.length).toBeGreaterThan(10)
+    for (const threads of [0, 1]) {
+      const told = await test.page.evaluate(
+        async ([url, list, threads]) => {
+          const lines: string[] = []
+          const onDigest = (line: string) => void lines.push(line)
+          const { ok, stats } = await tests.web.verifyTrial(url, { threads, digests: list, onDigest })
+          return { lines, ok, digests: stats.digests }
+        },
+        [urlOf(place), lines.join(''), threads] as const,
+      )
+      expect(told).toEqual({ lines, ok: true, digests: { equal: lines.length, of: lines.length } })
+    }
+  })
+
   const broken = hasCheckpoints ? readdirSync(join(CHECKPOINTS, 'trials/broken')) : []
   it.each(broken)('broken/%s: tells what Node.js tells', async name => {
     const place = join('trials/broken', name)

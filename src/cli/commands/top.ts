@@ -200,6 +200,11 @@ class Ranking {
         continue
       }
       const value = by.value(row)
+      // What numpy has for the mean of nothing is no number that a tensor has.
+      if (Number.isNaN(value) && row.shape?.includes(0)) {
+        this.unranked.without++
+        continue
+      }
       if (typeof value === 'number' || typeof value === 'bigint') {
         if (Number.isNaN(value)) this.unranked.nan++
         this.#top.add(value, () => cellsOf(row, columns))

@@ -17,28 +17,60 @@ export interface Operand {
 
 /** Numbers of bits that a distance can have: 0 to 64. */
 const BIT_LENGTHS = 65
+/** Distances of floats of 16 bits, and one that pairs with a NaN have. */
+const DISTANCES = 1 << 16
 
-/** Counts of distances by their numbers of bits: 0, 1, 2 to 3, 4 to 7 and so on. */
+/** Counts of distances: of floats of 16 bits each, of others by their numbers of bits: 0, 1, 2 to 3, 4 to 7 and so on. */
 export class UlpCounts {
   readonly address: Address
   readonly #engine: Engine
+  /** True if each distance is counted. */
+  readonly #isEach: boolean
+  /** Counts from before the counters of 32 bits were full. */
+  #before: Float64Array | null = null
+  #counted = 0
 
-  constructor(engine: Engine) {
+  constructor(engine: Engine, dtype: DType) {
     this.#engine = engine
-    this.address = engine.reserveBytes(BIT_LENGTHS * 4)
-    engine.words(this.address, BIT_LENGTHS).fill(0)
+    this.#isEach = countsEach(dtype)
+    this.address = engine.reserveBytes((this.#isEach ? DISTANCES : BIT_LENGTHS) * 4)
+    this.#counters.fill(0)
   }
 
-  /** The distances that these shares of all elements, ascending, don't exceed: 0, 1, 3, 7 and so on. */
-  atMost(shares: readonly number[]): readonly number[] {
-    const counts = this.#engine.words(this.address, BIT_LENGTHS)
-    const total = counts.reduce((sum, count) => sum + count, 0)
-    let [bits, sum] = [0, counts[0]!]
+  /** Makes room for so many more, at most 2^31. */
+  expect(count: number): void {
+    this.#counted += count
+    if (this.#counted < 2 ** 32) return
+    this.#before ??= new Float64Array(this.#counters.length)
+    for (const [i, more] of this.#counters.entries()) this.#before[i]! += more
+    this.#counters.fill(0)
+    this.#counted = count
+  }
+
+  /**
+   * The distances that these shares of all elements, ascending, don't exceed; where bits are counted rounded up to 0, 1, 3, 7 and so on.
+   * @param most the largest distance
+   */
+  atMost(shares: readonly number[], most: number): readonly number[] {
+    const counters = this.#counters
+    const countOf = (at: number) => counters[at]! + (this.#before?.[at] ?? 0)
+    let total = 0
+    for (let at = 0, end = this.#isEach ? most + 1 : BIT_LENGTHS; at < end; at++) total += countOf(at)
+    let [at, sum] = [0, countOf(0)]
     return shares.map(share => {
-      while (sum < share * total) sum += counts[++bits]!
-      return 2 ** bits - 1
+      while (sum < share * total) sum += countOf(++at)
+      return this.#isEach ? at : 2 ** at - 1
     })
   }
+
+  get #counters(): Uint32Array {
+    return this.#engine.words(this.address, this.#isEach ? DISTANCES : BIT_LENGTHS)
+  }
+}
+
+/** True of types of which each distance is counted, of all elements. */
+export function countsEach(dtype: DType): boolean {
+  return dtype === 'float16' || dtype === 'bfloat16'
 }
 
 /**
@@ -56,6 +88,7 @@ export function differ(
   row: Address,
 ): void {
   const [dtypeA, dtypeB] = [dtypeNumber(a.dtype), dtypeNumber(b.dtype)]
+  ulps.expect(count)
   coreOf(engine).differ(dtypeA, a.address, dtypeB, b.address, count, rtol, atol, sampled, ulps.address, row)
 }
 

@@ -88,6 +88,22 @@ describe('how much', () => {
   })
 
   it.each([
+    ['float16', 10],
+    ['bfloat16', 7],
+  ] as const)('of %s each distance is counted, of all elements', async (dtype, digits) => {
+    // Between 1 and 2 a step is 2^-digits. The distances are such that samples of the first ones would miss most of them.
+    const steps = 2 ** digits
+    const apart = Array.from({ length: 20_011 }, (_, i) => (i % 1024 < 400 ? 0 : (i * i) % 97))
+    const of = (values: readonly number[]) => alone([[{ name: 'w', dtype, shape: [values.length], values }]])
+    const first = apart.map((_, i) => (i === 5 ? Number.NaN : 1 + (i % 29) / steps))
+    const second = apart.map((distance, i) => 1 + ((i % 29) + distance) / steps)
+    const { ulps, maxUlps } = (await compared(of(first), of(second))).divergence!.difference!
+    const sorted = apart.filter((_, i) => i !== 5).sort((p, q) => p - q)
+    const at = (share: number) => sorted[Math.ceil(share * sorted.length) - 1]
+    expect([maxUlps, ulps]).toEqual([96, { p50: at(0.5), p90: at(0.9), p99: at(0.99) }])
+  })
+
+  it.each([
     ['float32', 1e-6, 4e-6],
     ['float64', 1e-8, 4e-7],
     ['float16', 1e-3, 4e-3],

@@ -42,20 +42,27 @@ export function mostUlps(dtype: i32, a: usize, b: usize, n: u32): f64 {
   }
 }
 
+/** The distances of eight floats of 16 bits; 0xffff, which is none, of pairs with a NaN. */
+// @ts-ignore: decorator
+@inline
+function distances16(p: v128, q: v128, limit: v128): v128 {
+  const magnitude = i16x8.splat(0x7fff)
+  const i = v128.and(p, magnitude)
+  const j = v128.and(q, magnitude)
+  const isAcross = i16x8.shr_s(v128.xor(p, q), 15)
+  const distance = i16x8.sub(i16x8.max_u(i, j), i16x8.sub(v128.xor(i16x8.min_u(i, j), isAcross), isAcross))
+  return v128.or(distance, v128.or(i16x8.gt_s(i, limit), i16x8.gt_s(j, limit)))
+}
+
 /** The largest distance of floats of 16 bits, eight at a time. */
 function most16(a: usize, b: usize, n: u32, largest: i16): f64 {
   const end = a + (<usize>(n & ~7) << 1)
   const limit = i16x8.splat(largest)
-  const magnitude = i16x8.splat(0x7fff)
+  const none = i16x8.splat(-1)
   let found = i16x8.splat(0)
   for (; a != end; a += 16, b += 16) {
-    const p = v128.load(a)
-    const q = v128.load(b)
-    const i = v128.and(p, magnitude)
-    const j = v128.and(q, magnitude)
-    const isAcross = i16x8.shr_s(v128.xor(p, q), 15)
-    const distance = i16x8.sub(i16x8.max_u(i, j), i16x8.sub(v128.xor(i16x8.min_u(i, j), isAcross), isAcross))
-    found = i16x8.max_u(found, v128.andnot(distance, v128.or(i16x8.gt_s(i, limit), i16x8.gt_s(j, limit))))
+    const distance = distances16(v128.load(a), v128.load(b), limit)
+    found = i16x8.max_u(found, v128.andnot(distance, i16x8.eq(distance, none)))
   }
   v128.store(lanes, found)
   let largestFound: u32 = 0
@@ -123,17 +130,54 @@ function placeOf(dtype: i32, data: usize, i: usize): i32 {
 }
 
 /**
- * Counts distances by their numbers of bits: 0, 1, 2 to 3, 4 to 7 and so on. Pairs with a NaN are left aside.
- * @param counts 65 uint32
+ * Counts distances: of floats of 16 bits each, of others by their numbers of bits: 0, 1, 2 to 3, 4 to 7 and so on. Pairs with a NaN are
+ * left aside.
+ * @param counts 65,536 uint32, of which the last means nothing, or 65
  */
 export function countUlps(dtype: i32, a: usize, b: usize, n: u32, counts: usize): void {
   if (dtype == DTypeNumber.float32) ulpBits<i32>(a, b, n, 0x7f800000, counts)
   else if (dtype == DTypeNumber.float64) ulpBits<i64>(a, b, n, 0x7ff0000000000000, counts)
-  else if (dtype == DTypeNumber.float16) ulpBits<i16>(a, b, n, 0x7c00, counts)
-  else if (dtype == DTypeNumber.bfloat16) ulpBits<i16>(a, b, n, 0x7f80, counts)
+  else if (dtype == DTypeNumber.float16) count16(a, b, n, 0x7c00, counts)
+  else if (dtype == DTypeNumber.bfloat16) count16(a, b, n, 0x7f80, counts)
   else if (dtype == DTypeNumber.float8_e4m3fn) ulpBits<i8>(a, b, n, 0x7e, counts)
   else if (dtype == DTypeNumber.float8_e5m2) ulpBits<i8>(a, b, n, 0x7c, counts)
   else if (hasOrder(dtype)) for (let i: usize = 0; i < n; i++) count(stepsApart(dtype, a, b, i), counts)
+}
+
+function count16(a: usize, b: usize, n: u32, largest: i16, counts: usize): void {
+  const end = a + (<usize>(n & ~7) << 1)
+  const limit = i16x8.splat(largest)
+  let equal: u32 = 0
+  for (; a != end; a += 16, b += 16) {
+    const distance = distances16(v128.load(a), v128.load(b), limit)
+    if (!v128.any_true(distance)) {
+      equal += 8
+      continue
+    }
+    countFour(<u64>i64x2.extract_lane(distance, 0), counts)
+    countFour(<u64>i64x2.extract_lane(distance, 1), counts)
+  }
+  store<u32>(counts, load<u32>(counts) + equal)
+  for (let i: u32 = 0; i < (n & 7); i++) {
+    const apart = ulpsApart(<i64>at<i16>(a, i), <i64>at<i16>(b, i), 0x7fff, largest)
+    countOne(apart == u64.MAX_VALUE ? 0xffff : apart, counts)
+  }
+}
+
+// @ts-ignore: decorator
+@inline
+function countFour(four: u64, counts: usize): void {
+  countOne(four & 0xffff, counts)
+  countOne((four >> 16) & 0xffff, counts)
+  countOne((four >> 32) & 0xffff, counts)
+  countOne(four >> 48, counts)
+}
+
+// @ts-ignore: decorator
+@inline
+function countOne(apart: u64, counts: usize): void {
+  const counter = counts + (<usize>apart << 2)
+  store<u32>(counter, load<u32>(counter) + 1)
 }
 
 function ulpBits<T>(a: usize, b: usize, n: u32, largest: i64, counts: usize): void {

@@ -6,16 +6,17 @@ import type { Address } from '../../../core/border/memory.js'
 import { byteLengthOf, dtypeNumber, elementByteLength, isFloat } from '../../../core/dtype.js'
 import type { Scales } from '../../../core/elements.js'
 import type { Engine } from '../../../core/engine.js'
-import { differ, placeApart, UlpCounts } from '../../../core/ulps.js'
+import { countsEach, differ, placeApart, UlpCounts } from '../../../core/ulps.js'
 import type { Elements } from './elements.js'
 
 const UNEQUAL_COUNT = DifferenceRow.unequalCount / 8
 const BEYOND_COUNT = DifferenceRow.beyondCount / 8
 const LARGEST_BLOCK = DifferenceRow.largestBlock / 8
 const MAX_ABSOLUTE = DifferenceRow.maxAbsolute / 8
+const MAX_ULPS = DifferenceRow.maxUlps / 8
 const SQUARES_A = DifferenceRow.squaresA / 8
 const SQUARES_B = DifferenceRow.squaresB / 8
-/** Elements of a tensor of which distances in units of the last place are counted. */
+/** Elements of a tensor of which distances in units of the last place are counted, but of floats of 16 bits. */
 const ULP_ELEMENTS = 1 << 13
 const SHARES = [0.5, 0.9, 0.99]
 const NO_SHARES = [Number.NaN, Number.NaN, Number.NaN]
@@ -41,8 +42,8 @@ type Pass = (a: Address, b: Address, count: number) => boolean
  * - how many elements are not close
  * - the index of the largest |a − b| (-1: none)
  * - whether there are NaN or infinities, of either: 1 in the first, 2 in the second
- * - what a half, 90 % and 99 % of the distances in units of the last place are at most, of about 8,192 elements of a larger tensor (NaN: of
- *   floats of one type alone)
+ * - what a half, 90 % and 99 % of the distances in units of the last place are at most, of about 8,192 elements of a larger tensor, of
+ *   floats of 16 bits of all (NaN: of floats of one type alone)
  * - what the elements were scaled by before they were squared
  * - the numbers of the dtypes
  * - the two elements that are farthest apart, as float64 (NaN: there are none, or they are complex)
@@ -70,9 +71,10 @@ export class Difference {
   readonly #shape: readonly number[]
   readonly #tolerance: readonly [rtol: number, atol: number]
   readonly #hasUlps: boolean
-  /** The number of first elements of each WIDENED_ELEMENTS whose distances are counted: counting takes longer than all else. */
+  /** The number of first elements of each WIDENED_ELEMENTS whose distances are counted: of long types that takes longer than all else. */
   readonly #sampled: number
-  readonly #ulps: UlpCounts
+  /** Made once elements differ. */
+  #ulps: UlpCounts | null = null
   readonly #row: Address
   /** Elements that a pass has taken. */
   #done = 0
@@ -103,8 +105,10 @@ export class Difference {
     const [rtol, atol] = tolerance.some(Number.isNaN) ? toleranceOf(a.dtype, b.dtype) : tolerance
     this.#tolerance = [rtol!, atol!]
     this.#hasUlps = a.dtype === b.dtype && isFloat(a.dtype)
-    this.#sampled = this.#hasUlps ? Math.ceil(ULP_ELEMENTS / Math.ceil(a.count / WIDENED_ELEMENTS)) : 0
-    this.#ulps = new UlpCounts(engine)
+    const sampled = countsEach(a.dtype)
+      ? WIDENED_ELEMENTS
+      : Math.ceil(ULP_ELEMENTS / Math.ceil(a.count / WIDENED_ELEMENTS))
+    this.#sampled = this.#hasUlps ? sampled : 0
     this.#row = engine.elements.reserveDifference()
   }
 
@@ -115,6 +119,7 @@ export class Difference {
       yield this.#pass((a, b, count) => this.#findFirst(a, b, count))
       if (this.#first < 0) return
     }
+    this.#ulps = new UlpCounts(this.#engine, this.#a)
     yield this.#pass((a, b, count) => this.#add(a, b, count))
     this.#slots = elements.difference(this.#row)
     const [rtol, atol] = this.#tolerance
@@ -137,7 +142,7 @@ export class Difference {
     if (this.#slots.length === 0) {
       return [1, -1, 0, -1, 0, 0, 0, 0, 1, 1, ...dtypes, Number.NaN, Number.NaN, this.#count]
     }
-    const shares = this.#hasUlps ? this.#ulps.atMost(SHARES) : NO_SHARES
+    const shares = this.#hasUlps && this.#ulps !== null ? this.#ulps.atMost(SHARES, this.#slots[MAX_ULPS]!) : NO_SHARES
     // Where all numbers are equal, what differs is the sign of a zero, or the bits of a NaN.
     const first = this.#slots[UNEQUAL_COUNT] === 0 ? this.#firstSign : this.#first
     const numbers = [0, first, this.#beyond, this.#most, this.#notFinite, ...shares, this.#scales.a, this.#scales.b]
@@ -169,7 +174,7 @@ export class Difference {
     ]
     const [rtol, atol] = this.#tolerance
     const before = elements.difference(this.#row)[MAX_ABSOLUTE]!
-    differ(engine, a, b, count, { rtol, atol }, this.#sampled, this.#ulps, this.#row)
+    differ(engine, a, b, count, { rtol, atol }, this.#sampled, this.#ulps!, this.#row)
     const slots = elements.difference(this.#row)
     const most = slots[MAX_ABSOLUTE]!
     if (!Object.is(most, before)) {

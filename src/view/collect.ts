@@ -6,7 +6,7 @@ import { MODES, type StatisticName } from '../base/types.js'
 import { Distribution } from '../core/statistics/distribution.js'
 import type { ScanRow } from '../scan/job/row.js'
 import { kindsOf } from '../trial/kinds/kinds.js'
-import type { ScanSelection } from '../trial/scan-selection.js'
+import { damageAmong, type ScanSelection } from '../trial/scan-selection.js'
 import type { Trial } from '../trial/trial.js'
 import { StatisticTable } from './columns.js'
 import { type FindingView, SCANNED_STATISTICS, type SeriesView, type TensorView, type TrialView } from './data.js'
@@ -78,7 +78,7 @@ class Collection {
       const at = this.#skeleton.stepAt(step)
       if (series !== undefined && at !== undefined) this.#table.set('update_ratio', series, at, ratio)
     }
-    for (const error of [...trial.problems, ...scan.problems]) this.#problems.add(error)
+    for (const error of [...trial.problems, ...damageAmong(scan.problems)]) this.#problems.add(error)
     const skeleton = this.#skeleton
     const classes = await classesOf(trial, selection, skeleton)
     const shown = embedding === null ? null : await embeddingOf(trial, embedding, selection, skeleton)

@@ -7,7 +7,7 @@ import type { DiagnosedFinding } from '../rules/diagnosis.js'
 import { faultOf } from '../scan/job/row.js'
 import type { Kind } from '../trial/kinds/kinds.js'
 import { kindsOf } from '../trial/kinds/kinds.js'
-import { type ScanSelection, SELECTION_KINDS } from '../trial/scan-selection.js'
+import { damageAmong, type ScanSelection, SELECTION_KINDS } from '../trial/scan-selection.js'
 import type { Trial } from '../trial/trial.js'
 import { judged, type NotJudged } from './judged.js'
 
@@ -122,7 +122,7 @@ export async function trialOverview(trial: Trial, options?: ScanSelection): Prom
     const mode = steps.get(at)
     if (mode !== undefined && tensors.has(tensor)) lines.add('updates', { tensor, mode, step: at, number: ratio })
   }
-  for (const error of [...trial.problems, ...scan.problems]) problems.add(error)
+  for (const error of [...trial.problems, ...damageAmong(scan.problems)]) problems.add(error)
   const modes = new Map<Mode, number>()
   for (const mode of steps.values()) modes.set(mode, (modes.get(mode) ?? 0) + 1)
   // A job that set no mode saved all its steps as GLOBAL ones.

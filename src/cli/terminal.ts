@@ -67,6 +67,18 @@ export function padStart(text: string, width: number): string {
   return ' '.repeat(Math.max(0, width - widthOf(text))) + text
 }
 
+/** The columns of the terminal; elsewhere those that a terminal has at least. */
+export function screenWidth(onTerminal: boolean): number {
+  return onTerminal ? process.stdout.columns || SCREEN_WIDTH : SCREEN_WIDTH
+}
+
+/** A text that fits, with its middle left out where it is longer: names differ at their ends. */
+export function elided(text: string, width: number): string {
+  if (widthOf(text) <= width) return text
+  const tail = Math.ceil((width - 1) * 0.7)
+  return `${text.slice(0, width - 1 - tail)}…${text.slice(-tail)}`
+}
+
 /** Wraps a text at words. A word that is too long for a line gets one of its own. */
 export function wrapped(text: string, width: number, indent: string, hanging: string): string {
   const lines: string[] = []
@@ -83,6 +95,7 @@ export function wrapped(text: string, width: number, indent: string, hanging: st
   return [...lines, line].join('\n')
 }
 
+const SCREEN_WIDTH = 80
 /** Longer texts stick out of their column instead of widening it for all rows. */
 const MAX_COLUMN_WIDTH = 60
 /** Nobody reads more, and a name can have ten megabytes in every row. */

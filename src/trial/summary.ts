@@ -15,16 +15,22 @@ import type { Access, WorkOptions } from '../scan/runner/access.js'
 import { runWhole } from '../scan/runner/failed-job.js'
 import type { Runner } from '../scan/runner/runner.js'
 
+/** The steps at which anything of a tensor was saved. */
+interface StepSpan {
+  readonly stepCount: number
+  /** Global steps. */
+  readonly firstStep: number
+  readonly lastStep: number
+}
+
 /** The summary of one tensor. */
-export interface TensorSummary {
+export interface TensorSummary extends StepSpan {
   readonly name: string
   /** Null if no value was saved, or it can't be read. */
   readonly dtype: DType | null
   /** The shapes at the first and at the last step at which it was saved; null if not known. */
   readonly shape: readonly number[] | null
   readonly lastShape: readonly number[] | null
-  /** The number of steps at which anything of it was saved. */
-  readonly stepCount: number
   /** Bytes of its records, saved reductions included. */
   readonly byteLength: number
   /** Names of the reductions that the hook saved. */
@@ -50,29 +56,33 @@ export async function summarize(
   const tensors: TensorSummary[] = []
   let byteLength = 0
   /** Tensors that were saved together have the same steps. */
-  const stepCounts = new WeakMap<WorkerSteps, number>()
+  const spans = new WeakMap<WorkerSteps, StepSpan>()
   let names: string[] = []
-  let counts: number[] = []
+  let spansOfNames: StepSpan[] = []
   const atOnce = state.access.isRemote ? DESCRIBED_AT_ONCE.remote : DESCRIBED_AT_ONCE.local
   const describe = async (): Promise<void> => {
-    const drafts = draftsOf(names, counts, state.catalog)
+    const drafts = draftsOf(names, spansOfNames, state.catalog)
     for (const tensor of await describeAll(drafts, state.access, runner, memory)) {
       const told = state.contents.checkpoint === null ? tensor : elementBytes(tensor)
       tensors.push(told)
       byteLength += told.byteLength
     }
     names = []
-    counts = []
+    spansOfNames = []
   }
   for (const [name, workerSteps] of state.catalog.byTensor) {
-    const stepCount = stepCounts.get(workerSteps) ?? workerSteps.globalSteps().length
-    stepCounts.set(workerSteps, stepCount)
+    const span = spans.get(workerSteps) ?? spanOf(workerSteps.globalSteps())
+    spans.set(workerSteps, span)
     names.push(name)
-    counts.push(stepCount)
+    spansOfNames.push(span)
     if (names.length === atOnce) await describe()
   }
   if (names.length > 0) await describe()
   return { tensors, byteLength }
+}
+
+function spanOf(steps: readonly number[]): StepSpan {
+  return { stepCount: steps.length, firstStep: steps[0]!, lastStep: steps.at(-1)! }
 }
 
 /** The size of a checkpoint's tensor in bytes of elements. (The head that we make around them is in no file.) */
@@ -102,10 +112,8 @@ async function describeAll(
   let record = 0
   let alike: readonly number[] | null = null
   // There may be a million of them, so equal shapes share a list.
-  return drafts.map(({ name, stepCount, byteLength, savedReductions, ends, savedShape }): TensorSummary => {
-    if (ends.length === 0) {
-      return { name, stepCount, byteLength, savedReductions, dtype: null, shape: savedShape, lastShape: savedShape }
-    }
+  return drafts.map(({ ends, savedShape, ...known }): TensorSummary => {
+    if (ends.length === 0) return { ...known, dtype: null, shape: savedShape, lastShape: savedShape }
     const [first, last] = [record, record + ends.length - 1]
     record += ends.length
     const error = errors.get(first) ?? errors.get(last)
@@ -113,12 +121,12 @@ async function describeAll(
     const shape = shared(errors.has(first) ? savedShape : shapes[first]!, alike)
     const lastShape = shared(errors.has(last) ? savedShape : shapes[last]!, shape)
     alike = shape
-    const summary = { name, stepCount, byteLength, savedReductions, dtype, shape, lastShape }
+    const summary = { ...known, dtype, shape, lastShape }
     return error ? { ...summary, error: errorFromData(error) } : summary
   })
 }
 
-interface TensorDraft extends Pick<TensorSummary, 'name' | 'stepCount' | 'byteLength' | 'savedReductions'> {
+interface TensorDraft extends Pick<TensorSummary, 'name' | 'byteLength' | 'savedReductions'>, StepSpan {
   readonly savedShape: readonly number[] | null
   /** The records of the first and the last value. */
   readonly ends: readonly RecordPlace[]
@@ -131,10 +139,10 @@ function shared(shape: readonly number[] | null, other: readonly number[] | null
   return shape !== null && other !== null && isSameShape(shape, other) ? other : shape
 }
 
-/** The tensors as the index files describe them. @param stepCounts the number of steps at which each was saved */
+/** The tensors as the index files describe them. @param spans the steps at which each was saved */
 function draftsOf(
   names: readonly string[],
-  stepCounts: readonly number[],
+  spans: readonly StepSpan[],
   { byTensor, workerSteps }: Catalog,
 ): TensorDraft[] {
   const found = names.map((): Found => ({ byteLength: 0, reductions: null, savedShape: null, first: null, last: null }))
@@ -158,7 +166,7 @@ function draftsOf(
     if (first !== null && last!.last > first.first) ends.push(workerSteps.at(last!.last)!)
     return {
       name,
-      stepCount: stepCounts[i]!,
+      ...spans[i]!,
       byteLength,
       savedReductions: reductions ? [...reductions] : NONE_SAVED,
       savedShape,

@@ -220,7 +220,8 @@ describe('scan', () => {
       ),
     ).toEqual(new Set([28]))
     const table = await trialscan('scan', PLAIN, '--format', 'table')
-    expect(table.stdout).toMatch(/^step .*\bl2\n( {3}\d .*\n){15}$/)
+    expect(table.stdout).toMatch(/^step {2}mode {2}.*\bmean.*\n( {3}\d .*\n){15}$/)
+    expect(Math.max(...table.stdout.split('\n').map(({ length }) => length))).toBeLessThanOrEqual(80)
   })
 
   it('writes through a link, and keeps the mode of what was there', async () => {
@@ -388,7 +389,7 @@ describe('ls', () => {
     })
     expect(listing.collections).toContainEqual({ name: 'losses', members: ['loss'], include_regex: ['loss'] })
     expect(listing.tensors).toContainEqual({
-      ...{ name: 'count', dtype: 'int64', shape: [3], last_shape: [3], steps: 3 },
+      ...{ name: 'count', dtype: 'int64', shape: [3], last_shape: [3], steps: 3, first_step: 0, last_step: 2 },
       ...{ bytes: expect.any(Number), saved_reductions: [] },
     })
   })

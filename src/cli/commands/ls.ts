@@ -91,9 +91,11 @@ function checkpointListing({ checkpoint }: Trial): Pick<TrialListing, 'checkpoin
 }
 
 /** Tensors of the last checkpoint that are there and can't be read. */
-function unreadTensors({ checkpoint }: Trial): TensorSummary[] {
-  return (checkpoint?.unread ?? []).map(({ name, shape = null, byteLength = 0, error }) => {
-    return { name, dtype: null, shape, lastShape: shape, stepCount: 1, byteLength, savedReductions: [], error }
+function unreadTensors(trial: Trial): TensorSummary[] {
+  const last = trial.steps({ showIncompleteSteps: true }).at(-1) ?? 0
+  const at = { stepCount: 1, firstStep: last, lastStep: last }
+  return (trial.checkpoint?.unread ?? []).map(({ name, shape = null, byteLength = 0, error }) => {
+    return { name, dtype: null, shape, lastShape: shape, ...at, byteLength, savedReductions: [], error }
   })
 }
 

@@ -154,13 +154,15 @@ function* listingJson({ listing, problems }: Listed, onTerminal: boolean): Gener
 }
 
 function tensorObject(tensor: TensorSummary) {
-  const { name, dtype, shape, lastShape, stepCount, byteLength, savedReductions, error } = tensor
+  const { name, dtype, shape, lastShape, stepCount, firstStep, lastStep, byteLength, savedReductions, error } = tensor
   return {
     name,
     dtype,
     shape,
     last_shape: lastShape,
     steps: stepCount,
+    first_step: firstStep,
+    last_step: lastStep,
     bytes: byteLength,
     saved_reductions: savedReductions,
     ...(error && { error: rowText.errorObject(error) }),
@@ -168,13 +170,15 @@ function tensorObject(tensor: TensorSummary) {
 }
 
 const TENSOR_COLUMNS = [
-  ...['name', 'dtype', 'shape', 'last_shape', 'steps', 'bytes', 'saved_reductions', 'error_code', 'error_message'],
+  ...['name', 'dtype', 'shape', 'last_shape', 'steps', 'first_step', 'last_step', 'bytes', 'saved_reductions'],
+  ...['error_code', 'error_message'],
 ]
 
 function csvCells(tensor: TensorSummary) {
-  const { name, dtype, shape, lastShape, stepCount, byteLength, savedReductions, error } = tensor
+  const { name, dtype, shape, lastShape, stepCount, firstStep, lastStep, byteLength, savedReductions, error } = tensor
+  const steps = [stepCount, firstStep, lastStep]
   const shapes = [shapeText(shape), shapeText(lastShape)]
-  return [name, dtype, ...shapes, stepCount, byteLength, savedReductions.join(' '), error?.code, error?.message]
+  return [name, dtype, ...shapes, ...steps, byteLength, savedReductions.join(' '), error?.code, error?.message]
 }
 
 function* listingTable(listing: TrialListing, colors: Colors): Generator<string> {
@@ -203,14 +207,15 @@ function* listingTable(listing: TrialListing, colors: Colors): Generator<string>
     collections.some(({ members }) => members === null) ? `  … the others: \`--json\`\n` : '',
     title('Tensors', tensors.length),
   ].join('')
+  const hasMore = tensors.some(({ savedReductions, error }) => savedReductions.length > 0 || error)
   yield* columnLines(
     {
       *[Symbol.iterator]() {
-        yield ['  name', 'dtype', 'shape', 'steps', 'bytes', 'saved reductions']
+        yield ['  name', 'dtype', 'shape', 'steps', 'bytes', hasMore ? 'saved' : '']
         for (const tensor of tensors) yield tensorCells(tensor)
       },
     },
-    [3, 4],
+    [4],
   )
 }
 
@@ -269,14 +274,27 @@ function stepsTable(steps: TrialListing['steps']): string {
 }
 
 function tensorCells(tensor: TensorSummary): string[] {
-  const { name, dtype, shape, lastShape, stepCount, byteLength, savedReductions, error } = tensor
+  const { name, dtype, shape, lastShape, byteLength, savedReductions, error } = tensor
   const [first, last] = [shapeText(shape), shapeText(lastShape)]
   return [
     `  ${safeName(name)}`,
     dtype ?? (error ? '?' : '-'),
     (first === last ? first : `${first || '?'} → ${last || '?'}`) || '-',
-    countText(stepCount),
+    stepsText(tensor),
     bytesText(byteLength),
-    error ? `! ${safe(error.code)}` : savedReductions.join(','),
+    error ? `! ${safe(error.code)}` : savedText(savedReductions),
   ]
+}
+
+/** `0`, `0, 10`, `9: 0 to 80`. */
+function stepsText({ stepCount, firstStep, lastStep }: TensorSummary): string {
+  if (stepCount < 3) return [...new Set([firstStep, lastStep])].join(', ')
+  return `${countText(stepCount)}: ${firstStep} to ${lastStep}`
+}
+
+/** More names of reductions are counted; `--json` has them. */
+const MAX_REDUCTIONS = 2
+
+function savedText(names: readonly string[]): string {
+  return names.length > MAX_REDUCTIONS ? `${names.length} reductions` : names.join(', ')
 }

@@ -14,16 +14,18 @@ export const {
   shapeText,
 } = rowText
 
-/** At most six significant digits; integers that fit stay whole. */
-export function shortNumber(value: number | bigint): string {
+/** Six significant digits at most; integers that fit stay whole. */
+export function shortNumber(value: number | bigint, digits = 6): string {
   if (typeof value === 'bigint') {
-    return value > -1_000_000_000_000n && value < 1_000_000_000_000n ? String(value) : shortNumber(Number(value))
+    return value > -1_000_000_000_000n && value < 1_000_000_000_000n
+      ? String(value)
+      : shortNumber(Number(value), digits)
   }
   if (!Number.isFinite(value)) return Number.isNaN(value) ? 'NaN' : value > 0 ? 'Inf' : '-Inf'
   if (Number.isSafeInteger(value) && Math.abs(value) < 1e9) return plainNumber(value)
   const size = Math.abs(value)
-  if (size >= 1e-4 && size < 1e6) return String(Number(value.toPrecision(6)))
-  return value.toExponential(5).replace(/\.?0+e/, 'e')
+  if (size >= 1e-4 && size < 10 ** digits) return String(Number(value.toPrecision(digits)))
+  return value.toExponential(digits - 1).replace(/\.?0+e/, 'e')
 }
 
 /** Two numbers, with as many digits as tell them apart. */

@@ -2,7 +2,7 @@
 
 import type { StatisticName } from '../../base/types.js'
 import type { ScanRow } from '../../scan/job/row.js'
-import { type Colors, padEnd, padStart, safe, safeName, widthOf } from '../terminal.js'
+import { type Colors, elided, padEnd, padStart, safe, safeName, widthOf } from '../terminal.js'
 import type { RowWriter } from './lines.js'
 import {
   bucketsText,
@@ -23,37 +23,60 @@ export interface TableScope {
   /** Shown only if there are any. */
   readonly modes: readonly string[]
   readonly lastStep: number
+  /** Characters of a line. Default: as many as there are. */
+  readonly width?: number
 }
 
+const TABLE_REDUCTIONS: readonly StatisticName[] = ['min', 'max', 'mean', 'std', 'l2']
 /** Longer names stick out of the column instead of widening it for all rows. */
 const MAX_NAME_WIDTH = 60
 const NUMBER_WIDTH = 12
 const SHA256_WIDTH = 64
+/** The width of numbers with four digits, where space is short. */
+const SHORT_NUMBER_WIDTH = 10
+const SHORT_DIGITS = 4
+/** The columns of dtype and shape. */
+const KIND_WIDTH = 26
+/** Names are cut to this at the shortest. */
+const MIN_NAME_WIDTH = 24
+/** Fewer numbers are shown before names are cut further. */
+const LEAST_NUMBERS = 3
 
-export function tableFormat(reductions: readonly StatisticName[], scope: TableScope, colors: Colors): RowWriter {
-  const { names, workers, modes, lastStep } = scope
+/** @param wanted null: the usual ones, as many as there is space for */
+export function tableFormat(wanted: readonly StatisticName[] | null, scope: TableScope, colors: Colors): RowWriter {
+  const { names, workers, modes, lastStep, width = Number.POSITIVE_INFINITY } = scope
   const hasModes = modes.length > 0
   const hasWorkers = workers.length > 1
   const stepWidth = Math.max(4, String(lastStep).length)
   const modeWidth = Math.max(4, ...modes.map(mode => mode.length + 1 + String(lastStep).length))
   const workerWidth = widest('worker', workers)
-  const nameWidth = widest('tensor', names)
-  const numberWidths = reductions.map(name => (name === 'sha256' ? SHA256_WIDTH : Math.max(NUMBER_WIDTH, name.length)))
+  const longest = widest('tensor', names)
+  const before = stepWidth + 2 + (hasModes ? modeWidth + 2 : 0) + (hasWorkers ? workerWidth + 2 : 0)
+  const all = wanted ?? TABLE_REDUCTIONS
+  const isShort = before + longest + KIND_WIDTH + all.length * (NUMBER_WIDTH + 2) > width
+  const space = Math.floor((width - before - Math.min(longest, MIN_NAME_WIDTH)) / (SHORT_NUMBER_WIDTH + 2))
+  const reductions = wanted ?? (isShort ? all.slice(0, Math.max(LEAST_NUMBERS, space)) : all)
+  const numberWidth = isShort ? SHORT_NUMBER_WIDTH : NUMBER_WIDTH
+  const numberWidths = reductions.map(name => (name === 'sha256' ? SHA256_WIDTH : Math.max(numberWidth, name.length)))
+  const rest = width - before - numberWidths.reduce((sum, one) => sum + one + 2, 0)
+  const nameWidth = isShort ? Math.min(longest, Math.max(MIN_NAME_WIDTH, rest)) : longest
 
   const place = (step: string, mode: string, worker: string, tensor: string, dtype: string, shape: string) => {
     const cells = [padStart(step, stepWidth)]
     if (hasModes) cells.push(padEnd(mode, modeWidth))
     if (hasWorkers) cells.push(padEnd(worker, workerWidth))
-    cells.push(padEnd(tensor, nameWidth), padEnd(dtype, 10), padEnd(shape, 12))
+    cells.push(padEnd(isShort ? elided(tensor, nameWidth) : tensor, nameWidth))
+    if (!isShort) cells.push(padEnd(dtype, 10), padEnd(shape, 12))
     return cells.join('  ')
   }
+  const short = (value: number | bigint) => shortNumber(value, isShort ? SHORT_DIGITS : undefined)
   const number = (row: ScanRow, name: StatisticName, i: number): string => {
     const value = reductionOf(row, name)
     if (value === undefined) return padStart('', numberWidths[i]!)
     if (isHistogram(value)) return padStart(value.counts.join(' '), numberWidths[i]!)
     if (isSketch(value)) return padStart(bucketsText(value), numberWidths[i]!)
     if (typeof value === 'string') return padStart(value, numberWidths[i]!)
-    const text = padStart(isComplex(value) ? complexText(value, shortNumber) : shortNumber(value), numberWidths[i]!)
+    const text = padStart(isComplex(value) ? complexText(value, short) : short(value), numberWidths[i]!)
     return /Inf|NaN/.test(text) ? colors.red(text) : text
   }
   const head = reductions.map((name, i) => padStart(name, numberWidths[i]!))
@@ -68,6 +91,7 @@ export function tableFormat(reductions: readonly StatisticName[], scope: TableSc
         return `${start}  ${colors.red(safe(`${error.code}: ${error.message}`))}\n`
       }
       const numbers = reductions.map((name, i) => number(row, name, i))
+      if (isShort && saved) numbers.push('saved')
       if (error) numbers.push(colors.red(safe(`${error.code}: ${error.message}`)))
       return `${[start, ...numbers].join('  ').trimEnd()}\n`
     },

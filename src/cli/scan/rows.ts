@@ -1,6 +1,6 @@
 /** The common part of commands that scan: the selection by options, and the writing of rows. */
 
-import { type CheckLevel, REDUCTIONS, type StatisticName } from '../../base/types.js'
+import { type CheckLevel, REDUCTIONS } from '../../base/types.js'
 import type { RowFormatName, ScanRow } from '../../scan/job/row.js'
 import type { Scan } from '../../scan/rows/scan.js'
 import type { TableFormatName } from '../../table/table.js'
@@ -13,7 +13,7 @@ import { tableFormat } from '../format/table.js'
 import type { settle } from '../options/given.js'
 import type { S3Flags } from '../options/s3.js'
 import type { Output } from '../output.js'
-import { colorsFor } from '../terminal.js'
+import { colorsFor, screenWidth } from '../terminal.js'
 import { asked, type SelectionFlags, selectionOf } from './selection.js'
 
 export interface ScanFlags extends SelectionFlags, S3Flags {
@@ -28,8 +28,6 @@ export interface ScanFlags extends SelectionFlags, S3Flags {
   readonly failFast?: boolean
   readonly stats?: boolean
 }
-
-const TABLE_REDUCTIONS: readonly StatisticName[] = ['min', 'max', 'mean', 'std', 'l2']
 
 /** The settings that are fixed before a scan begins. */
 export type SettledScan = ReturnType<typeof settle<'scan', ScanFlags>>
@@ -75,9 +73,10 @@ export function rowWriterFor(
       workers: flags.worker ?? trial.workers(),
       modes: trial.modes(),
       lastStep: trial.steps({ showIncompleteSteps: true }).at(-1) ?? 0,
+      width: screenWidth(onTerminal),
     }
     return tableFormat(
-      flags.reductions === undefined ? TABLE_REDUCTIONS : (asked(flags.reductions) ?? REDUCTIONS),
+      flags.reductions === undefined ? null : (asked(flags.reductions) ?? REDUCTIONS),
       scope,
       colorsFor(onTerminal ? process.stdout : null),
     )

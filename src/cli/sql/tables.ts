@@ -233,14 +233,16 @@ type RowsOf = (
 const ROWS: Readonly<Record<TableName, RowsOf>> = {
   async *tensors({ path, trial }) {
     const { tensors } = await trial.summary()
-    for (const { name, dtype, shape, lastShape, stepCount, byteLength, savedReductions } of tensors) {
+    for (const { name, dtype, shape, lastShape, byteLength, savedReductions, ...span } of tensors) {
       yield {
         trial: path,
         tensor: name,
         dtype,
         shape,
         last_shape: lastShape,
-        steps: stepCount,
+        steps: span.stepCount,
+        first_step: span.firstStep,
+        last_step: span.lastStep,
         bytes: byteLength,
         saved_reductions: savedReductions,
       }

@@ -58,6 +58,8 @@ const OPERATIONS: readonly Operation[] = [
           dtype: orNull('string'),
           shape: { type: ['array', 'null'], items: integer },
           stepCount: integer,
+          firstStep: integer,
+          lastStep: integer,
           byteLength: integer,
         }),
       ),

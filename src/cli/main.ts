@@ -6,6 +6,7 @@
 
 import { Command, CommanderError, type Option } from 'commander'
 import { EXIT, EXIT_HELP } from './exit.js'
+import { helpText, TOPICS } from './help-text.js'
 import { addBenchCommand } from './options/bench.js'
 import { addFileCommands } from './options/files.js'
 import { addFleetCommands } from './options/fleet.js'
@@ -150,7 +151,7 @@ const program = new NamedCommand('trialscan')
   .exitOverride()
   .addHelpText(
     'after',
-    `
+    helpText(`
 Examples:
   $ trialscan ls ./my-training
   $ trialscan scan ./my-training --collection gradients --reductions abs_mean,abs_max
@@ -160,7 +161,9 @@ Examples:
   $ trialscan scan s3://my-bucket/my-training --s3-cache ~/.cache/trialscan
 
 Data goes to standard output, everything else to standard error.
-${EXIT_HELP}`,
+${EXIT_HELP}
+
+See also: trialscan help steps, trialscan help s3.`),
   )
 
 /** The command names and the functions that add them, in the order of the help. */
@@ -194,7 +197,9 @@ function withDashes(argv: readonly string[]): readonly string[] {
   })
 }
 
+const topic = named === 'help' ? TOPICS[process.argv.at(-1)!] : undefined
 if (process.argv.length <= 2) program.outputHelp()
+else if (topic !== undefined) process.stdout.write(`${helpText(topic).trimStart()}\n`)
 // Not awaited: if a user's module never finished loading, Node.js 24 would print a warning with our code.
 else {
   program.parseAsync(withDashes(process.argv)).catch(error => {

@@ -37,8 +37,21 @@ describe('help', () => {
   it.each(part(commands, (_, i) => i < 2))('of %j has examples and exit codes', async command => {
     const { code, stdout, stderr } = await trialscan(...command, '--help')
     expect([code, stderr]).toEqual([0, ''])
-    expect(stdout).toMatch(/Examples:\n( {2}\$ trialscan .*\n){2,}/)
-    expect(stdout).toMatch(/Exit codes:\n {2}0 /)
+    expect(stdout).toMatch(/Examples:\n( {2}\$ trialscan .*(\n {6}.*)*\n){2,}/)
+    expect(stdout).toMatch(
+      command.length === 0 ? /Exit codes:\n {2}0 / : /\nSee also: trialscan help s3, trialscan help exit-codes\.\n$/,
+    )
+    for (const line of stdout.split('\n')) expect([...line].length, line).toBeLessThanOrEqual(80)
+  })
+
+  it.each([
+    ['s3', /^Wherever .*\n[^]*\n {2}--s3-endpoint <URL> {2}/],
+    ['exit-codes', /^Exit codes:\n {2}0 {4}all is well/],
+    ['steps', /^Global steps count [^]*\n {2}0:100:10 {4}0, 10, 20 and so on/],
+  ])('has the topic %s', async (topic, expected) => {
+    const { code, stdout } = await trialscan('help', topic)
+    expect([code, stdout]).toEqual([0, expect.stringMatching(expected)])
+    for (const line of stdout.split('\n')) expect(line.length, line).toBeLessThanOrEqual(80)
   })
 
   it.each([['--help'], ['fleet', '--help']])(

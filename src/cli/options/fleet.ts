@@ -1,6 +1,7 @@
 /** The commands for many machines: fleet plan, run, merge, submit, work and status. */
 
 import { type Command, Option } from 'commander'
+import { helpText } from '../help-text.js'
 import { paths, pathText, rate, reductionList, ruleTexts, wholeNumberArgument } from './arguments.js'
 import {
   CHECK_LEVEL,
@@ -13,7 +14,6 @@ import {
   OUT,
   type RunCommand,
   STEPS,
-  STEPS_HELP,
   TENSOR,
   THREADS,
   TRIALS,
@@ -39,13 +39,13 @@ export function addFleetCommands(program: Command, run: RunCommand): void {
     .description('A scan of many trials on many machines: plan, run each shard anywhere, merge.')
     .addHelpText(
       'after',
-      `
+      helpText(`
 Examples:
   $ trialscan fleet plan 's3://my-bucket/runs/*' --out s3://my-bucket/plans/one --shards 64
-  $ trialscan fleet run s3://my-bucket/plans/one --shard 7     # on any machine; for each shard from 0 to 63
+  $ trialscan fleet run s3://my-bucket/plans/one --shard 7  # of 0 to 63
   $ trialscan fleet merge s3://my-bucket/plans/one --out all.parquet
 
-docs/fleet.md has recipes for AWS Batch, Step Functions, Kubernetes, Slurm and GNU parallel.`,
+docs/fleet.md has recipes for AWS Batch, Step Functions, Kubernetes, Slurm and GNU parallel.`),
     )
 
   completed(
@@ -89,8 +89,7 @@ docs/fleet.md has recipes for AWS Batch, Step Functions, Kubernetes, Slurm and G
 
 Writes PLAN/plan.json: trials, steps, and what is scanned of them. Only index files are read. The same trials and options give the same
 plan, byte for byte. The directory may be one that has it already. With --check, --rule or --rules shards judge whole trials, and the table has the
-lines of check --format jsonl.
-${STEPS_HELP}`,
+lines of check --format jsonl.`,
   ).action((trials: string[], options) =>
     run('fleet plan', async signal => (await import('../commands/fleet.js')).fleetPlan(trials, options, signal)),
   )

@@ -1,8 +1,8 @@
 /** The options that several commands share, with their help. */
 
 import { type Command, Option } from 'commander'
-import { EXIT_HELP } from '../exit.js'
 import { type Command as CommandName, FORMATS, formatNames } from '../format/formats.js'
+import { helpText, TOPICS_HELP } from '../help-text.js'
 import {
   collect,
   formatName,
@@ -33,17 +33,9 @@ export const COLLECTION = option('--collection <NAME>', 'members of the collecti
 
 export const STEPS = option(
   '--steps <STEPS>',
-  'global steps, such as 100:200, 0:100:10, -5:, last or 0,10,20 (see below)',
+  'global steps, such as 100:200, 0:100:10, -5:, last or 0,10,20 (trialscan help steps)',
   stepsText,
 )
-export const STEPS_HELP = `
-Steps: global steps count on over all modes; mode steps are counted within each mode. trialscan ls shows both. Write
-  100         that step              last       the last one
-  100:200     from 100 up to, but not including, 200; 100: and :200 are open at one end
-  0:100:10    0, 10, 20 and so on, below 100
-  -5:         the last five: negative numbers count from the end of what the other options leave; -1 is the last
-  0,10,20:30  several of these`
-
 export const MODE_STEPS = option(
   '--mode-steps <STEPS>',
   'mode steps, written the same way; with --mode where there are several',
@@ -117,31 +109,26 @@ function withTrialOptions(command: Command): Command {
   )
 }
 
-/** Adds options that several commands have, those of S3, which all have, and help that ends with the exit codes. */
+/** Adds options that several commands have, those of S3, of which `trialscan help s3` tells, and help that names the topics. */
 export function completed(command: Command, options: readonly Option[], help: string): Command {
   for (const option of options) command.addOption(option)
   const { parent } = command
   const name = parent?.parent ? `${parent.name()} ${command.name()}` : command.name()
   return withS3Options(withTrialOptions(command))
     .showHelpAfterError(`See trialscan ${name} --help.`)
-    .addHelpText('after', `\n${help}\n${EXIT_HELP}`)
+    .addHelpText('after', helpText(`\n${help}\n${TOPICS_HELP}`))
 }
 
 function withS3Options(command: Command): Command {
+  const options = [
+    new Option('--s3-endpoint <URL>'),
+    new Option('--s3-region <REGION>'),
+    new Option('--s3-force-path-style'),
+    new Option('--s3-anonymous'),
+    new Option('--s3-cache <DIR>').argParser(pathText),
+    new Option('--s3-min-rate <BYTES>').argParser(wholeNumberArgument),
+    new Option('--s3-list-limit <N>').argParser(wholeNumberArgument),
+  ]
+  for (const one of options) command.addOption(one.hideHelp())
   return command
-    .option('--s3-endpoint <URL>', 'of S3: the server (default: AWS_ENDPOINT_URL_S3, else that of AWS)')
-    .option('--s3-region <REGION>', 'of S3: where the bucket is (default: AWS_REGION, else what S3 says)')
-    .option('--s3-force-path-style', 'of S3: the bucket in the path, not in the name of the host')
-    .option('--s3-anonymous', 'of S3: unsigned requests, for public buckets')
-    .option('--s3-cache <DIR>', 'of S3: keep there what was read, for the next time', pathText)
-    .option(
-      '--s3-min-rate <BYTES>',
-      'of S3: the least an answer has to bring in a second (default: 1000; 0: nothing)',
-      wholeNumberArgument,
-    )
-    .option(
-      '--s3-list-limit <N>',
-      'of S3: objects of no trial, after which a listing ends (default: 100000; 0: nowhere)',
-      wholeNumberArgument,
-    )
 }

@@ -42,11 +42,11 @@ export function addRecordCommand(program: Command, run: RunCommand): void {
 Each line of the input is a JSON object. A line begins a step, has a tensor, or both:
   {"step": 0, "mode": "TRAIN"}
   {"name": "loss", "value": 0.25}
-  {"name": "fc.bias", "value": [0.5, NaN], "dtype": "float32", "collection": "biases"}
+  {"name": "fc.bias", "value": [0.5, NaN], "collection": "biases"}
   {"step": 1, "tensors": {"loss": 0.125, "fc.weight": {"file": "weight.npy"}}}
   {"file": "step-1.npz"}                       every array in it; so do .safetensors, and "prefix" leads the names
   {"name": "x", "dtype": "float32", "shape": [2, 3], "base64": "…"}
-  {"name": "x", "dtype": "float32", "shape": [2, 3], "bytes": 24}      24 bytes follow the line
+  {"name": "x", "dtype": "float32", "shape": [2, 3], "bytes": 24}; 24 bytes follow
   {"bytes": 1234}                              a file follows: .npy (with a name), .npz or .safetensors
 
 A step is written when the next one begins, or the input ends. A tensor that is wrong is left out and told, with the

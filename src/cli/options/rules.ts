@@ -20,7 +20,6 @@ import {
   type RunCommand,
   SELECTION,
   STEPS,
-  STEPS_HELP,
   THREADS,
   TRIAL,
   TRIALS,
@@ -97,8 +96,7 @@ export function addRuleCommands(program: Command, run: RunCommand): void {
 Tensors are matched by name, steps by number, workers by name or where each run has one. Two NaN are equal. Of what is equal bit by bit
 nothing more is computed. Where only reductions were saved, these are compared.
 jsonl: first { "divergence": null or an object }, then a line for each tensor, step and worker that differs. The exit code is 1 if
-there is a divergence. A map holds names or patterns of whole names, each with the name in the second run.
-${STEPS_HELP}`,
+there is a divergence. A map holds names or patterns of whole names, each with the name in the second run.`,
   ).action((trials: string[], options) =>
     run('diff', async signal =>
       options.digests === undefined
@@ -121,8 +119,7 @@ ${STEPS_HELP}`,
 
 Records are looked at in the order in which they were computed, over all workers. Each later tensor is a producer (its inputs were finite),
 a propagator (one was not), or unknown (its inputs were not saved), as far as names and collections tell.
-jsonl: first { "origin": null or an object, … }, then a line for each other tensor. The exit code is 1 if there is an origin.
-${STEPS_HELP}`,
+jsonl: first { "origin": null or an object, … }, then a line for each other tensor. The exit code is 1 if there is an origin.`,
   ).action((trial: string, options) =>
     run('nan', async signal => (await import('../commands/nan.js')).nan(trial, options, signal)),
   )
@@ -174,7 +171,7 @@ ${STEPS_HELP}`,
   $ trialscan check ./my-training --mode-steps -5:
   $ trialscan check 'runs/*' --format table
   $ trialscan check ./my-training --rule SimilarAcrossRuns --other-trials ./my-other-training
-${STEPS_HELP}
+
 Steps that are left out are not judged; a rule that compares a tensor with earlier ones, such as UnchangedTensor, looks back at
 them all the same. With --follow of a job that runs, steps cannot count from the end.
 

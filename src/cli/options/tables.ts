@@ -11,7 +11,6 @@ import {
   READING,
   type RunCommand,
   SELECTION,
-  STEPS_HELP,
   THREADS,
   TRIAL,
 } from './options.js'
@@ -31,8 +30,8 @@ export function addTableCommands(program: Command, run: RunCommand): void {
       .option('--allow-files', 'let the query read and write files of this machine'),
     [FAIL_FAST, formatOption('sql'), OUT],
     `Examples:
-  $ trialscan sql ./my-training "select count(*) from scan where tensor like 'gradient/%' and abs_mean < 1e-7"
-  $ trialscan sql ./run-1 ./run-2 "select trial, step, mean from scan where tensor = 'loss' order by all"
+  $ trialscan sql ./my-training "select count(*) from scan where abs_mean < 1e-7"
+  $ trialscan sql ./run-1 ./run-2 "select trial, step, mean from scan order by all"
   $ trialscan scan ./my-training --out all.parquet && trialscan sql all.parquet "select tensor, max(abs_max) from scan group by all"
 
 DuckDB has to be installed beside trialscan: npm install @duckdb/node-api.
@@ -40,7 +39,7 @@ DuckDB has to be installed beside trialscan: npm install @duckdb/node-api.
 Tables, each with a column trial:
   scan         a row for each tensor, step and worker: the columns of scan --format parquet. A trial is scanned for the
                reductions that the query names: write "p99.9" and other names with a dot in double quotes
-  tensors      tensor, dtype, shape, last_shape, steps (how many), bytes, saved_reductions
+  tensors      tensor, dtype, shape, last_shape, steps (how many), first_step, last_step, bytes, saved_reductions
   steps        step, worker, mode, mode_step, complete
   workers      worker, has_data
   collections  collection, tensor
@@ -67,7 +66,6 @@ need, and the columns: docs/tables.md.`,
   $ trialscan dump ./my-training --tensor 'weight$' --steps last --out weights.npz
   $ python3 -c 'import numpy; print(numpy.load("weights.npz")["100/fc.weight"].shape)'
   $ trialscan dump ./my-training --collection losses --out losses/
-${STEPS_HELP}
 
 .npz: an array for each value, named step/tensor, where the trial has several workers worker/step/tensor. A directory: files of
 the same names, percent-encoded, and index.jsonl, which comes last: an object for each with file, tensor, step, mode, mode_step,

@@ -9,7 +9,6 @@ import {
   type RunCommand,
   SELECTION,
   STEPS,
-  STEPS_HELP,
   TENSOR,
   THREADS,
   TRIAL,
@@ -49,7 +48,6 @@ export function addTensorBoardCommands(program: Command, run: RunCommand): void 
   $ trialscan export ./my-training --tensorboard ./logs/my-training && tensorboard --logdir ./logs
   $ trialscan export ./my-training --tensorboard ./logs --collection gradients --reductions abs_mean,abs_max
   $ trialscan export s3://my-bucket/my-training --tensorboard ./logs --collection losses --no-histograms
-${STEPS_HELP}
 
 There is a run for each mode, DIR/TRAIN and so on, of a trial with several workers DIR/WORKER/TRAIN. Tensors of one element
 are scalars, all others histograms of their finite elements, by the tensor's name; reductions are NAME/REDUCTION. Where the job
@@ -75,7 +73,6 @@ standard error, and the exit code is 4; everything else is written. docs/tensorb
     `Examples:
   $ trialscan import ./logs/my-training --out ./my-training && trialscan check ./my-training
   $ trialscan import ./logs --out ./all --worker train --tensor loss
-${STEPS_HELP}
 
 Each run is a worker, by the name of its directory. Runs that are called WORKER/TRAIN, WORKER/EVAL and so on, as export writes
 them, are the modes of one worker. Numbers are tensors of one element. Of a histogram the reductions of its numbers are saved,

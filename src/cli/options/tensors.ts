@@ -14,7 +14,6 @@ import {
   OUT,
   type RunCommand,
   STEPS,
-  STEPS_HELP,
   TENSOR,
   THREADS,
   TRIAL,
@@ -52,7 +51,7 @@ json: one object with all of it:
                workers are in different modes at one step)
   workers      names; workers_with_data those that have saved something
   collections  name, members, include_regex
-  tensors      name, dtype, shape, last_shape, steps (how many), bytes, saved_reductions, error?
+  tensors      name, dtype, shape, last_shape, steps (how many), first_step, last_step, bytes, saved_reductions, error?
   problems     what could not be read: code, message, file, offset?
 jsonl, csv: the tensors, one a line.
 Of several trials: the table has a line for each, json one object with all of them in trials; jsonl and csv begin with trial.`,
@@ -91,7 +90,6 @@ Of several trials: the table has a line for each, json one object with all of th
   $ trialscan scan 'runs/*' s3://my-bucket/experiments --out all.parquet
   $ trialscan scan ./runs --out ./tables/ --resume
   $ trialscan scan ./my-training --collection losses | jq -r '[.step, .mean] | @tsv'
-${STEPS_HELP}
 
 Rows come in the order of global steps, workers and tensors, as soon as they are there. The expressions of --where: see
 trialscan top --help.
@@ -99,8 +97,8 @@ trialscan top --help.
 jsonl: one object a line with tensor, step (the global one), mode, mode_step, worker, dtype, shape, then the reductions
 by name. NaN and infinities are the strings "NaN", "Infinity", "-Infinity"; min and max of 64-bit integers have all
 their digits; mean and sum of complex numbers are {"re":…,"im":…}; a reduction that the dtype does not have is left out.
-Reductions that the job itself saved come with "saved":true and dtype null. What can't be read is a line with
-error: { code, message, file, offset }; tensor is null where it is the index file of a step.
+Reductions that the job itself saved come with "saved":true and dtype null. What can't be read
+is a line with error: { code, message, file, offset }; tensor is null where it is the index file of a step.
 csv: the same columns, then saved, error_code, error_message; shapes as 3x5 or scalar, complex numbers as 1.5+2j.
 parquet, arrow: docs/tables.md.
 

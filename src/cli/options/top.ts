@@ -10,7 +10,6 @@ import {
   READING,
   type RunCommand,
   SELECTION,
-  STEPS_HELP,
   TRIALS,
   WHERE,
 } from './options.js'
@@ -49,7 +48,6 @@ Expressions:
   values       1, 1e-7, inf, nan, 'text' or "text", true, false
   operators    = == != <> < <= > >=, between a and b, in (a, b), like 'a%', is null, is nan, not, and, or, + - * /
 A column that a row does not have is null, and a comparison with null is not true. No comparison with NaN is true but <>.
-${STEPS_HELP}
 
 jsonl: an object a line with tensor, step and the columns, written as scan writes them; csv: the same with a header.
 docs/cli.md has the details.`,

@@ -11,7 +11,6 @@ import {
   READING,
   type RunCommand,
   SELECTION,
-  STEPS_HELP,
   THREADS,
   TRIALS,
 } from './options.js'
@@ -32,8 +31,7 @@ export function addViewCommands(program: Command, run: RunCommand): void {
   $ trialscan summary ./my-training --mode TRAIN --steps -100:
 
 As wide as the terminal (COLUMNS elsewhere), and 80 columns at least. Each block of a line is one step, or, of more steps than fit,
-the mean of several. Gradients, weights and updates each share one logarithmic scale, so that layers can be compared.
-${STEPS_HELP}`,
+the mean of several. Gradients, weights and updates each share one logarithmic scale, so that layers can be compared.`,
   ).action((trials: string[], options) =>
     run('summary', async signal => (await import('../commands/summary.js')).summary(trials, options, signal)),
   )
@@ -70,7 +68,6 @@ The page has what trialscan check finds, with its causes; losses and metrics by 
 reduction; of each tensor its reductions, its distribution over the steps and, of small ones, its elements; how labels were
 predicted; and what XGBoost's trees have learned. Of two trials, all of it side by side on one scale, and the largest differences first. It needs no network, and holds at most about 5 MB: of very many tensors and
 steps, numbers are rounded to three digits, and of most reductions every few steps are kept.
-${STEPS_HELP}
 
 A map holds names or patterns of whole names, each with the name in the second trial: { "module\\.(.*)": "$1" }.
 

@@ -45,9 +45,9 @@ describe('help', () => {
   })
 
   it.each([
-    ['s3', /^Wherever .*\n[^]*\n {2}--s3-endpoint <URL> {2}/],
+    ['s3', /^Wherever .*\n[\s\S]*\n {2}--s3-endpoint <URL> {2}/],
     ['exit-codes', /^Exit codes:\n {2}0 {4}all is well/],
-    ['steps', /^Global steps count [^]*\n {2}0:100:10 {4}0, 10, 20 and so on/],
+    ['steps', /^Global steps count [\s\S]*\n {2}0:100:10 {4}0, 10, 20 and so on/],
   ])('has the topic %s', async (topic, expected) => {
     const { code, stdout } = await trialscan('help', topic)
     expect([code, stdout]).toEqual([0, expect.stringMatching(expected)])

@@ -2,17 +2,7 @@
 
 import { type Command, Option } from 'commander'
 import { collect, pathText, reductionList } from './arguments.js'
-import {
-  completed,
-  MEMORY,
-  READING,
-  type RunCommand,
-  SELECTION,
-  STEPS,
-  TENSOR,
-  THREADS,
-  TRIAL,
-} from './options.js'
+import { completed, MEMORY, READING, type RunCommand, SELECTION, STEPS, TENSOR, THREADS, TRIAL } from './options.js'
 
 /** An interrupted export leaves none of its files. */
 const GRACE_MS = 60_000

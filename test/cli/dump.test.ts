@@ -74,6 +74,14 @@ function membersOf(archive: Buffer): Map<string, Buffer> {
   return members
 }
 
+it('a directory takes one dump: its list would not be that of both', async () => {
+  const out = join(directory, 'twice/')
+  const [first, second] = readdirSync(TRIALS).map(name => join(TRIALS, name)) as [string, string]
+  expect((await trialscan('dump', first, '--out', out)).code).toBe(0)
+  const { code, stderr } = await trialscan('dump', second, '--out', out)
+  expect([code, stderr]).toEqual([2, expect.stringContaining('index.jsonl lists what was dumped there before')])
+})
+
 describe.each(readdirSync(TRIALS))('of %s', name => {
   const path = join(TRIALS, name)
 

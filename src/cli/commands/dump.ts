@@ -1,5 +1,6 @@
 /** `trialscan dump`: the values of tensors, for numpy: one .npz of all, or a directory with a .npy for each. */
 
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TrialscanError, UsageError } from '../../base/errors.js'
 import { problemLines } from '../../base/problem-lines.js'
@@ -144,7 +145,13 @@ function memberName(part: string): string {
 
 /** Files in a directory, and last index.jsonl, which says what is in each. */
 async function writeDirectory(trial: Trial, values: AsyncIterable<Found>, out: string): Promise<void> {
-  const index = await createOutput(join(out, 'index.jsonl'), { makesDirectory: true })
+  const list = join(out, 'index.jsonl')
+  if (existsSync(list)) {
+    throw new UsageError(
+      `${list} lists what was dumped there before: expected a directory without a dump, or remove it`,
+    )
+  }
+  const index = await createOutput(list, { makesDirectory: true })
   try {
     for await (const found of values) {
       const { tensor, step, mode, modeStep, worker, value } = found

@@ -196,8 +196,8 @@ const MAX_STEPS = 8
 
 /** An error `NothingSelected` for each pattern, collection and step that matches nothing, or one for all if they match nothing together. */
 export function unmatchedParts(state: TrialState, trial: string, asked: ScanOptions): readonly QueryError[] {
-  const { tensors = [], regex = [], collection = [], steps, modeSteps, mode = 'GLOBAL' } = asked
-  const { names, workerSteps } = state.catalog
+  const { tensors = [], regex = [], collection = [] } = asked
+  const { names } = state.catalog
   const parts: QueryError[] = []
   for (const pattern of [...asList(regex), ...asList(tensors).filter(one => typeof one !== 'string')]) {
     if (names.some(matcher([pattern]))) continue
@@ -210,27 +210,29 @@ export function unmatchedParts(state: TrialState, trial: string, asked: ScanOpti
     if (collectionOf(state, trial, name).members.length > 0) continue
     parts.push(nothing(`collection ${quote(name)} of trial ${quote(trial)} has no tensors`, { collection: name }))
   }
-  const counted = mode === 'GLOBAL' ? workerSteps : workerSteps.filter(one => one.mode === mode)
-  if (steps !== undefined)
-    parts.push(
-      ...absent(
-        'global step',
-        steps,
-        [...workerSteps].map(one => one.step),
-      ),
-    )
-  if (modeSteps !== undefined) {
-    const kind = mode === 'GLOBAL' ? 'mode step' : `step of ${mode}`
-    parts.push(
-      ...absent(
-        kind,
-        modeSteps,
-        [...counted].map(one => one.modeStep),
-      ),
-    )
-  }
+  parts.push(...absentParts(state, asked))
   if (parts.length > 0 || hasAny(state, trial, asked)) return parts
   return [nothing(emptyText(state, trial, asked), {})]
+}
+
+/** An error for the steps of each selection that are named by their numbers, and that do not exist. */
+export function absentParts(
+  { catalog }: TrialState,
+  { steps, modeSteps, mode = 'GLOBAL' }: ScanOptions,
+): readonly QueryError[] {
+  const all = [...catalog.workerSteps]
+  const counted = mode === 'GLOBAL' ? all : all.filter(one => one.mode === mode)
+  const numbers = counted.map(one => one.modeStep)
+  return [
+    ...(steps === undefined
+      ? []
+      : absent(
+          'global step',
+          steps,
+          all.map(({ step }) => step),
+        )),
+    ...(modeSteps === undefined ? [] : absent(mode === 'GLOBAL' ? 'mode step' : `step of ${mode}`, modeSteps, numbers)),
+  ]
 }
 
 function hasAny(state: TrialState, trial: string, asked: ScanOptions): boolean {

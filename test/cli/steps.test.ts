@@ -83,7 +83,7 @@ it('an index file that is cut costs its own steps, and nothing of the rest', asy
 it('says which of the steps that are named there are none of', async () => {
   const { code, stdout, stderr } = await trialscan('scan', PLAIN, '--tensor', 'loss', '--steps', '1,7,8')
   expect([code, objects(stdout).length]).toEqual([0, 1])
-  expect(stderr).toBe('trialscan: the trial has no global step 7, 8; nearest to 7: 5\n')
+  expect(stderr).toBe('trialscan: the trial has no global step 7, 8; nearest to 7: 2\n')
 })
 
 const shared = sharedTrials().find(({ name }) => name === 'cnn-good')
@@ -185,7 +185,9 @@ describe.runIf(shared !== undefined || isRequired('shared'))('with modes', () =>
       'at global step 82 (TRAIN step 70)',
     )
     expect(await head('CNN_fc1.bias', '--step=last')).toContain('at global step 106')
-    expect(await head('CNN_fc1.bias', '--step', '-99')).toMatch(/was saved at 15 steps: there is no -99/)
+    expect(await head('CNN_fc1.bias', '--step', '-99')).toMatch(
+      /was saved at 15 steps, so -99, counted from the end, is none of them; the first is -15/,
+    )
     expect(await head('CNN_fc1.bias', '--mode-step', '3')).toMatch(/expected --mode beside --mode-step.*EVAL, TRAIN/)
     expect(await head('CNN_fc1.bias', '--mode', 'EVAL', '--step', '20')).toMatch(
       /global step 20 is one of TRAIN, not of EVAL; EVAL step 20 is global step 106: write --mode-step 20/,

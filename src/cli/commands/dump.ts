@@ -1,6 +1,6 @@
 /** `trialscan dump`: the values of tensors, for numpy: one .npz of all, or a directory with a .npy for each. */
 
-import { existsSync } from 'node:fs'
+import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TrialscanError, UsageError } from '../../base/errors.js'
 import { problemLines } from '../../base/problem-lines.js'
@@ -146,7 +146,7 @@ function memberName(part: string): string {
 /** Files in a directory, and last index.jsonl, which says what is in each. */
 async function writeDirectory(trial: Trial, values: AsyncIterable<Found>, out: string): Promise<void> {
   const list = join(out, 'index.jsonl')
-  if (existsSync(list)) {
+  if (lstatSync(list, { throwIfNoEntry: false })?.isFile()) {
     throw new UsageError(
       `${list} lists what was dumped there before: expected a directory without a dump, or remove it`,
     )

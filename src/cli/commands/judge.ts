@@ -9,7 +9,8 @@ import { type Evaluation, evaluate } from '../../rules/evaluate.js'
 import type { Finding, Logger, Missing } from '../../rules/finding.js'
 import type { Rule } from '../../rules/rule.js'
 import type { TrialOptions } from '../../trial/open.js'
-import type { Trial } from '../../trial/trial.js'
+import { absentParts } from '../../trial/scan-selection.js'
+import { stateOf, type Trial } from '../../trial/trial.js'
 import { EXIT } from '../exit.js'
 import {
   type ChosenParameter,
@@ -28,7 +29,7 @@ import { expectS3, type TrialFlags, trialOptions } from '../options/s3.js'
 import { type LineSink, Lines } from '../output.js'
 import { Progress } from '../progress.js'
 import { openTrial } from '../scan/open-trial.js'
-import { unmatchedTexts } from '../scan/selection.js'
+import { selectionOf } from '../scan/selection.js'
 import { modeSpans, spanText } from '../step-texts.js'
 import { note } from '../terminal.js'
 
@@ -325,8 +326,11 @@ function noteUnusual(judging: Judging, judged: JudgingReport, longestPauseMs: nu
     const saved = numbers.length > 0 ? [`global steps ${spanText(numbers)}`, ...modeSpans(trial)].join('; ') : 'none'
     note(`no step is in ${flags.join(' and ')}; the trial has ${saved}`)
   } else if (judged.steps !== null)
-    for (const absent of unmatchedTexts(trial, { ...(steps && { steps }), ...(modeSteps && { modeSteps }) }))
-      note(absent)
+    for (const { message } of absentParts(
+      stateOf(trial),
+      selectionOf({ ...(steps && { steps }), ...(modeSteps && { modeSteps }) }),
+    ))
+      note(message)
   for (const { name, missing } of notJudged(judging, judged)) note(`${name} had nothing to judge: expected ${missing}`)
   const lacking = [...new Set(format.tellsMissing ? [] : judged.missing.map(({ name }) => name))]
   if (lacking.length > 0)

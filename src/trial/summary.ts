@@ -112,8 +112,13 @@ async function describeAll(
   let record = 0
   let alike: readonly number[] | null = null
   // There may be a million of them, so equal shapes share a list.
-  return drafts.map(({ ends, savedShape, ...known }): TensorSummary => {
-    if (ends.length === 0) return { ...known, dtype: null, shape: savedShape, lastShape: savedShape }
+  return drafts.map(({ name, span, byteLength, savedReductions, ends, savedShape }): TensorSummary => {
+    // Written out: there may be a million, and an object that is spread takes more memory.
+    const { stepCount, firstStep, lastStep } = span
+    if (ends.length === 0) {
+      const [shape, lastShape] = [savedShape, savedShape]
+      return { name, stepCount, firstStep, lastStep, byteLength, savedReductions, dtype: null, shape, lastShape }
+    }
     const [first, last] = [record, record + ends.length - 1]
     record += ends.length
     const error = errors.get(first) ?? errors.get(last)
@@ -121,12 +126,13 @@ async function describeAll(
     const shape = shared(errors.has(first) ? savedShape : shapes[first]!, alike)
     const lastShape = shared(errors.has(last) ? savedShape : shapes[last]!, shape)
     alike = shape
-    const summary = { ...known, dtype, shape, lastShape }
+    const summary = { name, stepCount, firstStep, lastStep, byteLength, savedReductions, dtype, shape, lastShape }
     return error ? { ...summary, error: errorFromData(error) } : summary
   })
 }
 
-interface TensorDraft extends Pick<TensorSummary, 'name' | 'byteLength' | 'savedReductions'>, StepSpan {
+interface TensorDraft extends Pick<TensorSummary, 'name' | 'byteLength' | 'savedReductions'> {
+  readonly span: StepSpan
   readonly savedShape: readonly number[] | null
   /** The records of the first and the last value. */
   readonly ends: readonly RecordPlace[]
@@ -166,7 +172,7 @@ function draftsOf(
     if (first !== null && last!.last > first.first) ends.push(workerSteps.at(last!.last)!)
     return {
       name,
-      ...spans[i]!,
+      span: spans[i]!,
       byteLength,
       savedReductions: reductions ? [...reductions] : NONE_SAVED,
       savedShape,

@@ -158,8 +158,8 @@ describe.each(whenLong)('the package', () => {
     // The code is readable, with its comments, and source maps take 560 kB. 470 kB (before they are packed) are what a thread loads.
     expect(packed.size - browserSize).toBeLessThan(2_000_000)
     expect(packed.unpackedSize - browserUnpackedSize).toBeLessThan(7_600_000)
-    // Readers of checkpoints and of torch, loaded when there is one, take 30, the way behind damage 10, each of them in two files.
-    expect(browserSize).toBeLessThan(515_000)
+    // Maps with slices, digests and rules of checkpoints take 15. Readers of checkpoints and of torch, loaded when there is one, take 30, the way behind damage 10, each of them in two files.
+    expect(browserSize).toBeLessThan(540_000)
   })
 
   /** The files of the package that these import, and what those import. */

@@ -33,7 +33,7 @@ beforeAll(() => {
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
 describe('help', () => {
-  const commands = [[[]], ...[...Object.keys(FORMATS), 'bench'].map(command => [[command]])]
+  const commands = [[[]], ...[...Object.keys(FORMATS), 'bench'].map(command => [command.split(' ')])]
   it.each(part(commands, (_, i) => i < 2))('of %j has examples and exit codes', async command => {
     const { code, stdout, stderr } = await trialscan(...command, '--help')
     expect([code, stderr]).toEqual([0, ''])

@@ -181,7 +181,8 @@ describe('every command', () => {
       const outcome = await trialscan(command, museum.directory, ...options)
       expect([outcome.code, HARMFUL.exec(outcome.stdout), HARMFUL.exec(outcome.stderr)]).toEqual([code, null, null])
       expect(outcome.stderr + outcome.stdout).not.toMatch(/bug of trialscan|\bat .*\.js:\d+/)
-      if (command !== 'check') expect(outcome.stdout).toContain('a\\nb\\r\\x1b[2J\\x1b]0;owned\\x07\\x9b31m')
+      // A table leaves out the middle of long names.
+      if (command !== 'check') expect(outcome.stdout).toContain('wned\\x07\\x9b31m')
     },
   )
 

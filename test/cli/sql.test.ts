@@ -299,7 +299,7 @@ describe.runIf(HAS_DUCKDB)('what a query may do', () => {
     ['writes no file', `copy (select 1) to '${made}'`, FILES],
     ['nor in an explanation', `explain analyze copy (select 1) to '${made}'`, FILES],
     ['has no second statement', `select 1; copy (select 1) to '${made}'`, 'expected one statement, got 2'],
-    ['has no statement at all', '-- nothing', 'expected one statement, got 0'],
+    ['has no statement at all', '/* nothing */', 'expected one statement, got 0'],
     ['nor prepared', `prepare p as copy (select 1) to '${made}'`, FILES],
     ['exports nothing', `export database '${directory}/exported'`, FILES],
     ['opens no database', `attach '${directory}/new.db'`, '--allow-files'],

@@ -87,7 +87,10 @@ async function lock({
 }
 
 async function ask(query: string): Promise<readonly string[]> {
-  const statements = await connection!.extractStatements(query)
+  const statements = await connection!.extractStatements(query).catch((error: Error) => {
+    // DuckDB's words for a text without a statement, such as a comment alone.
+    throw error.message === 'Error in native callback' ? new Error('expected one statement, got 0') : error
+  })
   if (statements.count !== 1) throw new Error(`expected one statement, got ${statements.count}`)
   const statement = await statements.prepare(0)
   const { statementType } = statement

@@ -6,13 +6,13 @@ const LONG = 'test/**/*.long.test.ts'
 /** Files without which `npm test` still tells whether all works: what they add takes as long as all others together. */
 const THOROUGH = [
   'test/{faults,fuzz,hostile}/**/*.test.ts',
-  'test/{background,behind-damage,deploy,digests,event-files,examples,examples-training,fixtures,large,lines,modes-apart,one-by-one,read-ahead,same-answers,small-floats,statistics,walk}.test.ts',
-  'test/cli/{bench,dump,formats,inputs,picture,report,sql,steps,summary,top,trials,unread}.test.ts',
-  'test/compare/{digest-lists,noise,ways}.test.ts',
+  'test/{background,behind-damage,deploy,digests,event-files,examples,examples-training,fixtures,large,lines,messages,modes-apart,one-by-one,pool,read-ahead,same-answers,small-floats,statistics,walk}.test.ts',
+  'test/cli/{bench,check,dump,formats,inputs,picture,repair,report,sql,steps,summary,top,trials,unread}.test.ts',
+  'test/compare/{diff,digest-lists,noise,ways}.test.ts',
   'test/fleet/**/*.test.ts',
   'test/kernels/{array-engine,compare}.test.ts',
   'test/repair/{entangled,fuzz,repair}.test.ts',
-  'test/rules/{action,checkpoints,choice,flow,loss}.test.ts',
+  'test/rules/{action,checkpoints,choice,evaluate,flow,loss}.test.ts',
   'test/storage/{s3-faults,s3-upload}.test.ts',
   'test/verify/behind-damage.test.ts',
   'test/serve/{page,places}.test.ts',

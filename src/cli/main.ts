@@ -197,9 +197,17 @@ function withDashes(argv: readonly string[]): readonly string[] {
   })
 }
 
-const topic = named === 'help' ? TOPICS[process.argv.at(-1)!] : undefined
+const asked = named === 'help' ? process.argv.at(-1)! : ''
+const topic = Object.hasOwn(TOPICS, asked) ? TOPICS[asked] : undefined
+const isUnknown =
+  asked !== '' && topic === undefined && !program.commands.some(one => one.name() === asked) && asked !== 'help'
 if (process.argv.length <= 2) program.outputHelp()
 else if (topic !== undefined) process.stdout.write(`${helpText(topic).trimStart()}\n`)
+else if (isUnknown) {
+  const topics = Object.keys(TOPICS).join(', ')
+  process.stderr.write(`trialscan: help: expected a command, or one of ${topics}, got ${JSON.stringify(asked)}\n`)
+  process.exitCode = EXIT.usage
+}
 // Not awaited: if a user's module never finished loading, Node.js 24 would print a warning with our code.
 else {
   program.parseAsync(withDashes(process.argv)).catch(error => {

@@ -249,6 +249,7 @@ function emptyText(state: TrialState, trial: string, asked: ScanOptions): string
     places.add(`global step ${step} (${mode} step ${modeStep}) of ${worker}`)
     if (places.size > MAX_STEPS) break
   }
+  if (state.catalog.names.length === 0) return `trial ${quote(trial)} has no tensors`
   if (places.size === 0) return `no tensor of trial ${quote(trial)} is in all that is selected`
   const [first, ...others] = places
   return `the selected tensors were not saved at the selected steps, modes and workers, but at ${first}${others.length > 0 ? ' and others' : ''}`

@@ -66,6 +66,16 @@ describe('help', () => {
     },
   )
 
+  it('names the topics where one is unknown', async () => {
+    expect(await trialscan('help', 'nosuch')).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: 'trialscan: help: expected a command, or one of steps, s3, exit-codes, got "nosuch"\n',
+    })
+    expect((await trialscan('help', 'scan')).code).toBe(0)
+    expect((await trialscan('help', 'constructor')).code).toBe(2)
+  })
+
   it('asked for before a command is about all commands', async () => {
     expect(await trialscan('--help', 'scan')).toEqual(await trialscan('--help'))
   })

@@ -1,4 +1,4 @@
-/** Lists of digests: JSON Lines as `scan --format jsonl` writes them, or as any program does. docs/checkpoints.md has the format. */
+/** Lists of digests: JSON Lines as `scan --format jsonl` writes them, or as other programs do. docs/checkpoints.md has the format. */
 
 import { quote, UsageError } from '../../base/errors.js'
 import { DIGESTS, type DigestName } from '../../base/types.js'

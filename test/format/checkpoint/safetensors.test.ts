@@ -62,6 +62,11 @@ describe('one tensor that can not be read costs no other', () => {
       [['b', 'BadSafetensors']],
     ],
     ['no object', { a: entry(0, 8), b: 5 }, [['b', 'BadSafetensors']]],
+    [
+      'a file that ends before it and one without elements',
+      { a: entry(16, 16, [0]), b: entry(0, 16) },
+      [['b', 'TruncatedFile']],
+    ],
     ['a file that ends before it', { a: entry(0, 8), b: entry(8, 16) }, [['b', 'TruncatedFile']]],
     ['a dtype that nobody knows', { a: entry(0, 4), b: entry(4, 8, [1], 'Q7') }, [['b', 'UnreadableDType']]],
     [

@@ -138,7 +138,8 @@ export async function parseHeader(json: Uint8Array, url: string, byteLength: num
     }
     if (begin > filled) faults.file(filled, `tensor ${quote(name)}`, `a gap of ${begin - filled} bytes`)
     filled = Math.max(filled, end)
-    if (end > byteLength) {
+    // A tensor without elements lacks no bytes.
+    if (end > byteLength && end > begin) {
       const there = Math.max(0, byteLength - begin)
       faults.tensor(tensor, byteLength, `${end - begin} bytes`, `${there}`, 'the file is cut off', 'TruncatedFile')
     } else tensors.push(tensor)

@@ -1,22 +1,10 @@
 /** Real paths, so that links in a trial can't choose what is overwritten. */
 
 import { readdir, realpath, stat } from 'node:fs/promises'
-import { basename, dirname, join, relative, resolve, sep } from 'node:path'
+import { basename, dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { StoreError, UsageError } from '../base/errors.js'
-
-/** The real path of something that may not exist yet. */
-export async function realPathOf(path: string): Promise<string> {
-  const absolute = resolve(path)
-  const parent = dirname(absolute)
-  return realpath(absolute).catch(async () =>
-    parent === absolute ? absolute : join(await realPathOf(parent), basename(absolute)),
-  )
-}
-
-export function liesIn(path: string, directory: string): boolean {
-  return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep)
-}
+import { isInside, passesThrough, realPath } from '../storage/local/real-path.js'
 
 /** The directory of a trial; null for one that is not local. */
 export function localTrial(trial: string): string | null {
@@ -33,13 +21,10 @@ export function localTrial(trial: string): string | null {
 async function placeIn(trial: string, path: string) {
   const directory = localTrial(trial)
   if (directory === null) return null
-  const [realTrial, real] = (await Promise.all([directory, path].map(realPathOf))) as [string, string]
+  const [realTrial, real] = (await Promise.all([directory, path].map(realPath))) as [string, string]
   // A parent directory within the trial can be a link that leads out of it.
-  let isNamedThere = false
-  for (let at = dirname(resolve(path)); !isNamedThere && at !== dirname(at); at = dirname(at)) {
-    isNamedThere = liesIn(await realPathOf(at), realTrial)
-  }
-  return { realTrial, real, isNamedThere, leadsThere: liesIn(real, realTrial) }
+  const isNamedThere = await passesThrough(dirname(resolve(path)), realTrial)
+  return { realTrial, real, isNamedThere, leadsThere: isInside(real, realTrial) }
 }
 
 /**
@@ -53,7 +38,7 @@ export async function expectOutside(trial: string, path: string, kind: string, f
   const place = await placeIn(trial, path)
   if (place === null) return
   const index = join(place.real, 'index')
-  const isLinked = kind === 'a directory' && (await isLinkOf(place.realTrial, target => liesIn(target, index)))
+  const isLinked = kind === 'a directory' && (await isLinkOf(place.realTrial, target => isInside(target, index)))
   if (!place.isNamedThere && !place.leadsThere && !isLinked) return
   throw new UsageError(`expected ${flag} to be ${kind} outside of the trial, got ${path}`)
 }
@@ -71,15 +56,15 @@ const PART_OF_TRIAL =
 async function expectNoFileOf(trial: string, path: string, flag = '--out'): Promise<void> {
   const directory = localTrial(trial)
   if (directory === null) return
-  const [realTrial, real, parent] = await Promise.all([directory, path, dirname(resolve(path))].map(realPathOf))
+  const [realTrial, real, parent] = await Promise.all([directory, path, dirname(resolve(path))].map(realPath))
   const places = [real!, join(parent!, basename(resolve(path)))]
-  const isOwn = places.some(place => liesIn(place, realTrial!) && PART_OF_TRIAL.test(relative(realTrial!, place)))
+  const isOwn = places.some(place => isInside(place, realTrial!) && PART_OF_TRIAL.test(relative(realTrial!, place)))
   const isFile = await stat(real!).then(
     stats => stats.isFile(),
     () => false,
   )
   // A link to a directory leads to everything in it.
-  if (isOwn || (isFile && (await isLinkOf(realTrial!, target => liesIn(real!, target))))) {
+  if (isOwn || (isFile && (await isLinkOf(realTrial!, target => isInside(real!, target))))) {
     throw new UsageError(`expected ${flag} to be none of the trial's own files, got ${path}: name another file`)
   }
 }

@@ -5,6 +5,7 @@ import { pathToFileURL } from 'node:url'
 import { StoreError } from '../../base/errors.js'
 import { type ReindexedFile, reindexTrial } from '../../integrity/repair/reindex.js'
 import { OutputFile } from '../../storage/local/output.js'
+import { realPath } from '../../storage/local/real-path.js'
 import { EXIT } from '../exit.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine, jsonLine } from '../format/lines.js'
@@ -12,7 +13,7 @@ import { counted } from '../format/number.js'
 import { settle } from '../options/given.js'
 import { placeOptions, type S3Flags, s3OptionsFor } from '../options/s3.js'
 import { writeTo } from '../output.js'
-import { expectOutside, realPathOf } from '../real-path.js'
+import { expectOutside } from '../real-path.js'
 import { safe } from '../terminal.js'
 
 export interface ReindexFlags extends S3Flags {
@@ -72,7 +73,7 @@ function reindexedText(
 
 /** Refuses to write index files through links. */
 async function expectNoLink(out: string, path: string): Promise<void> {
-  const [wanted, real] = [join(await realPathOf(out), path), await realPathOf(join(out, path))]
+  const [wanted, real] = [join(await realPath(out), path), await realPath(join(out, path))]
   if (real === wanted) return
   const target = join(out, path)
   throw new StoreError('Denied', `cannot write ${target}: a symbolic link leads to ${real}`, {

@@ -18,6 +18,7 @@ import { setImmediate, setTimeout } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { StoreError, UsageError } from '../../base/errors.js'
 import type { ListOptions, LocalStoreSpec, Store, Watcher } from '../store.js'
+import { isInside } from './real-path.js'
 import { DirectoryWatcher } from './watcher.js'
 
 /** The number of files that stay open between reads. The jobs of a thread read a trial file by file. */
@@ -503,11 +504,6 @@ export class LocalStore implements Store {
     const url = this.url(path)
     return new StoreError(code, `${url}: ${detail}`, { url, ...fields }, cause)
   }
-}
-
-/** True if an absolute path is a directory or lies below it. */
-export function isInside(path: string, directory: string): boolean {
-  return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep)
 }
 
 function codeOf(error: unknown): string | undefined {

@@ -9,7 +9,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { UsageError } from '../../base/errors.js'
 import { checkOptions, kinds, optionsOf } from '../../base/options.js'
 import { makeDirectory, temporaryPath, writeAll, writeError } from './aside.js'
-import { isInside } from './local-store.js'
+import { isInside, passesThrough, realPath } from './real-path.js'
 
 const { access, appendFile, chmod, link, mkdir, open, readdir, realpath, rename, rm, rmdir, stat, writeFile } = promises
 
@@ -166,7 +166,7 @@ export class OutputDirectory {
     if (source !== null) {
       const realSource = await realPath(source)
       if (isInside(real, realSource)) throw usage(out, 'outside of the trial', 'one in it')
-      if (await pathPassesThrough(target, realSource))
+      if (await passesThrough(target, realSource))
         throw usage(out, 'outside of the trial', 'one that a link in it leads to')
     }
     if (there !== null) {
@@ -327,21 +327,9 @@ function noSuchFile(error: unknown): null {
   throw error
 }
 
-/** True if a path leads through a directory, even if a link in it leads out again. */
-async function pathPassesThrough(path: string, directory: string): Promise<boolean> {
-  for (let at = path; at !== dirname(at); at = dirname(at)) if (isInside(await realPath(at), directory)) return true
-  return false
-}
-
 /** The path, within a directory, of the file that a new file would replace, with `/`; null if it lies outside. */
 export async function placeInDirectory(directory: string, path: string): Promise<string | null> {
-  const [root, parent] = await Promise.all([realPath(resolve(directory)), realPath(dirname(resolve(path)))])
+  const [root, parent] = await Promise.all([realPath(directory), realPath(dirname(resolve(path)))])
   const place = join(parent, basename(path))
   return isInside(place, root) ? relative(root, place).replaceAll(sep, '/') : null
-}
-
-/** The real path of something that is perhaps not there yet. */
-async function realPath(path: string): Promise<string> {
-  const parent = dirname(path)
-  return realpath(path).catch(async () => (parent === path ? path : join(await realPath(parent), basename(path))))
 }

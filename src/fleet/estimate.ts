@@ -29,9 +29,9 @@ export interface FleetEstimate {
 
 /** The time of two threads for a shard relative to one: for bytes, rows and index files. */
 const ON_TWO_THREADS = [0.5, 0.6, 0.5] as const
-/** A process: Node.js, the plan, threads. */
+/** The time that a process takes to start, load the plan and start its threads. */
 const START_SECONDS = 0.3
-/** Records of several tensors are asked for together, up to so many bytes. */
+/** The size up to which records of neighbouring tensors share one request, in bytes. */
 const PART_BYTES = 2 << 20
 
 export function estimateFleet(plan: FleetPlan, options: EstimateOptions): FleetEstimate {

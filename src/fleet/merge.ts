@@ -20,7 +20,7 @@ export interface ShardStatus extends PlannedSize {
   /** Paths of the trials it reads. */
   readonly trials: readonly string[]
   readonly report: ShardReport | null
-  /** The failure of a shard that is not done; null if it has not failed. */
+  /** The last failure of a shard that is not done; null if there was none. */
   readonly failure: ShardFailure | null
 }
 
@@ -53,14 +53,14 @@ export async function fleetStatus(place: PlanPlace): Promise<FleetStatus> {
   }
 }
 
-/** Bytes that are copied at once. */
+/** The size of a copied piece, in bytes. */
 const COPIED_BYTES = 8 << 20
 
 /**
- * The rows of all shards in one table, in the order of the plan, as bytes of a file: those that a single scan of all trials writes, as CSV and as
- * JSON Lines; as Parquet the same rows, in other row groups.
- * @throws QueryError (`ShardsMissing`) before anything is written, unless each shard is there; FormatError (`BadTable`) for a table
- *   that is not what its report tells
+ * Yields the rows of all shards as the bytes of one table, in the order of the plan. CSV and JSON Lines equal the output of a single scan
+ * of all trials; Parquet has the same rows in other row groups.
+ * @throws QueryError (`ShardsMissing`), before the first byte, if a shard is not done; FormatError (`BadTable`) if a table differs from
+ *   its report
  */
 export async function* mergedTable(place: PlanPlace, status: FleetStatus): AsyncGenerator<Uint8Array> {
   const { plan } = place
@@ -74,7 +74,7 @@ export async function* mergedTable(place: PlanPlace, status: FleetStatus): Async
   }
   let isFirst = true
   for await (const { byteLength, read } of tables(place, status)) {
-    // Of all headers the first stays.
+    // Only the first shard's header is kept.
     const begin = isFirst || plan.format !== 'csv' ? 0 : await headOf(byteLength, read)
     isFirst = false
     yield* pieces(begin, byteLength, read)
@@ -95,10 +95,10 @@ async function* tables(place: PlanPlace, { shards }: FleetStatus) {
       if (length === bytes.length) return bytes
       throw badTable(url, `${byteLength} bytes`, String(begin + length))
     }
-    // One byte more than there should be.
+    // One byte more, to find out if the table is longer than its report says.
     const beyond = await store.readInto(path, byteLength, new Uint8Array(1))
     if (beyond > 0) throw badTable(url, `${byteLength} bytes`, 'more')
-    // Before anything of it is used: what is in it is then what was written.
+    // The digest is checked before any of the table is passed on.
     const hash = createHash('sha256')
     for await (const bytes of pieces(0, byteLength, read)) hash.update(bytes)
     const got = hash.digest('hex')
@@ -107,17 +107,17 @@ async function* tables(place: PlanPlace, { shards }: FleetStatus) {
   }
 }
 
-/** A table is not what its report tells. */
+/** The error for a table that differs from its report. */
 function badTable(url: string, expected: string, got: string): FormatError {
   return new FormatError('BadTable', `${url}: expected ${expected}, got ${got}`, { url, expected, got })
 }
 
-/** Bytes of a table, as many at a time as are copied at once. */
+/** Yields a table in pieces of `COPIED_BYTES`. */
 async function* pieces(begin: number, end: number, read: Read): AsyncGenerator<Uint8Array> {
   for (let at = begin; at < end; at += COPIED_BYTES) yield await read(at, Math.min(end, at + COPIED_BYTES))
 }
 
-/** Bytes up to the end of the first line. */
+/** The length of a table's first line, in bytes. */
 async function headOf(byteLength: number, read: Read): Promise<number> {
   for (let length = 1 << 16; ; length *= 2) {
     const start = await read(0, Math.min(length, byteLength))

@@ -1,4 +1,4 @@
-/** The files of a plan: itself, what its shards gave, and what failed. */
+/** The files of a plan: the plan itself, and the table, the report or the failure of each shard. */
 
 import { FormatError, StoreError } from '../base/errors.js'
 import { checkOptions, isObject, optionsOf } from '../base/options.js'
@@ -10,11 +10,11 @@ import { type FleetPlan, parsePlan, planText, shardName } from './plan.js'
 const PLAN = 'plan.json'
 const SHARDS = 'shards'
 const FAILURES = 'failures'
-/** A plan of ten thousand trials has some MB. */
+/** The largest plan that is read, in bytes. A plan of ten thousand trials has a few MB. */
 const MAX_PLAN_BYTES = 512 << 20
 const MAX_REPORT_BYTES = 64 << 20
 
-/** The report of a shard. It is written once its table is there. */
+/** The report of a shard. It is written after the shard's table. */
 export interface ShardReport {
   readonly shard: number
   readonly rows: number
@@ -23,14 +23,14 @@ export interface ShardReport {
   readonly bytes: number
   readonly sha256: string
   readonly firstError: string | null
-  /** Problems of trials that are in no row. */
+  /** Problems of trials that no row of the table shows. */
   readonly problems: readonly string[]
-  /** The number of findings of rules; 0 for a scan. */
+  /** The number of findings, for a plan of rules; 0 for a scan. */
   readonly findings: number
   readonly seconds: number
 }
 
-/** The last time that a shard failed. */
+/** The last failure of a shard. */
 export interface ShardFailure {
   readonly shard: number
   readonly times: number
@@ -68,10 +68,7 @@ export class PlanPlace {
     }
   }
 
-  /**
-   * Writes a plan where there is none, or the same.
-   * @throws StoreError (`Unavailable`) if there is another
-   */
+  /** Writes a plan. An equal plan at the same place is accepted. @throws StoreError (`Unavailable`) if there is another plan */
   static async create(place: string, plan: FleetPlan, options?: PlaceOptions): Promise<PlanPlace> {
     const { s3 } = checkOptions('PlanPlace.create', PLACE_OPTIONS, options)
     const destination = Destination.at(place, s3)
@@ -90,7 +87,7 @@ export class PlanPlace {
     return `${SHARDS}/${shardName(this.plan, shard)}.${this.plan.format}`
   }
 
-  /** Null: the shard is not done. */
+  /** The report of a shard; null if the shard is not done. */
   async report(shard: number): Promise<ShardReport | null> {
     const store = await this.destination.look()
     const path = this.#reportPath(shard)
@@ -114,12 +111,12 @@ export class PlanPlace {
     return reports
   }
 
-  /** The table is there: now it counts. */
+  /** Writes the report of a shard whose table is in place; this marks the shard as done. */
   async finish(report: ShardReport): Promise<void> {
     await this.destination.create(this.#reportPath(report.shard), [`${JSON.stringify(report)}\n`])
   }
 
-  /** Notes that a shard has failed. */
+  /** Records the failure of a shard. */
   async fail(shard: number, message: string): Promise<void> {
     const path = this.#failurePath(shard)
     const before = await this.failure(shard).catch(() => null)
@@ -127,7 +124,7 @@ export class PlanPlace {
     await this.destination.replace(path, `${JSON.stringify(failure)}\n`)
   }
 
-  /** Null: it has not failed. */
+  /** The failure of a shard; null if it has not failed. */
   async failure(shard: number): Promise<ShardFailure | null> {
     const path = this.#failurePath(shard)
     return (await this.destination.store.exists(path)) ? this.#read(path, isFailure) : null
@@ -164,7 +161,7 @@ export class PlanPlace {
     try {
       value = JSON.parse(text) as T | null
     } catch {
-      // Told below.
+      // The error below covers this case.
     }
     if (isObject(value) && is(value as T)) return value as T
     const [url, expected, got] = [store.url(path), 'what trialscan has written', 'something else']

@@ -1,4 +1,4 @@
-/** A scan of many trials, cut into shards that machines can take apart from each other. */
+/** Plans of scans over many trials, cut into shards that machines run independently. */
 
 import { createHash } from 'node:crypto'
 import { FormatError, QueryError, type TrialscanError, UsageError } from '../base/errors.js'
@@ -17,84 +17,84 @@ export type FleetScan = Pick<
   'regex' | 'collection' | 'steps' | 'mode' | 'workers' | 'reductions' | 'checkLevel'
 >
 
-/** The rules of a plan that judges in place of scanning. A shard has whole trials, since a diagnosis needs all steps. */
+/** The rules of a plan that checks trials instead of scanning them. A shard holds whole trials, since a diagnosis needs all steps. */
 export interface FleetCheck {
   readonly rules: readonly RuleConfiguration[]
-  /** True if every rule for which the trial has the data judges, too. */
+  /** True if every rule that the trial has data for is run as well. */
   readonly all: boolean
-  /** Null: all. */
+  /** The workers to judge; null means all. */
   readonly workers: readonly string[] | null
 }
 
-/** The options that the trials were opened with, as shards open them. */
+/** The options that the trials were opened with. Shards open them with the same options. */
 export type FleetOpen = Pick<TrialOptions, 'allowSymlinks' | 'abandonedSteps'>
 
 /** The format of the shards, and of their merged table. */
 export type FleetFormat = 'parquet' | 'csv' | 'jsonl'
 export const FLEET_FORMATS: readonly FleetFormat[] = ['parquet', 'csv', 'jsonl']
 
-/** The size of what is read. */
+/** The amount of data that is read. */
 export interface PlannedSize {
   /** The number of rows. */
   readonly rows: number
-  /** Index files. */
+  /** The number of index files. */
   readonly files: number
   /** The number of bytes of records. */
   readonly bytes: number
 }
 
 export interface PlannedTrial extends PlannedSize {
-  /** The trial as it was named. */
+  /** The trial's path, as the user wrote it. */
   readonly path: string
-  /** The fingerprint of the trial's files. A trial that has changed since is not scanned. */
+  /** The fingerprint of the trial's files. A trial that has changed since is refused. */
   readonly fingerprint: string
 }
 
-/** Steps of a trial. */
+/** Some steps of a trial. */
 export interface Piece extends PlannedSize {
   /** The index of the trial in the plan. */
   readonly trial: number
-  /** Null: all that the scan selects. */
+  /** The steps; null means all that the scan selects. */
   readonly steps: StepSelection | null
 }
 
 export interface PlannedShard extends PlannedSize {
-  /** In the order of the table. */
+  /** The pieces, in the order of the table. */
   readonly pieces: readonly Piece[]
 }
 
-/** A plan, as `plan.json` has it. */
+/** A plan, as stored in `plan.json`. */
 export interface FleetPlan {
-  /** A digest of all else. */
+  /** A digest of the rest of the plan. */
   readonly id: string
-  /** The version of trialscan. No other version runs the shards. */
+  /** The version of trialscan. Other versions refuse to run the shards. */
   readonly version: string
   readonly format: FleetFormat
   readonly open: FleetOpen
   readonly scan: FleetScan
-  /** Null: it is a scan. */
+  /** The rules to run; null for a scan. */
   readonly check: FleetCheck | null
   readonly trials: readonly PlannedTrial[]
   readonly shards: readonly PlannedShard[]
 }
 
 export interface FleetPlanOptions {
-  /** The largest number of shards. A step is never split. */
+  /** The largest number of shards. A single step is never split. */
   readonly shards?: number
-  /** About how many bytes of records a shard has, in place of their number. */
+  /** The approximate size of a shard's records in bytes; an alternative to `shards`. */
   readonly shardBytes?: number
   /** Default: `parquet`. */
   readonly format?: FleetFormat
-  /** True for trials that were opened with `allowSymlinks`: shards open them so, too. */
+  /** True if the trials were opened with `allowSymlinks`; shards then open them the same way. */
   readonly allowSymlinks?: boolean
-  /** True for trials that were opened with `abandonedSteps`. */
+  /** True if the trials were opened with `abandonedSteps`. */
   readonly abandonedSteps?: boolean
   readonly scan?: FleetScan
-  /** Rules in place of a scan. The format is then `jsonl`: the lines of `trialscan check`. */
+  /** Rules to run instead of a scan. The format is then `jsonl`, with the lines of `trialscan check`. */
   readonly check?: FleetCheck
   /** The version of trialscan. */
   readonly version: string
-  /** Called with what a trial does not have; it is left out, unless this throws. Default: it throws. */
+  /** Called with an error about what a trial lacks; the trial is left out unless the callback throws. Default: the error is thrown. */
   readonly onError?: (trial: Trial, error: TrialscanError) => void
 }
 
@@ -118,17 +118,19 @@ function isCheck(given: unknown): given is FleetCheck {
   return Array.isArray(rules) && typeof all === 'boolean' && (workers === null || Array.isArray(workers))
 }
 
-/** Seconds of a core, measured (docs/fleet.md): of reading and reducing a byte, of a row and its text or column, of an index file, of a trial. */
+/**
+ * Measured CPU time in seconds (docs/fleet.md): for a byte read and reduced, a row with its text or columns, an index file, and a trial.
+ */
 export const COSTS = { byte: 0.7e-9, row: 7.5e-6, file: 53e-6, trial: 2.7e-3 } as const
 
-/** Seconds of a core that a part of a plan takes. */
+/** The CPU time that part of a plan takes, in seconds. */
 export function costOf({ rows, files, bytes }: PlannedSize): number {
   return rows * COSTS.row + files * COSTS.file + bytes * COSTS.byte
 }
 
 /**
  * Cuts the scan of trials into shards that take about the same time. The same trials and options give the same plan, byte for byte.
- * @param trials each is read when it comes, and can be closed when the next is taken
+ * @param trials each is read when it is yielded, and can be closed when the next one is requested
  * @throws UsageError; StoreError, QueryError as `trial.scan` does
  */
 export async function planFleet(
@@ -159,7 +161,7 @@ export async function planFleet(
   for await (const trial of trials) {
     const steps = sizesOf(trial, scan, options.onError)
     if (steps === null) continue
-    // Of rules, a trial is not cut: it is a single step. Nor where steps are below 0, which a selection can't name.
+    // A plan of rules keeps each trial whole. So do trials with steps below 0, which a selection can't name.
     const isCut = check === null && !((steps[0]?.step ?? 0) < 0)
     sizes.push(isCut || steps.length === 0 ? steps : [{ step: steps[0]!.step, ...total(steps) }])
     planned.push({ path: trial.path, fingerprint: await trialFingerprint(trial), ...total(steps) })
@@ -191,7 +193,7 @@ export function total(parts: readonly PlannedSize[]): PlannedSize {
   return { rows, files, bytes }
 }
 
-/** Each step belongs to the shard in which its middle lies. Shards that no step belongs to are left out. */
+/** Assigns each step to the shard in which its middle lies. Shards without steps are dropped. */
 function shardsOf(trials: readonly (readonly StepSize[])[], count: number): readonly PlannedShard[] {
   const whole = trials.reduce((sum, steps) => sum + steps.reduce((sum, step) => sum + costOf(step), 0), 0)
   const shards: PlannedShard[] = []
@@ -224,7 +226,7 @@ function shardsOf(trials: readonly (readonly StepSize[])[], count: number): read
   return shards
 }
 
-/** The numbers of steps, those at equal distances together. */
+/** The numbers of the steps; runs of equal distance become slices. */
 function selectionOf(sizes: readonly StepSize[]): StepSelection {
   const steps = sizes.map(({ step }) => step)
   const list: (number | { from: number; to: number; stride: number })[] = []
@@ -233,7 +235,7 @@ function selectionOf(sizes: readonly StepSize[]): StepSelection {
     const stride = (steps[i + 1] ?? from) - from
     let last = i + 1
     while (last < steps.length && steps[last]! - steps[last - 1]! === stride) last++
-    // A slice counts from its beginning: a single step, and two, are written as they are.
+    // One or two steps are shorter as they are than as a slice.
     if (last - i > 2) list.push({ from, to: steps[last - 1]! + 1, stride })
     else list.push(...steps.slice(i, last))
     i = last
@@ -254,7 +256,11 @@ export function planText(plan: FleetPlan): string {
   return `${JSON.stringify(plan)}\n`
 }
 
-/** @param url of the text, for the error @throws FormatError (`BadPlan`) unless it is a plan, as it was written */
+/**
+ * Parses the text of `plan.json`.
+ * @param url the place of the text, for errors
+ * @throws FormatError (`BadPlan`) if the text is not an unchanged plan
+ */
 export function parsePlan(text: string, url: string): FleetPlan {
   const fail = (got: string, cause?: unknown): never => {
     const expected = 'a plan as trialscan fleet plan has written it'
@@ -273,7 +279,7 @@ export function parsePlan(text: string, url: string): FleetPlan {
   return { id, ...body }
 }
 
-/** True if a plan has every field that running a shard relies on. The scan checks its own options. */
+/** True if a plan has every field that running a shard relies on. The scan validates its own options. */
 function isPlan({ version, format, open, scan, check, trials, shards }: Omit<FleetPlan, 'id'>): boolean {
   const isSize = (size: PlannedSize) => [size.rows, size.files, size.bytes].every(Number.isSafeInteger)
   const isTrial = (trial: PlannedTrial) => typeof trial?.path === 'string' && isSize(trial)
@@ -293,7 +299,7 @@ function isPlan({ version, format, open, scan, check, trials, shards }: Omit<Fle
   )
 }
 
-/** The name of what a shard gives, without its ending. It tells the plan, the shard and the version. */
+/** The name of a shard's files, without extension. It identifies the plan, the shard and the version. */
 export function shardName({ id, version }: FleetPlan, shard: number): string {
   return `shard-${String(shard).padStart(5, '0')}-${digest(`${id}\n${shard}\n${version}`).slice(0, 16)}`
 }

@@ -1,4 +1,4 @@
-/** A shard of a plan: its rows, written once. */
+/** Runs a shard of a plan, and writes its rows once. */
 
 import { createHash } from 'node:crypto'
 import { QueryError, UsageError } from '../base/errors.js'
@@ -22,19 +22,19 @@ export interface ShardOptions {
   readonly threads?: number
   readonly memory?: number
   readonly signal?: AbortSignal
-  /** Called with the rows so far. */
+  /** Called with the number of rows so far. */
   readonly onProgress?: (progress: { readonly doneRows: number; readonly totalRows: number }) => void
-  /** Judges a trial, for a plan of rules. */
+  /** Runs the rules on a trial, for a plan of rules. */
   readonly check?: (trial: Trial, path: string, check: FleetCheck) => FleetJudging
   /** The version of trialscan. */
   readonly version: string
 }
 
-/** A trial being judged. */
+/** The check of a trial, in progress. */
 export interface FleetJudging {
   /** The rules' report, in whole lines. */
   readonly lines: AsyncIterable<string>
-  /** Once all lines were read. */
+  /** The number of findings and the problems, available once all lines are read. */
   readonly outcome: () => { readonly findings: number; readonly problems: readonly string[] }
 }
 
@@ -51,10 +51,9 @@ const SHARD_OPTIONS = optionsOf<ShardOptions>(
 )
 
 /**
- * Scans a shard, unless it is done. Its table appears when it is whole, and its report after that.
- * @returns the report, and whether it was there already
- * @throws UsageError for a shard that there is not, or another version; QueryError (`TrialChanged`); what a scan throws. What a
- *   person may want to know of it is then noted beside the plan
+ * Scans a shard, unless it is done. The table appears when it is complete, the report after it. A failure is recorded beside the plan.
+ * @returns the report, and true if it existed before
+ * @throws UsageError for an unknown shard or another version; QueryError (`TrialChanged`); what a scan throws
  */
 export async function runShard(
   place: PlanPlace,
@@ -80,7 +79,7 @@ export async function runShard(
   } catch (error) {
     options.signal?.throwIfAborted()
     const message = error instanceof Error ? error.message : String(error)
-    // What has failed is told all the same.
+    // The original error is thrown even if the failure can't be recorded.
     await place.fail(shard, message).catch(() => {})
     throw error
   }
@@ -129,12 +128,12 @@ class ShardRun {
     }
   }
 
-  /** The table of a worker that has not written its report: the rows are the same, pages of Parquet may be cut elsewhere. */
+  /** The size and digest of a table whose worker has not written its report. Its rows are the same; Parquet pages may be cut elsewhere. */
   async #there(): Promise<Pick<ShardReport, 'bytes' | 'sha256'>> {
     const store = await this.#place.destination.look()
     const path = this.#place.tablePath(this.#shard)
     const hash = createHash('sha256')
-    // Only a store that makes requests leaves what is there as it is.
+    // A table is kept only on stores that make requests; these have `stream`.
     const bytes = await store.stream!(path, 0, await store.byteLength(path), chunk => hash.update(chunk))
     return { bytes, sha256: hash.digest('hex') }
   }
@@ -197,7 +196,7 @@ class ShardRun {
         await trial.close()
       }
     }
-    // Before the table is whole.
+    // Checked before the table is completed.
     this.#options.signal?.throwIfAborted()
     if (this.#rows !== rows) {
       throw new QueryError('TrialChanged', `expected ${rows} rows in shard ${this.#shard}, got ${this.#rows}`, { rows })
@@ -217,7 +216,7 @@ class ShardRun {
     const trial = await createTrial(path, {
       requireCollections: false,
       refresh: 'manual',
-      // Index files of other shards are not read.
+      // Index files that belong to other shards are not read.
       ...(list !== null && { rangeSteps: [begin, end] }),
       ...(threads !== undefined && { threads }),
       ...(isOnS3 ? s3 && { s3 } : allowSymlinks && { allowSymlinks }),

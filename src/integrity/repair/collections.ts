@@ -8,17 +8,17 @@ import { collectionsFilePath, parseCollectionsFileName } from '../../format/path
 import type { OutputDirectory } from '../../storage/local/output.js'
 import type { RepairContext } from './context.js'
 
-/** The limit of workers for whom a missing collections file is made up. A larger number is itself the error. */
+/** The largest number of workers for whom a missing collections file is made. A larger number is itself the error. */
 const MAX_WORKERS = 10_000
 /** The limit of bytes for copies of a good collections file in place of missing ones. */
 const MAX_SUBSTITUTES_BYTES = 16 << 20
 
 /**
- * Copies the files that can be read. In place of one that can't, or that an ended job owes, comes one that can: with what
- * can be saved of it, else what another worker's says, else without a collection.
- * @param paths of the files there are
- * @param workers who wrote index or event files
- * @param areExpected whether each worker owes a file: the job has ended
+ * Copies the collections files that can be read. One that can't be read, or is missing although the job has ended, is replaced: by what
+ * can be recovered from it, by the content of another worker's file, or by an empty one.
+ * @param paths the collections files of the trial
+ * @param workers the workers that wrote index or event files
+ * @param areExpected true if each worker must have a file, since the job has ended
  */
 export async function repairCollections(
   paths: readonly string[],
@@ -55,7 +55,7 @@ export async function repairCollections(
   if (numWorkers === 0) numWorkers = Math.max(1, workers.length)
   const empty = pythonJson({ collections: {}, _meta: { num_workers: numWorkers } })
   const missing = bad.length + (areExpected ? Math.max(0, numWorkers - paths.length) : 0)
-  // A reader of all of them needs no more than one that is good; what a file claims shall not fill the disk.
+  // Readers need just one good file. The claimed number of workers must not fill the disk.
   const substitute = good !== null && good.length * missing <= MAX_SUBSTITUTES_BYTES ? good : empty
   for (const { path, error, bytes } of bad) {
     const saved = bytes && withNumWorkers(bytes, numWorkers)
@@ -65,7 +65,7 @@ export async function repairCollections(
   }
   if (!areExpected || paths.length >= numWorkers) return
   const present = new Set(paths.map(parseCollectionsFileName))
-  // Those who wrote nothing else can only be guessed, by the names that ranks have.
+  // The names of workers that wrote nothing else can only be guessed from their ranks.
   const owing = [...workers, ...Array.from({ length: numWorkers }, (_, rank) => `worker_${rank}` as Worker)]
   for (const worker of owing) {
     if (present.has(worker) || present.size >= numWorkers) continue
@@ -78,12 +78,12 @@ export async function repairCollections(
   }
 }
 
-/** The path of a file in the copy: its own, or another where there is room for its name. */
+/** The path of a file in the copy: its own, or another one if the name is taken. */
 function copiedPath(path: string, output: OutputDirectory): string {
   return output.fits(path) ? path : collectionsFilePath(parseCollectionsFileName(path)!)
 }
 
-/** The text of a file in which nothing but the number of workers is wrong; null for any other. */
+/** The corrected text of a file whose only fault is the number of workers; null for any other file. */
 function withNumWorkers(bytes: Uint8Array, numWorkers: number): string | null {
   try {
     const file = parseJsonObject(new TextDecoder().decode(bytes), '', 'BadCollectionsFile')

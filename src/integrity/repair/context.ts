@@ -1,4 +1,4 @@
-/** The context of a repair: the trial, which must not change meanwhile, and the copy. */
+/** The context of a repair: the trial, which must not change during the repair, and the copy. */
 
 import { setTimeout } from 'node:timers/promises'
 import { type ErrorData, errorFromData, FormatError, isAboutFile, pathOfUrl } from '../../base/errors.js'
@@ -10,7 +10,7 @@ import type { RepairNotes } from './report.js'
 
 /** The resolution of file times: files written within one tick (at most 10 ms, doubled for safety) have the same time. */
 const CLOCK_TICK_MS = 20
-/** S3 tells seconds, perhaps. */
+/** The resolution of file times on S3, which may be whole seconds. */
 const REMOTE_CLOCK_TICK_MS = 1000
 
 export interface RepairContext {
@@ -24,7 +24,7 @@ export interface RepairContext {
   readonly signal: AbortSignal | undefined
 }
 
-/** The trial that is copied, as it was found. A file is read twice, and others tell of it: none may change meanwhile. */
+/** The trial that is copied. Files are read twice and refer to each other, so none may change during the repair. */
 export class RepairSource {
   readonly #access: Access
   readonly #store: Store
@@ -35,7 +35,7 @@ export class RepairSource {
   readonly #paths: string[] = []
   readonly #stamps: number[] = []
 
-  /** @param listed all files there are */
+  /** @param listed the paths of all files in the trial */
   constructor(access: Access, listed: ReadonlySet<string>, signal: AbortSignal | undefined) {
     this.#access = access
     this.#store = access.store
@@ -43,7 +43,7 @@ export class RepairSource {
     this.#signal = signal
   }
 
-  /** Looks at files before they are read, such that whatever is changed later is seen to be. */
+  /** Records the state of files before they are read, so that any later change is noticed. */
   async watch(paths: readonly string[]): Promise<void> {
     const stamps = await this.#keep(paths)
     for (const [i, path] of paths.entries()) if (!Number.isNaN(stamps[i * STAMP_LENGTH])) this.#existing.add(path)
@@ -55,7 +55,7 @@ export class RepairSource {
     await setTimeout(tickMs, undefined, signal && { signal }).catch(() => signal?.throwIfAborted())
   }
 
-  /** Files that are missing: one that comes meanwhile would be told of as missing. */
+  /** Records missing files, so that one that appears during the repair is noticed. */
   async watchMissing(paths: readonly string[]): Promise<void> {
     await this.#keep(paths)
   }
@@ -67,10 +67,10 @@ export class RepairSource {
     return stamps
   }
 
-  /** @throws FormatError `FileChanged`: of a file that has changed, nothing in the copy can be trusted */
+  /** @throws FormatError `FileChanged`: a copy of a file that changed can't be trusted */
   async expectUnchanged(): Promise<void> {
     await this.#expectSame(this.#listed)
-    // What a store of objects tells it has from what was read, and from their listing.
+    // An object store keeps the stamps of earlier reads and listings; a new listing shows later changes.
     if (this.#access.isRemote) await this.#expectSame(new Set(await this.#store.list('', { recursive: true })))
   }
 
@@ -85,8 +85,8 @@ export class RepairSource {
   }
 
   /**
-   * Stops the repair at data that could not be read: they are not lost, as a copy without them would say.
-   * @throws the error, unless it tells what the file is
+   * Stops the repair at data that could not be read for reasons of the store: they are not lost, and a copy without them would claim so.
+   * @throws the error, unless it describes the file itself
    */
   expectTold(path: string, error: ErrorData): void {
     if (!isAboutFile(error)) throw errorFromData(error)

@@ -1,4 +1,4 @@
-/** A trial's files as they are: a list of them, and a copy on disk that takes what is new. */
+/** The list of a trial's files, and an incremental copy of them on disk. */
 
 import { join, posix } from 'node:path'
 import { StoreError, UsageError } from '../../base/errors.js'
@@ -18,7 +18,7 @@ export interface TrialFilesOptions {
 }
 
 export interface CopyOptions extends TrialFilesOptions {
-  /** Ends the copy after the file under way. */
+  /** Ends the copy after the current file. */
   readonly signal?: AbortSignal
   /** Called with each file that was copied. */
   readonly onFile?: (file: TrialFile) => void
@@ -29,14 +29,14 @@ export interface TrialFile {
   /** Relative to the trial, with `/`. */
   readonly path: string
   readonly byteLength: number
-  /** When it was written, in milliseconds since 1970. */
+  /** The modification time, in milliseconds since 1970. */
   readonly modifiedMs: number
 }
 
 export interface TrialCopy {
   readonly copied: number
   readonly copiedBytes: number
-  /** Files that were there already. */
+  /** The number of files that were up to date. */
   readonly kept: number
 }
 
@@ -48,11 +48,11 @@ const COPY_OPTIONS = optionsOf<CopyOptions>({
   onFile: kinds.callback(),
 })
 
-/** Bytes of a file that are in memory at once. */
+/** The size of the pieces in which a file is copied, in bytes. */
 const PIECE_BYTES = 8 << 20
 
 /**
- * All files below a place, by their paths, whatever they are.
+ * Lists all files below a place, including those that are no part of a trial.
  * @param path a local directory, its `file://` URL, or `s3://bucket/prefix`
  * @throws StoreError; UsageError
  */
@@ -66,11 +66,10 @@ export async function trialFiles(path: string, options?: TrialFilesOptions): Pro
 }
 
 /**
- * Copies a trial's files into a directory: those that are not there, have another length there, or were written after their copy. Index
- * files come after what they name, and what says that the job has ended comes last, so that a copy which was interrupted is a trial that
- * is still running.
+ * Copies the files of a trial into a directory if they are missing there, differ in length, or are newer than their copy. Index files
+ * follow the event files that they name, and the end marker comes last, so that an interrupted copy is a trial that is still running.
  * @param path a local directory, its `file://` URL, or `s3://bucket/prefix`
- * @param directory where to; it is made if it is not there
+ * @param directory the destination; it is created if needed
  * @throws StoreError; UsageError
  */
 export async function copyTrial(path: string, directory: string, options?: CopyOptions): Promise<TrialCopy> {
@@ -109,16 +108,16 @@ async function filesIn(store: Store): Promise<TrialFile[]> {
   const paths = (await store.list('', { recursive: true })).filter(isInside)
   const stamps = await store.stamps(paths)
   const files = paths.map((path, i) => ({ path, byteLength: stamps[3 * i]!, modifiedMs: stamps[3 * i + 1]! }))
-  // One that has gone meanwhile has no length.
+  // A file that was deleted after the listing has no length.
   return files.filter(({ byteLength }) => !Number.isNaN(byteLength))
 }
 
-/** False for the keys of S3 that would lead out of a directory. */
+/** False for S3 keys that would lead out of the directory. */
 function isInside(path: string): boolean {
   return !path.includes('\\') && path.split('/').every(part => part !== '' && part !== '.' && part !== '..')
 }
 
-/** The order of copying. */
+/** A file's rank in the order of copying. */
 function rankOf(path: string): number {
   if (END_MARKERS.includes(path)) return 2
   return path.startsWith(`${INDEX_DIRECTORY}/`) ? 1 : 0
@@ -134,7 +133,7 @@ function expectNoLink(copies: Store, directory: string, path: string): void {
       real = copies.realPath!(parent)
       wanted = join(copies.realPath!(''), parent)
     } catch {
-      // It is not there yet.
+      // The path does not exist yet.
       return
     }
     if (parent !== '.' && real !== wanted) {

@@ -15,7 +15,7 @@ import type { FoundFile } from './plan/known.js'
 import { planFile } from './plan/plan.js'
 import { MAX_TENSORS, type Reason, type RepairNotes } from './report.js'
 
-/** Event files that a job copies, at the most. */
+/** The largest number of event files that one job copies. */
 const EVENT_FILES_PER_JOB = 32
 
 const NO_EVENT_FILE: Reason = {
@@ -34,11 +34,11 @@ export interface CopiedTrial {
   readonly isTornasole: boolean
   /** True for a TensorBoard run: event files without an index. */
   readonly isPlain: boolean
-  /** Index files of Tornasole that have one of smdebug's beside them. */
+  /** Tornasole index files that have an smdebug index file beside them. */
   readonly superseded: ReadonlySet<string>
 }
 
-/** Copies event files, and writes the index files that speak of them. */
+/** Copies event files, and writes their index files. */
 export async function copyEventFiles(
   groups: readonly Group[],
   trial: CopiedTrial,
@@ -64,7 +64,7 @@ export async function copyEventFiles(
     else parts.push(together)
   }
   const copy = (some: readonly Group[]): Promise<void> => copySome(some, runner, trial, context)
-  // Nothing is under way any more when it ends, so that nothing is written once the output is discarded.
+  // No job is running once this ends, so nothing is written after the output is discarded.
   for await (const _ of pumpAll(parts, copy, { ahead: runner.ahead, signal, settles: true }));
 }
 
@@ -127,13 +127,13 @@ async function copySome(
   } catch (error) {
     signal?.throwIfAborted()
     if (!isFaultOfJob(error)) throw error
-    // Once more, from the start: what the thread that died has left of them is gone first.
+    // A second attempt from the start. The partial files of the thread that died are removed first.
     await Promise.all(copied.map(({ target }) => output.remove(target)))
     await runner.run(copying, signal)
   }
 }
 
-/** An event file that is not there, or can't be read. */
+/** Records that an event file is missing or can't be read. */
 function loseEventFile({ path, indexes }: Group, error: ErrorData | Reason, notes: RepairNotes): void {
   notes.countFile('leftOut')
   if (indexes.length === 0) notes.leaveOutFile(path!, error)

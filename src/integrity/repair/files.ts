@@ -1,4 +1,4 @@
-/** The files of a trial, and which of them a copy can have. */
+/** The files of a trial, sorted by what a copy does with them. */
 
 import type { GlobalStep, Worker } from '../../base/types.js'
 import {
@@ -10,7 +10,7 @@ import {
 } from '../../format/paths.js'
 import { TrialFiles } from '../../format/trial-files.js'
 
-/** The files of a trial, and what becomes of them. */
+/** The files of a trial by kind. */
 export interface SortedFiles {
   readonly all: ReadonlySet<string>
   readonly isTornasole: boolean
@@ -19,16 +19,16 @@ export interface SortedFiles {
   readonly index: readonly string[]
   readonly superseded: ReadonlySet<string>
   readonly events: readonly string[]
-  /** Index files beside which another counts, and that one. They are none of the others. */
+  /** Index files that another one supersedes, each with its successor. The other lists don't contain them. */
   readonly duplicates: ReadonlyMap<string, string>
-  /** The event file of a step and worker that counts. */
+  /** The event file that counts for each step and worker. */
   readonly eventsByName: ReadonlyMap<string, string>
   readonly collections: readonly string[]
-  /** In the root: end markers, and the collections of Tornasole. */
+  /** Files in the root: end markers and Tornasole's collections. */
   readonly root: readonly string[]
-  /** TensorBoard's event files, where they are what is copied. */
+  /** TensorBoard event files, if these are what is copied. */
   readonly plain: readonly string[]
-  /** The files that would belong to the trial but for their paths, which no disk could have. A store's keys can be anything. */
+  /** Files of the trial whose paths no disk can have. The keys of an object store can be anything. */
   readonly unsafe: readonly string[]
   readonly others: readonly string[]
 }
@@ -65,7 +65,7 @@ export function sortFiles(paths: readonly string[]): SortedFiles {
   }
 }
 
-/** True if a path leads through a file. On S3 a key can; on a disk none does. */
+/** True if a part of the path is a file. Keys on S3 allow this; disks don't. */
 function liesInFile(path: string, all: ReadonlySet<string>): boolean {
   for (let at = path.lastIndexOf('/'); at > 0; at = path.lastIndexOf('/', at - 1)) {
     const above = path.slice(0, at)
@@ -76,7 +76,7 @@ function liesInFile(path: string, all: ReadonlySet<string>): boolean {
   return false
 }
 
-/** True if a path only leads down, from directory to directory. */
+/** True if a path has no parts like `..` or an empty name. */
 export function isPlainPath(path: string): boolean {
   return !/[\\\0]/.test(path) && path.split('/').every(name => name !== '' && name !== '.' && name !== '..')
 }

@@ -10,24 +10,24 @@ import { type IndexSource, missingIndex } from './index-source.js'
 import type { FoundFile } from './plan/known.js'
 import type { Reason, RepairNotes } from './report.js'
 
-/** Event files that are looked at together since their index files name one another's. */
+/** The largest number of event files that are examined together because their index files name one another's. */
 const MAX_ENTANGLED = 10_000
 
 export const NAMES_ANOTHER: Reason = { code: 'BadIndexEntry', message: 'the index file of its step does not name it' }
 
-/** An event file and the index files that speak of it; null: index files of no event file. */
+/** An event file and the index files that refer to it; null for index files without an event file. */
 export interface Group {
   readonly path: string | null
-  /** An index file calls that its event file which is another part of the trial, or is not finished. */
+  /** True if an index file names it as its event file but it is another part of the trial, or unfinished. */
   readonly isOther?: boolean
   indexes: IndexSource[]
 }
 
-/** Brings event files and index files together: by what they are called and name, then by the records that are found. */
+/** Assigns index files to event files: by their names and content, then by the records that are found. */
 export class Grouping {
   readonly #store: Store
   readonly #notes: RepairNotes
-  /** Steps and workers that have an index file, or are to get one. */
+  /** Steps and workers that have an index file, or will get one. */
   readonly #known = new Set<string>()
 
   constructor(store: Store, notes: RepairNotes) {
@@ -35,7 +35,7 @@ export class Grouping {
     this.#notes = notes
   }
 
-  /** By their names, and what the index files say. */
+  /** Groups files by their names and by what the index files say. */
   group({ all, events, eventsByName, others }: SortedFiles, indexes: readonly IndexSource[]): Group[] {
     const existing = new Set([...events, ...others.filter(path => !isTemporary(path) && isPlainPath(path))])
     const groups = new Map<string | null, Group>()
@@ -52,10 +52,10 @@ export class Grouping {
       const own = eventsByName.get(nameKey(step, worker))
       if (content === null || own === undefined || eventFile === own) groupOf(eventFile).indexes.push(index)
       else if (eventFile !== null && !existing.has(eventFile)) {
-        // It has the right name; what the index file calls it is wrong.
+        // The event file has the right name; the name in the index file is wrong.
         groupOf(own).indexes.push(this.#ownOf(index, own))
       } else if (eventFile !== null || !named.has(own)) {
-        // Which of them is right the records tell.
+        // The records will show which of the two is right.
         groupOf(eventFile ?? own).indexes.push({ ...index, own })
         groupOf(own)
       } else groupOf(null).indexes.push(index)
@@ -72,7 +72,7 @@ export class Grouping {
     return [...groups.values()].sort((a, b) => ((a.path ?? '') < (b.path ?? '') ? -1 : 1))
   }
 
-  /** An index file that names another event file than its own, turned to that. */
+  /** An index file that names another event file, corrected to name its own. */
   #ownOf(index: IndexSource, own: string): IndexSource {
     const fault = `${pathOfUrl(this.#store.url(index.path))}: expected the name of its event file, got ${quote(index.eventFile ?? 'nothing')}`
     const { own: _, ...rest } = index
@@ -80,10 +80,10 @@ export class Grouping {
   }
 
   /**
-   * Has index files that name another event file than that of their step and worker, or none, follow their records: they
-   * move to their own where that holds as much of what they tell of, and the other nothing, or it is that of another index
-   * file and nobody else names theirs. An event file that is left without any gets a new one.
-   * @param found what the groups' files hold
+   * Moves index files that name another step's or worker's event file, or none. They move to their own event file if it holds at least as
+   * many of their records, and if the other file holds none of them or belongs to another index file while nobody else names theirs. An
+   * event file that ends up without an index file gets a new one.
+   * @param found the content of each group's event file
    */
   settle(groups: readonly Group[], found: readonly (FoundFile | ErrorData)[]): void {
     const byPath = new Map(groups.map((group, i) => [group.path, { group, tells: matchCounter(found[i]!) }]))
@@ -93,7 +93,7 @@ export class Grouping {
         group.indexes = group.indexes.filter(index => {
           const own = index.own === undefined ? undefined : byPath.get(index.own)?.group
           if (own === undefined || !isToMove(index, group, own)) return true
-          // What it says of the mode is as little about that one.
+          // Its mode is as doubtful as its event file was.
           moved.push([own, { ...this.#ownOf(index, index.own!), tellsMode: false, isMoved: true }])
           return false
         })
@@ -126,9 +126,7 @@ export class Grouping {
   }
 }
 
-/**
- * Counts the entries of an index file that lead to a record of its step in an event file. Many index files may share one list.
- */
+/** Counts the entries of an index file that lead to a record of its step in an event file. Many index files may share one list. */
 function matchCounter(file: FoundFile | ErrorData): (index: IndexSource) => number {
   let byStep: Map<number, Set<string>> | undefined
   const known = new Map<number, WeakMap<IndexFile['tensors'], number>>()
@@ -155,10 +153,10 @@ function placesByStep(records: FoundFile['records']): Map<number, Set<string>> {
   return byStep
 }
 
-/** The number of times that each list names each place. */
+/** For each list, the number of times that it names each place. */
 const timesOfLists = new WeakMap<IndexFile['tensors'], ReadonlyMap<string, number>>()
 
-/** Counts the entries that lead to one of these places. One long list may be compared with the few records of many files. */
+/** Counts the entries that lead to one of the given places. One long list may be compared with the few records of many files. */
 function countPlaces(tensors: IndexFile['tensors'], places: ReadonlySet<string>): number {
   if (tensors.length <= places.size) return tensors.filter(entry => places.has(placeKey(entry))).length
   let times = timesOfLists.get(tensors)
@@ -178,8 +176,8 @@ function placeKey({ startByte, byteLength }: { readonly startByte: number; reado
 }
 
 /**
- * Groups whose index files may belong to one another's event files, together: sets of them, joined where an index file leads
- * from one to another. Of a larger one than there is any reason for, the parts are taken for themselves.
+ * Sets of groups whose index files may belong to each other's event files. A set that is too large to be plausible is split into its
+ * groups.
  */
 export function entangled(groups: readonly Group[]): readonly Group[][] {
   const number = new Map(groups.map(({ path }, i) => [path, i]))

@@ -1,4 +1,4 @@
-/** The index files of a trial that is copied: what each says, or what can be saved of it. */
+/** The index files of a trial that is copied: the content of each, or what can be recovered. */
 
 import { normalize } from 'node:path/posix'
 import { pathOfUrl, TrialscanError } from '../../base/errors.js'
@@ -25,27 +25,27 @@ export interface IndexSource extends KnownIndex {
   readonly path: string
   readonly step: GlobalStep
   readonly worker: Worker
-  /** Equal numbers: equal lists of tensors and shapes. `NO_LIST` where there are none, or they can't be read. */
+  /** The number of the list of tensors and shapes; equal lists have equal numbers. `NO_LIST` if there is none, or it can't be read. */
   readonly list: number
-  /** The path of the event file, as the index file names it or where it was found. */
+  /** The path of the event file that the index file names, or where it was found. */
   readonly eventFile: string | null
-  /** The event file that has the name of its step and worker, where it says another. */
+  /** The event file named after its step and worker, if the index file names another one. */
   readonly own?: string
-  /** Why it can't stay as it is; null: it can, as far as is known yet. */
+  /** The reason why it can't be kept as it is; null if none is known so far. */
   readonly fault: string | null
-  /** True if more entries may be lost than can be listed. */
+  /** True if it may have lost more entries than can be listed. */
   readonly isTorn: boolean
   /** For an unreadable index file: true if it has entries. */
   readonly hasEntries?: boolean
 }
 
-/** Reads all index files. Throws what says nothing of a file, but of the store. */
+/** Reads all index files. @throws errors of the store; those of a file become part of the result */
 export async function readIndexSources(
   { index, eventsByName }: SortedFiles,
   context: RepairContext,
 ): Promise<IndexSource[]> {
   const sources: IndexSource[] = []
-  // Equal lists that come near each other, as those of links do, are one list there.
+  // Equal lists that are read soon after each other, as through links, are stored once.
   const columns = new IndexColumns()
   for await (const contents of readIndexFiles(index, context.access, context)) {
     const first = sources.length
@@ -55,7 +55,7 @@ export async function readIndexSources(
   return withTrueOwners(sources, eventsByName, context.access.store)
 }
 
-/** Index files whose numbers are another worker's: each has what the one says that names its event file, or nothing. */
+/** Gives index files that carry another worker's number the content of the one that names their event file, or none. */
 function withTrueOwners(
   indexes: readonly IndexSource[],
   eventsByName: ReadonlyMap<string, string>,
@@ -91,7 +91,7 @@ async function indexSource(
   const named = eventsByName.get(nameKey(step, worker)) ?? null
   if (content instanceof TrialscanError) {
     source.expectTold(path, content.toJSON())
-    // What has cost threads their lives is not tried on this one.
+    // A file whose parsing killed a thread is not parsed again.
     const left = isFaultOfJob(content) ? { saved: null, isTorn: true } : await save(path, store, source)
     return { path, step, worker, content: null, list, ...left, tellsMode, eventFile: named, fault: content.message }
   }
@@ -112,7 +112,7 @@ async function save(
     const file = parseJsonObject(new TextDecoder().decode(bytes), url, 'BadIndexFile')
     const { meta, tensor_payload = [], shape_payload = [] } = file
     const hasEntries = !Array.isArray(tensor_payload) || tensor_payload.length > 0
-    // The tensors stand in the records, and the event file is known by its name.
+    // The records have the tensors; the event file is known by its name.
     const { mode, mode_step } = (meta ?? {}) as Record<string, unknown>
     const read = (said: object): IndexFile | null => {
       try {
@@ -123,7 +123,7 @@ async function save(
     }
     const saved = read({ mode, mode_step })
     if (saved !== null) return { saved, isTorn: false, hasEntries }
-    // Not the mode, then; but there may be nothing else to lose.
+    // The mode is lost. The shapes may still be readable.
     const shapes = read({ mode: 'GLOBAL', mode_step: 0 })?.shapes
     return { saved: null, isTorn: shapes === undefined || shapes.length > 0, hasEntries }
   } catch (error) {
@@ -133,7 +133,7 @@ async function save(
   }
 }
 
-/** The index file that an event file should have. */
+/** The index file that an event file lacks. */
 export function missingIndex(path: string): IndexSource {
   const { step, worker } = parseEventFileName(path)!
   const nothing = { content: null, list: NO_LIST, saved: null, tellsMode: true, fault: NO_INDEX, isTorn: false }

@@ -11,9 +11,9 @@ import type { FoundFile } from './plan/known.js'
 import { type FilePlan, planFile } from './plan/plan.js'
 
 /**
- * Writes what the index files of an event file have to say.
- * @param plan of their event file; null: there is nothing of it
- * @param superseded index files of Tornasole that have one of smdebug's beside them
+ * Writes the index files of an event file.
+ * @param plan the plan of their event file; null if nothing of it is kept
+ * @param superseded Tornasole index files that have an smdebug index file beside them
  */
 export async function writeIndexes(
   { path: eventFile, indexes }: Group,
@@ -24,7 +24,7 @@ export async function writeIndexes(
   const { access, notes, output, signal } = context
   const nothing: FoundFile = { byteLength: 0, records: [], problems: [] }
   const { indexes: rewritten } = plan ?? planFile(eventFile ?? '', nothing, indexes)
-  // Of an event file that is lost, or parts of it, that was told for each of its index files.
+  // The loss of the event file was reported for each of its index files.
   const isTold = eventFile !== null && (plan === null || plan.kept.length + plan.leftOut.length > 0)
   for (const [i, { path, content, fault, isTorn, hasEntries, step, worker }] of indexes.entries()) {
     signal?.throwIfAborted()
@@ -44,7 +44,7 @@ export async function writeIndexes(
     }
     const said = index === 'same' ? { ...content!, eventFile } : index
     if (said === null) {
-      // One that was not there is not missed.
+      // An index file that did not exist is not counted as left out.
       if (fault !== NO_INDEX) notes.countFile('leftOut')
       continue
     }
@@ -58,7 +58,10 @@ export async function writeIndexes(
   }
 }
 
-/** Tornasole's index file beside one of smdebug's, which is what may tell that the trial is Tornasole's: with the same in it. */
+/**
+ * Writes a Tornasole index file beside its smdebug counterpart, with the same content: its presence may be what marks the trial as
+ * Tornasole's.
+ */
 async function writeSuperseded(
   path: string,
   said: IndexFile,
@@ -71,7 +74,7 @@ async function writeSuperseded(
   notes.countFile('copied')
 }
 
-/** A line of Tornasole's ends where a name does that holds a line break: smdebug's format has room for any. */
+/** True if no name contains a line break. Tornasole's format ends an entry there; smdebug's allows any name. */
 function isOfLines({ tensors }: IndexFile): boolean {
   return !tensors.some(({ name }) => /[\r\n]/.test(name))
 }

@@ -1,4 +1,4 @@
-/** Index files for a trial that has none, or those of Tornasole: as smdebug writes them, byte for byte. */
+/** Writes the index files of a trial that has none, or only Tornasole's, byte for byte as smdebug does. */
 
 import { UsageError } from '../../base/errors.js'
 import { checkOptions, kinds, optionsOf } from '../../base/options.js'
@@ -24,7 +24,7 @@ const REINDEX_OPTIONS = optionsOf<ReindexOptions>({
   s3: S3_OPTIONS,
 })
 
-/** An index file to be written. */
+/** An index file to write. */
 export interface ReindexedFile {
   /** Relative to the trial: `index/000000000/000000000010_worker_0.json`. */
   readonly path: string
@@ -34,11 +34,11 @@ export interface ReindexedFile {
 }
 
 /**
- * The index files of a trial, made from those it has or, where it has none, from its event files; these tell of no saved
- * shapes. Writes nothing.
+ * Yields the index files of a trial, made from its old index files or, without any, from its event files, which don't have saved shapes.
+ * Writes nothing.
  * @param path a local directory, its `file://` URL, or `s3://bucket/prefix`
- * @throws as `createTrial`; FormatError or StoreError at the first index or event file that can't be read; UsageError for plain
- *   TensorBoard files, of whose steps several lie in one file, which no index file can tell
+ * @throws what `createTrial` throws; FormatError or StoreError at the first index or event file that can't be read; UsageError for plain
+ *   TensorBoard files: they hold several steps in one file, which an index file can't express
  */
 export async function reindexTrial(path: string, options?: ReindexOptions): Promise<ReindexedFile[]> {
   const { allowSymlinks = false, s3, threads } = checkOptions('reindexTrial', REINDEX_OPTIONS, options)
@@ -66,7 +66,7 @@ export async function reindexTrial(path: string, options?: ReindexOptions): Prom
     const url = store.url('')
     throw new UsageError(`${url}: expected ${wanted}, got plain TensorBoard event files`, { path, url })
   }
-  // What is wrong with collections files is no matter here.
+  // Problems of collections files don't matter here.
   if (recordProblems[0]) throw recordProblems[0]
   const { columns, rows, faults } = index
   return Array.from(rows, row => {

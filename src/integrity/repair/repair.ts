@@ -1,4 +1,4 @@
-/** A clean copy of a trial: what is whole is copied, what is not is left out and told of. */
+/** Writes a clean copy of a trial: what is intact is copied, the rest is left out and reported. */
 
 import { MissingCollectionFiles, type StoreError, TrialscanError, UsageError } from '../../base/errors.js'
 import { checkOptions, kinds, optionsOf } from '../../base/options.js'
@@ -31,20 +31,17 @@ import { readIndexSources } from './index-source.js'
 import { type Reason, RepairNotes, type RepairReport } from './report.js'
 
 export interface RepairOptions extends Pick<WorkOptions, 'threads'> {
-  /**
-   * Give every record the true checksum of its payload; smdebug leaves it out by default. Default: records are copied byte
-   * for byte.
-   */
+  /** Give every record the true checksum of its payload; smdebug leaves it out by default. Default: records are copied byte for byte. */
   readonly checksums?: boolean
-  /** Follow symbolic links out of the trial's directory. Default: what they lead to is left out. */
+  /** Follow symbolic links out of the trial's directory. Default: their targets are left out. */
   readonly allowSymlinks?: boolean
   /** Region, endpoint, credentials and limits for S3. See docs/s3.md. */
   readonly s3?: S3Options
-  /** Ends the repair; nothing is left of the copy then. */
+  /** Ends the repair and removes the partial copy. */
   readonly signal?: AbortSignal
   /**
-   * Called with the path of the directory in which the copy grows, before anything is written: whoever ends the process
-   * without waiting can remove it. It is gone once the promise is settled.
+   * Called with the path of the directory in which the copy grows, before anything is written, so that a caller that exits early can
+   * remove it. It no longer exists once the promise is settled.
    */
   readonly onTemporary?: (directory: string) => void
 }
@@ -63,12 +60,12 @@ const PART_DIRECTORIES = [INDEX_DIRECTORY, EVENTS_DIRECTORY, COLLECTIONS_DIRECTO
 const UNSAFE_NAME: Reason = { code: 'UnsafePath', message: 'its path is not valid on every file system' }
 
 /**
- * Writes a clean copy of a trial: records that are whole, index files that tell of just these, collections files and end
- * marker. The trial itself is only read. The copy has its name when it is whole; before, and after an error, there is none.
+ * Writes a clean copy of a trial: intact records, index files that list exactly these, collections files and the end marker. The trial is
+ * only read. The copy gets its name when it is complete; after an error there is none.
  * @param path a local directory, its `file://` URL, or `s3://bucket/prefix`
- * @param out the copy: a local directory that is not there yet or is empty, outside of the trial
- * @throws as `createTrial` for what is no trial; StoreError if the copy can't be written, or a store can't be reached;
- *   UsageError for a copy in the trial, or in a directory that holds something. What is wrong in the trial is no error.
+ * @param out the copy: a local directory outside of the trial that does not exist or is empty
+ * @throws what `createTrial` throws if there is no trial; StoreError if the copy can't be written or a store can't be reached; UsageError
+ *   for a copy inside the trial or in a directory with content. Damage in the trial is no error.
  */
 export async function repairTrial(path: string, out: string, options?: RepairOptions): Promise<RepairReport> {
   const asked = checkOptions('repairTrial', REPAIR_OPTIONS, options)
@@ -93,7 +90,7 @@ export async function repairTrial(path: string, out: string, options?: RepairOpt
   }
 }
 
-/** Files that could not be looked at, and why. */
+/** Files that could not be listed, and the reasons. */
 type Unlisted = readonly (readonly [path: string, error: StoreError])[]
 
 async function copyTrial(
@@ -162,7 +159,7 @@ function noteUnlisted(unlisted: Unlisted, isPlain: boolean, { notes, source }: R
   }
 }
 
-/** @param read event files that are read, and null */
+/** @param read the event files that are read, and null */
 function noteOthers(files: SortedFiles, read: ReadonlySet<string | null>, notes: RepairNotes): void {
   for (const path of files.unsafe) {
     if (files.isPlain ? isTensorBoardFile(path) : !isTensorBoardFile(path)) notes.loseFile(path, UNSAFE_NAME)
@@ -175,7 +172,7 @@ function noteOthers(files: SortedFiles, read: ReadonlySet<string | null>, notes:
   for (const path of files.others) if (!read.has(path) && !files.superseded.has(path)) notes.ignore(path)
 }
 
-/** End markers, and the collections of Tornasole. */
+/** Copies end markers and Tornasole's collections. */
 async function copyRoot(
   paths: readonly string[],
   { access: { store }, notes, output, source }: RepairContext,

@@ -2,7 +2,7 @@
 
 import type { ErrorData } from '../../base/errors.js'
 
-/** Why a repair leaves out what no error tells of. */
+/** The reason for an omission without an error. */
 export interface Reason {
   readonly code:
     | 'BadIndexEntry'
@@ -20,19 +20,19 @@ export interface Reason {
   readonly message: string
 }
 
-/** Bytes or records of the trial that are not in the copy. */
+/** Bytes or records of the trial that are missing from the copy. */
 export interface LeftOut {
   /** Relative to the trial. */
   readonly file: string
   /** The offset in the file; null: the whole file. */
   readonly offset: number | null
-  /** Null where nothing tells it: of a file that can't be read, or is not there. */
+  /** The number of bytes; null if it is unknown: the file is missing or can't be read. */
   readonly byteLength: number | null
-  /** The global step, where it is known. */
+  /** The global step; null if unknown. */
   readonly step: number | null
-  /** Names that the index file gives to what was there, 100 at the most. */
+  /** Up to 100 names that the index file gives to the lost data. */
   readonly tensors: readonly string[]
-  /** Records, as far as the index file tells; a stretch of which nothing is known counts as one, a file of another kind as 0. */
+  /** The number of records according to the index file; 1 for a range without entries, 0 for other kinds of files. */
   readonly records: number
   /** The error's code: `TruncatedRecord`, `BadPayloadChecksum`, `NotFound`, … */
   readonly code: string
@@ -40,7 +40,7 @@ export interface LeftOut {
   readonly reason: string
 }
 
-/** A file that is not a copy of the trial's, although nothing it told is lost. */
+/** A file that was written anew without losing data. */
 export interface RebuiltFile {
   /** Relative to the trial. */
   readonly file: string
@@ -48,29 +48,29 @@ export interface RebuiltFile {
 }
 
 export interface RepairReport {
-  /** The trial, and the copy, as URLs. */
+  /** The URLs of the trial and of the copy. */
   readonly url: string
   readonly out: string
   readonly files: {
     /** The number of records copied unchanged, apart from their checksums if `checksums` is set. */
     readonly copied: number
-    /** Index and collections files that were made again, and event files of which records were left out. */
+    /** The number of index and collections files that were written anew, and of event files that lost records. */
     readonly rebuilt: number
-    /** Files of the trial that are not in the copy. */
+    /** The number of files that are missing from the copy. */
     readonly leftOut: number
-    /** Files that are no part of a trial, or were never finished (`*.tmp`). */
+    /** The number of files that are no part of a trial, or were never finished (`*.tmp`). */
     readonly ignored: number
   }
   readonly records: { readonly kept: number; readonly leftOut: number }
-  /** The bytes of event files. */
+  /** Bytes of event files. */
   readonly bytes: { readonly kept: number; readonly leftOut: number }
-  /** By file and offset: 100 of a file and 10,000 in all. */
+  /** The omissions by file and offset: up to 100 for a file and 10,000 in all. */
   readonly leftOut: readonly LeftOut[]
   /** The number of all omissions, including those that are not listed. */
   readonly leftOutCount: number
-  /** 10,000 at the most; `files.rebuilt` counts event files, too. */
+  /** Up to 10,000; `files.rebuilt` also counts event files. */
   readonly rebuilt: readonly RebuiltFile[]
-  /** Relative to the trial, 10,000 at the most. */
+  /** Paths relative to the trial, up to 10,000. */
   readonly ignored: readonly string[]
 }
 
@@ -78,7 +78,7 @@ export const MAX_OF_FILE = 100
 const MAX_REPORTED = 10_000
 export const MAX_TENSORS = 100
 
-/** Gathers a report. */
+/** Collects a report. */
 export class RepairNotes {
   readonly #leftOut: LeftOut[] = []
   readonly #ofFile = new Map<string, number>()
@@ -89,7 +89,7 @@ export class RepairNotes {
   readonly #bytes = { kept: 0, leftOut: 0 }
   #leftOutCount = 0
 
-  /** True if the copy has anything that makes it a trial: a record, an index file or a collections file. */
+  /** True if the copy has a record, an index file or a collections file, and so is a trial. */
   get hasKept(): boolean {
     return this.#files.copied + this.#files.rebuilt > 0
   }
@@ -103,13 +103,13 @@ export class RepairNotes {
     this.#leftOut.push(one)
   }
 
-  /** Records of a file of which enough are listed. */
+  /** Counts further records of a file that has enough omissions listed. */
   leaveOutMore(records: number): void {
     this.#leftOutCount += records
     this.#records.leftOut += records
   }
 
-  /** A whole file that can't be kept, or is not there. */
+  /** Reports a whole file that can't be kept or is missing. */
   leaveOutFile(file: string, { code, message }: ErrorData | Reason, of: Partial<LeftOut> = {}): void {
     const nothing = { offset: null, byteLength: null, step: null, tensors: [], records: 0 }
     this.leaveOut({ ...nothing, ...of, file, code, reason: message })
@@ -135,7 +135,7 @@ export class RepairNotes {
     this.#files[as]++
   }
 
-  /** Counts the records and bytes kept of an event file, and the bytes left out. */
+  /** Counts the kept records and bytes of an event file, and the bytes that are left out. */
   keep(records: number, bytes: number, leftOutBytes: number): void {
     this.#records.kept += records
     this.#bytes.kept += bytes

@@ -1,4 +1,4 @@
-/** Advice for each kind of problem. It is apart, since opening a trial doesn't need it. */
+/** The advice for each kind of problem, in a module of its own since opening a trial doesn't need it. */
 
 import type { VerifyCode, VerifyFinding, VerifyProblem } from './problem.js'
 
@@ -58,7 +58,7 @@ const ADVICE: Readonly<Record<VerifyCode, string>> = {
   NotInTrial: 'Fetch what is missing, or find out whether the list is of another checkpoint.',
   NotInList: 'Nothing tells whether it is as it was saved: record the list again if it belongs to the checkpoint.',
   BadDigestList: 'Record the list again: what the line is about was not compared.',
-  // Notes.
+  // The advice for notes.
   EmptyEventFile: 'Nothing needs to be done: there is nothing in it.',
   ModeMismatch:
     'Nothing needs to be done: the hook can write a record under the mode that comes next. The index counts.',

@@ -1,4 +1,4 @@
-/** Collections files, as they are verified: whether they can be read, are all there, and name what was saved. */
+/** Verifies collections files: they can be read, are complete, and name what was saved. */
 
 import { quote, StoreError, TrialscanError } from '../../base/errors.js'
 import {
@@ -16,7 +16,7 @@ import type { Findings } from './findings.js'
 import type { ListedTrial } from './listing.js'
 import { listNames } from './lost.js'
 
-/** @returns null where none can be read */
+/** @returns null if none can be read */
 export async function checkCollections(
   store: Store,
   { files, root, unlisted }: ListedTrial,
@@ -58,7 +58,7 @@ export async function checkCollections(
   return merged
 }
 
-/** The tensors of which something was saved. */
+/** The names of the tensors that were saved. */
 export class SavedNames {
   readonly #names = new Set<string>()
 
@@ -71,7 +71,7 @@ export class SavedNames {
     for (const { name } of lists.allShapes()) this.add(name)
   }
 
-  /** Collections that name what was never saved. */
+  /** Reports collections that name tensors which were never saved. */
   checkMembers(collections: Collections | null, findings: Findings): void {
     for (const [name, { tensorNames }] of collections?.collections ?? []) {
       const missing = tensorNames.filter(tensor => !this.#names.has(tensor))

@@ -1,4 +1,4 @@
-/** Index entries against the records they point at. Both are in the order of the event file. */
+/** Compares index entries with the records that they point at. Both are in the order of the event file. */
 
 import { quote, shortPath } from '../../base/errors.js'
 import { MODES } from '../../base/types.js'
@@ -10,17 +10,17 @@ import type { Findings } from './findings.js'
 import { lostEntries } from './lost.js'
 import type { VerifyCode, VerifyFinding } from './problem.js'
 
-/** @param path of the event file; checked: all of it */
+/** @param path the path of the event file @param checked its complete content */
 export function compareEntries(path: string, entries: Entries, checked: readonly Checked[], findings: Findings): void {
   new EntryComparison(path, entries, checked, findings).run()
 }
 
-/** The verdict on an entry, for every index file that has it. */
+/** The result for an entry, valid for every index file that has it. */
 interface Verdict {
-  /** The record's tensor of that name: an index into the columns of Values; -1: there is none. */
+  /** The index of the record's tensor with that name in the columns of Values; -1 if there is none. */
   readonly value: number
   readonly isOtherLength: boolean
-  /** The shape that the index file has saved, where it is another than the record's. */
+  /** The shape in the index file, if it differs from the record's. */
   readonly savedShape: readonly number[] | null
 }
 
@@ -30,14 +30,14 @@ class EntryComparison {
   readonly #checked: readonly Checked[]
   readonly #findings: Findings
   readonly #fileLength: number
-  /** Entries that begin in the file. */
+  /** The number of entries that begin within the file. */
   readonly #count: number
-  /** The entry that is next. */
+  /** The next entry. */
   #next = 0
-  /** The entry that reaches furthest, and whose it is. */
+  /** The entry that reaches furthest, and its index file. */
   #reached: TensorLocation | null = null
   #reachedBy: ReadIndex | null = null
-  /** Ranges of bytes that are no records, and the one that is next. */
+  /** Ranges of bytes that are no records, and the next of them. */
   readonly #skipped: readonly number[]
   #skip = 0
 
@@ -73,7 +73,7 @@ class EntryComparison {
     this.#pastEnd()
   }
 
-  /** Entries before the next record. */
+  /** Handles the entries before the next record. */
   #toNoRecord(nextRecord: number): void {
     while (this.#next < this.#count && this.#entries.startByte(this.#next) < nextRecord) {
       const from = this.#next
@@ -90,7 +90,7 @@ class EntryComparison {
     }
   }
 
-  /** Entries of a record. @param values its tensors by name. @returns the names of those that no entry tells of */
+  /** Handles the entries of a record. @param values its tensors by name @returns the names of tensors without an entry */
   #toRecord(range: VerifiedRange, record: number, values: ReadonlyMap<string, number>): Iterable<string> {
     const from = this.#next
     if (from >= this.#count || this.#entries.startByte(from) !== range.recordStart[record]) return values.keys()
@@ -132,12 +132,12 @@ class EntryComparison {
   }
 
   #isSkipped(at: number): boolean {
-    // Told with what is wrong with the file there.
+    // Reported with the damage of the file at that place.
     while (this.#skip < this.#skipped.length && this.#skipped[this.#skip + 1]! <= at) this.#skip += 2
     return this.#skip < this.#skipped.length && at >= this.#skipped[this.#skip]!
   }
 
-  /** A problem of an entry; said only if it is told. */
+  /** A problem of an entry; its text is made only if it is reported. */
   #problem(code: VerifyCode, { name, startByte }: TensorLocation, index: ReadIndex, of: () => Differences): void {
     this.#findings.tell('problem', code, index.path, () => ({
       offset: startByte,
@@ -147,7 +147,7 @@ class EntryComparison {
     }))
   }
 
-  /** An entry that points to where no record begins. */
+  /** Reports an entry that points to a byte where no record begins. */
   #astray(location: TensorLocation, index: ReadIndex): void {
     this.#problem('EntryNotARecord', location, index, () => ({
       expected: `a record of ${location.byteLength} bytes there in ${shortPath(this.#path)}`,
@@ -156,9 +156,9 @@ class EntryComparison {
     }))
   }
 
-  /** Entries that point behind the end of the file: one problem, since the file is what is wrong, or it is one entry. */
+  /** Reports the entries that point behind the end of the file as one problem: the file is cut, or one entry is wrong. */
   #pastEnd(): void {
-    // A torn record is told with all that was behind it.
+    // A torn record is reported together with everything behind it.
     if (this.#checked.some(({ range }) => 'TruncatedRecord' in range.problemCounts)) return
     const [first] = this.#entries.some(this.#count, this.#entries.length, 1)
     if (first === undefined) return
@@ -198,7 +198,7 @@ class EntryComparison {
     }))
   }
 
-  /** @param values the record's tensors by name */
+  /** @param values the tensors of the record by name */
   #compare(
     location: TensorLocation,
     index: ReadIndex,

@@ -1,6 +1,6 @@
 /**
- * The index files of one event file, in columns. Many index files may say the same (links lead several names to one
- * file), so that what they say is there once, and they are named beside it.
+ * The index files of one event file, in columns. Many index files may have the same content (links give a file several names); it is
+ * stored once, beside the list of their names.
  */
 
 import { float64Column, int32Column } from '../../base/column.js'
@@ -9,16 +9,16 @@ import type { GlobalStep, Worker } from '../../base/types.js'
 import type { IndexFile, SavedShape, TensorLocation } from '../../format/index-file.js'
 import { NO_LIST } from '../../scan/catalog/columns/tensor-lists.js'
 
-/** An index file. Its `content` is made on demand: there may be a million. */
+/** An index file. Its `content` is made on demand, since there may be a million. */
 export interface ReadIndex {
   readonly path: string
   readonly step: GlobalStep
   readonly worker: Worker
-  /** Null where it can't be read. */
+  /** Null if it can't be read. */
   readonly content: IndexFile | null
-  /** Equal numbers: equal lists of tensors and shapes. `NO_LIST` where there are none, or they can't be read. */
+  /** The number of the list of tensors and shapes; equal lists have equal numbers. `NO_LIST` if there is none, or it can't be read. */
   readonly list: number
-  /** True if the mode is in the index file. In Tornasole's format only the records have it. */
+  /** True if the index file has the mode. In Tornasole's format only the records do. */
   readonly tellsMode: boolean
 }
 
@@ -31,9 +31,9 @@ export interface Entry {
 /** The starts of a list's entries, sorted. */
 interface SortedStarts {
   readonly startByte: Float64Array
-  /** Places in the list; null: it is in order. */
+  /** Positions in the list, in the order of the starts; null if the list is sorted. */
   readonly place: Uint32Array | null
-  /** Each start once. */
+  /** The distinct starts. */
   readonly anchors: Float64Array
   /** The end of the entry that reaches furthest. */
   readonly endByte: number
@@ -76,9 +76,12 @@ export function endOfIndexes(indexes: readonly ReadIndex[]): number {
   return end
 }
 
-/** The entries of all index files that name an event file, in the order of that file; of one place in that of the index files. */
+/**
+ * The entries of all index files that name an event file, in the order of that file. Entries with one start are in the order of the index
+ * files.
+ */
 export class Entries {
-  /** The starts of the entries, each place once. */
+  /** The distinct starts of the entries. */
   readonly anchors: Float64Array
   readonly #indexes: readonly ReadIndex[]
   /** The index files with equal content, as positions in `#indexes`. The content is made from the first, on demand. */
@@ -86,7 +89,7 @@ export class Entries {
   readonly #startByte: Float64Array
   /** The claim of each entry; null if there is only one. */
   readonly #claim: Int32Array | null
-  /** In the list of its claim; null: that is in order. */
+  /** Positions in the list of the claim; null if that list is sorted. */
   readonly #place: Int32Array | Uint32Array | null
 
   constructor(indexes: readonly ReadIndex[]) {
@@ -129,17 +132,17 @@ export class Entries {
     return this.#claimOf(i).tensors[this.#place === null ? i : this.#place[i]!]!
   }
 
-  /** The shapes that are saved in the index files of an entry. */
+  /** The saved shapes in the index files of an entry. */
   shapes(i: number): readonly SavedShape[] {
     return this.#claimOf(i).shapes
   }
 
-  /** The first entry that begins at a byte, or behind it. */
+  /** The first entry that begins at or after a byte. */
   from(startByte: number): number {
     return countBelow(this.length, i => this.#startByte[i]! < startByte)
   }
 
-  /** The first entry that does not begin where that one does. */
+  /** The first entry after `i` with another start. */
   behind(i: number): number {
     const start = this.#startByte[i]
     let next = i + 1
@@ -147,7 +150,7 @@ export class Entries {
     return next
   }
 
-  /** The number of times that index files name the entries. */
+  /** The number of times that index files have these entries. */
   count(from: number, to: number): number {
     if (this.#claim === null) return (to - from) * (this.#claims[0]?.length ?? 0)
     let count = 0
@@ -155,17 +158,14 @@ export class Entries {
     return count
   }
 
-  /**
-   * Goes through the index files that tell of entries which begin at one byte, each with all of its own.
-   * @param visit returns whether that is enough
-   */
+  /** Visits the index files whose entries begin at one byte, each with all of its entries there. @param visit returns true to stop */
   eachTeller(from: number, to: number, visit: (index: ReadIndex, from: number, to: number) => boolean): void {
     const first = this.#claim?.[from] ?? 0
     if (this.#claim === null || this.#claim[to - 1] === first) {
       for (const number of this.#claims[first]!) if (visit(this.#indexes[number]!, from, to) === true) return
       return
     }
-    // Of one place, entries are in the order of their claims.
+    // Entries with one start are ordered by claim.
     const parts: { readonly from: number; to: number }[] = []
     const tellers: [number: number, part: number][] = []
     for (let i = from; i < to; i++) {
@@ -182,7 +182,7 @@ export class Entries {
     }
   }
 
-  /** Entries as index files tell of them, the first few. */
+  /** The first few entries, with their index files. */
   some(from: number, to: number, limit: number): Entry[] {
     const some: Entry[] = []
     for (let first = from; first < to && some.length < limit; first = this.behind(first)) {
@@ -209,7 +209,7 @@ export class Entries {
   }
 }
 
-/** Places of index files that list anything, those of equal lists together. */
+/** The positions of index files that list anything, grouped by equal lists. */
 function claimsOf(indexes: readonly ReadIndex[]): readonly (readonly number[])[] {
   const claims = new Map<number, number[]>()
   for (const [place, { list }] of indexes.entries()) {

@@ -1,4 +1,4 @@
-/** Event files, as they are verified: which there are, and the jobs that read them, followed from record to record. */
+/** The event files of a trial, and the jobs that read them, followed from record to record. */
 
 import { normalize } from 'node:path/posix'
 import { type ErrorData, StoreError, type TrialscanError } from '../../base/errors.js'
@@ -16,21 +16,21 @@ import { pumpAll } from '../../scan/runner/pump.js'
 import { type Runner, runTwice } from '../../scan/runner/runner.js'
 import { Entries, endOfIndexes, type ReadIndex } from './entries.js'
 
-/** An event file, and what index files say of it. */
+/** An event file and its index entries. */
 export interface EventFile {
   readonly path: string
   readonly entries: Entries
   readonly isListed: boolean
 }
 
-/** An event file that is to be checked, before its entries are brought into order: all of a trial's would be many. */
+/** An event file to check. Its entries are sorted later: those of a whole trial would take much memory. */
 export interface NamedFile {
   readonly path: string
   readonly indexes: readonly ReadIndex[]
   readonly isListed: boolean
 }
 
-/** A range that was checked, and the tags of its reply. */
+/** A checked range, and the tags of its reply. */
 export interface Checked {
   readonly range: VerifiedRange
   readonly tags: readonly string[]
@@ -38,21 +38,21 @@ export interface Checked {
 
 export interface FileReading {
   readonly access: Access
-  /** @param bytes of what there is to do */
+  /** @param bytes the size of all work */
   readonly runner: (bytes: number) => Promise<Runner>
   readonly signal: AbortSignal | undefined
   /** The checks of each range. */
   readonly job: Omit<VerifyJob, 'kind' | 'store' | 'ranges'>
 }
 
-/** Event files that are there and those that index files name, in the order of their paths. */
+/** The event files that exist and those that index files name, in the order of their paths. */
 export function eventFilesOf(paths: readonly string[], indexes: readonly ReadIndex[]): NamedFile[] {
   const byPath = new Map<string, ReadIndex[]>(paths.map(path => [path, []]))
   for (const index of indexes) {
     if (index.content === null) continue
     const { eventFile, tensors } = index.content
     if (eventFile === null || tensors.length === 0) continue
-    // One that goes round about (`./events/…`) leads there as well.
+    // A path with detours (`./events/…`) is the same file.
     const path = normalize(eventFile)
     const ofFile = byPath.get(path)
     if (ofFile) ofFile.push(index)
@@ -68,7 +68,7 @@ export function eventFilesOf(paths: readonly string[], indexes: readonly ReadInd
 export class EventFileReader {
   /** The bytes read of event files. */
   readBytes = 0
-  /** Known once the first file is read. */
+  /** The number of threads; known once the first file is read. */
   threads = 0
   readonly #reading: FileReading
   readonly #job: Omit<VerifyJob, 'ranges'>
@@ -87,7 +87,7 @@ export class EventFileReader {
     for (const file of files) byteLengths.push(await this.#byteLength(file))
     const runner = await this.#reading.runner(byteLengths.reduce((sum, byteLength) => sum + byteLength, 0))
     this.threads = runner.threads
-    // Those whose jobs are under way.
+    // Files whose jobs are running.
     const pending: { readonly file: EventFile; readonly ranges: readonly VerifyRange[] }[] = []
     const planned = function* (): Generator<{ ranges: readonly VerifyRange[]; byteLength: number }> {
       for (const [i, { path, indexes, isListed }] of files.entries()) {
@@ -114,7 +114,7 @@ export class EventFileReader {
     }
   }
 
-  /** The length of a file by its index, at no cost; by the store if no index names it, or if it is long. */
+  /** The length of a file according to its index, without a request; from the store if no index names it, or if it is long. */
   async #byteLength({ path, indexes }: NamedFile): Promise<number> {
     const end = endOfIndexes(indexes)
     if (end > 0 && end <= CUT_BYTES) return end
@@ -126,7 +126,7 @@ export class EventFileReader {
     }
   }
 
-  /** The reply of a job for each of its ranges. A range that kills its thread costs the others nothing. */
+  /** Runs a job and returns the reply for each of its ranges. A range that kills its thread doesn't affect the others. */
   #rangesOf(runner: Runner, ranges: readonly VerifyRange[]): Promise<(Checked | TrialscanError)[]> {
     const { access, signal } = this.#reading
     const check = async (some: readonly VerifyRange[]) => {
@@ -149,9 +149,9 @@ export class EventFileReader {
   }
 
   /**
-   * Adds a range of a file to those before it. It counts only if the records before it lead to its first: where they lead
-   * elsewhere, the index was wrong about it, and the range is read again from there.
-   * @returns why it can't be
+   * Appends a range to those before it. It is valid only if the preceding records lead to its start: otherwise the index was wrong, and
+   * the range is read again from there.
+   * @returns the error if it can't be read
    */
   async #follow(
     checked: Checked[],

@@ -5,16 +5,16 @@ import { parseEventFileName, parseIndexFileName } from '../../format/paths.js'
 import { verifyProblem } from './advice.js'
 import type { VerifyCode, VerifyFinding, VerifyProblem } from './problem.js'
 
-/** Told one by one. */
+/** The number of findings per file that are reported one by one. */
 const MAX_TOLD_OF_FILE = 100
 const MAX_TOLD = 10_000
 
 type Severity = VerifyProblem['severity']
 
-/** A finding that is made only if it is reported. */
+/** A finding whose text is made only if it is reported. */
 type LazyFinding = () => Omit<VerifyFinding, 'code' | 'file'>
 
-/** Problems, or notes. */
+/** The reported problems, or notes. */
 class Reported {
   readonly problems: VerifyProblem[] = []
   readonly counts: Partial<Record<VerifyCode, number>> = {}
@@ -36,9 +36,9 @@ class Reported {
 }
 
 export class Findings {
-  /** The directory entries that should be files and are not. */
+  /** Directory entries that should be files but are not. */
   readonly odd = new Map<string, ErrorData>()
-  /** True if something could not be read that may hold anything. */
+  /** True if something that may hold anything could not be read. */
   isPartial = false
   readonly #problem = new Reported()
   readonly #note = new Reported()
@@ -73,7 +73,7 @@ export class Findings {
     this.#onProblem?.(problem)
   }
 
-  /** Counts what was not told one by one. */
+  /** Counts findings that are not reported one by one. */
   count(severity: Severity, code: VerifyCode, count: number): void {
     ;(severity === 'problem' ? this.#problem : this.#note).count(code, count)
   }
@@ -84,9 +84,9 @@ export class Findings {
     this.#note.ofFile.clear()
   }
 
-  /** An error of a file as a problem. */
+  /** Reports an error of a file as a problem. */
   problemOf(error: ErrorData, file: string, code: VerifyCode, lost = ''): void {
-    // Once is enough.
+    // The file is reported once.
     if (code === 'Unreadable') this.odd.delete(file)
     if (!isAboutFile(error)) this.isPartial = true
     const { offset, expected, got, at } = error.fields

@@ -1,4 +1,4 @@
-/** Index files, as they are verified: whether they can be read, are the worker's whose name they have, and are all there. */
+/** Verifies index files: they can be read, belong to the worker in their name, and are complete. */
 
 import { StoreError } from '../../base/errors.js'
 import { countBelow } from '../../base/sorted.js'
@@ -58,7 +58,7 @@ function compareSteps(a: StepOfWorker, b: StepOfWorker): number {
   return a.step - b.step || (a.worker < b.worker ? -1 : a.worker > b.worker ? 1 : 0)
 }
 
-/** By step, then worker. Most come in that order. */
+/** Sorts index files by step, then worker. Most are sorted already. */
 function inOrderOfSteps(indexes: readonly ReadIndex[]): readonly ReadIndex[] {
   const isInOrder = indexes.every((index, i) => i === 0 || compareSteps(indexes[i - 1]!, index) <= 0)
   return isInOrder ? indexes : [...indexes].sort(compareSteps)
@@ -71,7 +71,7 @@ export class IndexState {
   readonly #last = new Map<Worker, number>()
   readonly #lastWritten = new Map<Worker, number>()
 
-  /** @param events that were listed before the indexes were: the last of a worker has perhaps no index file yet */
+  /** @param events the event files, listed before the index files: a worker's last one may not have an index file yet */
   constructor(indexes: readonly ReadIndex[], events: readonly EventFileName[], ended: boolean) {
     this.#ended = ended
     this.#inOrder = inOrderOfSteps(indexes)
@@ -99,8 +99,8 @@ export class IndexState {
   }
 
   /**
-   * Finds the last step of each worker where steps came in no order: the one whose event file was written last. Times are not always exact, but of a
-   * worker one step alone may be unfinished; where all of its files have one time, as those of a copy may have, they tell nothing.
+   * Finds the last step of each worker that wrote its steps out of order: the one whose event file is newest. Times are not exact, but
+   * only one step of a worker can be unfinished. If all files have one time, as in a copy, they say nothing.
    */
   async findLastWritten(paths: readonly string[], store: Store): Promise<void> {
     if (this.#ended) return
@@ -114,7 +114,7 @@ export class IndexState {
     for (const [i, { worker }] of files.entries()) {
       const time = times[i]!
       const span = spans.get(worker)
-      // Of a file that has gone, NaN is told.
+      // The time of a deleted file is NaN.
       if (Number.isNaN(time)) continue
       if (span === undefined) spans.set(worker, { first: time, last: time })
       else {
@@ -133,13 +133,13 @@ export class IndexState {
     for (const [worker, steps] of unfinished) if (steps.length === 1) this.#lastWritten.set(worker, steps[0]!)
   }
 
-  /** True if a missing index file will not come. In a running job, the one of a worker's last step may. */
+  /** True if a missing index file will never come. In a running job, that of a worker's last step may. */
   isLate({ step, worker }: EventFileName): boolean {
     if (this.#ended) return true
     return step < (this.#last.get(worker) ?? -1) && this.#lastWritten.get(worker) !== step
   }
 
-  /** Tells of steps that some workers wrote and others did not. */
+  /** Reports steps that some workers wrote and others did not. */
   checkWorkers(collections: Collections | null, findings: Findings): void {
     const indexes = this.#inOrder
     const known = [...new Set(indexes.map(({ worker }) => worker))].sort()
@@ -149,7 +149,7 @@ export class IndexState {
       for (end = i; indexes[end]?.step === step; ) end++
       if (end - i >= wanted) continue
       const present = new Set(indexes.slice(i, end).map(({ worker }) => worker))
-      // Some of them: there can be as many workers as steps, of one step each.
+      // At most a few: with one step per worker, there are as many workers as steps.
       const missing: Worker[] = []
       for (const worker of known) {
         if (missing.length === MAX_LISTED) break
@@ -170,10 +170,7 @@ export class IndexState {
   }
 }
 
-/**
- * Reads the index files that count, and tells what is wrong with each of them by itself.
- * @returns one for each, in their order; and all lists that are in them
- */
+/** Reads the index files that count, and reports the problems of each. @returns an entry for each, in order, and all their lists */
 export async function readIndexes(
   { index: paths, duplicates }: TrialFiles,
   findings: Findings,
@@ -187,7 +184,7 @@ export async function readIndexes(
     for (const content of contents) {
       const path = paths[indexes.length]!
       const { step, worker } = parseIndexFileName(path)!
-      // One that can't be read says nothing, but its event file has not been forgotten.
+      // An unreadable index file has no entries, but its event file is still checked.
       indexes.push(new IndexRow(path, columns, columns.add(step, worker, content)))
       if (!(content instanceof Error)) continue
       const { code } = content
@@ -198,7 +195,7 @@ export async function readIndexes(
   return { indexes, lists: columns.lists }
 }
 
-/** Tells of index files that name another worker's event file. @returns the indexes; what is surely wrong says nothing any more */
+/** Reports index files that name another worker's event file. @returns the index files; the wrong ones lose their entries */
 export function checkOwners(indexes: readonly ReadIndex[], store: Store, findings: Findings): readonly ReadIndex[] {
   const others = othersAmong(indexes)
   if (others.size === 0) return indexes

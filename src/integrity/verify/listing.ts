@@ -1,4 +1,4 @@
-/** The listing of a trial's directory, and the problems that it shows by itself. */
+/** Lists the files of a trial, and reports problems that their names show. */
 
 import { StoreError } from '../../base/errors.js'
 import {
@@ -20,17 +20,17 @@ import type { Findings } from './findings.js'
 /** A trial's files. */
 export interface ListedTrial {
   readonly files: TrialFiles
-  /** Event files: smdebug's, or TensorBoard's where there are no others. */
+  /** The event files: smdebug's, or TensorBoard's if there are no others. */
   readonly events: readonly string[]
   readonly root: ReadonlySet<string>
-  /** Parts of the trial that could not be listed, or not all of them: what is not among them may be there. */
+  /** Directories that could not be listed completely: a file that is not listed may still exist. */
   readonly unlisted: ReadonlySet<string>
 }
 
 /**
- * Lists a trial, and tells what is wrong with it as far as that can be seen from the names of its files.
- * @returns null: it holds checkpoints
- * @throws StoreError if nothing of it can be listed, MissingCollectionFiles if there is no trial
+ * Lists the files of a trial, and reports the problems that their names show.
+ * @returns null for checkpoints
+ * @throws StoreError if nothing can be listed, MissingCollectionFiles if there is no trial
  */
 export async function listTrial(store: Store, findings: Findings): Promise<ListedTrial | null> {
   const { paths, root, unlisted, failure } = await listFiles(store, findings)
@@ -54,7 +54,7 @@ export async function listTrial(store: Store, findings: Findings): Promise<Liste
   return { files, events, root, unlisted }
 }
 
-/** Lists the directories. One that can't be listed is a problem; if none can, there is no trial. */
+/** Lists the directories. One that can't be listed is a problem; if none can be, there is no trial. */
 async function listFiles(store: Store, findings: Findings) {
   const errors = new Map<string, StoreError>()
   const unlisted = new Set<string>()
@@ -66,13 +66,13 @@ async function listFiles(store: Store, findings: Findings) {
     } else if (isPartDirectory(path)) findings.unreadable(error, path, 'all files in it')
     else if (isPartOfTrial(path)) findings.odd.set(path, error.toJSON())
   }
-  // In the root, only what is read as a file is missed.
+  // In the root, only files that are read are reported as missing.
   const expects = (path: string): boolean => path.includes('/') && !isTemporary(path) && isPartOfTrial(path)
   const list = async (directory: string, recursive: boolean): Promise<string[]> => {
     try {
       return await store.list(directory, { recursive, expects, onError })
     } catch (error) {
-      // What a server doesn't tell is no fault of the trial.
+      // A remote listing that fails is no fault of the trial.
       if (!(error instanceof StoreError) || isRemote(store)) throw error
       errors.set(directory, error)
       unlisted.add(directory)
@@ -83,7 +83,7 @@ async function listFiles(store: Store, findings: Findings) {
   const root = await list('', false)
   const [unlistedRoot] = errors.values()
   if (unlistedRoot) throw unlistedRoot
-  // In this order: of a job that runs, the index files of all these but the last are then there.
+  // Event files are listed first: in a running job, all but the last then have their index file.
   const events = await list(EVENTS_DIRECTORY, true)
   const index = await list(INDEX_DIRECTORY, true)
   const collections = await list(COLLECTIONS_DIRECTORY, true)
@@ -92,7 +92,7 @@ async function listFiles(store: Store, findings: Findings) {
   return { paths: [...root, ...collections, ...index, ...events], root: new Set(root), failure, unlisted }
 }
 
-/** One that is there and can't be looked at keeps readers from opening the trial. */
+/** Reports an end marker that exists but can't be read, since it keeps readers from opening the trial. */
 async function checkEndMarkers(store: Store, findings: Findings): Promise<void> {
   for (const marker of END_MARKERS) {
     try {
@@ -119,7 +119,7 @@ function checkTemporaries({ temporaries, ended }: TrialFiles, paths: readonly st
   }
 }
 
-/** @param duplicates files beside which another one counts, and that one */
+/** @param duplicates superseded files, each with the file that counts */
 export function checkDuplicates(duplicates: ReadonlyMap<string, string>, findings: Findings): void {
   for (const [file, taken] of duplicates) {
     const { step } = (parseIndexFileName(file) ?? parseEventFileName(file))!

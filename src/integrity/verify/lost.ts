@@ -1,18 +1,18 @@
-/** The data that is lost, as sentences. */
+/** Sentences about data that is lost. */
 
 import { quote } from '../../base/errors.js'
 import type { Entries } from './entries.js'
 
-/** Names that are told of many. */
+/** The number of names that a sentence lists. */
 export const MAX_LISTED = 5
 
-/** The first of them, and how many others there are. */
+/** The first names, and the number of others. */
 export function listNames(names: readonly string[], show = quote, count = names.length): string {
   const some = names.slice(0, MAX_LISTED).map(show).join(', ')
   return count > MAX_LISTED ? `${some} and ${count - MAX_LISTED} others` : some
 }
 
-/** @param names the first of them, if there are more */
+/** @param names all names, or the first of them */
 export function lostTensors(names: readonly string[], step: number, count = names.length): string {
   return `${count === 1 ? 'tensor' : 'tensors'} ${listNames(names, quote, count)} at step ${step}`
 }

@@ -1,6 +1,6 @@
 /** The problems of a trial. docs/verify.md has a table of their codes. */
 
-/** All codes, those of notes last. */
+/** All codes; those of notes come last. */
 export const VERIFY_CODES = [
   'TruncatedRecord',
   'BadLengthChecksum',
@@ -31,7 +31,7 @@ export const VERIFY_CODES = [
   'LeftoverTemporary',
   'BadText',
   'ReductionMismatch',
-  // Of checkpoints.
+  // Codes of checkpoints.
   'MissingShard',
   'ZeroHeader',
   'GitLfsPointer',
@@ -45,15 +45,15 @@ export const VERIFY_CODES = [
   'UnreadableDType',
   'BadMemberChecksum',
   'BadCheckpointFile',
-  // Of values.
+  // Codes of values.
   'NaNValues',
   'InfiniteValues',
-  // Of digests.
+  // Codes of digests.
   'DigestMismatch',
   'NotInTrial',
   'NotInList',
   'BadDigestList',
-  // Notes.
+  // Codes of notes.
   'EmptyEventFile',
   'ModeMismatch',
   'NoEndMarker',
@@ -77,28 +77,28 @@ export const VERIFY_CODES = [
 
 export type VerifyCode = (typeof VERIFY_CODES)[number]
 
-/** Something that is wrong with a trial, or worth knowing. */
+/** A problem of a trial, or a note about it. */
 export interface VerifyProblem {
-  /** A `note` is no harm: it does not make a trial a bad one. */
+  /** A `note` does no harm: the trial is still good. */
   readonly severity: 'problem' | 'note'
   readonly code: VerifyCode
-  /** Relative to the trial; '' is the trial as a whole. */
+  /** The path relative to the trial; '' for the trial as a whole. */
   readonly file: string
-  /** In bytes; null where the file as a whole is meant. Of an entry of an index file: where in the event file it points to. */
+  /** The offset in bytes; null for the file as a whole. For an index entry: the offset in the event file that it points to. */
   readonly offset: number | null
   readonly tensor: string | null
   /** The global step. */
   readonly step: number | null
   readonly expected: string
   readonly found: string
-  /** The data that is lost because of the problem; '' for none. */
+  /** The data that is lost; '' if none is. */
   readonly lost: string
   readonly advice: string
-  /** All of it but the advice, as a sentence. */
+  /** The problem as a sentence, without the advice. */
   readonly message: string
 }
 
-/** A problem as it is found. */
+/** A problem, before the advice is added. */
 export interface VerifyFinding {
   readonly code: VerifyCode
   readonly file: string

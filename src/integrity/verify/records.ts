@@ -1,4 +1,4 @@
-/** The records of an event file, as a job has found them, against what index files, and the name of the file, say of them. */
+/** Compares the records of an event file with its index files and its name. */
 
 import { type ErrorData, isAboutFile, shortPath } from '../../base/errors.js'
 import { indexFilePath, parseEventFileName } from '../../format/paths.js'
@@ -20,12 +20,12 @@ export interface RecordChecking {
   readonly isIndexListed: boolean
 }
 
-/** Event files, one after the other. */
+/** Checks event files one after the other. */
 export class RecordCheck {
   eventFiles = 0
   records = 0
   recordsWithoutChecksum = 0
-  /** Tensors, scalars and histograms. */
+  /** The number of tensors, scalars and histograms. */
   tensors = 0
   readonly #checking: RecordChecking
 
@@ -33,7 +33,7 @@ export class RecordCheck {
     this.#checking = checking
   }
 
-  /** @param found what is in the file, or why that can't be had */
+  /** @param found the content of the file, or the error that prevents reading it */
   check(file: EventFile, found: readonly Checked[] | ErrorData): void {
     this.#checking.findings.startFile()
     if ('code' in found) this.#unreadable(file, found)
@@ -88,7 +88,7 @@ export class RecordCheck {
     }
   }
 
-  /** Compares the steps of records that no index file names with the step in the event file's name. */
+  /** Compares the steps of records without an index entry with the step in the file's name. */
   #compareSteps(path: string, fileStep: number, checked: readonly Checked[]): void {
     for (const { range, tags } of checked) {
       const { recordStart, isBad, record, tag, step } = range
@@ -121,7 +121,7 @@ export class RecordCheck {
         const { error, startByte, endByte, tag, step: said } = problem
         untold[error.code]!--
         findings.tell(severity, error.code as VerifyCode, path, () => {
-          // What a damaged record says of itself is not to be trusted where the index file knows better.
+          // The index file is trusted over a damaged record.
           const named = entries.firstWithin(startByte, endByte)
           const step = named?.index.step ?? (tag === null ? Number.NaN : said)
           const { offset, expected, got } = error.fields
@@ -144,7 +144,7 @@ export class RecordCheck {
 
 function lostBy(entries: Entries, { error, startByte, endByte, tag, step }: RecordProblem): string {
   if (error.code === 'ReductionMismatch') return 'which of them is right'
-  // Behind a torn record there is nothing more.
+  // A torn record ends the file.
   const end = error.code === 'TruncatedRecord' ? Number.POSITIVE_INFINITY : endByte
   return lostBetween(entries, startByte, end, tag, step) || `${endByte - startByte} bytes`
 }

@@ -1,4 +1,4 @@
-/** Checks of the rows of one scan over all tensors: of their values, and of their digests. */
+/** Checks of the rows of one scan over all tensors: values and digests. */
 
 import { DIGESTS, type StatisticName } from '../../base/types.js'
 import { DigestCheck, type DigestDifference } from '../../compare/digests/digests.js'
@@ -9,7 +9,7 @@ import type { Findings } from './findings.js'
 import type { VerifyCode } from './problem.js'
 import { ValueCheck } from './tensor-values.js'
 
-/** A check of rows. */
+/** A check that sees every row. */
 export interface RowCheck {
   readonly reductions: readonly StatisticName[]
   check(row: ScanRow): void
@@ -21,18 +21,18 @@ export interface RowOptions {
   readonly onDigest?: (line: string) => void
 }
 
-/** The number of tensors of a digest list that are as it says. */
+/** The number of listed tensors whose digest matches. */
 export interface DigestCounts {
   readonly equal: number
   readonly of: number
 }
 
-/** True if anything is asked of rows. */
+/** True if a check of rows is requested. */
 export function asksRows({ values, digests, onDigest }: RowOptions): boolean {
   return values === true || digests !== undefined || onDigest !== undefined
 }
 
-/** The checks that are asked for, of the rows of one scan. */
+/** The requested checks, on the rows of one scan. */
 export class RowChecks implements RowCheck {
   readonly reductions: readonly StatisticName[]
   readonly #values: ValueCheck | null
@@ -51,7 +51,7 @@ export class RowChecks implements RowCheck {
     this.reductions = [...new Set(this.#checks.flatMap(({ reductions }) => reductions))]
   }
 
-  /** Reads the list of digests, if there is one, and tells what is wrong with it. */
+  /** Reads the digest list, if there is one, and reports its problems. */
   static async open(
     trial: Trial,
     findings: Findings,
@@ -81,7 +81,7 @@ export class RowChecks implements RowCheck {
     for (const check of this.#checks) check.check(row)
   }
 
-  /** Tells what there was no row of. */
+  /** Reports list entries without a row. */
   finish(): void {
     this.#digests?.finish()
   }
@@ -103,7 +103,7 @@ const CODES = {
 } as const satisfies Readonly<Partial<Record<DigestDifference['kind'], VerifyCode>>>
 
 function tell(findings: Findings, { kind, tensor, step, line, expected, got }: DigestDifference): void {
-  // What can't be read is a problem of its own.
+  // Unreadable tensors are reported separately.
   if (kind === 'unreadable') return
   const what = kind === 'missing' || kind === 'unlisted' ? '' : `${kind} `
   findings.tell('problem', CODES[kind], '', () => ({
@@ -114,7 +114,7 @@ function tell(findings: Findings, { kind, tensor, step, line, expected, got }: D
   }))
 }
 
-/** The lines of a digest list, of all that was read. */
+/** A check that passes on each row as a line of a digest list. */
 function recordOf(onDigest: (line: string) => void): RowCheck {
   const format = rowFormat('jsonl', DIGESTS)
   return {

@@ -1,4 +1,4 @@
-/** The values of all tensors of a trial: NaN, infinities, zeros, constants, and what half precision can't hold. */
+/** Checks the values of all tensors: NaN, infinities, zeros, constants, and values beyond half precision. */
 
 import { quote } from '../../base/errors.js'
 import type { StatisticName } from '../../base/types.js'
@@ -6,7 +6,7 @@ import { reductionOf, type ScanRow } from '../../scan/job/row.js'
 import type { Findings } from './findings.js'
 import type { VerifyCode } from './problem.js'
 
-/** The reductions that tell it, all of one pass. */
+/** The reductions that this needs, computed in one pass. */
 const VALUE_REDUCTIONS: readonly StatisticName[] = [
   'count',
   'nan_count',
@@ -17,14 +17,14 @@ const VALUE_REDUCTIONS: readonly StatisticName[] = [
   'abs_max',
 ]
 
-/** The largest number of float16. */
+/** The largest finite float16. */
 const HALF_MAX = 65504
-/** The second matrix of an adapter (LoRA). It begins as zeros, so that the adapter changes nothing before it is trained. */
+/** The second matrix of a LoRA adapter. It starts as zeros, so that the adapter changes nothing before it is trained. */
 const ADAPTER_B = /(^|[._])lora_(embedding_)?(B|up)([._]|$)/
-/** Biases, and weights and statistics of norms: they begin as zeros or ones, and may stay so. */
+/** Biases, and the weights and statistics of norms: they start as zeros or ones, and may stay so. */
 const BEGINS_CONSTANT = /bias|norm|(^|[._/])(ln|bn)[._\d]|gamma|beta|running_|moving_/i
 
-/** The number of tensors whose values were read, each at each step and of each worker. */
+/** The number of tensors whose values were read, counted per step and worker. */
 export interface ValueCounts {
   read: number
   of: number
@@ -41,7 +41,7 @@ export class ValueCheck {
   }
 
   check(row: ScanRow): void {
-    // Of these, only reductions were saved.
+    // Only reductions of this tensor were saved.
     if (row.saved) return
     this.counts.of++
     const { tensor, step, dtype } = row

@@ -1,4 +1,4 @@
-/** Checks a trial from the first byte to the last: event files, index, collections, and that they agree. */
+/** Verifies a trial completely: event files, index, collections, and that they agree. */
 
 import { checkOptions, type Kinds, kinds, optionsOf } from '../../base/options.js'
 import { type DigestListSource, isDigestSource } from '../../compare/digests/list.js'
@@ -21,15 +21,15 @@ import { RecordCheck } from './records.js'
 import { asksRows, type DigestCounts } from './row-checks.js'
 
 export interface VerifyOptions extends WorkOptions {
-  /** Also look at values: strings, and saved reductions against the tensors they were made from. See docs/verify.md. */
+  /** Also check strings, and saved reductions against their tensors. See docs/verify.md. */
   readonly deep?: boolean
-  /** Also read all tensors, and tell NaN, infinities, and what is zero, constant or beyond half precision. See docs/verify.md. */
+  /** Also read all tensors, and report NaN, infinities, zeros, constants, and values beyond half precision. See docs/verify.md. */
   readonly values?: boolean
-  /** A digest list that all tensors are held against: its text, or pieces of it. See docs/checkpoints.md. */
+  /** A digest list to compare all tensors with: its text, or pieces of it. See docs/checkpoints.md. */
   readonly digests?: DigestListSource
-  /** Called with a line of a digest list for every tensor that has a digest and can be read. */
+  /** Called with a line of a digest list for every readable tensor. */
   readonly onDigest?: (line: string) => void
-  /** Called with every problem and note that is told, in the order of the result. */
+  /** Called with every reported problem and note, in the order of the result. */
   readonly onProblem?: (problem: VerifyProblem) => void
   readonly signal?: AbortSignal
   /** Follow symbolic links out of the trial's directory. Default: they are refused. */
@@ -38,7 +38,7 @@ export interface VerifyOptions extends WorkOptions {
   readonly s3?: S3Options
 }
 
-/** The options that make sense wherever a trial lies. */
+/** The options that apply to every kind of place. */
 export type AnyVerifyOptions = Omit<VerifyOptions, 'allowSymlinks' | 's3'>
 
 export const ANY_VERIFY_KINDS: Kinds<AnyVerifyOptions> = {
@@ -58,41 +58,41 @@ const OPTIONS = optionsOf<VerifyOptions>({
 })
 
 export interface VerifyStats {
-  /** Event files that were read. */
+  /** The number of event files that were read. */
   readonly eventFiles: number
   readonly indexFiles: number
   readonly records: number
-  /** Records with smdebug's constant where their payload's checksum would be: nothing tells whether their values have changed. */
+  /** Records with smdebug's constant instead of a payload checksum: a change of their values can't be noticed. */
   readonly recordsWithoutChecksum: number
-  /** Tensors, scalars and histograms in these records. */
+  /** The number of tensors, scalars and histograms in these records. */
   readonly tensors: number
-  /** The bytes read of event files. */
+  /** The number of bytes read from event files. */
   readonly readBytes: number
-  /** With `values`: of how many of the tensors found (each at each step and of each worker) they were read; otherwise null. */
+  /** With `values`: how many of the tensors (counted per step and worker) were read; otherwise null. */
   readonly values: { readonly read: number; readonly of: number } | null
-  /** With `digests`: how many tensors of the list are as it says; otherwise null. */
+  /** With `digests`: how many listed tensors match; otherwise null. */
   readonly digests: DigestCounts | null
   readonly seconds: number
   readonly threads: number
-  /** The requests that were made for a trial on S3. */
+  /** The requests for a trial on S3. */
   readonly traffic: Traffic
 }
 
 export interface Verification {
   /** True if there are no problems. */
   readonly ok: boolean
-  /** In the order of the files: 100 at most of a file and 10,000 in all. `problemCounts` knows of all. */
+  /** The problems in the order of the files: up to 100 for a file and 10,000 in all. `problemCounts` counts all. */
   readonly problems: readonly VerifyProblem[]
-  /** Harmless findings; at most as many as problems. */
+  /** Harmless findings, with the same limits. */
   readonly notes: readonly VerifyProblem[]
-  /** All problems there are, by code. */
+  /** The number of problems by code. */
   readonly problemCounts: Readonly<Partial<Record<VerifyCode, number>>>
   readonly noteCounts: Readonly<Partial<Record<VerifyCode, number>>>
   readonly stats: VerifyStats
 }
 
 /**
- * Reads all of a trial and tells what is wrong with it. Writes nothing, and needs no index to be right.
+ * Reads all of a trial and reports what is wrong with it. Writes nothing, and doesn't rely on the index.
  * @param path a local directory, its `file://` URL, or `s3://bucket/prefix`
  * @throws StoreError if the trial can't be reached, MissingCollectionFiles if there is none; UsageError; the signal's reason
  */
@@ -103,7 +103,7 @@ export async function verifyTrial(path: string, options?: VerifyOptions): Promis
   return verifyTrialAt(new Access(openStore(spec), spec), asked, file)
 }
 
-/** Checks the trial of a store, which is closed then. @param file of a checkpoint, if one was named */
+/** Verifies the trial of a store, and closes the store. @param file the file of a checkpoint, if one was named */
 export async function verifyTrialAt(access: Access, options: AnyVerifyOptions, file?: string): Promise<Verification> {
   try {
     options.signal?.throwIfAborted()
@@ -142,7 +142,7 @@ async function runVerification(
     const expected = `files under ${INDEX_DIRECTORY}/ that tell what the event files hold`
     findings.note({ code: 'NoIndex', file: '', expected, found: 'none' })
   }
-  // Which of two is looked at, the index says, where there is one.
+  // Without an index, nothing decides which of two event files counts.
   if (files.index.length === 0) checkDuplicates(files.eventDuplicates, findings)
   const names = isPlain ? [] : events.map(path => parseEventFileName(path)!)
   const state = new IndexState(indexes, names, ended)

@@ -1,46 +1,46 @@
 /**
- * The entries of the index files of one event file, compared with its records. Each list is kept once, since links give one
- * file several names.
+ * The entries of the index files of one event file, compared with its records. Equal lists are kept once, since links give a file several
+ * names.
  */
 
 import type { TensorLocation } from '../../../format/index-file.js'
 import type { KnownIndex, Place } from './known.js'
 
-/** An index file, and what it is known to have beside what its claim is right about. */
+/** An index file while it is rewritten: its claim, and the records that were found for other entries. */
 export interface IndexDraft {
   readonly index: KnownIndex
-  /** The list's number among those of the event file. */
+  /** The number of the list among those of the event file. */
   readonly number: number
   readonly claim: Claim
   readonly added: Set<Place>
-  /** The positions of entries that have been given another record. */
+  /** The positions of entries that got another record. */
   readonly filled: Set<number>
 }
 
 /** The occurrences of a name in a list. */
 interface NameOccurrences {
   times: number
-  /** The start of the last entry with the name, which is the one that counts. */
+  /** The start of the last entry with the name; this entry counts. */
   lastStart: number
-  /** Places in the list of those that begin there. */
+  /** The positions of the entries that begin there. */
   readonly last: number[]
 }
 
-/** The entries of a list. */
+/** The entries of one list. */
 export class EntryList {
   readonly tensors: readonly TensorLocation[]
-  /** Index files that say this, in order. */
+  /** The index files with this list, in order. */
   readonly drafts: IndexDraft[] = []
-  /** By step. */
+  /** The claims by step. */
   readonly claims = new Map<number, Claim>()
-  /** In how many index files an entry, by its place in the list, has another record now. */
+  /** By position in the list: the number of index files in which the entry got another record. */
   readonly filled = new Map<number, number>()
   readonly #places: readonly (Place | undefined)[]
   /** The matching places of each step. */
   readonly #right = new Map<number, Place[]>()
   #names: ReadonlyMap<string, NameOccurrences> | undefined
 
-  /** @param placeOf where an entry leads, whatever the step */
+  /** @param placeOf the place that an entry leads to, at any step */
   constructor(tensors: readonly TensorLocation[], placeOf: (entry: TensorLocation) => Place | undefined) {
     this.tensors = tensors
     this.#places = tensors.map(placeOf)
@@ -91,8 +91,8 @@ export class EntryList {
   }
 
   /**
-   * The entries that lead nowhere at a step, but may have one of some places by their names, in order. Of several of a name
-   * nobody knows which of them a record elsewhere is, and the last one counts.
+   * The entries that lead nowhere at a step, but whose name a free place has, in order. If several entries have one name, only the last
+   * counts: which of them a record found elsewhere belongs to is unknown.
    */
   wanting(step: number, free: ReadonlyMap<string, readonly Place[]>): readonly number[] {
     const wanting: number[] = []
@@ -103,7 +103,7 @@ export class EntryList {
     return wanting.sort((a, b) => a - b)
   }
 
-  /** In how many index files an entry leads nowhere. */
+  /** The number of index files in which an entry leads nowhere. */
   lostCount(position: number): number {
     const place = this.#places[position]
     const right = place === undefined ? 0 : (this.claims.get(place.record.step)?.draftCount ?? 0)
@@ -111,7 +111,7 @@ export class EntryList {
   }
 }
 
-/** Index files of one step that share a list: they are right about the same records. */
+/** The index files of one step that share a list; their correct entries are the same. */
 export class Claim {
   readonly list: EntryList
   readonly step: number
@@ -121,12 +121,12 @@ export class Claim {
   readonly rightNames: ReadonlySet<string>
   /** The number of wrong entries. */
   readonly lostCount: number
-  /** In how many of its index files an entry has another record now. */
+  /** By position: the number of these index files in which the entry got another record. */
   readonly filled = new Map<number, number>()
-  /** Entries that may have other records yet; null: not known. */
+  /** Entries that may still get another record; null until it is known. */
   wanting: readonly number[] | null = null
 
-  /** @param right the places that its entries lead to, in their order */
+  /** @param right the places that the entries lead to, in their order */
   constructor(list: EntryList, step: number, right: readonly Place[]) {
     this.list = list
     this.step = step
@@ -135,7 +135,7 @@ export class Claim {
     this.lostCount = list.tensors.length - right.length
   }
 
-  /** True if the name can't be answered: its last record is lost. */
+  /** True if the name's last record is lost, so that its value can't be given. */
   isGone(name: string, isFilled: (position: number) => boolean): boolean {
     if (this.lostCount === 0) return false
     const last = this.list.names.get(name)?.last ?? []

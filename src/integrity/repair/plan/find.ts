@@ -1,4 +1,4 @@
-/** The whole records of an event file, and what is wrong between them. */
+/** The intact records of an event file, and the problems between them. */
 
 import { VALUE_KINDS } from '../../../scan/job/verify.js'
 import type { Checked } from '../../verify/event-files.js'
@@ -6,7 +6,7 @@ import type { FoundFile, FoundProblem, WholeRecord } from './known.js'
 
 const OTHER = VALUE_KINDS.indexOf('other')
 
-/** @param ranges of the file, in order */
+/** @param ranges the ranges of the file, in order */
 export function findRecords(ranges: readonly Checked[]): FoundFile {
   const records: WholeRecord[] = []
   const problems: FoundProblem[] = []
@@ -18,7 +18,7 @@ export function findRecords(ranges: readonly Checked[]): FoundFile {
       const names = new Set<string>()
       for (; value < record.length && record[value] === i; value++) {
         const name = tags[tag[value]!]!
-        // Of two Values of a name, only one is ever found.
+        // A reader finds only the first of several values with one name.
         if (kind[value] === OTHER || names.has(name)) continue
         names.add(name)
         values.push({ name, mode: mode[value]!, modeStep: modeStep[value]!, shape: shape[value] ?? null })
@@ -28,7 +28,7 @@ export function findRecords(ranges: readonly Checked[]): FoundFile {
     for (const { startByte, error } of range.problems) {
       problems.push({ offset: startByte, code: error.code, message: error.message })
     }
-    // More than are told one by one.
+    // The problems beyond the limit of those reported one by one.
     const toldEnd = range.problems.at(-1)?.endByte ?? 0
     const untold = [...recordStart.filter((_, i) => isBad[i] === 1), ...range.skipped.filter((_, i) => i % 2 === 0)]
     for (const offset of untold) {

@@ -3,23 +3,23 @@
 import type { Worker } from '../../../base/types.js'
 import type { IndexFile, TensorLocation } from '../../../format/index-file.js'
 
-/** A whole record, all of which can be read. */
+/** An intact record. */
 export interface WholeRecord {
   readonly startByte: number
   readonly byteLength: number
   readonly step: number
   readonly values: readonly {
     readonly name: string
-    /** The mode by its number in MODES, from 1 on; 0: unknown. */
+    /** The mode as its index in MODES, from 1 on; 0 if unknown. */
     readonly mode: number
-    /** -1: not told. */
+    /** The mode step; -1 if unknown. */
     readonly modeStep: number
-    /** The shape of a tensor, if index files have saved it. */
+    /** The shape of a tensor, if an index file has it. */
     readonly shape?: readonly number[] | null
   }[]
 }
 
-/** A problem, and the record from which on it holds. */
+/** A problem, and the first record that it affects. */
 export interface FoundProblem {
   readonly offset: number
   readonly code: string
@@ -29,10 +29,10 @@ export interface FoundProblem {
   readonly tensors?: readonly string[]
 }
 
-/** An event file as it was found. */
+/** The content of an event file. */
 export interface FoundFile {
   readonly byteLength: number
-  /** In the order of the file; none overlaps another. */
+  /** The records, in the order of the file, without overlap. */
   readonly records: readonly WholeRecord[]
   readonly problems: readonly FoundProblem[]
 }
@@ -43,7 +43,7 @@ export interface KnownIndex {
   readonly worker: Worker
   /** The content; null if it is missing or can't be read. */
   readonly content: IndexFile | null
-  /** True if the content has the mode. In Tornasole's format only the records have it. */
+  /** True if the content includes the mode. In Tornasole's format only the records do. */
   readonly tellsMode: boolean
   /** True if it named another event file before. */
   readonly isMoved?: boolean
@@ -54,6 +54,6 @@ export interface KnownIndex {
 /** A tensor in a record. */
 export interface Place extends TensorLocation {
   readonly record: WholeRecord
-  /** True if the record must not be found by its name: another record of that name counts. */
+  /** True if readers must not find this record by its name: another record of that name counts. */
   isStray: boolean
 }

@@ -1,21 +1,21 @@
-/** Index entries whose records are nowhere: told of with the bytes that are left out, or by themselves; pure. */
+/** Index entries without a record. They are reported with the bytes that are left out, or on their own. Pure. */
 
 import { type EntryList, isLostIn } from './entry-list.js'
 
 /** An entry of a list. */
 interface LostEntry {
   readonly list: EntryList
-  /** In the list. */
+  /** The position in the list. */
   readonly position: number
   readonly startByte: number
   readonly endByte: number
-  /** In how many index files its record is nowhere. */
+  /** The number of index files in which its record is missing. */
   readonly count: number
   /** True if the loss has been reported. */
   isTold: boolean
 }
 
-/** An entry as one index file has it. */
+/** An entry in one index file. */
 export interface LostInOrder {
   readonly step: number
   readonly name: string
@@ -23,10 +23,10 @@ export interface LostInOrder {
   readonly byteLength: number
 }
 
-/** All of an event file's: each once, however many index files share its list. */
+/** The lost entries of an event file. An entry is stored once, however many index files share its list. */
 export class LostEntries {
   readonly #byList = new Map<EntryList, readonly LostEntry[]>()
-  /** By where they begin. */
+  /** The entries, by start. */
   readonly #entries: readonly LostEntry[]
   #next = 0
 
@@ -42,9 +42,10 @@ export class LostEntries {
   }
 
   /**
-   * Takes the entries that begin before a byte and reach beyond another; they are told of then. Others that begin before it are passed.
-   * @param limit how many are wanted
-   * @returns the first of them, and how many there are, as often as index files have them
+   * Takes the entries that begin before one byte and end after another, and marks them as reported. Entries that begin earlier are passed
+   * over.
+   * @param limit the largest number to return
+   * @returns the first of them, and their number, counted for each index file
    */
   take(
     beyond: number,
@@ -74,7 +75,7 @@ export class LostEntries {
   }
 }
 
-/** Entries as index files have them, one index file after the other: the first few. */
+/** The first few entries, one index file after the other. */
 function lostInOrder(entries: readonly LostEntry[], limit: number): readonly LostInOrder[] {
   const byList = new Map<EntryList, LostEntry[]>()
   for (const entry of entries) {
@@ -82,7 +83,7 @@ function lostInOrder(entries: readonly LostEntry[], limit: number): readonly Los
     if (others) others.push(entry)
     else byList.set(entry.list, [entry])
   }
-  // Of each list as many as might be the first.
+  // From each list, as many as could be among the first.
   return [...byList]
     .flatMap(([list, entries]) => lostInList(list, entries, limit))
     .sort((a, b) => a.number - b.number)

@@ -4,11 +4,11 @@ import type { TensorLocation } from '../../../format/index-file.js'
 import { type Claim, EntryList, type IndexDraft } from './entry-list.js'
 import type { KnownIndex, Place, WholeRecord } from './known.js'
 
-/** An index file held against the records there are. */
+/** An index file, compared with the records that were found. */
 export interface Match {
   /**
-   * The tensors that are its own, in the order of the file. Index files of one step that share a list share this one, too,
-   * as long as nothing else was found for them.
+   * The tensors that belong to the index file, in the order of the event file. Index files of one step that share a list share this
+   * array, as long as nothing else was found for them.
    */
   found(): readonly Place[]
   readonly isEmpty: boolean
@@ -17,27 +17,27 @@ export interface Match {
 }
 
 export interface Matches {
-  /** One an index file. */
+  /** The match of each index file. */
   readonly matched: readonly Match[]
-  /** Records that no index file can tell of without answering otherwise than before. */
+  /** Records that no index file could list without changing its answers. */
   readonly strays: ReadonlySet<WholeRecord>
-  /** Records that index files answer by. */
+  /** Records that index files list. */
   readonly firm: ReadonlySet<WholeRecord>
-  /** Names of a step that nothing can be answered of: the last of several records counts, and it is lost. */
+  /** True for a name of a step whose last record is lost: its value can't be given. */
   readonly isGone: (step: number, name: string) => boolean
-  /** The lists of the index files, each once, in their order. */
+  /** The distinct lists of the index files, in order. */
   readonly lists: readonly EntryList[]
 }
 
-/** The entries of an index file that can't be read. */
+/** The entries of an unreadable index file. */
 const NOTHING: readonly TensorLocation[] = []
 
 /**
- * Brings index files and records together. First each has what it rightly tells of; then, for its other entries, records
- * of their names that nobody tells of; what is left then goes to one that can't be read, else to one that has not answered
- * for that name. What takes a look at each entry is done once for a list that index files share.
- * @param options isOwn: whether the event file has the name of the index file's step and worker; isWhole: whether nothing is
- *   wrong in the event file
+ * Matches index files with records. First each index file gets the records that it names correctly; its other entries then get records of
+ * the same name that no index file lists. Remaining records go to an unreadable index file, else to one that has not answered for that
+ * name. Work per entry is done once for each distinct list.
+ * @param options isOwn: true if the event file has the name of the index file's step and worker; isWhole: true if the event file has no
+ *   problem
  */
 export function matchAll(
   known: readonly KnownIndex[],
@@ -87,8 +87,8 @@ export function matchAll(
       const owner =
         unreadable ??
         first.find(({ claim }) => !claim.rightNames.has(name)) ??
-        // One that also tells of what is nowhere may have told of this one otherwise. Where the event file is damaged, too,
-        // this can be a copy of an earlier one, which must not take the last one's place.
+        // An index file with lost entries may have listed this record differently. If the event file is damaged too, the record can be a
+        // copy of an earlier one, and must not replace the last one.
         lossy.get(step)
       for (const place of places) {
         if (owner) owner.added.add(place)
@@ -107,10 +107,7 @@ export function matchAll(
 
 type FreePlaces = ReadonlyMap<number, ReadonlyMap<string, Place[]>>
 
-/**
- * The places that no index file names correctly, by step and name, in reverse, so that `pop` takes them in the order of the
- * file.
- */
+/** The places that no index file names correctly, by step and name, in reverse, so that `pop` takes them in the order of the file. */
 function freePlaces(places: readonly Place[], claims: readonly Claim[]): FreePlaces {
   const taken = new Set(claims.flatMap(({ found }) => found))
   const free = new Map<number, Map<string, Place[]>>()
@@ -127,10 +124,10 @@ function freePlaces(places: readonly Place[], claims: readonly Claim[]): FreePla
   return free
 }
 
-/** Has an index file's entries that lead nowhere take free places of their names. */
+/** Assigns free places to the entries of an index file that lead nowhere, by name. */
 function fill({ claim, added, filled }: IndexDraft, free: ReadonlyMap<string, Place[]> | undefined): void {
   if (free === undefined) return
-  // Once there is none of a name, there will be none for the others of the claim.
+  // If no place with a name is left, none is left for the other entries of the claim.
   claim.wanting = (claim.wanting ?? claim.list.wanting(claim.step, free)).filter(position => {
     const { name } = claim.list.tensors[position]!
     const place = free.get(name)?.pop()
@@ -157,7 +154,7 @@ function firstByStep(drafts: readonly IndexDraft[]): ReadonlyMap<number, readonl
   return byStep
 }
 
-/** A record goes, or stays, as a whole. It stays where an index file is right about one of its tensors. */
+/** Keeps or drops records as a whole: a record stays if an index file is right about one of its tensors. */
 function settleStrays(strays: Set<WholeRecord>, drafts: readonly IndexDraft[], places: readonly Place[]): void {
   const stay = new Map<WholeRecord, IndexDraft>()
   const seen = new Set<Claim>()
@@ -184,7 +181,7 @@ function firmRecords(claims: readonly Claim[], drafts: readonly IndexDraft[]): R
   return firm
 }
 
-/** True for names without a record. Only names that records have are asked for. */
+/** Finds the names that have no record. Only names of records are asked for. */
 function namesWithoutPlace(claims: readonly Claim[], places: readonly Place[]): Matches['isGone'] {
   const asked = new Map<number, Set<string>>()
   for (const { name, record } of places) {

@@ -1,6 +1,6 @@
 /**
- * The parts of an event file that are kept, and the index file for them. Decided from what the file was found to hold, and from
- * what the index file told; pure.
+ * Decides which parts of an event file are kept, and what its index files say. Pure: it depends only on the content of the event file and
+ * the index files.
  */
 
 import { quote } from '../../../base/errors.js'
@@ -18,23 +18,23 @@ import { LostEntries, type LostInOrder } from './lost-entries.js'
 import { type Match, matchAll } from './match.js'
 
 export interface FilePlan {
-  /** In the order of the file. */
+  /** The records that are kept, in the order of the file. */
   readonly kept: readonly WholeRecord[]
   readonly keptByteLength: number
   /**
-   * One a known index file: what it has to say; null where nothing of it is left; `same` where it says just that. Each is made
-   * when it is wanted: they can be far longer than what they are made of.
+   * The new content of each known index file; null if nothing is left; `same` if it doesn't change. Made on demand, since it can be far
+   * longer than what it is made from.
    */
   readonly indexes: readonly (() => IndexFile | null | 'same')[]
   readonly leftOut: readonly LeftOut[]
-  /** Index entries that lead to no record, one each, beside those that are listed: of them there are some then. */
+  /** The number of index entries without a record that are not listed. */
   readonly moreLeftOut: number
 }
 
 /**
- * Decides about an event file.
- * @param path of the event file, in the trial
- * @param known the index files that speak of it; none for one of TensorBoard's
+ * Plans the copy of an event file.
+ * @param path the path of the event file in the trial
+ * @param known the index files that refer to it; none for a TensorBoard file
  */
 export function planFile(path: string, found: FoundFile, known: readonly KnownIndex[]): FilePlan {
   const steps = new Set(known.map(({ step }) => step))
@@ -46,7 +46,7 @@ export function planFile(path: string, found: FoundFile, known: readonly KnownIn
   const { matched, strays, firm, isGone, lists } = matchAll(known, found.records.filter(isOfStep), { isOwn, isWhole })
   const isStale = (record: WholeRecord): boolean =>
     record.values.length > 0 && record.values.every(({ name }) => isGone(record.step, name)) && !firm.has(record)
-  // Of what no index file can tell nobody would ever know.
+  // If no index file can list a record, no reader would ever find it.
   const isSilent = known.length > 0 && matched.every(({ isRight, isEmpty }) => !isRight && isEmpty)
   const wanted = `${[...steps].slice(0, 3).join(' or ')}${steps.size > 3 ? ` or ${steps.size - 3} others` : ''}`
   const reasonFor = (record: WholeRecord): Reason | null => {
@@ -86,7 +86,7 @@ function contentOf({ startByte, step, values }: WholeRecord): Pick<FoundProblem,
   return { offset: startByte, step, tensors: values.map(({ name }) => name) }
 }
 
-/** Says what the index files of an event file have to say. What they share is found out once. */
+/** Makes the new content of an event file's index files. What they share is computed once. */
 class IndexRewriter {
   readonly #path: string
   readonly #modes: ReadonlyMap<number, ModeOfStep>
@@ -96,7 +96,7 @@ class IndexRewriter {
   readonly #tensors = new WeakMap<readonly Place[], readonly TensorLocation[]>()
   readonly #shapes = new WeakMap<readonly Place[], WeakMap<readonly SavedShape[], readonly SavedShape[]>>()
 
-  /** @param newStart where the records that are kept begin in the copy */
+  /** @param newStart the start of each kept record in the copy */
   constructor(path: string, modes: ReadonlyMap<number, ModeOfStep>, newStart: ReadonlyMap<number, number>) {
     this.#path = path
     this.#modes = modes
@@ -120,7 +120,7 @@ class IndexRewriter {
     return { mode, modeStep, eventFile: tensors.length === 0 ? null : this.#path, tensors, shapes }
   }
 
-  /** In the order in which the index file told of them. */
+  /** The tensors of an index file in the order of its old entries. */
   #tensorsInCopy(told: readonly TensorLocation[], found: readonly Place[]): readonly TensorLocation[] {
     if (found.length === 0) return []
     const rank = remember(this.#ranks, told, () => new Map(told.map(({ name }, i) => [name, i])))
@@ -140,7 +140,7 @@ function remember<K extends object, V>(known: WeakMap<K, V>, key: K, make: () =>
   return value
 }
 
-/** Saved shapes; of a tensor whose record has another one, that. The same list where there is none. */
+/** The saved shapes, with those of the new records. Returns the same list if nothing changes. */
 function shapesInCopy(shapes: readonly SavedShape[], found: readonly Place[]): readonly SavedShape[] {
   if (shapes.length === 0 || found.length === 0) return shapes
   const places = new Map(found.map(place => [place.name, place]))
@@ -154,7 +154,7 @@ function shapesInCopy(shapes: readonly SavedShape[], found: readonly Place[]): r
 
 type ModeOfStep = Pick<IndexFile, 'mode' | 'modeStep'>
 
-/** The mode of each step's first record, as in smdebug's index: scalars come last, and may have the mode that comes next. */
+/** The mode of each step's first record, as in smdebug's index: scalars come last, and may have the next mode. */
 function modesOf(records: readonly WholeRecord[]): ReadonlyMap<number, ModeOfStep> {
   const modes = new Map<number, ModeOfStep>()
   for (const { step, values } of records) {
@@ -165,7 +165,7 @@ function modesOf(records: readonly WholeRecord[]): ReadonlyMap<number, ModeOfSte
   return modes
 }
 
-/** The bytes between the kept records, as one stretch per problem. */
+/** The ranges of bytes between the kept records, one for each problem. */
 function* stretchesLeftOut(
   path: string,
   byteLength: number,
@@ -178,12 +178,12 @@ function* stretchesLeftOut(
   for (const { startByte: gapEnd, byteLength: keptLength } of [...kept, { startByte: byteLength, byteLength: 0 }]) {
     const gapStart = at
     at = gapEnd + keptLength
-    // One of a record that is kept all the same is none of ours.
+    // A problem of a record that is kept is not reported here.
     while (next < problems.length && problems[next]!.offset < gapStart) next++
     let start = gapStart
     while (start < gapEnd) {
       const problem = next < problems.length && problems[next]!.offset < gapEnd ? problems[next++]! : null
-      // Several of one place are one.
+      // Several problems at one place count as one.
       while (next < problems.length && problems[next]!.offset <= start) next++
       const end = Math.min(gapEnd, problems[next]?.offset ?? gapEnd)
       const { some, count } = lost.take(start, end, MAX_TENSORS)
@@ -202,7 +202,7 @@ function* stretchesLeftOut(
   }
 }
 
-/** Entries that lead to none of these. */
+/** The entries that lead to none of the kept records. */
 function entriesLeftOut(
   path: string,
   { byteLength: fileLength, records }: FoundFile,

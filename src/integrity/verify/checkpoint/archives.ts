@@ -1,4 +1,4 @@
-/** Checksums of ZIP archives, files of torch and .npz: each stored member against the CRC-32 that the directory has of it. */
+/** Verifies ZIP archives (torch and .npz files): each stored member against the CRC-32 in the directory. */
 
 import { crc32 } from 'node:zlib'
 import {
@@ -14,7 +14,7 @@ import type { Findings } from '../findings.js'
 
 const CHUNK_BYTES = 4 << 20
 
-/** Reads all members of a file once, if it is an archive. What its directory lacks was told when the file was opened. */
+/** Reads every member of a file once, if it is an archive. Problems of its directory were reported when it was opened. */
 export async function checkArchive(store: Store, path: string, findings: Findings): Promise<void> {
   const read = async (startByte: number, byteLength: number): Promise<Uint8Array> => {
     const bytes = new Uint8Array(byteLength)

@@ -1,4 +1,4 @@
-/** Verifies checkpoints: headers, agreement of index and shards, and that all bytes can be read. */
+/** Verifies checkpoints: the headers, that index and shards agree, and that all bytes can be read. */
 
 import { type FormatError, pathOfUrl, quote, type TrialscanError } from '../../../base/errors.js'
 import { LENGTH_BYTES, MAX_HEADER_BYTES } from '../../../format/checkpoint/safetensors/dtypes.js'
@@ -18,10 +18,10 @@ import type { ValueCounts } from '../tensor-values.js'
 import { checkArchive } from './archives.js'
 import { checkTotalSize } from './total-size.js'
 
-/** Headers longer than this are not searched for keys that come twice. */
+/** The length up to which headers are searched for duplicate keys. */
 const MAX_SEARCHED_BYTES = 16 << 20
 
-/** The counts for checkpoints, among those of all verifications. */
+/** The counts of a verification that apply to checkpoints. */
 export interface CheckpointStats {
   readonly records: number
   readonly recordsWithoutChecksum: number
@@ -36,9 +36,9 @@ export interface CheckpointOptions extends WorkOptions, RowOptions {
 }
 
 /**
- * Checks the checkpoints of a place.
- * @param file the one that was named; undefined: all of the directory
- * @throws as `createTrial`
+ * Verifies the checkpoints at a place.
+ * @param file the file that was named; undefined for the whole directory
+ * @throws what `createTrial` throws
  */
 export async function verifyCheckpoints(
   access: Access,
@@ -52,7 +52,7 @@ export async function verifyCheckpoints(
   try {
     contents = await loader.load()
   } catch (error) {
-    // Nothing of it can be read: what is wrong is told as what is wrong with a part.
+    // If nothing can be read, the problem is reported like one of a part.
     if (!isOfCheckpoint(error)) throw error
     tell(access.store, error, findings)
     const values = options.values ? { read: 0, of: 0 } : null
@@ -89,7 +89,7 @@ export async function verifyCheckpoints(
   return { records, recordsWithoutChecksum: records, tensors: names.size, readBytes, ...checks.counts }
 }
 
-/** Reads the tensors of a trial that was verified. What can't be read was told. */
+/** Reads the tensors of a verified trial. Unreadable ones have been reported. */
 export async function verifyRows(
   access: Access,
   findings: Findings,
@@ -161,7 +161,7 @@ function tell(
   })
 }
 
-/** Names in a file of torch that run code, if it is opened by torch. */
+/** Finds names in a torch file that run code when torch opens it. */
 async function findCode(store: Store, path: string, findings: Findings): Promise<void> {
   if (TORCH.byName(path) === 'no') return
   try {
@@ -171,7 +171,7 @@ async function findCode(store: Store, path: string, findings: Findings): Promise
     const found = dangerous.slice(0, 5).join(', ').slice(0, 200)
     findings.note({ code: 'RunsCode', file: path, expected: 'names of what a checkpoint needs', found })
   } catch (error) {
-    // What can't be read was told when it was opened.
+    // Reported when the file was opened.
     if (!(error instanceof Error) || (error.name !== 'StoreError' && error.name !== 'FormatError')) throw error
   } finally {
     store.release?.()
@@ -183,7 +183,7 @@ function relativeTo(store: Store, url: string): string {
   return url.startsWith(root) ? url.slice(root.length).replace(/^\//, '') : url
 }
 
-/** Names that a header has twice, and keys that an entry has twice: a parser of JSON keeps the last. */
+/** Finds tensor names that a header has twice, and keys that an entry has twice. A JSON parser keeps only the last. */
 async function findDuplicates(store: Store, path: string, findings: Findings): Promise<void> {
   if (!path.endsWith('.safetensors')) return
   try {
@@ -208,7 +208,7 @@ async function findDuplicates(store: Store, path: string, findings: Findings): P
       })
     }
   } catch (error) {
-    // What can't be read was told when it was opened.
+    // Reported when the file was opened.
     const isTold = error instanceof Error && ['StoreError', 'FormatError', 'SyntaxError'].includes(error.name)
     if (!isTold) throw error
   } finally {

@@ -1,4 +1,4 @@
-/** The size of a checkpoint that the index of its shards tells, beside that of its tensors. It is often wrong, and nothing depends on it. */
+/** Compares the size that a shard index states with that of the tensors. It is often wrong, and nothing depends on it. */
 
 import { FormatError, StoreError } from '../../../base/errors.js'
 import { readSafetensors } from '../../../format/checkpoint/safetensors/read-safetensors.js'
@@ -7,7 +7,7 @@ import { rangedFile } from '../../../scan/catalog/checkpoint/read-checkpoint.js'
 import type { Store } from '../../../storage/store.js'
 import type { Findings } from '../findings.js'
 
-/** Says nothing of shards that are missing or damaged, or are no safetensors. */
+/** Skips shards that are missing, damaged, or not safetensors. */
 export async function checkTotalSize(store: Store, path: string, findings: Findings): Promise<void> {
   if (!isShardIndex(path) || !path.includes('.safetensors.')) return
   try {
@@ -25,7 +25,7 @@ export async function checkTotalSize(store: Store, path: string, findings: Findi
     const [expected, found] = [`metadata.total_size ${size}, the bytes of its tensors`, `${totalSize}`]
     findings.note({ code: 'WrongTotalSize', file: path, expected, found })
   } catch (error) {
-    // What can't be read was told when it was opened.
+    // Reported when the file was opened.
     if (!(error instanceof StoreError) && !(error instanceof FormatError)) throw error
   } finally {
     store.release?.()

@@ -1,6 +1,6 @@
 /**
- * Rules from JSON: SageMaker's `DebugRuleConfigurations`, or the output of the package sagemaker-debugger-rulesconfig, which
- * adds the collections to save.
+ * Rules from JSON: SageMaker's `DebugRuleConfigurations`, or the output of the package sagemaker-debugger-rulesconfig, which adds the
+ * collections to save.
  */
 
 import { UsageError } from '../base/errors.js'
@@ -26,24 +26,24 @@ import type { RuleRegistry } from './registry.js'
 import { trialKind } from './required.js'
 import { loggerKind, type Rule, type RuleClass, type RuleOptions, trialsKind, workersKind } from './rule.js'
 
-/** A rule to be made. */
+/** The configuration of one rule. */
 export interface RuleConfiguration {
-  /** The rule's name in findings. It tells two configurations of one rule apart. */
+  /** The rule's name in findings. It distinguishes two configurations of one rule. */
   readonly name: string
   /** The rule's name in the registry. */
   readonly rule: string
   /** The rule's own parameters. */
   readonly parameters: Readonly<Record<string, string | readonly string[]>>
-  /** `action_json`. */
+  /** The actions, as `action_json`. */
   readonly actions?: string | null
-  /** Paths. */
+  /** Paths of other trials. */
   readonly otherTrials?: readonly string[]
   readonly startStep?: number | null
-  /** Exclusive. */
+  /** The step after the last one to judge. */
   readonly endStep?: number | null
   /**
-   * The place of a custom rule's class (`source_s3_uri`): the rule is a user's own, whatever its name. Null: it is a built-in rule, if
-   * there is one of that name. Default: a user's rule, or else a built-in one.
+   * The place of a custom rule's class (`source_s3_uri`): the rule is a user's own, whatever its name. Null for a built-in rule, if there
+   * is one of that name. Default: a user's rule, or else a built-in one.
    */
   readonly source?: string | null
   /** The collections that SageMaker would save for the rule. */
@@ -63,7 +63,7 @@ export interface MakeRulesOptions {
   readonly logger?: Logger | null | undefined
   /** The other trials for configurations that name none. */
   readonly otherTrials?: readonly Trial[] | undefined
-  /** Judge only what these workers saved, whatever a configuration says. Default: as the configuration says. */
+  /** Judge only these workers, whatever a configuration says. Default: as the configuration says. */
   readonly workers?: RuleOptions['workers']
 }
 
@@ -84,7 +84,7 @@ const MAKE_OPTIONS = optionsOf<MakeRulesOptions>(
 const CODE = 'BadRuleConfiguration'
 const LIST = 'DebugRuleConfigurations'
 
-/** Keys of `RuleParameters` that are not the rule's own, besides `other_trial_0` and so on. */
+/** Keys of `RuleParameters` that are no parameters of the rule, besides `other_trial_0` and so on. */
 const RESERVED: readonly string[] = [
   'rule_to_invoke',
   'action_json',
@@ -95,7 +95,7 @@ const RESERVED: readonly string[] = [
   'base_trial',
 ]
 
-/** Constructor options that are no parameters of a rule, with what a configuration uses instead. */
+/** Constructor options that are no rule parameters, with their counterparts in a configuration. */
 const CONFIG_OPTIONS: ReadonlyMap<string, string> = new Map([
   ['name', 'RuleConfigurationName'],
   ['actions', 'action_json'],
@@ -169,7 +169,7 @@ export async function makeRules(
   return rules
 }
 
-/** The class that a configuration means. @throws UsageError for a custom rule that is not registered */
+/** The class for a configuration. @throws UsageError for a custom rule that is not registered */
 function classOf(registry: RuleRegistry, rule: string, source: string | null | undefined): RuleClass {
   if (source === undefined || source === null) return registry.get(rule, source === null ? 'builtin' : undefined)
   try {
@@ -182,8 +182,8 @@ function classOf(registry: RuleRegistry, rule: string, source: string | null | u
 }
 
 /**
- * Makes a rule. One whose default names are those of another framework gets the parameters that its class suggests, where the trial has
- * what these name: named or not, it judges the same tensors.
+ * Makes a rule. If its default names belong to another framework, it gets the parameters that its class suggests, provided the trial has
+ * such tensors: `check` judges the same tensors whether it chose the rule or got its name.
  */
 function makeRule(
   RuleClass: RuleClass,
@@ -199,7 +199,7 @@ function makeRule(
   const given = Object.fromEntries(Object.entries(parameters).map(([name, value]) => [snakeCase(name), value]))
   const other = new RuleClass(trial, { ...suggested, ...given, ...options }) as typeof rule
   if (other.emptySelections < rule.emptySelections) return other
-  // What it looks for may still come, or be saved next time: by whatever framework's names.
+  // The tensors may still come, or be saved next time, under any framework's names.
   const wider = Object.fromEntries(Object.entries(suggested).filter(([, value]) => isWiderDefault(value)))
   return Object.keys(wider).length > 0 ? new RuleClass(trial, { ...wider, ...given, ...options }) : rule
 }
@@ -208,7 +208,7 @@ function parseConfigurations(text: string, url: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // Parses once more, for an error that tells the place.
+    // Parses once more, for an error with the place.
     return parseJsonObject(text, url, CODE)
   }
 }
@@ -283,13 +283,13 @@ function readCollection(value: unknown, place: JsonPlace): CollectionConfigurati
   }
 }
 
-/** A place, or null for none. */
+/** A place; null for none. */
 function readSource(value: unknown, place: JsonPlace): string | null {
   const text = value === undefined || value === null ? '' : expectString(value, place).trim()
   return text === '' || text === 'None' ? null : text
 }
 
-/** A step, or null for none. SageMaker's documentation shows `None` and an empty string as defaults. */
+/** A step; null for none. SageMaker's documentation shows `None` and an empty string as defaults. */
 function readStep(value: unknown, place: JsonPlace): number | null {
   const text = value === undefined ? '' : expectText(value, place).trim()
   if (text === '' || text === 'None') return null

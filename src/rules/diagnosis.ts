@@ -1,4 +1,4 @@
-/** Causes among findings, and the findings that follow from them (docs/rules.md, "The cause first"). */
+/** Links findings to their causes (docs/rules.md, "The cause first"). */
 
 import { recordsInOrder } from '../scan/catalog/record-order.js'
 import { NO_WORKER_STEPS, type WorkerSteps } from '../scan/catalog/worker-steps.js'
@@ -7,7 +7,7 @@ import type { Finding } from './finding.js'
 import { Flow } from './flow.js'
 
 export interface DiagnosedFinding extends Finding {
-  /** The index, among the diagnosed findings, of the one that it follows from. Null: it is a cause. */
+  /** The index, among the diagnosed findings, of its cause. Null if it is itself a cause. */
   readonly cause: number | null
 }
 
@@ -34,14 +34,14 @@ interface Aspect {
   /** The rule's name; in parentheses the kind, if the rule has several. */
   readonly name: string
   readonly is?: (finding: Finding) => boolean
-  /** About a step as a whole, or a change since earlier steps. It comes after findings about the step's records. */
+  /** True if it concerns a step as a whole, or a change since earlier steps. It then comes after findings about the step's records. */
   readonly isLast?: boolean
 }
 
 const isSmall = ({ value, threshold }: Finding): boolean => value !== null && threshold !== null && value < threshold
 const isMeasured = ({ value }: Finding): boolean => value === null || Number.isFinite(value)
 
-/** In the order of findings about one record: a cause before what follows from it. */
+/** The order of findings about one record: causes before consequences. */
 const ASPECTS: readonly Aspect[] = [
   { name: 'CheckInputImages' },
   { name: 'NLPSequenceRatio' },
@@ -80,12 +80,12 @@ const ASPECTS: readonly Aspect[] = [
 ]
 
 /**
- * The earlier findings that can explain one: any, those of the same tensor, or, for a weight, those of its gradient (of any
- * gradient, if names don't tell whose it is).
+ * The relation of two findings that lets the earlier one explain the later: any, those of the same tensor, or, for a weight, those of its
+ * gradient (of any gradient, if the names don't show whose it is).
  */
 export type Link = 'any' | 'tensor' | 'gradient'
 
-/** The direct consequences of each cause. A rule's name alone stands for all its aspects. docs/rules.md gives reasons. */
+/** The direct consequences of each cause. A rule's name alone stands for all its aspects. docs/rules.md gives the reasons. */
 export const CONSEQUENCES: readonly (readonly [cause: string, link: Link, follows: readonly string[]])[] = [
   [
     'ExplodingTensor',
@@ -242,7 +242,7 @@ interface KnownFinding {
   readonly cause: number
 }
 
-/** The first findings of an aspect: so many as are looked at, in order, and the first of each tensor. */
+/** The first findings of an aspect, in order and up to a limit, and the first of each tensor. */
 interface Firsts {
   readonly overall: KnownFinding
   readonly candidates: KnownFinding[]
@@ -250,10 +250,10 @@ interface Firsts {
 }
 
 const EXPLODING_TENSOR = 'ExplodingTensor'
-/** Further findings of an aspect are no candidates for causes of others. */
+/** The limit for findings of one aspect that are candidates for causes. */
 const MAX_CANDIDATES = 64
 
-/** `diagnose` for findings that come step by step. */
+/** `diagnose` for findings that arrive step by step. */
 export class Diagnosis {
   readonly #trial: Trial
   readonly #flow: Flow
@@ -261,7 +261,7 @@ export class Diagnosis {
   /** The first finding by rule, tensor and worker. Later ones have the same cause. */
   readonly #begun = new Map<string, Map<string | null, Map<string | null, KnownFinding>>>()
   readonly #firsts = new Map<string, Firsts>()
-  /** True if the names of gradients tell whose they are. */
+  /** True if the names of gradients identify their weights. */
   #namesWeights = false
   /** The last finding of NaN or infinities, by tensor and worker. */
   readonly #exploded = new Map<string, Finding>()
@@ -271,7 +271,7 @@ export class Diagnosis {
     this.#flow = new Flow(trial)
   }
 
-  /** @param findings all of one step; steps must ascend */
+  /** @param findings all findings of one step; steps must ascend */
   add(findings: readonly Finding[]): readonly DiagnosedFinding[] {
     return this.#ordered(findings).map(({ finding, aspect }) => this.#diagnosed(finding, aspect))
   }
@@ -302,7 +302,7 @@ export class Diagnosis {
     const index = this.#count++
     const begun = this.#begunBy(finding)
     const first = begun.get(finding.worker)
-    // NaN that went away and comes back is a new fault.
+    // NaN that disappeared and comes back is a new fault.
     if (first && aspect.name !== EXPLODING_TENSOR) return { ...finding, cause: first.cause }
     const explanation = this.#explanationOf(finding, aspect)
     const { step, tensor, worker } = finding
@@ -344,7 +344,7 @@ export class Diagnosis {
     }
     return candidates.find(
       known =>
-        // Within a step, workers don't affect each other.
+        // Workers don't affect each other within a step.
         (known.step < step || worker === null || known.worker === null || known.worker === worker) &&
         this.#flow.reaches(known, finding, isSameAspect),
     )
@@ -381,7 +381,7 @@ export class Diagnosis {
   }
 }
 
-/** The prefixes that the hooks put before a weight's name. */
+/** The prefixes that hooks put before a weight's name for its gradient. */
 const GRADIENTS: readonly string[] = ['gradient/', 'gradients/']
 
 function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {

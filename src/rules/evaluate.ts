@@ -1,6 +1,6 @@
 /**
- * Many rules over many trials in one pass. For a window of steps every rule says what it needs; all of that is read as
- * one plan; then every rule judges every step, in order.
+ * Runs many rules over many trials in one pass. For a window of steps every rule says what it needs; this is read as one plan; then every
+ * rule judges every step, in order.
  */
 
 import { RuleEvaluationConditionMet, UsageError, WaitTimeout } from '../base/errors.js'
@@ -26,27 +26,27 @@ import { expectRule, type Rule } from './rule.js'
 import { judgements, runs } from './turns.js'
 
 export interface EvaluateOptions extends Omit<MeasureOptions, 'signal'>, Omit<WaitOptions, 'onWait'> {
-  /** The first global step to judge. Default: the first there is. */
+  /** The first global step to judge. Default: the first step of the trial. */
   readonly startStep?: number | null
-  /** The first that is not judged any more. Default: none. */
+  /** The global step before which judging ends. Default: none. */
   readonly endStep?: number | null
   /**
-   * The global steps to judge, of those from `startStep` up to `endStep`. Rules can look back at others all the same. What counts from
-   * the end needs jobs that have ended where they are followed.
+   * The global steps to judge, within `startStep` and `endStep`. Rules can still look back at other steps. Steps counted from the end
+   * need a finished job if `follow` is set.
    */
   readonly steps?: StepSelection
-  /** The steps to judge of each mode, by their numbers within it; as `steps` where there are no modes. */
+  /** The steps to judge of each mode, by their numbers within it; like `steps` if there are no modes. */
   readonly modeSteps?: StepSelection
   /**
-   * True to go on with the steps that a running job completes, until it ends or none comes for `timeoutMs`; false (default): what is
-   * there now. In the end steps are judged, too, that not all workers have written.
+   * True to continue with the steps of a running job until it ends or none comes for `timeoutMs`; false (default) to judge the present
+   * steps. At the end, steps that some workers have not written are judged, too.
    */
   readonly follow?: boolean
-  /** Called after every window of steps, and when a rule has fired because none came. */
+  /** Called after every window of steps, and when a rule has fired because no step came. */
   readonly onProgress?: (progress: EvaluateProgress) => void
-  /** Called with each finding, in order, as soon as there is one. */
+  /** Called with each finding, in order, as soon as it is made. */
   readonly onFinding?: (finding: Finding) => void
-  /** True (default) to list all findings in the result: a rule that fires at a million steps has a million. */
+  /** True (default) to list all findings in the result: a rule that fires at a million steps makes a million. */
   readonly keepFindings?: boolean
 }
 
@@ -74,52 +74,51 @@ export interface EvaluateProgress {
 }
 
 export interface EvaluateStats {
-  /** Steps gone through: each counted once a trial. */
+  /** The number of steps that were processed, counted per trial. */
   readonly steps: number
-  /** The number of these steps at which a rule had anything to judge. */
+  /** The number of these steps at which a rule had something to judge. */
   readonly judged: number
   readonly records: number
-  /** The number of these records that could not be read. */
+  /** The number of records that could not be read. */
   readonly unread: number
   readonly readBytes: number
   readonly reads: number
   readonly jobs: number
-  /** 0: the calling thread did the work. */
+  /** The number of threads; 0 if the calling thread did the work. */
   readonly threads: number
   readonly elapsedMs: number
 }
 
 export interface Evaluation {
-  /** In the order of steps, then of rules; none with `keepFindings: false`. */
+  /** The findings by step, then rule; empty with `keepFindings: false`. */
   readonly findings: readonly Finding[]
   readonly missing: readonly Missing[]
   readonly problems: readonly Problem[]
-  /** False where the evaluation stopped before the job had ended: not told to follow, or nothing came for too long. */
+  /** False if the evaluation stopped before the job had ended: without `follow`, or because no step came for too long. */
   readonly complete: boolean
   readonly stats: EvaluateStats
 }
 
-/** Questions that are asked at once: what is kept of one, with its share of a record's moments, is some 500 bytes. */
+/** The number of questions in a window. Each takes about 500 bytes, including its share of a record's moments. */
 const WINDOW_QUESTIONS = 1 << 17
 /**
- * Judgements of a rule about a step, likewise: where a step has few tensors, one takes more than its questions, some 3 kB. What lives no
- * longer than a window of so few is freed at little cost: of 200,000 steps, 32 times as many took 1.2 times the time and memory.
+ * The number of judgements in a window: at steps with few tensors these take more memory (3 kB each) than questions. Short windows are
+ * cheap to free: over 200,000 steps, windows 32 times as long took 1.2 times the time and memory.
  */
 const WINDOW_JUDGEMENTS = 1 << 10
 /** The number of judgements in a window for trials whose reads are requests. */
 const REMOTE_JUDGEMENTS = 1 << 15
 /**
- * Bytes of values that are handed out at once, for each thread that is asked for. So much is read where it is used; a larger
- * window takes longer, since every value then lies in memory that is new: 60 steps of 1.3 MB took 80 ms of a core with 64 MiB and 52 with
- * 8 (Node.js 20).
+ * The bytes of values in a window, per thread. A larger window is slower, since every value then lies in new memory: 60 steps of 1.3 MB
+ * took 80 ms of a core with 64 MiB and 52 ms with 8 MiB (Node.js 20).
  */
 const WINDOW_VALUE_BYTES = 8 << 20
-/** The time that the default wait adds to that of a rule which itself waits. */
+/** The margin by which the default timeout exceeds that of a rule which itself waits. */
 const WAIT_MARGIN_MS = 60_000
 
 /**
  * Runs rules over their trials, each step once, until the data end.
- * @throws UsageError, the signal's reason; what a rule throws ends that rule, and is one of the `problems`
+ * @throws UsageError, the signal's reason; an error of a rule ends that rule, and is one of the `problems`
  */
 export async function evaluate(rules: Rule | readonly Rule[], options?: EvaluateOptions): Promise<Evaluation> {
   const all = Array.isArray(rules) ? (rules as readonly Rule[]) : [rules as Rule]
@@ -132,7 +131,7 @@ export async function evaluate(rules: Rule | readonly Rule[], options?: Evaluate
   return new Evaluator(all, asked).run()
 }
 
-/** A rule, a step, and what the rule needs at it, or why it could not even say so. */
+/** A rule, a step, and what the rule needs at it, or the error that it threw instead. */
 type Prepared = { readonly rule: Rule; readonly step: number } & (
   | { readonly required: RequiredTensors }
   | { readonly error: unknown }
@@ -142,7 +141,7 @@ class Evaluator {
   readonly #options: EvaluateOptions
   /** The rules that judge in this evaluation. */
   readonly #rules: readonly Rule[]
-  /** The rules among them that other evaluations can ask for, too. */
+  /** The rules among them that other evaluations may use at the same time. */
   readonly #shared: readonly Rule[]
   readonly #groups: readonly RulesOfTrial[]
   readonly #trials: readonly Trial[]
@@ -151,7 +150,7 @@ class Evaluator {
   readonly #stats: MeasureStats = { records: 0, unread: 0, readBytes: 0, reads: 0, jobs: 0, threads: 0 }
   readonly #startedAt = performance.now()
   #doneSteps = 0
-  /** Nothing more is waited for: what there is, is judged as it is. */
+  /** True once waiting has ended: the present steps are judged as they are. */
   #hasGivenUp = false
 
   constructor(rules: readonly Rule[], options: EvaluateOptions) {
@@ -177,7 +176,7 @@ class Evaluator {
   run(): Promise<Evaluation> {
     const { follow = false, signal } = this.#options
     return runs.take(this.#shared, signal, () => {
-      // What is there now, and not what comes while it is judged.
+      // The present steps, not those that arrive while they are judged.
       return follow ? this.#run() : withHold(this.#trials.map(stateOf), {}, () => this.#run())
     })
   }
@@ -216,7 +215,7 @@ class Evaluator {
     }
   }
 
-  /** Judges the next steps, if there are any; meanwhile no trial changes for the rules. @returns whether there were */
+  /** Judges the next steps, if there are any. The rules see an unchanging trial meanwhile. @returns true if there were any */
   #judgeNext(): Promise<boolean> {
     const inquiry = new Inquiry()
     return this.#holding(inquiry, async () => {
@@ -232,7 +231,7 @@ class Evaluator {
     return withHold(this.#trials.map(stateOf), { ...(ahead && { ahead }), owners: this.#shared }, work)
   }
 
-  /** The next steps, in order, as many as are worth a plan, and what the rules need at them. */
+  /** The next steps, in order, as many as fit in a window, and what the rules need at them. */
   async #gather(inquiry: Inquiry): Promise<readonly Prepared[]> {
     const prepared: Prepared[] = []
     const turn = turnsWhenDue()
@@ -243,7 +242,7 @@ class Evaluator {
     for (let queue = firstOf(queues); queue; queue = firstOf(queues)) {
       const { group } = queue
       const step = queue.steps[queue.at]!
-      // The next step is taken to want as much as the last.
+      // The next step is assumed to need as much as the last one.
       const valueBytes = inquiry.valueByteLength
       const isFull = inquiry.questionCount >= WINDOW_QUESTIONS || prepared.length >= maxJudgements
       if (isFull || 2 * valueBytes - before > this.#valueLimit(inquiry)) break
@@ -267,21 +266,21 @@ class Evaluator {
     return this.#trials.some(trial => stateOf(trial).access.isRemote)
   }
 
-  /** Bytes of values that a window may have. Where windows cost more than that, requests or older tensors, it has room. */
+  /** The bytes of values that a window may have: more where each window costs requests or rereads older tensors. */
   #valueLimit(inquiry: Inquiry): number {
     const { memory = DEFAULT_MEMORY, threads = 0 } = this.#options
     return this.#isRemote || inquiry.compares ? memory : Math.min(memory, WINDOW_VALUE_BYTES * Math.max(1, threads))
   }
 
-  /** Steps that are left to judge: complete ones, as long as they may become so. */
+  /** The steps left to judge: only complete ones, as long as others may become complete. */
   #steps({ trial, rules, isMeant, done }: RulesOfTrial): number[] {
     if (this.#haveEnded(rules)) return []
     return trial.steps({ showIncompleteSteps: this.#hasGivenUp }).filter(step => !done.has(step) && isMeant(step))
   }
 
   /**
-   * The steps that can be judged now: of other trials it is known whether they have them. As long as no more is known of
-   * the trials, they are told once, and not for each window: there may be a million.
+   * The steps that can be judged now: it is known whether other trials have them. The list is kept as long as the trials don't change,
+   * since there may be a million steps.
    */
   #queueOf(group: RulesOfTrial): Queue {
     const { trial, rules } = group
@@ -297,7 +296,7 @@ class Evaluator {
     return this.#haveEnded(rules) ? { ...queue, steps: [], at: 0 } : queue
   }
 
-  /** True if no rule is run any more. Observers don't count beside others. */
+  /** True if no rule runs any more. Observers don't count beside others. */
   #haveEnded(rules: readonly Rule[]): boolean {
     const judging = rules.filter(({ isObserver }) => !isObserver)
     return (judging.length > 0 ? judging : rules).every(rule => this.#outcome.ended.has(rule))
@@ -340,7 +339,7 @@ class Evaluator {
     )
     return this.#groups.some(group => {
       const { trial, rules } = group
-      // What another trial does not tell yet holds steps back.
+      // Steps that another trial may still get hold back the evaluation.
       if (this.#steps(group).length > 0) return true
       const end = Math.min(asked, Math.max(...rules.map(rule => rule.endStep)))
       const last = stateOf(trial).catalog.steps.lastComplete
@@ -348,7 +347,7 @@ class Evaluator {
     })
   }
 
-  /** Waits until there is a step to judge. @returns false if none came for too long */
+  /** Waits until there is a step to judge. @returns false if none came in time */
   async #wait(): Promise<boolean> {
     const patience = Math.max(
       0,
@@ -375,7 +374,7 @@ class Evaluator {
     }
   }
 
-  /** Rules may fire because nothing comes. */
+  /** Asks the rules whether they fire because no step comes. */
   async #ask(): Promise<void> {
     for (const rule of this.#rules) {
       if (this.#outcome.ended.has(rule)) continue

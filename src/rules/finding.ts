@@ -1,10 +1,10 @@
-/** The reports of rules: findings, missing data and problems; and the logger to which they write. */
+/** What rules report: findings, missing data and problems; and the logger that they write to. */
 
 import { StepUnavailable, TensorUnavailable, TensorUnavailableForStep, type TrialscanError } from '../base/errors.js'
 import { kinds, optionsOf } from '../base/options.js'
 import { FRAMEWORKS, type Framework, type GlobalStep, type Mode, type ModeStep, type Worker } from '../base/types.js'
 
-/** A rule's condition is met, by a tensor or by a step as a whole. */
+/** A rule's condition that is met, by a tensor or by a step as a whole. */
 export interface Finding {
   /** The rule's class. */
   readonly rule: string
@@ -15,17 +15,17 @@ export interface Finding {
   readonly step: GlobalStep
   readonly mode: Mode
   readonly modeStep: ModeStep
-  /** Null: the step as a whole. */
+  /** The tensor; null for the step as a whole. */
   readonly tensor: string | null
   readonly worker: Worker | null
-  /** The measured value and its limit. Null if it is not a number. */
+  /** The measured value and its limit; null if it is not a number. */
   readonly value: number | null
   readonly threshold: number | null
-  /** One sentence. */
+  /** The message, one sentence. */
   readonly message: string
 }
 
-/** Decides whether findings are told that only later steps can confirm. An open one keeps back what was found after it, too. */
+/** Holds findings back that only later steps can confirm. Later findings wait behind an open one. */
 export class Hold {
   state: 'open' | 'kept' | 'dropped' = 'open'
 }
@@ -47,20 +47,22 @@ export interface Missing {
   readonly trial: string
   /** The missing tensors, and those that the trial has instead, in one sentence. */
   readonly missing: string
-  /** True: the rule judged what does not need these data. False: it had nothing to judge. */
+  /** True if the rule judged what does not need these data; false if it had nothing to judge. */
   readonly partial: boolean
 }
 
-/** A collection to save. All values of parameters are texts, as SageMaker's are. */
+/** A collection to save. All parameter values are texts, as in SageMaker's configurations. */
 export interface HookCollection {
   readonly CollectionName: string
   readonly CollectionParameters: Readonly<Record<string, string>>
 }
 
 export interface CollectionConfigsOptions {
-  /** By whose names tensors are saved. Default: those of the trial's framework, or all that the rule looks for if its names don't tell. */
+  /**
+   * The framework whose names are used. Default: the trial's framework, or all names that the rule looks for if the framework is unknown.
+   */
   readonly framework?: Framework
-  /** Steps from one that is saved to the next. Default: 500, as in SageMaker's own configurations. */
+  /** The interval between saved steps. Default: 500, as in SageMaker's own configurations. */
   readonly saveInterval?: number
 }
 
@@ -77,10 +79,7 @@ export interface Problem {
   readonly error: TrialscanError
 }
 
-/**
- * A problem met while judging a step. Its own step is that of the record that could not be read, which may be an earlier
- * one.
- */
+/** A problem met while judging a step. Its own step is that of the unreadable record, which may be earlier. */
 export function problemAt(step: number, error: TrialscanError): Omit<Problem, 'trial'> {
   const { tensor, step: recordStep } = error.fields
   return {
@@ -90,14 +89,14 @@ export function problemAt(step: number, error: TrialscanError): Omit<Problem, 't
   }
 }
 
-/** True if an error only says that data are missing, which does not end a rule. */
+/** True for an error which only says that data are missing; it does not end a rule. */
 export function isUnavailable(error: unknown): error is TensorUnavailable | TensorUnavailableForStep | StepUnavailable {
   return (
     error instanceof TensorUnavailable || error instanceof TensorUnavailableForStep || error instanceof StepUnavailable
   )
 }
 
-/** A logger of rules. `console` is one. */
+/** A logger for rules. `console` is one. */
 export interface Logger {
   debug(message: string): void
   info(message: string): void
@@ -113,7 +112,7 @@ export function isLogger(given: unknown): boolean {
 
 const nothing = (): void => {}
 
-/** Logs nothing. */
+/** A logger that discards everything. */
 export const silent: Logger = { debug: nothing, info: nothing, warn: nothing, error: nothing }
 
 /** The default logger: on Node.js the console, as with smdebug, without debug messages. */

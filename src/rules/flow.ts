@@ -1,4 +1,4 @@
-/** The tensors on which a tensor can have an effect, by the order of execution, its layer and its kind. */
+/** Which tensors a tensor can affect, by the order of execution, the layer and the kind. */
 
 import { recordsInOrder } from '../scan/catalog/record-order.js'
 import { type Kind, kindsOf } from '../trial/kinds/kinds.js'
@@ -22,13 +22,14 @@ export class Flow {
   }
 
   /**
-   * True if one finding can be the cause of a later one. What the step as a whole is about reaches everything.
-   * @param isSameFault it is the same that is found of both: where NaN is in several tensors of a step, the first saved is its cause
+   * True if one finding can be the cause of a later one. A finding about a whole step reaches everything.
+   * @param isSameFault true if both findings are of the same fault: if NaN is in several tensors of a step, the first saved one is the
+   *   cause
    */
   reaches(from: Place, to: Place, isSameFault: boolean): boolean {
     if (from.tensor === null || to.tensor === null || from.tensor === to.tensor) return true
     const [cause, effect] = [this.#roleOf(from.tensor), this.#roleOf(to.tensor)]
-    // What is no part of the network, as a metric, has no effect on it.
+    // A tensor outside the network, such as a metric, does not affect it.
     if (cause === 'other') return effect === 'other'
     if (from.step < to.step) return true
     if (cause === 'parameter' && effect === 'parameter') return isSameFault
@@ -46,7 +47,7 @@ export class Flow {
     return role
   }
 
-  /** When a tensor comes in in its step: a parameter not before its layer, although it may be saved earlier. */
+  /** The position of a tensor within its step. A parameter comes no earlier than its layer, although it may be saved before. */
   #placeOf(tensor: string, { step, worker }: Place, role: Role['kind'] | null): number | undefined {
     const saved = stateOf(this.#trial)
       .catalog.atStep(step)

@@ -10,9 +10,9 @@ import { runs } from './turns.js'
 
 export interface InvokeOptions extends WaitOptions, MeasureOptions {
   readonly signal?: AbortSignal
-  /** Default 0. */
+  /** The first step. Default: 0. */
   readonly startStep?: number | null
-  /** Exclusive. Default: none; the end of the job throws NoMoreData. */
+  /** The step after the last one. Default: none; the end of the job throws NoMoreData. */
   readonly endStep?: number | null
   /** Throw RuleEvaluationConditionMet at the first step that meets the condition. Default: log it and go on. */
   readonly raiseEvalCond?: boolean

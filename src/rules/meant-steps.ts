@@ -40,7 +40,7 @@ export function meantSteps(trial: Trial, options: MeantSteps): (step: number) =>
     if (step < (startStep ?? Number.NEGATIVE_INFINITY) || step >= (endStep ?? Number.POSITIVE_INFINITY)) return false
     if (isStep !== undefined && !isStep(step)) return false
     if (modeSteps === undefined) return true
-    // Workers can be in different modes at one step. It is judged if any of them has a selected mode step.
+    // Workers can be in different modes at one step. The step is judged if any of them has a selected mode step.
     return stateOf(trial)
       .catalog.atStep(step)
       .some(({ mode, modeStep }) => isModeStep(mode, modeStep, modeSteps))
@@ -56,16 +56,16 @@ export interface RulesOfTrial {
   readonly done: Set<number>
 }
 
-/** Steps that can be judged, in order, of which those up to `at` have been. */
+/** The steps that can be judged, in order; those before `at` have been judged. */
 export interface Queue {
   readonly group: RulesOfTrial
-  /** The known steps when they were told. */
+  /** The known steps when the queue was made. */
   readonly known: readonly unknown[]
   readonly steps: readonly number[]
   at: number
 }
 
-/** The queue whose step comes next; of those with the same step the first. */
+/** The queue with the next step; the first one among equals. */
 export function firstOf(queues: readonly Queue[]): Queue | undefined {
   let first: Queue | undefined
   for (const queue of queues) {

@@ -14,15 +14,15 @@ interface Telling {
 export class Outcome {
   readonly findings: Finding[] = []
   findingCount = 0
-  /** Steps at which a rule had anything to judge: each counted once a trial. */
+  /** The number of steps at which a rule had something to judge, counted per trial. */
   judgedSteps = 0
   /** Rules that are no longer run. */
   readonly ended = new Set<Rule>()
-  /** The latest of them. */
+  /** The latest of these steps for each trial. */
   readonly #lastJudged = new Map<Trial, number>()
   readonly #telling: Telling
   readonly #problems = new Map<string, Problem>()
-  /** Findings that are not told yet, in order. */
+  /** The findings that are not reported yet, in order. */
   readonly #queue: { readonly rule: Rule; readonly step: number; readonly findings: readonly Finding[] }[] = []
   /** The first reason, and the number of reasons, for each rule that doesn't report what it lacks. */
   readonly #unavailable = new Map<Rule, { readonly first: string; count: number }>()
@@ -31,12 +31,12 @@ export class Outcome {
     this.#telling = telling
   }
 
-  /** Without duplicates. */
+  /** The problems, without duplicates. */
   get problems(): Problem[] {
     return [...this.#problems.values()]
   }
 
-  /** Counts a step that a rule was asked about. Steps of a trial come one after the other. */
+  /** Counts a step that a rule judged. The steps of a trial arrive in order. */
   judged(rule: Rule, step: number): void {
     if (!rule.hasJudgedStep || this.#lastJudged.get(rule.baseTrial) === step) return
     this.#lastJudged.set(rule.baseTrial, step)
@@ -49,7 +49,7 @@ export class Outcome {
     await this.tell()
   }
 
-  /** Tells what is no longer held back. @param isLast nothing more comes: all that is not dropped is told */
+  /** Reports the findings that are no longer held back. @param isLast true at the end: all findings that are not dropped are reported */
   async tell(isLast = false): Promise<void> {
     for (let next = this.#queue[0]; next !== undefined; next = this.#queue[0]) {
       const { rule, step, findings } = next
@@ -60,7 +60,7 @@ export class Outcome {
     }
   }
 
-  /** An error of `onFinding` goes to the caller, who wrote it. */
+  /** Reports findings. An error of `onFinding` goes to the caller, who wrote it. */
   async #tell(rule: Rule, step: number, findings: readonly Finding[]): Promise<void> {
     const { onFinding, keepFindings = true } = this.#telling
     for (const finding of findings) {

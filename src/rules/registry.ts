@@ -8,20 +8,20 @@ import { BUILTIN_RULES } from './builtin/index.js'
 import type { Logger, Missing } from './finding.js'
 import { loggerKind, Rule, type RuleClass, type RuleOptions, trialsKind, workersKind } from './rule.js'
 
-/** The built-in rules, by what they can do with a trial. */
+/** The built-in rules, sorted by whether they can judge a trial. */
 export interface AllRules {
   /** The rules for which the trial has the data. */
   readonly rules: Rule[]
   /** The data that other rules lack. */
   readonly leftOut: Missing[]
-  /** Rules that run only when asked for by name, and why. */
+  /** The rules that run only by name, and the reasons. */
   readonly onlyByName: { readonly rule: string; readonly reason: string }[]
 }
 
 export interface AllRulesOptions {
   readonly otherTrials?: readonly Trial[] | undefined
   readonly logger?: Logger | null | undefined
-  /** Judge only what these workers saved. Default: all workers. */
+  /** Judge only these workers. Default: all workers. */
   readonly workers?: RuleOptions['workers']
 }
 
@@ -32,11 +32,11 @@ const ALL_OPTIONS = optionsOf<AllRulesOptions>({
 })
 
 export class RuleRegistry {
-  /** By `spellingKey` of the name. */
+  /** The built-in rules by `spellingKey` of their names. */
   readonly #builtin: ReadonlyMap<string, Registered> = new Map(
     BUILTIN_RULES.map(RuleClass => [spellingKey(RuleClass.name), { name: RuleClass.name, RuleClass }]),
   )
-  /** Users' rules, likewise. */
+  /** Users' rules by `spellingKey` of their names. */
   readonly #registered = new Map<string, Registered>()
 
   /** The built-in rules, then users' own in the order of registration. */
@@ -45,8 +45,8 @@ export class RuleRegistry {
   }
 
   /**
-   * Registers a rule. One that is called as a built-in rule takes its place where it is asked for by name.
-   * @throws UsageError for anything but a class that extends Rule, and for a name that is taken by another
+   * Registers a rule. One with the name of a built-in rule replaces it where the rule is requested by name.
+   * @throws UsageError for anything but a class that extends Rule, and for a name that is taken
    */
   register(RuleClass: RuleClass, name = RuleClass?.name ?? ''): void {
     if (!isRuleClass(RuleClass))
@@ -90,7 +90,8 @@ export class RuleRegistry {
 
   /**
    * @param name in any spelling: `VanishingGradient`, `vanishing_gradient`, `vanishing-gradient`
-   * @param whose a built-in rule, if there is one of that name, or a user's rule alone. Default: a user's rule, or else a built-in one
+   * @param whose `builtin`: the built-in rule, if there is one; `user`: only a user's rule. Default: a user's rule, or else a built-in
+   *   one
    * @throws UsageError with the nearest names
    */
   get(name: string, whose?: 'builtin' | 'user'): RuleClass {

@@ -13,13 +13,13 @@ import type { Tensor } from '../trial/tensor.js'
 import { stateOf, Trial } from '../trial/trial.js'
 
 export interface RequireOptions {
-  /** Default: the rule's base trial. */
+  /** The trial. Default: the rule's base trial. */
   readonly trial?: Trial | null | undefined
-  /** True if `name` is a Python pattern, which stands for every tensor with a match in its name. */
+  /** True if `name` is a Python pattern; it stands for every tensor whose name has a match. */
   readonly regex?: boolean
-  /** Default: of several workers, the first in sorted order that has it. */
+  /** The worker. Default: the first, in sorted order, that has the tensor. */
   readonly worker?: string | null | undefined
-  /** Only these reductions (`mean`, `abs_max`, …) are needed. Default: the value. */
+  /** The reductions that are needed (`mean`, `abs_max`, …). Default: the value. */
   readonly reductions?: readonly StatisticName[]
 }
 
@@ -28,7 +28,7 @@ const REQUIRE_OPTIONS = optionsOf<RequireOptions>({
   trial: kinds.orNull(trialKind),
   regex: kinds.flag,
   worker: kinds.orNull(kinds.text),
-  // Whether they are known is told apart, with the nearest.
+  // Unknown names are reported separately, with suggestions.
   reductions: kinds.listOf<StatisticName>(
     'names of reductions',
     kinds.that('a name', name => typeof name === 'string'),
@@ -40,10 +40,10 @@ export const READ_OPTIONS = optionsOf<WaitOptions & MeasureOptions>({ ...WAIT_OP
 interface Required {
   readonly trial: Trial
   readonly name: string
-  /** Null: the first that has it. */
+  /** The worker; null for the first that has the tensor. */
   readonly worker: string | null
   readonly steps: Set<number>
-  /** Null: the value. */
+  /** The reductions; null for the value. */
   readonly reductions: readonly StatisticName[] | null
 }
 
@@ -57,10 +57,9 @@ export class RequiredTensors {
   judge: (() => boolean) | undefined
 
   /**
-   * @param trials the rule's, the base trial first
-   * @param inquiry where questions are gathered that are answered together
-   * @param workers of the base trial, these only; null: all
-   * @internal
+   * @param trials the rule's trials, the base trial first
+   * @param inquiry collects questions that are answered together
+   * @param workers the workers of the base trial to use; null for all @internal
    */
   constructor(trials: readonly Trial[], inquiry = new Inquiry(), workers: ReadonlySet<string> | null = null) {
     this.#trials = trials
@@ -69,8 +68,8 @@ export class RequiredTensors {
   }
 
   /**
-   * Says that a tensor is needed at some global steps.
-   * @throws TensorUnavailable for a name that was not saved, UsageError for a reduction that is none
+   * Declares that a tensor is needed at some global steps.
+   * @throws TensorUnavailable for a name that was not saved, UsageError for an unknown reduction
    */
   add(name: string, steps: readonly number[], options?: RequireOptions): void {
     const {
@@ -95,7 +94,7 @@ export class RequiredTensors {
     }
   }
 
-  /** Names of the required tensors of a trial; null or absent: the base trial. */
+  /** The names of the required tensors of a trial; null or absent: of the base trial. */
   getNames(trial?: Trial | null): string[] {
     const from = this.#trial(trial)
     return [...new Set(this.#required.filter(known => known.trial === from).map(({ name }) => name))]
@@ -113,16 +112,16 @@ export class RequiredTensors {
     return this.getNames(trial).map(name => this.#trial(trial).tensor(name))
   }
 
-  /** Forgets what was added. */
+  /** Discards all requirements. */
   clear(): void {
     this.#required.length = 0
     this.#questions = []
   }
 
   /**
-   * A tensor at a step, to ask more about than values and reductions: in `setRequiredTensors` this poses the question,
-   * in `invokeAtStep` the same call has the answer.
-   * @param worker default: of several workers, the first in sorted order that has it
+   * A tensor at a step, for more than its value and reductions: in `setRequiredTensors` a call poses the question, in `invokeAtStep` the
+   * same call returns the answer.
+   * @param worker default: the first, in sorted order, that has the tensor
    * @throws StepUnavailable, StepNotYetAvailable, TensorUnavailable, TensorUnavailableForStep, InvalidWorker
    */
   at(name: string, step: number, trial?: Trial | null, worker?: string | null): TensorAtStep {
@@ -158,7 +157,7 @@ export class RequiredTensors {
     return worker ? (tensors.of(worker)?.select(names) ?? []) : tensors.select(names, this.#among(from))
   }
 
-  /** The workers that wrote a step, sorted: those to ask `at`, `find` and `select` for. */
+  /** The workers that wrote a step, sorted, for use with `at`, `find` and `select`. */
   workers(step: number, trial?: Trial | null): Worker[] {
     const from = this.#trial(trial)
     const among = this.#among(from)
@@ -168,7 +167,7 @@ export class RequiredTensors {
     return among === null ? workers : workers.filter(worker => among.has(worker))
   }
 
-  /** Turns what was added into questions. @throws as `at` */
+  /** Turns the requirements into questions. @throws what `at` throws */
   pose(): void {
     this.#questions = []
     for (const { trial, name, worker, steps, reductions } of this.#required) {
@@ -176,21 +175,21 @@ export class RequiredTensors {
         const tensor = this.at(name, step, trial, worker)
         if (reductions === null) {
           this.#questions.push(tensor.value())
-          // Costs little beside the value, and spares a second read where a reduction is asked for after all.
+          // Moments cost little beside the value, and avoid a second read if a reduction is requested.
           tensor.moments()
         } else for (const reduction of reductions) this.#questions.push(tensor.reduction(reduction))
       }
     }
   }
 
-  /** Why something that was added could not be had. */
+  /** The error of a requirement that could not be met. */
   get error(): TrialscanError | undefined {
     return this.#questions.find(({ error }) => error)?.error
   }
 
   /**
-   * Waits for the steps, and reads all that was added, once.
-   * @throws as `at` and `trial.waitForSteps`; FormatError or StoreError for what can't be read
+   * Waits for the steps, and reads all requirements in one pass.
+   * @throws what `at` and `trial.waitForSteps` throw; FormatError or StoreError for unreadable data
    */
   async fetch(options?: WaitOptions & MeasureOptions): Promise<void> {
     const reading = checkOptions('reqTensors.fetch', READ_OPTIONS, options)
@@ -209,7 +208,7 @@ export class RequiredTensors {
     return this.#inquiry
   }
 
-  /** The workers that count; null: all. */
+  /** The workers to use; null for all. */
   #among(trial: Trial): ReadonlySet<string> | null {
     return trial === this.#trials[0] ? this.#workers : null
   }

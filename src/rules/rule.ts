@@ -31,9 +31,9 @@ export interface RuleOptions {
   readonly actions?: Actions | null | undefined
   /** The rule's name in findings. Default: its class's name. */
   readonly name?: string | undefined
-  /** Default: the console on Node.js, without what is for debugging, and nothing in a browser. Null: nothing. */
+  /** The logger. Default: the console on Node.js, without debug messages, and none in a browser. Null for none. */
   readonly logger?: Logger | null | undefined
-  /** Judge only what these workers saved: an array of names, or names separated by commas. Default: all workers. */
+  /** Judge only these workers: an array of names, or names separated by commas. Default: all workers. */
   readonly workers?: string | readonly string[] | null | undefined
   /** Judge only global steps in `[startStep, endStep)`. */
   readonly startStep?: number | null | undefined
@@ -46,7 +46,7 @@ export const workersKind = kinds.orNull(kinds.oneOrMore('names of workers', 'suc
 
 const RULE_OPTIONS = optionsOf<RuleOptions>({
   otherTrials: kinds.orNull(trialsKind),
-  // `actionsOf` checks each of them.
+  // `actionsOf` checks each action.
   actions: kinds.that('actions', () => true),
   name: kinds.text,
   logger: kinds.orNull(loggerKind),
@@ -62,11 +62,11 @@ export function expectRule(call: string, rule: unknown): void {
 
 /** The report of a rule so far. The names are smdebug's. */
 export interface RuleReport {
-  /** Steps at which the rule fired. */
+  /** The number of steps at which the rule fired. */
   ruleTriggered: number
   /** The number of findings. */
   violations: number
-  /** Steps at which the rule was asked. */
+  /** The number of steps at which the rule was invoked. */
   datapoints: number
   /** The rule's parameters as JSON. */
   ruleParameters: string
@@ -77,7 +77,7 @@ export interface RuleReport {
 /** The rule's part of a finding. `Rule.finding` adds the rest. */
 export type Found = Partial<Pick<Finding, 'tensor' | 'worker' | 'value' | 'threshold'>> & {
   readonly message: string
-  /** A finding whose report is decided at later steps; by `evaluate` alone. */
+  /** A hold that delays the report until later steps decide; only used by `evaluate`. */
   readonly hold?: Hold
 }
 
@@ -86,7 +86,7 @@ const NO_FINDINGS: readonly Finding[] = []
 export abstract class Rule {
   readonly baseTrial: Trial
   readonly otherTrials: readonly Trial[]
-  /** The base trial first. */
+  /** The trials, the base trial first. */
   readonly trials: readonly Trial[]
   /** The class's name. */
   readonly ruleName: string
@@ -94,10 +94,10 @@ export abstract class Rule {
   readonly name: string
   readonly logger: Logger
   readonly actions: readonly Action[]
-  /** Null: all. */
+  /** The workers to judge; null for all. */
   readonly workers: ReadonlySet<string> | null
   readonly startStep: number
-  /** Exclusive. */
+  /** The step after the last one to judge. */
   readonly endStep: number
   #required: RequiredTensors
   #report: RuleReport
@@ -133,29 +133,25 @@ export abstract class Rule {
   }
 
   /**
-   * The instance that judges in an evaluation. A built-in rule returns a new one, since its state from step to step belongs
-   * to one evaluation. A user's rule returns itself.
+   * The instance that judges in an evaluation. A built-in rule returns a new one, since its state belongs to one evaluation. A user's
+   * rule returns itself.
    */
   forEvaluation(): Rule {
     return this
   }
 
-  /** Shows the report of another instance: the one that judges. */
+  /** Copies the report of the instance that judged. */
   protected reportOf(other: Rule): void {
     this.#report = other.#report
   }
 
   /**
-   * Adds to `reqTensors` what the rule will need at a step. `evaluate` calls this for many steps ahead of `invokeAtStep`, and
-   * reads the tensors of all rules and steps together. A tensor that was not added is read when the rule asks for it.
+   * Adds to `reqTensors` what the rule will need at a step. `evaluate` calls this for many steps ahead of `invokeAtStep`, and reads the
+   * tensors of all rules and steps together. Other tensors are read when the rule uses them.
    */
   setRequiredTensors(_step: number): void {}
 
-  /**
-   * Judges a step.
-   * @param step a global step, complete
-   * @returns whether the rule's condition is met
-   */
+  /** Judges a step. @param step a global step, complete @returns true if the rule's condition is met */
   abstract invokeAtStep(step: number): boolean | Promise<boolean>
 
   /**
@@ -186,10 +182,7 @@ export abstract class Rule {
    * @throws what `setRequiredTensors` throws
    */
   require(step: number): RequiredTensors
-  /**
-   * @param inquiry gathers the questions that are answered together
-   * @internal
-   */
+  /** @param inquiry collects the questions that are answered together @internal */
   require(step: number, inquiry: Inquiry): RequiredTensors
   require(step: number, inquiry?: Inquiry): RequiredTensors {
     this.#required = new RequiredTensors(this.trials, inquiry, this.workers)
@@ -241,7 +234,7 @@ export abstract class Rule {
     await runActions(actions, { rule: ruleName, name, trial: baseTrial.name, step, message, findings }, logger)
   }
 
-  /** Records a finding. For `invokeAtStep`, before it returns true. */
+  /** Records a finding. `invokeAtStep` calls this before it returns true. */
   protected found(found: Found): void {
     this.#found.push(found)
   }
@@ -281,15 +274,14 @@ export abstract class Rule {
     return this.report.datapoints > 0
   }
 
-  /** Data that the rule wants and the trial lacks, one sentence each. */
+  /** A sentence for each kind of data that the rule wants and the trial lacks. */
   missing(): readonly string[] {
     return []
   }
 
   /**
-   * The collections to save so that the rule has data, as `CollectionConfigurations` of a hook's configuration lists
-   * them. None if it says nothing about that.
-   * @param options by whose names; what a rule looks for that has no names of its own there, and what its user has given, is as it is
+   * The collections to save so that the rule has data, in the form of a hook's `CollectionConfigurations`. Empty if the rule doesn't say.
+   * @param options the framework whose names are used; names that have no counterpart there, and the user's own, stay unchanged
    */
   collectionConfigs(options?: CollectionConfigsOptions): readonly HookCollection[] {
     checkOptions('rule.collectionConfigs', COLLECTION_CONFIGS_OPTIONS, options)
@@ -301,20 +293,17 @@ export abstract class Rule {
     return []
   }
 
-  /** True if the rule only observes for the findings of others: an evaluation ends when all others have. */
+  /** True if the rule only observes on behalf of others: an evaluation ends when all other rules have ended. */
   get isObserver(): boolean {
     return false
   }
 
-  /** The time that the rule wants to wait for a new step, in milliseconds. `evaluate` gives up no earlier. */
+  /** The time that the rule wants to wait for a new step, in milliseconds. `evaluate` waits at least as long. */
   get patienceMs(): number {
     return 0
   }
 
-  /**
-   * Called whenever `evaluate` has looked for new steps of a running job.
-   * @returns findings; any of them ends the rule
-   */
+  /** Called whenever `evaluate` has looked for new steps of a running job. @returns findings; any of them ends the rule */
   whileWaiting(): readonly Finding[] {
     return []
   }
@@ -343,8 +332,8 @@ async function untilKnown(trial: Trial, step: number, options: WaitOptions): Pro
 export interface RuleClass {
   new (baseTrial: Trial, options?: RuleOptions & Readonly<Record<string, unknown>>): Rule
   readonly name: string
-  /** The parameters that its constructor takes. A user's rule need not declare any. */
+  /** The parameters of its constructor. A user's rule need not declare any. */
   readonly parameters?: Parameters
-  /** The meaning for the training when the rule fires, in one sentence. */
+  /** What it means for the training if the rule fires, in one sentence. */
   readonly meaning?: string
 }

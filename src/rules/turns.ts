@@ -3,7 +3,7 @@
 import { UsageError } from '../base/errors.js'
 import { currentHold } from '../scan/catalog/hold.js'
 
-/** A rule. The instance holds the state of the step that it judges, so it serves one caller at a time. */
+/** A rule. Its instance holds the state of the step that it judges, so it serves one caller at a time. */
 interface Judge {
   readonly name: string
 }
@@ -42,10 +42,10 @@ class Turns {
 /** Queues for whole runs over steps: a rule may keep state from step to step. */
 export const runs = new Turns()
 
-/** Queues for one step, or for the steps that are read together. */
+/** Queues for a single step, or for steps that are read together. */
 export const judgements = new Turns()
 
-/** Waits for its turn, or until the signal. */
+/** Waits for a turn, or until the signal. */
 async function orAborted(free: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
   if (signal === undefined) return free
   signal.throwIfAborted()

@@ -1,6 +1,6 @@
 /**
- * Actions from JSON. SageMaker's own (`action_json`) are read and checked like ours, and passed to a callback.
- * Nothing here calls AWS.
+ * Actions from JSON. SageMaker's own (`action_json`) are read and checked like ours, and passed to a callback: this package never calls
+ * AWS for them.
  */
 
 import { nearestNames, UsageError } from '../../base/errors.js'
@@ -98,12 +98,9 @@ type Reader<T> = (value: unknown, at: string) => T
 type Field = <T>(key: string, read: Reader<T>) => T
 
 /**
- * Reads actions: a JSON object or an array of them, SageMaker's (`stoptraining`, `sms`, `email`) and ours (`log`,
- * `command`, `post`). A blank text has none.
- *
- * smdebug skips an action that is unknown or lacks a key. Here it is an error: better to learn before the training than
- * after it that an alarm can't ring. smdebug also lowercases the whole text. Here only names and keys ignore case, and a
- * prefix or an address keeps its own.
+ * Reads actions: a JSON object or an array of them, SageMaker's (`stoptraining`, `sms`, `email`) and ours (`log`, `command`, `post`). A
+ * blank text has none. smdebug skips an action that is unknown or lacks a key; here it is an error, so that a broken alarm is noticed
+ * before the training. smdebug also lowercases the whole text; here only names and keys ignore case.
  * @param handler called for SageMaker's actions. Default: logs what SageMaker would have done
  * @throws UsageError with the place in the text
  */

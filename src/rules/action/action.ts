@@ -1,4 +1,4 @@
-/** Actions for when a rule fires: a line in the log, a command, a POST, a callback. */
+/** Actions that run when a rule fires: a line in the log, a command, a POST, a callback. */
 
 import { TrialscanError, UsageError } from '../../base/errors.js'
 import { checkOptions, isObject, kinds, optionsOf } from '../../base/options.js'
@@ -11,7 +11,7 @@ export interface Firing {
   readonly name: string
   readonly trial: string
   readonly step: number
-  /** One sentence. */
+  /** The message, one sentence. */
   readonly message: string
   readonly findings: readonly Finding[]
 }
@@ -42,7 +42,7 @@ export interface LogOptions {
 }
 
 export interface CommandOptions {
-  /** The command is killed after this time. Default: 60 s. */
+  /** The time after which the command is killed, in milliseconds. Default: 60 s. */
   readonly timeoutMs?: number | undefined
 }
 
@@ -64,7 +64,7 @@ const timeoutKind = kinds.that<number>(TIMEOUT, isTimeout)
 const LOG_OPTIONS = optionsOf<LogOptions>({ level: kinds.oneOf(LEVELS) })
 const COMMAND_OPTIONS = optionsOf<CommandOptions>({ timeoutMs: timeoutKind })
 const POST_OPTIONS = optionsOf<PostOptions>({
-  // `readHeaders` checks each of them.
+  // `readHeaders` checks each header.
   headers: kinds.that('an object', isObject),
   timeoutMs: timeoutKind,
 })
@@ -99,10 +99,10 @@ export function logAction(options?: LogOptions): Action {
 }
 
 /**
- * Runs a command. It gets the firing as a line of JSON on its standard input, and TRIALSCAN_RULE, TRIALSCAN_STEP and
- * TRIALSCAN_MESSAGE in its environment. Its standard output is discarded: ours may be a table or JSON lines. An exit code
- * other than 0, a signal and a timeout are errors.
- * @param args if given, even if empty, `command` is a program, run without a shell; else it is a line for the shell
+ * Runs a command. Its standard input is the firing as a line of JSON; its environment has TRIALSCAN_RULE, TRIALSCAN_STEP and
+ * TRIALSCAN_MESSAGE. Its standard output is discarded, since ours may be a table or JSON lines. An exit code other than 0, a signal and a
+ * timeout are errors.
+ * @param args if given, even if empty, `command` is a program that is run without a shell; otherwise it is a line for the shell
  */
 export function commandAction(command: string, args?: readonly string[] | null, options?: CommandOptions): Action {
   const { timeoutMs = 60_000 } = checkOptions('commandAction', COMMAND_OPTIONS, options)
@@ -115,7 +115,7 @@ export function commandAction(command: string, args?: readonly string[] | null, 
   return { name: 'command', onFire: firing => runProcess([command, ...args], command, firing, timeoutMs) }
 }
 
-/** POSTs the firing as JSON. Any status but 2xx is an error, also a redirect, which would lose the JSON. */
+/** POSTs the firing as JSON. Any status but 2xx is an error, including a redirect, which would lose the JSON. */
 export function postAction(url: string | URL, options?: PostOptions): Action {
   const { headers = {}, timeoutMs = 10_000 } = checkOptions('postAction', POST_OPTIONS, options)
   const target = readUrl(String(url), 'postAction: url')
@@ -143,7 +143,7 @@ async function runProcess(argv: readonly string[], command: string, firing: Firi
     const end = (failure: string | null, cause?: unknown): void => {
       clearTimeout(timer)
       child.kill('SIGKILL')
-      // A background process of the shell may hold it open for ever.
+      // A background process of the shell may keep it open for ever.
       child.stderr.destroy()
       const detail = tail.trim() === '' ? '' : `: ${tail.trim()}`
       if (failure === null) resolve()
@@ -156,7 +156,7 @@ async function runProcess(argv: readonly string[], command: string, firing: Firi
     })
     child.on('error', error => end(error.message, error))
     child.on('exit', code => code === 0 && end(null))
-    // Only now has all of its standard error arrived.
+    // All of its standard error has arrived only now.
     child.on('close', (code, signal) => end(signal === null ? `exit code ${code}` : `ended by ${signal}`))
     // A command need not read its standard input.
     child.stdin.on('error', () => {})
@@ -165,7 +165,7 @@ async function runProcess(argv: readonly string[], command: string, firing: Firi
 }
 
 async function post(url: URL, headers: Headers, firing: Firing, timeoutMs: number): Promise<void> {
-  // Names only the host, since the path of a webhook is often secret.
+  // The message names only the host, since the path of a webhook is often secret.
   const failed = (reason: string, cause?: unknown) =>
     new TrialscanError('ActionFailed', `POST to ${url.host}: ${reason}`, { host: url.host }, cause)
   let response: Response
@@ -207,7 +207,7 @@ export function readLine(value: unknown, at: string): string {
   return matching(value, at, /^(?=[^\0]*[^\s\0])[^\0]*$/, 'a command')
 }
 
-/** env(1) would take a name with `=` for a variable. */
+/** env(1) would read a name with `=` as a variable. */
 export function readProgram(value: unknown, at: string): string {
   return matching(value, at, /^[^\0=]+$/, 'a program, without =')
 }
@@ -224,7 +224,7 @@ export function isTimeout(value: unknown): value is number {
 export function readUrl(value: unknown, at: string): URL {
   const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : null
   if (url === null || !/^https?:$/.test(url.protocol)) throw expected(at, 'an http or https URL', value)
-  // They are secret, so the message does not quote them.
+  // User names and passwords are secret, so the message does not quote them.
   if (url.username !== '' || url.password !== '') {
     throw new UsageError(`${at}: expected a URL without user and password, got one with them`, { at })
   }

@@ -34,8 +34,8 @@ import { frameworkOf, gradientNames, isGradientName } from './names.js'
 import { type Choice, OTHER_NAMES, Selection } from './selection.js'
 
 /**
- * Judges answers to questions that were asked before. Returns undefined if there was nothing to judge. A judgement that
- * reads an unavailable answer is skipped.
+ * Judges the answers to earlier questions. Returns undefined if there was nothing to judge. A judgement that reads an unavailable answer
+ * is skipped.
  */
 export type Judgement = () => Judged
 export type Judged = Found | readonly Found[] | null | false | undefined
@@ -46,10 +46,7 @@ export interface Judgements {
   readonly judge: (i: number) => Judged
 }
 
-/**
- * Asks about each tensor, and judges each by itself.
- * @param ask returns undefined for a tensor that is not judged
- */
+/** Asks about each tensor, and judges each on its own. @param ask returns undefined for a tensor that is not judged */
 export function each<A>(
   tensors: readonly TensorAtStep[],
   ask: (tensor: TensorAtStep) => A | undefined,
@@ -68,17 +65,17 @@ export function each<A>(
 /** A class of built-in rules, with its description. */
 export interface BuiltinClass extends RuleClass {
   readonly parameters: Parameters
-  /** The meaning for the training when the rule fires, in one sentence. */
+  /** What it means for the training if the rule fires, in one sentence. */
   readonly meaning: string
-  /** Advice, when the rule fires. */
+  /** The advice if the rule fires. */
   readonly advice: string
-  /** Parameters for a rule that `check` chose by itself; {} if the defaults serve. */
+  /** Parameters for a rule that `check` chose; {} if the defaults serve. */
   readonly suggested: Readonly<Record<string, string>>
-  /** Why, one sentence per parameter. */
+  /** The reasons for these parameters, one sentence each. */
   readonly reasons: Readonly<Record<string, string>>
-  /** Why `check` runs the rule only when asked for by name. Null: it chooses the rule by itself. */
+  /** The reason why `check` runs the rule only by name; null if it may choose the rule. */
   readonly onlyByName: string | null
-  /** Why the rule can't judge the trial: which data it lacks, and what there is instead. Null: it can. */
+  /** The reason why the rule can't judge the trial: the data that it lacks, and what there is instead. Null if it can judge. */
   lacks(trial: Trial, options?: Pick<RuleOptions, 'otherTrials' | 'workers'>): string | null
 }
 
@@ -87,9 +84,9 @@ export interface Definition<P extends Parameters> {
   readonly parameters: P
   readonly meaning: string
   readonly advice: string
-  /** Parameters for a rule that `check` chose by itself, each with the reason. */
+  /** Parameters for a rule that `check` chose, each with the reason. */
   readonly suggested?: Readonly<Record<string, readonly [value: string, reason: string]>>
-  /** Why `check` runs the rule only when asked for by name. */
+  /** The reason why `check` runs the rule only by name. */
   readonly onlyByName?: string
   /** True if `check` chooses the rule only for checkpoints. */
   readonly isOfCheckpoints?: boolean
@@ -138,7 +135,7 @@ export function builtin<P extends Parameters>({
     }
 
     override forEvaluation(): Rule {
-      // A user's subclass may take other arguments and keep state of its own: it is not copied.
+      // A user's subclass may take other arguments and keep its own state: it is not copied.
       if (Object.getPrototypeOf(this.constructor) !== Defined) return this
       const Own = this.constructor as RuleClass
       const rule = new Own(this.baseTrial, { ...this.options })
@@ -154,14 +151,14 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   /** The options for another instance like this one. */
   protected options: Readonly<RuleOptions>
   readonly #selections: Selection[] = []
-  /** True if gradients of any of its tensors were saved, by catalog. */
+  /** True if the trial has gradients of any of its weights, for one catalog. */
   #gradients: { readonly catalog: Catalog; readonly areThere: boolean } | undefined
-  /** Why tensors could not be judged, by name. */
+  /** The reasons why tensors could not be judged, by name. */
   readonly #unavailable = new Map<string, string>()
   readonly #problems: Omit<Problem, 'trial'>[] = []
   #hasJudged = false
   #hasJudgedStep = false
-  /** Collections that were asked for and that the trial does not have. */
+  /** Requested collections that the trial does not have. */
   readonly #unknown: readonly string[]
 
   constructor(baseTrial: Trial, options: RuleOptions & Arguments<P>, parameters: P) {
@@ -175,7 +172,7 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     this.check()
   }
 
-  /** @throws UsageError for a name that is a slip of the pen: the trial has a collection that is called almost so */
+  /** @throws UsageError for a likely typing error: the trial has a collection with nearly this name */
   #unknownCollections(given: Readonly<Record<string, unknown>>): readonly string[] {
     const { collections } = stateOf(this.baseTrial).contents.collections
     const asked = Object.keys(given)
@@ -193,13 +190,13 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     return unknown
   }
 
-  /** Checks that the parameters fit together. @throws InsufficientInformationForRuleInvocation */
+  /** Checks that the parameters are consistent. @throws InsufficientInformationForRuleInvocation */
   protected check(): void {}
 
   /** Asks about what a worker saved at a step, and yields judgements of the answers. Steps ascend. */
   protected abstract examine(moment: Moment): Iterable<Judgement | Judgements>
 
-  /** The sequence in which a worker's step is judged. Undefined: it is not judged. */
+  /** The sequence in which a worker's step is judged; undefined if it is not judged. */
   protected sequenceOf({ mode }: WorkerStep): Sequence | undefined {
     const { mode: wanted = null } = this.parameters as { readonly mode?: ReturnType<typeof modeParameter>['default'] }
     switch (wanted) {
@@ -255,7 +252,7 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     return isMet
   }
 
-  /** Notes why a tensor could not be judged. @throws errors of other kinds */
+  /** Records why a tensor could not be judged. @throws errors of other kinds */
   #passOver(step: number, error: unknown): void {
     if (!(error instanceof TrialscanError)) throw error
     const problem = problemAt(step, error)
@@ -269,7 +266,7 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     return (saved && stepsOfWorkers(saved).get(worker)?.get(sequence)) ?? NO_WORKER_STEPS
   }
 
-  /** True if a weight is trained, as far as the trial tells: a frozen one has no gradient while others have. */
+  /** True if a weight is trained, as far as the trial shows: a frozen one has no gradient while others have. */
   protected isTrained(weight: string): boolean {
     const { catalog } = stateOf(this.baseTrial)
     const has = (name: string): boolean => gradientNames(name).some(gradient => catalog.byTensor.has(gradient))
@@ -292,7 +289,7 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     return selection
   }
 
-  /** The error of a rule that was not told which tensors to judge. */
+  /** The error of a rule without a selection of tensors. */
   protected unselected(): InsufficientInformationForRuleInvocation {
     return this.insufficient('expected collection_names or tensor_regex, got neither')
   }
@@ -325,7 +322,7 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     return this.#hasJudged && this.lack() === null
   }
 
-  /** Why nothing was judged although the tensors were saved. */
+  /** The reasons why nothing was judged although the tensors were saved. */
   #unjudged(): readonly string[] {
     const lacking = this.lacking()
     if (lacking.length > 0 || this.#hasJudged || this.#selections.length === 0) return lacking
@@ -356,7 +353,7 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     return this.#selections.filter(({ isEmpty, choice }) => isEmpty && !choice.quiet).length
   }
 
-  /** Why there is nothing to judge. Null: there is something. */
+  /** The reason why there is nothing to judge; null if there is something. */
   lack(): string | null {
     const required = this.#selections.filter(({ isOptional }) => !isOptional)
     const lacking = required.filter(({ isEmpty }) => isEmpty)
@@ -368,7 +365,7 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   }
 }
 
-/** Names of collections that trials have or lack by what was saved, and not by a slip of the pen. */
+/** Collections that a trial has or lacks depending on what was saved; their absence is no typing error. */
 const USUAL_COLLECTIONS: ReadonlySet<string> = new Set(
   'all,default,weights,biases,gradients,losses,metrics,inputs,outputs,labels,predictions,layers,optimizer_variables,sm_metrics,scalars,hyperparameters,feature_importance,average_shap,full_shap,trees,relu_output,relu_input,input_image,input_sequence'.split(
     ',',

@@ -9,8 +9,8 @@ import type { Choice } from './selection.js'
 const SAVE_INTERVAL = 500
 
 /**
- * @param ruleName a collection is named after it where the rule has none
- * @param options by whose names, by default all that the rule looks for; and how often
+ * @param ruleName a collection without a name of its own gets this one
+ * @param options the framework whose names are used (default: all that the rule looks for), and the save interval
  * @throws UsageError for a pattern with a count such as {1,2}
  */
 export function collectionConfigsOf(
@@ -19,7 +19,7 @@ export function collectionConfigsOf(
   { framework, saveInterval = SAVE_INTERVAL }: CollectionConfigsOptions = {},
 ): readonly HookCollection[] {
   const patterns = new Map<string, Set<string>>()
-  // A rule that would look at everything needs no more than what it looks for.
+  // A rule that would look at everything needs only what it looks for.
   const narrow = choices.filter(({ all }) => !all)
   for (const { collections = [], names = [], regex = [], all } of narrow.length > 0 ? narrow : choices) {
     const own = all ? 'all' : `${ruleName.replace(/(?!^)(?=[A-Z][a-z])/g, '_').toLowerCase()}_tensors`

@@ -11,8 +11,8 @@ import type { Selection } from './selection.js'
 import { numberText } from './wording.js'
 
 /**
- * Counts at each step how labels were predicted. Fires where, of the samples predicted to be of one class, less than
- * `min_diag` are of it, or more than `max_off_diag` are of another one.
+ * Counts the predictions of each label at each step. Fires if, of the samples predicted to be of one class, less than `min_diag` are of
+ * it, or more than `max_off_diag` are of another one.
  */
 export class Confusion extends builtin({
   meaning: 'Classes are mistaken for one another too often.',
@@ -74,8 +74,8 @@ export class Confusion extends builtin({
   }
 
   /**
-   * The places to look for labels or predictions, in order: the tensor of that name, the collection and, for the default names,
-   * the hooks' own names.
+   * The places to look for labels or predictions, in order: the tensor of that name, the collection and, for the default names, the names
+   * that hooks use.
    */
   #places(name: 'labels' | 'predictions', hookNames: string): readonly Selection[] {
     const { parameters } = this

@@ -1,4 +1,4 @@
-/** Learning rates that were saved, and where they are out of the ordinary. */
+/** Saved learning rates, and unusual ones among them. */
 
 import type { GlobalStep } from '../../base/types.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
@@ -7,16 +7,16 @@ import { Rule } from '../rule.js'
 import { scalar } from './scalar.js'
 import { numberText } from './wording.js'
 
-/** A learning rate that is far from what is usual, and from which step on. */
+/** An unusual learning rate, and the step from which on it holds. */
 export interface UnusualRate {
   readonly tensor: string
   readonly step: GlobalStep
   readonly value: number
-  /** One sentence. */
+  /** The description, one sentence. */
   readonly message: string
 }
 
-/** A rate, from which step on, and for how many steps. */
+/** A rate, its first step, and the number of its steps. */
 interface Rate {
   readonly step: GlobalStep
   readonly value: number
@@ -24,7 +24,7 @@ interface Rate {
 }
 
 const LEARNING_RATE = /(^|[/_.])(lr|learning_?rate)s?([/_.:]|\d|$)/i
-/** A rate so many times another one is far beyond it. */
+/** The factor between two rates from which on one is far beyond the other. */
 const FAR = 10
 /** A learning rate that is hardly ever right. */
 const HUGE = 10
@@ -40,7 +40,7 @@ const EFFECTS: ReadonlySet<string> = new Set([
   'TensorVariance',
 ])
 
-/** Fires never: it only looks. Asked beside the rules, so that nothing is read twice. */
+/** Never fires; it only observes. It runs beside the rules, so that nothing is read twice. */
 export class LearningRates extends Rule {
   readonly #names: readonly string[]
   readonly #asked = new Map<number, (readonly [tensor: string, rate: () => number | null])[]>()
@@ -82,7 +82,7 @@ export class LearningRates extends Rule {
     return false
   }
 
-  /** The first of each rate: a jump upwards, one far beyond the others, or one that is huge. */
+  /** The unusual rates: each first step of a jump upwards, of a rate far beyond the others, and of a huge one. */
   get unusual(): readonly UnusualRate[] {
     return [...this.#rates].flatMap(([tensor, rates]) => {
       // A warm-up jumps, too, but not beyond what comes after it.
@@ -102,13 +102,13 @@ export class LearningRates extends Rule {
     })
   }
 
-  /** The unusual rates at the time when something began that too high a rate causes. */
+  /** The unusual rates in force when a fault began that too high a rate can cause. */
   besides(causes: readonly { readonly rule: string; readonly step: number }[]): readonly UnusualRate[] {
     return this.unusual.filter(rate => causes.some(({ rule, step }) => EFFECTS.has(rule) && rate.step <= step))
   }
 }
 
-/** The median of all steps; the lower one of two. */
+/** The median over all steps; the lower one of two. */
 function medianOf(rates: readonly Rate[]): number {
   const half = rates.reduce((sum, { steps }) => sum + steps, 0) / 2
   let seen = 0
@@ -123,7 +123,7 @@ function rateText(value: number): string {
   return value < 1e6 ? numberText(value) : Number(value.toPrecision(4)).toExponential()
 }
 
-/** Null for what can't be read: rules that judge it tell that. */
+/** Null if it can't be read: the rules that judge it report that. */
 function answered(rate: () => number | null): number | null {
   try {
     return rate()

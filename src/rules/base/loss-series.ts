@@ -1,4 +1,4 @@
-/** The values of one loss over the steps of a mode: how it began, how it goes on, and courses that chance does not take. */
+/** The values of one loss over the steps of a mode: how it began, its course, and courses that are no coincidence. */
 
 import { numberText, riseText } from './wording.js'
 
@@ -7,11 +7,11 @@ export interface LossAtStep {
   readonly step: number
 }
 
-/** Why a loss fires before there are enough steps for a trend. */
+/** The reason why a loss fires before there are enough steps for a trend. */
 export interface EarlyVerdict {
   /** The value with which the last one is compared. */
   readonly from: LossAtStep
-  /** In percent. */
+  /** The threshold in percent. */
   readonly threshold: number
   /** The course of the loss as a phrase, without its name. */
   readonly message: string
@@ -20,11 +20,11 @@ export interface EarlyVerdict {
 /** The course of a loss so far. */
 interface Course {
   readonly last: LossAtStep
-  /** It has never gone down. */
+  /** True if it has never gone down. */
   readonly onlyRisen: boolean
-  /** It has never changed. */
+  /** True if it has never changed. */
   readonly isStill: boolean
-  /** The step from which on it has risen from value to value. */
+  /** The step since which every value has exceeded the one before. */
   readonly risingFrom: LossAtStep
   /** The number of rises in a row. */
   readonly rises: number
@@ -32,15 +32,15 @@ interface Course {
 
 /** The relative change that rounding may cause while the loss stands still. */
 const ROUNDING = 1e-6
-/** The factor for the number of values at each end: so many rises in a row don't come by chance even in a long training. */
+/** The number of rises in a row that is no coincidence even in a long training, as a multiple of the number of values at each end. */
 const STREAK = 4
 
 export class LossSeries {
-  /** Since which step it is NaN. */
+  /** The step since which it is NaN; null if it is not. */
   nanSince: number | null = null
   /** The number of values. */
   length = 0
-  /** The number of its first step. */
+  /** The number of its first step in the sequence. */
   readonly start: number
   readonly #count: number
   /** The first values, and the last ones. */
@@ -51,13 +51,13 @@ export class LossSeries {
   /** The number of losses in the last value. */
   #losses = 0
 
-  /** @param count of values at each end */
+  /** @param count the number of values at each end */
   constructor(count: number, start: number) {
     this.#count = count
     this.start = start
   }
 
-  /** @param isSameRun the weights are those of the value before: both are one */
+  /** @param isSameRun true if the weights are those of the value before: both then count as one value */
   add(at: LossAtStep, isSameRun: boolean): void {
     if (isSameRun && this.#now !== null) {
       const mean = this.#now.last.loss + (at.loss - this.#now.last.loss) / ++this.#losses
@@ -95,7 +95,7 @@ export class LossSeries {
 
   /**
    * A course that differences between batches don't explain in so few steps; null if there is none.
-   * @param allowedRise in percent
+   * @param allowedRise the accepted rise, in percent
    */
   unlikely(allowedRise: number): EarlyVerdict | null {
     const [first, now, count] = [this.#first, this.#now, this.#count]

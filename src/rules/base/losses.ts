@@ -1,4 +1,4 @@
-/** Losses of training and validation, which modes tell apart or, in XGBoost's trials, names. */
+/** Losses of training and validation, told apart by mode or, in XGBoost's trials, by name. */
 
 import type { Rule } from '../rule.js'
 import type { Moment } from './moment.js'
@@ -30,7 +30,7 @@ export class Losses {
     this.#metrics = select({ collections: ['losses', 'metrics'], regex, optional: true })
   }
 
-  /** True if modes, not names, tell training from validation. */
+  /** True if modes, not names, separate training from validation. */
   get hasModes(): boolean {
     const modes = this.#rule.baseTrial.modes()
     return modes.includes('EVAL') || (modes.length > 0 && !this.#metrics.names.some(name => name.startsWith('train-')))

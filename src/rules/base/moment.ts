@@ -1,4 +1,4 @@
-/** The moments that rules judge, which are steps of workers in sequences, and a rule's memory of each sequence. */
+/** The moments that rules judge (steps of workers in sequences), and a rule's memory of each sequence. */
 
 import type { GlobalStep, Mode, ModeStep, Worker } from '../../base/types.js'
 import type { Catalog } from '../../scan/catalog/catalog.js'
@@ -6,8 +6,8 @@ import type { WorkerStep, WorkerSteps } from '../../scan/catalog/worker-steps.js
 import { stateOf, type Trial } from '../../trial/trial.js'
 
 /**
- * The steps of a worker that are judged as one sequence: those of one mode, or all. GLOBAL is the mode of steps for which the
- * job set none.
+ * The steps of a worker that are judged as one sequence: those of one mode, or all. GLOBAL is the mode of steps for which the job set
+ * none.
  */
 export type Sequence = Mode | 'all'
 
@@ -66,7 +66,7 @@ const hasTrainingSteps = new WeakMap<Catalog, boolean>()
 /** Steps of one worker by sequence. */
 type StepsOfWorker = ReadonlyMap<Sequence, WorkerSteps>
 
-/** By a tensor's list of steps. All rules need the same, and tensors that were saved together share a list. */
+/** The result for each list of steps. All rules need the same, and tensors that were saved together share a list. */
 const stepsBySequence = new WeakMap<WorkerSteps, ReadonlyMap<Worker, StepsOfWorker>>()
 
 /** A tensor's steps, by worker and sequence. */
@@ -81,7 +81,7 @@ export function stepsOfWorkers(saved: WorkerSteps): ReadonlyMap<Worker, StepsOfW
   return byWorker
 }
 
-/** The index of a global step in ascending ones; -1 if it is not among them. */
+/** The index of a global step in an ascending list; -1 if it is absent. */
 export function positionOf(step: number, steps: WorkerSteps): number {
   const position = steps.before(step)
   return steps.stepAt(position) === step ? position : -1

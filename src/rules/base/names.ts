@@ -1,6 +1,6 @@
 /**
- * The names that the frameworks' hooks give to what rules look for: docs/rules.md has the table and its sources. These are Python
- * patterns, each a single text so that it can be a parameter.
+ * The names that the frameworks' hooks give to the tensors that rules look for; docs/rules.md has the table and its sources. Each is a
+ * Python pattern in a single text, so that it can be a parameter.
  */
 
 import { FRAMEWORKS, type Framework } from '../../base/types.js'
@@ -9,9 +9,9 @@ import type { TrialContents } from '../../scan/catalog/load/load.js'
 const anyOf = (...patterns: readonly string[]): string => `(?i)${patterns.join('|')}`
 const whole = (...patterns: readonly string[]): string => `^(${patterns.join('|')})$`
 
-/** relu, but not its leaky variants, which don't die. */
+/** relu, without its leaky variants, which don't die. */
 const RELU = '(?<![pr])(?<!leaky)(?<!leaky_)relu'
-/** Hard and logarithmic variants are other functions. */
+/** Without the hard and logarithmic variants, which are other functions. */
 const SQUASHING = '(?<!hard)(?<!log)(tanh|sigmoid)'
 /** Modules named after their role instead of their function. */
 const ACTIVATION = '(^|[^a-z])(acts?|activations?|sig)([._]?\\d+)*'
@@ -28,9 +28,9 @@ const GRAPH: readonly Framework[] = ['tensorflow']
 /** The tensors that rules look for. */
 interface Sought {
   readonly inWords: string
-  /** The pattern that smdebug's rule has by default; null: it has none. */
+  /** The default pattern of smdebug's rule; null if it has none. */
   readonly byDefault: string | null
-  /** The collection that SageMaker's configurations save it in; null: they have none. */
+  /** The collection in which SageMaker's configurations save it; null if they have none. */
   readonly collection: string | null
   /** The name patterns, by framework. */
   readonly names: readonly (readonly [frameworks: readonly Framework[], pattern: string])[]
@@ -39,7 +39,7 @@ interface Sought {
 
 const sought = new Map<string, Sought>()
 
-/** The pattern of all its names. */
+/** The pattern of all these names. */
 function seek(
   inWords: string,
   byDefault: string | null,
@@ -128,7 +128,7 @@ export function isGradientName(name: string): boolean {
 /** XGBoost's trees have NaN for whatever a leaf lacks. */
 export const NOT_OF_TREES = '^(?!trees/)'
 
-/** The patterns in words. */
+/** The meaning of the patterns, for messages. */
 export const IN_WORDS: ReadonlyMap<string, string> = new Map([
   ...[...sought].flatMap(([pattern, { inWords, byDefault }]) =>
     pattern === byDefault ? [] : [[pattern, inWords] as const],
@@ -136,28 +136,25 @@ export const IN_WORDS: ReadonlyMap<string, string> = new Map([
   [LOSSES, 'losses, such as "CrossEntropyLoss_output_0"'],
 ])
 
-/** The collection that SageMaker's configurations save in what a pattern looks for. */
+/** The collection in which SageMaker's configurations save the tensors of a pattern; null if there is none. */
 export function collectionFor(pattern: string): string | null {
   return sought.get(pattern)?.collection ?? null
 }
 
-/** True if a pattern covers all frameworks where a rule of smdebug has a pattern of its own. */
+/** True for a pattern that covers all frameworks, in a place where smdebug's rule has a pattern of its own. */
 export function isWiderDefault(pattern: string): boolean {
   const { byDefault = null } = sought.get(pattern) ?? {}
   return byDefault !== null && byDefault !== pattern
 }
 
-/** A pattern that stands for something that each framework names in its own way, as the names of one; any other as it is. */
+/** The pattern that one framework's names need, for a pattern that covers all; any other pattern unchanged. */
 export function patternFor(framework: Framework, pattern: string): string {
   const { names, join } = sought.get(pattern) ?? { names: [], join: anyOf }
   const own = names.flatMap(([frameworks, name]) => (frameworks.includes(framework) ? [name] : []))
   return own.length > 0 ? join(...own) : pattern
 }
 
-/**
- * The framework that a training ran on, as far as its collections and the names of its tensors tell. TensorFlow.js names layers as
- * TensorFlow does.
- */
+/** The framework that a training used, as far as its collections and tensor names show. TensorFlow.js names layers as TensorFlow does. */
 export function frameworkOf(contents: TrialContents): Framework | null {
   const known = frameworks.get(contents)
   if (known !== undefined) return known

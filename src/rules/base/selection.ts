@@ -1,4 +1,4 @@
-/** The tensors that a rule looks at, and the message for when there are none. */
+/** The tensors that a rule looks at, and the message if there are none. */
 
 import { nearestNames, UsageError } from '../../base/errors.js'
 import type { CollectionConfig } from '../../format/collections.js'
@@ -14,18 +14,18 @@ import { IN_WORDS, NOT_OF_TREES } from './names.js'
 
 export interface Choice {
   readonly collections?: readonly string[]
-  /** Python patterns. */
+  /** Python patterns; a name with a match is selected. */
   readonly regex?: readonly string[]
   readonly names?: readonly string[]
   /** All tensors. */
   readonly all?: boolean
   /** Names to leave out. */
   readonly except?: RegExp
-  /** The rule can do without these tensors. */
+  /** True if the rule can do without these tensors. */
   readonly optional?: boolean
-  /** The rule needs values; saved reductions are not enough. */
+  /** True if the rule needs values; saved reductions are not enough then. */
   readonly value?: boolean
-  /** Not reported as missing, since another selection is about the same data. */
+  /** True if their absence is not reported, since another selection is about the same data. */
   readonly quiet?: boolean
 }
 
@@ -41,7 +41,7 @@ export class Selection {
     this.#rule = rule
     this.choice = choice
     this.isOptional = choice.optional ?? false
-    // Refuses an invalid pattern when the rule is made.
+    // An invalid pattern is refused when the rule is made.
     for (const pattern of choice.regex ?? []) patternOf(pattern)
   }
 
@@ -60,7 +60,7 @@ export class Selection {
     return this.#names
   }
 
-  /** Why there are no names: the trial's pattern for a collection can be invalid. */
+  /** The error for an invalid pattern that the trial itself has for a collection. */
   get #refusal(): UsageError | null {
     try {
       this.names
@@ -76,7 +76,7 @@ export class Selection {
     return this.#refusal !== null || this.names.length === 0 || (this.choice.value === true && !this.#hasValues())
   }
 
-  /** The tensors that the rule wants and the trial lacks, one sentence each. */
+  /** A sentence for each kind of tensor that the rule wants and the trial lacks. */
   missing(): string[] {
     const { collections = [], names = [], regex = [], value, quiet } = this.choice
     if (quiet) return []
@@ -109,10 +109,10 @@ export class Selection {
   }
 }
 
-/** Names that Tornasole's documentation has for collections. */
+/** The names of collections in Tornasole's documentation. */
 export const OTHER_NAMES: ReadonlyMap<string, string> = new Map([['bias', 'biases']])
 
-/** Selected names by choice: rules over a trial share the lists. */
+/** Selected names by choice, shared by the rules over a trial. */
 const selections = new WeakMap<TrialContents, Map<string, readonly string[]>>()
 
 function selectedNames(trial: Trial, choice: Choice): readonly string[] {
@@ -141,11 +141,11 @@ function select(
   for (const name of names) selected.addName(name)
   for (const source of regex) selected.addMatching(patternOf(source).matches)
   const found = except ? selected.toArray().filter(name => !except.test(name)) : selected.toArray()
-  // There can be a million names: one list of all of them is enough.
+  // There can be a million names: they share one list.
   return found.length === saved.length ? saved : found
 }
 
-/** Our own patterns, which are all that `check` looks for by itself, need no engine to be loaded. @throws UsageError for an invalid one */
+/** Our own patterns, which are all that `check` uses by default, don't need the regex engine. @throws UsageError for an invalid pattern */
 function patternOf(source: string): Pattern {
   const isOwn = IN_WORDS.has(source) || source === NOT_OF_TREES
   return isOwn ? compileOwnPattern(source) : compilePattern(source)
@@ -154,15 +154,15 @@ function patternOf(source: string): Pattern {
 /** The number of collections that a message names, and that it considers. */
 const MAX_COLLECTIONS_TOLD = 8
 const MAX_LOOKED_AT = 100
-/** Names among which the nearest ones are looked for: each rule that lacks something asks. */
+/** The number of names that are searched for the nearest: every rule that lacks something asks for this. */
 const MAX_NEAR = 10_000
 
-/** The words in patterns that are a name with at most something before or behind it. */
+/** The words of patterns that are a name with at most an anchor or a wildcard at each end. */
 function wordsOf(patterns: readonly string[]): string[] {
   return patterns.flatMap(pattern => /^\^?(?:\.\*)?([\w./:-]{3,}?)(?:\.\*)?\$?$/.exec(pattern)?.[1] ?? [])
 }
 
-/** The nearest names or, if none is near, the nearest words that names consist of. */
+/** The nearest names or, if none is near, the nearest parts of names. */
 function nearestOf(word: string, names: readonly string[]): string[] {
   const nearest = nearestNames(word, names)
   return nearest.length > 0 ? nearest : nearestNames(word, new Set(names.flatMap(name => name.split(/[^A-Za-z]+/))))
@@ -207,7 +207,7 @@ function describeTrial(
   return `the trial has ${has}${hint}`
 }
 
-/** 0 for an invalid pattern, which matters only to those who ask for the collection. */
+/** 0 for an invalid pattern, which matters only to those who use the collection. */
 function memberCount(contents: TrialContents, collection: CollectionConfig): number {
   try {
     return membersOf(contents, collection).size

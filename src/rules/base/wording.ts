@@ -1,9 +1,9 @@
 /** Numbers and ratios as findings word them. */
 
-/** The ratio from which on it is told in times, below in percent. */
+/** The ratio from which on it is given as a factor instead of percent. */
 const TIMES = 10
 
-/** A number as findings print it. */
+/** A number in the form that findings use. */
 export function numberText(value: number): string {
   return Number.isInteger(value) && Math.abs(value) < 1e6 ? String(value) : String(Number(value.toPrecision(4)))
 }

@@ -9,8 +9,8 @@ import { numberText } from '../base/wording.js'
 import { integer, list, number } from '../parameters.js'
 
 /**
- * Fires where at least `threshold` percent of a tensor's elements are zero, at `num_steps` consecutive steps that have it.
- * Fires at once where a step has several tensors besides gradients, and all of them are zero.
+ * Fires if at least `threshold` percent of a tensor's elements are zero at `num_steps` consecutive steps that have it. Fires at once if a
+ * step has several tensors besides gradients, and all of them are zero.
  */
 export class AllZero extends builtin({
   meaning: 'Tensors are all zero: a layer is dead, was never used, or its gradient does not reach it.',
@@ -31,7 +31,7 @@ export class AllZero extends builtin({
     regex: this.parameters.tensor_regex,
   })
 
-  /** The number of consecutive steps, up to now, at which each tensor was zero. */
+  /** The number of latest consecutive steps at which each tensor was zero. */
   readonly #seen = new Memory(() => new Map<string, number>())
 
   protected override check(): void {
@@ -48,7 +48,7 @@ export class AllZero extends builtin({
       if (asked !== undefined && !/gradient/i.test(tensor.name)) weights.push(asked)
       return asked
     }
-    // A network never starts with all weights zero on purpose: its nodes could not come to differ.
+    // No network starts with all weights zero on purpose: its nodes would stay equal.
     let areAllZero: boolean | undefined
     const areAllWeightsZero = (): boolean => {
       areAllZero ??= weights.length > 1 && weights.every(asked => isKnown(asked) && percentOfZeros(asked) >= threshold)
@@ -68,7 +68,7 @@ export class AllZero extends builtin({
 
 type ZeroQuestions = Question<Moments> | readonly Question<ReductionValue>[]
 
-/** Asks for the counts of a tensor or, without its value, for saved reductions that tell whether every element is zero. */
+/** Asks for the counts of a tensor or, without its value, for saved reductions that show if every element is zero. */
 function askAboutZeros(tensor: TensorAtStep): ZeroQuestions | undefined {
   if (tensor.hasValue) return tensor.counts()
   const saved = tensor.savedReductions
@@ -80,7 +80,7 @@ function isKnown(asked: ZeroQuestions): boolean {
   return [asked].flat().every(({ answer }) => answer !== undefined)
 }
 
-/** NaN for saved reductions that are not zero: they don't tell how many elements are. */
+/** NaN for saved reductions that are not zero: they don't show how many elements are. */
 function percentOfZeros(asked: ZeroQuestions): number {
   if ('value' in asked) return (100 * asked.value.zeroCount) / asked.value.count
   return asked.every(({ value }) => value === 0) ? 100 : Number.NaN

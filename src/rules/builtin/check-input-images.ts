@@ -13,9 +13,9 @@ import { flag, integer, number, text } from '../parameters.js'
 const CHANNELS_LAST: readonly Framework[] = ['tensorflow', 'tfjs']
 
 /**
- * Gathers input images over the steps. Once there are `threshold_samples` of them, fires where the mean of a channel is
- * further from zero than `threshold_mean`. Channels lie along the axis `channel`; by default along the one that the shape tells or, if it leaves
- * that open, where the framework has them.
+ * Collects input images over the steps. Once there are `threshold_samples` of them, fires if the mean of a channel is further from zero
+ * than `threshold_mean`. Channels lie along the axis `channel`. By default the shape decides the axis or, if it is ambiguous, the
+ * framework.
  */
 export class CheckInputImages extends builtin({
   meaning: 'The input images are not normalised: their mean is not zero.',

@@ -9,16 +9,15 @@ import { numberText } from '../base/wording.js'
 import { flag, integer, number, text } from '../parameters.js'
 import type { Found } from '../rule.js'
 
-/** The number of labels of each class, and the number of them that were predicted as another. */
+/** The number of labels of each class, and the number of wrong predictions among them. */
 interface Seen {
   readonly count: Map<number, number>
   readonly wrong: Map<number, number>
 }
 
 /**
- * Counts labels over the steps. Once there are `samples` of them, fires where the largest class has more than
- * `threshold_imbalance` times as many as the smallest, or where a larger share than `threshold_misprediction` of a class
- * is predicted to be another.
+ * Counts labels over the steps. Once there are `samples` of them, fires if the largest class has more than `threshold_imbalance` times as
+ * many as the smallest, or if more than `threshold_misprediction` of a class is predicted as another one.
  */
 export class ClassImbalance extends builtin({
   meaning: 'Classes are sampled unevenly, or one of them is mostly mistaken for others.',

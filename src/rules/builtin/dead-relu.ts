@@ -7,9 +7,9 @@ import { numberText } from '../base/wording.js'
 import { list, number } from '../parameters.js'
 
 /**
- * Fires where more than `threshold_layer` percent of a layer's ReLUs are dead: their output is above zero for less than
- * `threshold_inactivity` percent of the samples. Healthy ReLUs are active in `expected_activity` percent of the samples; the
- * share of them that is silent by chance is not counted as dead. If less than 100 is expected, layers with NaN are skipped.
+ * Fires if more than `threshold_layer` percent of a layer's ReLUs are dead: their output is above zero for less than
+ * `threshold_inactivity` percent of the samples. Healthy ReLUs are active in `expected_activity` percent of the samples; the share of
+ * them that is silent by chance is not counted as dead. If less than 100 is expected, layers with NaN are skipped.
  */
 export class DeadRelu extends builtin({
   meaning: 'Many ReLUs output nothing but zeros: they get no gradient, and will not recover.',
@@ -41,7 +41,7 @@ export class DeadRelu extends builtin({
     const { threshold_inactivity, threshold_layer, expected_activity } = this.parameters
     yield each(
       this.#outputs.at(moment),
-      // NaN: no upper bound, since an output of Infinity is active, too.
+      // NaN as upper bound means none, since an output of Infinity is active, too.
       tensor => ({ activity: tensor.activity(0, Number.NaN, threshold_inactivity), counts: tensor.counts() }),
       ({ activity, counts }, { name, worker }) => {
         // NaN does not count as active, but is no sign of a dead ReLU.

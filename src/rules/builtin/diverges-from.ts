@@ -1,10 +1,10 @@
-/** DivergesFrom: one of trialscan's own, for what `diff` tells of two runs that are there. */
+/** DivergesFrom, a rule of trialscan's own: what `diff` reports of two runs, as a rule. */
 
 import { builtin, type Judged, type Judgement } from '../base/builtin.js'
 import type { Moment } from '../base/moment.js'
 import { list, number } from '../parameters.js'
 
-/** Fires at a step for the first tensor, in the order of execution, of which elements are not close to those of a reference run. */
+/** Fires at a step for the first tensor, in the order of execution, with elements that are not close to those of a reference run. */
 export class DivergesFrom extends builtin({
   meaning: 'The training no longer does what the reference run did.',
   advice:
@@ -35,7 +35,7 @@ export class DivergesFrom extends builtin({
   protected override *examine(moment: Moment): Iterable<Judgement> {
     const [reference] = this.otherTrials
     const { rtol, atol } = this.parameters
-    // A worker without a namesake in the reference is compared with the first one there.
+    // A worker that the reference lacks is compared with its first worker.
     const namesake = reference!.workers().find(worker => worker === moment.worker)
     let hasDiverged = false
     for (const tensor of [...this.#tensors.at(moment)].sort((a, b) => a.place - b.place)) {

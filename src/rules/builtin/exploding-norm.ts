@@ -1,4 +1,4 @@
-/** ExplodingNorm: one of trialscan's own, for checkpoints. */
+/** ExplodingNorm, a rule of trialscan's own, for checkpoints. */
 
 import { builtin, each, type Judgements } from '../base/builtin.js'
 import { Memory, type Moment } from '../base/moment.js'
@@ -9,11 +9,11 @@ import { list, number } from '../parameters.js'
 interface Size {
   readonly step: number
   readonly norm: number
-  /** ‖W‖ / √n. */
+  /** The root mean square, ‖W‖ / √n. */
   readonly magnitude: number
 }
 
-/** Fires where the norm of weights is many times what it was at the checkpoint before. */
+/** Fires if the norm of weights is many times that of the checkpoint before. */
 export class ExplodingNorm extends builtin({
   meaning: 'The norm of weights is many times what it was at the checkpoint before.',
   advice: 'Lower the learning rate or clip gradients, and go on from the checkpoint before.',
@@ -41,7 +41,7 @@ export class ExplodingNorm extends builtin({
       ({ value: moments }, { name, worker, step }) => {
         if (moments.count === 0) return undefined
         const norm = moments.reduction('l2') as number
-        // ExplodingTensor tells what is not finite.
+        // ExplodingTensor reports what is not finite.
         if (!Number.isFinite(norm)) return null
         const magnitude = norm / Math.sqrt(moments.count)
         const before = sizes.get(name)

@@ -9,24 +9,24 @@ import { Hold } from '../finding.js'
 import { flag, list } from '../parameters.js'
 import type { Found } from '../rule.js'
 
-/** Gradients of a worker that overflowed, and whether that passed. */
+/** The gradients of a worker that overflowed, and whether that passed. */
 interface Overflows {
-  /** By gradient: the findings that are held back. */
+  /** The findings that are held back, by gradient. */
   readonly held: Map<string, Hold[]>
   /** Gradients that are finite at the current step. */
   finite: Set<string>
   /** True if anything but gradients is not finite at the current step. */
   isAffected: boolean
-  /** True if the precision is mixed, as far as tensors up to now tell. */
+  /** True if the precision is mixed, as far as the tensors so far show. */
   isMixed: boolean
 }
 
-/** The scale of a loss is halved at each step that overflows: it comes from 65,536 or less to 1 by then. */
+/** The number of findings held back: a loss scale is halved at each overflow, and falls from 65,536 to 1 well within as many steps. */
 const MAX_HELD = 32
 
 /**
- * Fires where an element is NaN, or, unless `only_nan`, infinite. With `skip_passed` gradients are passed over that, in mixed
- * precision, are finite again when they are saved next but some, if nothing else was affected.
+ * Fires if an element is NaN or, unless `only_nan`, infinite. With `skip_passed`, overflows of gradients in mixed precision are skipped
+ * if the gradients are finite again when next saved and nothing else was affected.
  */
 export class ExplodingTensor extends builtin({
   meaning: 'Values have grown beyond all bounds: there are NaN or infinite elements.',
@@ -104,7 +104,7 @@ export class ExplodingTensor extends builtin({
   }
 }
 
-/** Decides, in the end of a step, what is no longer open. */
+/** Settles open overflows at the end of a step. */
 function settleOverflows(overflows: Overflows): undefined {
   const { held, finite, isAffected, isMixed } = overflows
   for (const [name, holds] of held) {

@@ -12,21 +12,21 @@ import { aboveText, numberText, riseText } from '../base/wording.js'
 import { flag, integer, list, mode, number, olderNameOf } from '../parameters.js'
 import type { Found } from '../rule.js'
 
-/** The state of a loss that was judged. */
+/** The state of a judged loss. */
 interface Judged {
-  /** The number of the step. */
+  /** The number of the step in its sequence. */
   at: number
-  /** Since when it has risen from judgement to judgement. Null: it went down. */
+  /** The loss since which every judgement saw a rise; null if it went down. */
   risingFrom: LossAtStep | null
 }
 
-/** The range of steps at which a worker's loss was saved, by numbers in its sequence. */
+/** The range of steps at which a worker's loss was saved, by their numbers in its sequence. */
 interface Span {
   readonly name: string
   readonly first: number
   last: number
   lastMoment: Moment
-  /** True if the last two are of one run of steps without training. */
+  /** True if no step of training lies between the last two. */
   isSameRun: boolean
   /** True if it has one element. */
   isLoss: boolean
@@ -34,11 +34,11 @@ interface Span {
 }
 
 /**
- * Every `num_steps` steps of a mode, compares each loss with the newest one that is at least `num_steps` older. Fires where
- * it has decreased by less than `diff_percent`, or increased by more than `increase_threshold_percent`, be it at once or in
- * several judgements without a decrease between them. With `min_difference`, every increase counts. With `since_start`,
- * compares the mean of that many last losses with the mean of as many first ones, at least `num_steps` earlier. It then also
- * fires where a loss is NaN and, after fewer steps, where it has only risen, stands still, or has grown beyond all that it was.
+ * Every `num_steps` steps of a mode, compares each loss with the newest one that is at least `num_steps` older. Fires if it has decreased
+ * by less than `diff_percent`, or increased by more than `increase_threshold_percent`, at once or over several judgements without a
+ * decrease between them. With `min_difference`, every increase counts. With `since_start`, compares the mean of that many last losses
+ * with the mean of as many first ones, at least `num_steps` earlier. It then also fires if a loss is NaN and, before there are enough
+ * steps, if it has only risen, stands still, or has grown beyond all its earlier values.
  */
 export class LossNotDecreasing extends builtin({
   meaning: 'The loss no longer goes down.',
@@ -50,7 +50,7 @@ export class LossNotDecreasing extends builtin({
     use_losses_collection: flag(true),
     num_steps: integer(10, { min: 1 }),
     diff_percent: number(0.1, { min: 0, below: 100 }),
-    // Tornasole's name for it.
+    // The name of the parameter in Tornasole.
     min_difference: olderNameOf('diff_percent', number(null, { min: 0, below: 100 })),
     increase_threshold_percent: number(5, { above: 0, below: 100 }),
     since_start: integer(null, { min: 1 }),
@@ -90,7 +90,7 @@ export class LossNotDecreasing extends builtin({
 
   protected override *examine(moment: Moment): Iterable<Judgement> {
     const { diff_percent, increase_threshold_percent, min_difference } = this.parameters
-    // Tornasole's rule knows no increase that is allowed, and a loss that is as it was has not gone down.
+    // Tornasole's rule allows no increase, and to it an unchanged loss has not gone down.
     const isAtLeast = min_difference !== null
     const allowedRise = isAtLeast ? 0 : increase_threshold_percent
     // Without a selection, or if nothing of it was saved, every tensor of one element counts as a loss.
@@ -125,7 +125,7 @@ export class LossNotDecreasing extends builtin({
         })
         const from = { loss: before, step: older.tensor.step }
         const decrease = percentDecrease(before, value)
-        // Many small rises are a large one.
+        // Many small rises add up to a large one.
         const since = decrease < 0 ? (memory.risingFrom ?? from) : null
         const rise = since === null ? 0 : -percentDecrease(since.loss, value)
         const isLargeRise = decrease < 0 && -decrease > allowedRise
@@ -149,7 +149,7 @@ export class LossNotDecreasing extends builtin({
     return this.#tooShort()
   }
 
-  /** The reasons why losses are too short to be judged, told for the longest one. */
+  /** The reasons why losses are too short to be judged, given for the longest one. */
   #tooShort(): readonly string[] {
     const { num_steps, since_start } = this.parameters
     if (since_start === null) return this.hasJudged ? [] : [`two values of a loss that are ${num_steps} steps apart`]
@@ -207,7 +207,7 @@ export class LossNotDecreasing extends builtin({
     }
   }
 
-  /** Notes that a loss was saved at a step, whose number in its sequence is given. */
+  /** Records that a loss was saved at a step, given by its number in the sequence. */
   #span(name: string, moment: Moment, number: number): Span {
     const key = `${moment.key} ${name}`
     const before = this.#spans.get(key)
@@ -220,7 +220,7 @@ export class LossNotDecreasing extends builtin({
       isLoss: false,
       isJudged: false,
     }
-    // Nothing was trained since the loss was saved before: between two steps of EVAL there are no others.
+    // Between two saved steps of EVAL no other step lies, so nothing was trained.
     span.isSameRun =
       before !== undefined &&
       moment.mode !== 'TRAIN' &&
@@ -237,7 +237,7 @@ export class LossNotDecreasing extends builtin({
     return this.parameters.mode === null ? 'all' : super.sequenceOf(workerStep)
   }
 
-  /** The loss to compare with at this step, and what is remembered of it. Undefined: the loss is not judged now. */
+  /** The loss to compare with at this step, and the memory of it; undefined if the loss is not judged now. */
   #older(tensor: TensorAtStep, moment: Moment): Older | undefined {
     const { num_steps, mode } = this.parameters
     const { name } = tensor
@@ -270,7 +270,7 @@ interface Older {
   readonly memory: Judged
 }
 
-/** Negative for an increase. */
+/** The decrease in percent; negative for an increase. */
 function percentDecrease(before: number, now: number): number {
   if (before !== 0) return (100 * (before - now)) / Math.abs(before)
   return now === 0 ? 0 : before > now ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY

@@ -7,7 +7,7 @@ import { TOKENS } from '../base/names.js'
 import { numberText } from '../base/wording.js'
 import { list, numbers } from '../parameters.js'
 
-/** Fires where one of `token_values` is more than `token_thresholds_percent` of the tokens in the input sequences. */
+/** Fires if one of `token_values` is more than `token_thresholds_percent` of the tokens in the input sequences. */
 export class NLPSequenceRatio extends builtin({
   meaning: 'The sequences are mostly one token, usually padding: time is spent on nothing.',
   advice: 'Put sequences of similar lengths into one batch, or cut them shorter.',

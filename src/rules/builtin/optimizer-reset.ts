@@ -1,4 +1,4 @@
-/** OptimizerReset: one of trialscan's own, for checkpoints. */
+/** OptimizerReset, a rule of trialscan's own, for checkpoints. */
 
 import type { TensorAtStep } from '../../trial/measure/tensor-at-step.js'
 import { builtin, each, type Judged, type Judgements } from '../base/builtin.js'
@@ -7,17 +7,14 @@ import { scalar } from '../base/scalar.js'
 import { numberText } from '../base/wording.js'
 import { list } from '../parameters.js'
 
-/** A state as it was saved last. */
+/** A state when it was last saved. */
 interface Seen {
   readonly step: number
-  /** The count of updates, or the number of elements that are not zero. */
+  /** The count of updates, or the number of nonzero elements. */
   readonly value: number
 }
 
-/**
- * Fires where moments of an optimizer are all zero at a step and were so, or were not, at the one saved before, and where the count of
- * its updates is less than before.
- */
+/** Fires if an optimizer's moments are all zero at a step (again, or after they were not), or if the count of its updates has decreased. */
 export class OptimizerReset extends builtin({
   meaning: 'The state of the optimizer is gone, or was never there: moments are all zero, or updates are counted anew.',
   advice:

@@ -11,22 +11,22 @@ import { flag, integer, list, number } from '../parameters.js'
 interface LossHistory {
   training: number[]
   validation: number[]
-  /** The last step that was judged, or of which the losses count. */
+  /** The last step that was judged, or whose losses count. */
   last: Moment | null
-  /** The number of judged validation runs, and the number of those, up to the last but one, that exceeded in a row. */
+  /** The number of judged validation runs, and the length of the latest series of runs that exceeded, without the current one. */
   judged: number
   waited: number
-  /** True if the current run exceeds, as far as it has come. */
+  /** True if the current run exceeds so far. */
   exceeds: boolean
   /** The lowest mean validation loss, and the mean training loss at that time. */
   best: { readonly validation: number; readonly training: number }
 }
 
 /**
- * Fires where the mean validation loss exceeds the mean loss of the training before it by more than `ratio_threshold` of the
- * latter, in `patience` consecutive runs of validation. If `rising`, it must also exceed its own lowest value by as much, while
- * the training loss is no higher than it was then; steps between which others lie that were not saved are runs of their own,
- * and steps without a loss are not judged. XGBoost's trials, which have no modes, are judged at every step.
+ * Fires if the mean validation loss exceeds the mean loss of the preceding training by more than `ratio_threshold` of the latter, in
+ * `patience` consecutive validation runs. If `rising`, it must also exceed its own lowest value by as much, while the training loss is no
+ * higher than it was then; steps separated by unsaved steps are runs of their own, and steps without a loss are not judged. XGBoost's
+ * trials have no modes and are judged at every step.
  */
 export class Overfit extends builtin({
   meaning: 'The model does better on its training data than on other data: it memorises them.',
@@ -108,12 +108,12 @@ export class Overfit extends builtin({
   }
 }
 
-/** True if no steps lie between two of a mode: as many of its own as of all. */
+/** True if no steps lie between two steps of a mode: the mode step and the global step grew by the same amount. */
 function isNext(last: Moment, { step, modeStep }: Moment): boolean {
   return step - last.step === modeStep - last.modeStep
 }
 
-/** A mean, and of how many losses it is one. */
+/** A mean, with the number of its losses. */
 function lossText(mean: number, losses: readonly number[]): string {
   return losses.length > 1 ? `${numberText(mean)} (the mean of ${losses.length})` : numberText(mean)
 }

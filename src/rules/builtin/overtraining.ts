@@ -7,12 +7,12 @@ import { meanOf } from '../base/scalar.js'
 import { numberText } from '../base/wording.js'
 import { integer, number } from '../parameters.js'
 
-/** The best loss so far, and how many steps have not improved it. */
+/** The best loss so far, and the number of steps without an improvement. */
 class Best {
   loss = Number.POSITIVE_INFINITY
   waited = 0
 
-  /** @param loss null: none at this step */
+  /** @param loss the loss; null if this step has none */
   see(loss: number | null, delta: number): void {
     if (loss === null) return
     if (loss < this.loss - delta || (this.loss === Number.POSITIVE_INFINITY && loss < this.loss)) {
@@ -23,7 +23,7 @@ class Best {
 }
 
 /**
- * Fires where the training loss has not improved by `delta` for `patience_train` training steps, or the validation loss for
+ * Fires if the training loss has not improved by `delta` for `patience_train` training steps, or the validation loss for
  * `patience_validation` validation steps.
  */
 export class Overtraining extends builtin({

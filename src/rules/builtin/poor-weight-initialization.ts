@@ -12,10 +12,10 @@ import { flag, integer, list, number } from '../parameters.js'
 import type { Found } from '../rule.js'
 
 /**
- * Fires, at the first `steps` steps of the training, where (a) the variances of activation inputs differ by more than
- * `threshold` times between layers, (b) the 5th and 95th percentiles of a gradient are less than `distribution_range` apart,
- * or (c) the loss has not decreased for `patience` steps. If `initial`, judges only step 0, and fires where the variance of
- * activation inputs grows by more than `threshold` times from one layer to the next.
+ * Fires, at the first `steps` training steps, if (a) the variances of activation inputs differ by more than a factor of `threshold`
+ * between layers, (b) the 5th and 95th percentiles of a gradient are less than `distribution_range` apart, or (c) the loss has not
+ * decreased for `patience` steps. If `initial`, judges only step 0, and fires if the variance of activation inputs grows by more than a
+ * factor of `threshold` from one layer to the next.
  */
 export class PoorWeightInitialization extends builtin({
   meaning: 'The weights were initialised so that layers start out of balance, or do not learn.',
@@ -111,7 +111,7 @@ export class PoorWeightInitialization extends builtin({
         const before = finite[i - 1]
         if (before === undefined) continue
         const value = (variance.value as number) / (before.variance.value as number)
-        // A layer whose inputs are all equal has a variance of zero: any growth after it would be infinite.
+        // A layer with equal inputs has a variance of zero: any growth after it would be infinite.
         if (
           !(
             value > threshold &&
@@ -128,7 +128,7 @@ export class PoorWeightInitialization extends builtin({
     }
   }
 
-  /** True if a step is among the first of its worker's training steps. */
+  /** True if a step is among the first training steps of its worker. */
   #isEarly({ step, worker }: Moment): boolean {
     if (this.parameters.initial) return step === 0
     return firstSteps(this.baseTrial, worker, this.parameters.steps).has(step)

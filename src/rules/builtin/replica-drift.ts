@@ -1,4 +1,4 @@
-/** ReplicaDrift: one of trialscan's own, for what `diff --workers` tells. */
+/** ReplicaDrift, a rule of trialscan's own: what `diff --workers` reports, as a rule. */
 
 import { quote } from '../../base/errors.js'
 import type { Worker } from '../../base/types.js'
@@ -8,19 +8,20 @@ import type { Moment } from '../base/moment.js'
 import { list, number } from '../parameters.js'
 import type { Found } from '../rule.js'
 
-/** Names of workers between which a model is split: Megatron, DeepSpeed's ZeRO, FSDP as verl saves it. */
+/** Names of workers that share a model between them: Megatron, DeepSpeed's ZeRO, FSDP as verl saves it. */
 const SPLIT = /(?:^|[^a-z])(?:mp_rank|zero_pp_rank|model_world_size|[tpec]p_?(?:rank_?)?\d)/i
-/** Names of tensor-parallel ranks without pipeline ranks, whose layers have other names in each: each has a copy of the norms. */
+/** Names of tensor-parallel ranks without pipeline ranks (these would give layers other names). Each rank has a copy of the norms. */
 const TENSOR_PARALLEL = /^mp_rank_\d+$/i
 const NORM = /norm[^/]*\.(?:weight|bias)$/i
 /** Each worker may have experts of its own under the same names. */
 const EXPERTS = /(?:^|[._/])(?:local_)?experts?(?:[._/]|$)/i
-/** Names of a worker's own tensors, which a collection of weights may have, too. */
+/** Tensors that differ between workers by design, even if a collection of weights contains them. */
 const OWN = new RegExp(`^gradients?/|${EXPERTS.source}`, 'i')
 
 /**
- * Fires at a step for each weight and bias of which workers that train copies of one model have values that are not close to
- * those of the first worker. Of tensor-parallel ranks it judges the norms, of which each has a copy. With `collection_names` or `tensor_regex` judges these, whatever the workers are.
+ * Fires at a step for each weight and bias whose values on other workers are not close to those on the first one, for workers that train
+ * copies of one model. For tensor-parallel ranks it judges the norms, which all ranks share. With `collection_names` or `tensor_regex`,
+ * judges these tensors for any workers.
  */
 export class ReplicaDrift extends builtin({
   meaning: 'Workers that train copies of one model no longer have the same weights.',
@@ -41,7 +42,7 @@ export class ReplicaDrift extends builtin({
     ...(!this.#isGiven && { except: OWN }),
   })
 
-  /** Why steps were not judged. */
+  /** The reasons why steps were not judged. */
   readonly #reasons = new Set<string>()
   /** True once equal weights have shown that the workers of a checkpoint have copies. */
   #hasCopies = this.#isGiven || this.baseTrial.checkpoint === null
@@ -96,7 +97,7 @@ export class ReplicaDrift extends builtin({
         return [{ tensor: name, value, message }]
       })
     }
-    // What can't be read is told by name.
+    // Unreadable tensors are reported by name.
     for (const { difference } of asked) {
       yield () => {
         if (difference.error) throw difference.error
@@ -114,12 +115,12 @@ export class ReplicaDrift extends builtin({
     return super.lack() ?? this.#workersLack()
   }
 
-  /** True if workers have parts of a model, but each a copy of its norms. */
+  /** True if workers have parts of a model, and copies only of its norms. */
   get #haveOnlyNorms(): boolean {
     return !this.#isGiven && this.baseTrial.workers().every(worker => TENSOR_PARALLEL.test(worker))
   }
 
-  /** The reason why workers can't be judged at any step; null: they can. */
+  /** The reason why workers can't be judged at any step; null if they can. */
   #workersLack(): string | null {
     const workers = this.baseTrial.workers().filter(worker => this.workers === null || this.workers.has(worker))
     if (workers.length < 2) return 'several workers: there is one'
@@ -143,7 +144,7 @@ export class ReplicaDrift extends builtin({
   }
 }
 
-/** A tensor that one of two workers lacks, in words; null: both have the same. */
+/** The name of a tensor that only one of two workers has, in words; null if both have the same. */
 function unmatched(a: readonly TensorAtStep[], b: readonly TensorAtStep[]): string | null {
   const lacks = (these: readonly TensorAtStep[], those: readonly TensorAtStep[]): string | null => {
     const names = new Set(those.map(({ name }) => name))

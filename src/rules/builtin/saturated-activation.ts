@@ -10,13 +10,13 @@ import { numberText } from '../base/wording.js'
 import { list, number } from '../parameters.js'
 import type { Found } from '../rule.js'
 
-/** AWS's bounds are where float32 rounds to the limit. Gradients have all but vanished long before. */
+/** AWS's bounds are where float32 rounds to the limit. Gradients have all but vanished long before that. */
 const FLAT = 'there the slope is less than a hundredth of what it is at 0'
 
 /**
- * Fires where more than `threshold_layer` percent of a layer's nodes are saturated: their input lies within the bounds of
- * tanh (or of sigmoid, if the name says so) for less than `threshold_inactivity` percent of the samples. Outputs are judged
- * where the input is not; their bounds are the function's values at the bounds.
+ * Fires if more than `threshold_layer` percent of a layer's nodes are saturated: their input lies within the bounds of tanh (or of
+ * sigmoid, according to the name) for less than `threshold_inactivity` percent of the samples. Without the input, the output is judged,
+ * by the function's values at these bounds.
  */
 export class SaturatedActivation extends builtin({
   meaning: 'Activations are driven into their flat ends, where gradients vanish.',
@@ -110,7 +110,7 @@ function sigmoid(x: number): number {
   return 1 / (1 + Math.exp(-x))
 }
 
-/** The function that the name tells, if any. */
+/** The function according to the name; null if it names none. */
 function functionOf(name: string): Squashing | null {
   const lower = name.toLowerCase()
   return lower.includes('sigmoid') ? 'sigmoid' : lower.includes('tanh') ? 'tanh' : null
@@ -122,8 +122,8 @@ function inputOf(output: string): string {
 }
 
 /**
- * The function that the values tell: tanh is between -1 and 1, sigmoid between 0 and 1. ReLU may stay below 1, too, but has
- * exact zeros, which sigmoid hardly has unless it also reaches 1.
+ * The function according to the values: tanh is between -1 and 1, sigmoid between 0 and 1. ReLU may stay below 1, too, but has exact
+ * zeros, which sigmoid hardly has unless it also reaches 1.
  */
 function functionBy(moments: Moments): Squashing | null {
   if (moments.count === 0) return null

@@ -4,14 +4,14 @@ import { builtin, type Judgement } from '../base/builtin.js'
 import type { Moment } from '../base/moment.js'
 import { list, olderNameOf } from '../parameters.js'
 
-/** Despite its name, fires where a tensor differs (is not all close) between two trials at the same global step. */
+/** Despite its name, fires if a tensor differs (is not all close) between two trials at the same global step. */
 export class SimilarAcrossRuns extends builtin({
   meaning: 'The two runs differ: what should be the same tensor is not.',
   advice: 'The first step and tensor named here are where the runs part: look at seeds, data order and versions.',
   parameters: {
     collection_names: list(),
     tensor_regex: list(),
-    // Tornasole's name for it.
+    // The name of the parameter in Tornasole.
     include: olderNameOf('tensor_regex', list()),
   },
 }) {
@@ -32,7 +32,7 @@ export class SimilarAcrossRuns extends builtin({
 
   protected override *examine(moment: Moment): Iterable<Judgement> {
     const [other] = this.otherTrials
-    // A worker without a namesake in the other trial is compared with the first one there.
+    // A worker that the other trial lacks is compared with its first worker.
     const namesake = other!.workers().find(worker => worker === moment.worker)
     for (const tensor of this.#tensors.at(moment)) {
       const { name, worker } = tensor

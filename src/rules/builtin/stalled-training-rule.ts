@@ -26,7 +26,7 @@ export interface TimeSource {
   readonly now?: () => number
 }
 
-/** Fires once, if a job that has not ended saves no new step for `threshold` seconds. */
+/** Fires once if a running job saves no new step for `threshold` seconds. */
 export class StalledTrainingRule extends builtin({
   meaning: 'The training stands still: nothing new was saved for too long.',
   advice: 'Check whether the job is still running, and what it is waiting for: data, a lock, another worker.',
@@ -57,7 +57,7 @@ export class StalledTrainingRule extends builtin({
     await this.act(this.#stop, step, findings)
   }
 
-  /** It judges time, not steps. */
+  /** The rule judges time, not steps. */
   protected override *examine(_moment: Moment): Iterable<Judgement> {}
 
   /** It needs no data. */

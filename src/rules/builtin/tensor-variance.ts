@@ -5,7 +5,7 @@ import type { Moment } from '../base/moment.js'
 import { numberText } from '../base/wording.js'
 import { list, number } from '../parameters.js'
 
-/** Fires where the variance of a tensor is above `max_threshold`, below `min_threshold`, or NaN. */
+/** Fires if the variance of a tensor is above `max_threshold`, below `min_threshold`, or NaN. */
 export class TensorVariance extends builtin({
   meaning: 'The values of tensors are spread too wide, or hardly at all.',
   advice:

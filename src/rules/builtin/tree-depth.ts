@@ -5,7 +5,7 @@ import type { Moment } from '../base/moment.js'
 import { numberText } from '../base/wording.js'
 import { number } from '../parameters.js'
 
-/** Fires where a tree is deeper than `depth`: ⌊log₂(largest node id + 1)⌋, with ids as in a heap whose root is 0. */
+/** Fires if a tree is deeper than `depth`: ⌊log₂(largest node id + 1)⌋, with ids as in a heap whose root is 0. */
 export class TreeDepth extends builtin({
   meaning: 'Trees grow deep: they fit single samples.',
   advice: 'Lower max_depth, or raise min_child_weight or gamma.',

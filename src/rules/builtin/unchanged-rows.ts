@@ -1,4 +1,4 @@
-/** UnchangedRows: one of trialscan's own, for checkpoints. */
+/** UnchangedRows, a rule of trialscan's own, for checkpoints. */
 
 import type { TensorAtStep } from '../../trial/measure/tensor-at-step.js'
 import { builtin, each, type Judgements } from '../base/builtin.js'
@@ -6,7 +6,7 @@ import { Memory, type Moment } from '../base/moment.js'
 import { integer, list, number } from '../parameters.js'
 import type { Found } from '../rule.js'
 
-/** Rows that a finding names. */
+/** The number of rows that a finding names. */
 const MOST_TOLD = 4
 
 /** The rows of a tensor since its first step. */
@@ -14,14 +14,14 @@ interface Rows {
   readonly step: number
   /** The digests at the first step. */
   readonly first: Uint32Array
-  /** 1 for each row that has been otherwise. */
+  /** 1 for each row that has differed from its first digest. */
   readonly isOther: Uint8Array
   steps: number
 }
 
 /**
- * Fires where rows of weights have the bits that they had at the first step while other rows of the tensor have changed, and where rows of
- * an optimizer's moments have always been zero while others were not.
+ * Fires if rows of weights keep the bits of the first step while other rows of the tensor have changed, and if rows of an optimizer's
+ * moments have always been zero while others were not.
  */
 export class UnchangedRows extends builtin({
   meaning: 'Rows of weights never change while other rows do: these tokens or units do not learn.',
@@ -50,7 +50,7 @@ export class UnchangedRows extends builtin({
     yield this.#rows(this.#moments.at(moment), moment, true)
   }
 
-  /** @param isZero asks for rows that are zero, not for those that are as at first */
+  /** @param isZero true to ask for rows of zeros instead of unchanged rows */
   #rows(tensors: readonly TensorAtStep[], moment: Moment, isZero: boolean): Judgements {
     const seen = this.#seen.of(moment)
     return each(
@@ -75,7 +75,7 @@ export class UnchangedRows extends builtin({
         if (steps < num_steps) return undefined
         const same = isOther.reduce((count, other) => count + 1 - other, 0)
         const value = (100 * same) / isOther.length
-        // Of tensors that have not changed at all UnchangedTensor tells, of moments that are all zero OptimizerReset.
+        // UnchangedTensor reports tensors that have not changed at all, OptimizerReset moments that are all zero.
         if (same === 0 || same === isOther.length || value < threshold) return null
         const are = same === 1 ? 'is' : 'are'
         const which = isZero
@@ -88,7 +88,7 @@ export class UnchangedRows extends builtin({
   }
 }
 
-/** The first rows of those that are as they were. */
+/** The first unchanged rows, as text. */
 function firstOf(isOther: Uint8Array, count: number): string {
   const rows: number[] = []
   for (let row = isOther.indexOf(0); row >= 0 && rows.length < MOST_TOLD; row = isOther.indexOf(0, row + 1))

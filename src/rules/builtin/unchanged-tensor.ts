@@ -7,8 +7,8 @@ import { Memory, type Moment, positionOf } from '../base/moment.js'
 import { flag, integer, list, mode, number } from '../parameters.js'
 
 /**
- * Fires where a tensor was all close (as by numpy.allclose) over the last `num_steps` steps that have it. With
- * `since_start`, fires where it is, and always was, close to what it was at its first step.
+ * Fires if a tensor was all close (as by numpy.allclose) over the last `num_steps` steps that have it. With `since_start`, fires if it
+ * always was close to its value at its first step.
  */
 export class UnchangedTensor extends builtin({
   meaning: 'Tensors no longer change: that part of the network does not learn.',

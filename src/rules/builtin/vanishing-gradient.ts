@@ -6,8 +6,8 @@ import { numberText } from '../base/wording.js'
 import { mode, number } from '../parameters.js'
 
 /**
- * Fires where the mean of the absolute values of a gradient is below `threshold`, and, if `relative_threshold` is given,
- * not zero and below that share of the largest such mean at the step.
+ * Fires if the mean absolute value of a gradient is below `threshold` and, if `relative_threshold` is given, is not zero and below that
+ * share of the largest such mean at the step.
  */
 export class VanishingGradient extends builtin({
   meaning: 'Gradients are so small that the layers they belong to hardly learn.',

@@ -7,9 +7,9 @@ import { numberText } from '../base/wording.js'
 import { choice, integer, mode, number } from '../parameters.js'
 
 /**
- * Fires where |W − W₀| / (|W₀| + epsilon) is above `large_threshold` or below `small_threshold`, with |W| the mean of absolute values or,
- * with `norm=l2` and in checkpoints, the root of the mean square. W₀ are the same weights at an earlier step: the oldest saved one of the last `num_steps` or, if that is not given, the step before. Judges
- * only steps of TRAIN, if there are any.
+ * Fires if |W − W₀| / (|W₀| + epsilon) is above `large_threshold` or below `small_threshold`. |W| is the mean absolute value or, with
+ * `norm=l2` and in checkpoints, the root mean square. W₀ are the same weights at the oldest saved step of the last `num_steps` or,
+ * without it, at the step before. Judges only TRAIN steps, if there are any.
  */
 export class WeightUpdateRatio extends builtin({
   meaning: 'The weights change far too much, or hardly at all, from one step to the next.',
@@ -66,7 +66,7 @@ export class WeightUpdateRatio extends builtin({
       ({ older, change }, { name, worker }) => {
         if (change.value === null) return null
         const before = older.counts().value
-        // Norms as magnitudes of one element, so that `epsilon` means the same of all sizes.
+        // The root mean square, so that `epsilon` means the same for tensors of every size.
         const root = this.#isL2 ? Math.sqrt(before.count) : 1
         const size = before.reduction(this.#isL2 ? 'l2' : 'abs_mean') as number
         const value = change.value / root / (size / root + epsilon)

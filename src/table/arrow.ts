@@ -1,4 +1,4 @@
-/** Groups of rows as an Apache Arrow IPC stream: each is a record batch, whose texts are in dictionaries. */
+/** Writes groups of rows as an Apache Arrow IPC stream: a record batch for each group, with texts in dictionaries. */
 
 import {
   Field as ArrowField,
@@ -25,7 +25,7 @@ import type { ColumnData, NumberColumn, TextColumn } from './column.js'
 import type { Group } from './group.js'
 import type { Field, FieldType } from './schema.js'
 
-/** The bytes of the stream, as they are ready. @param metadata by their keys */
+/** Yields the bytes of the stream as they are ready. @param metadata key-value metadata */
 export async function* tableFile(
   fields: readonly Field[],
   groups: AsyncIterable<Group>,
@@ -45,7 +45,7 @@ export async function* tableFile(
   yield* chunks.take()
 }
 
-/** The chunks that a writer has written and nobody has taken yet. */
+/** The chunks that the writer has written and the reader has not yet taken. */
 class Chunks extends AsyncByteQueue {
   #chunks: Uint8Array[] = []
 
@@ -64,7 +64,7 @@ function arrowField({ name, type, isNullable }: Field): ArrowField {
   return new ArrowField(name, arrowType(type, true), isNullable)
 }
 
-/** @param isColumn whether texts repeat */
+/** @param isColumn true if texts repeat */
 function arrowType(type: FieldType, isColumn = false): DataType {
   if (typeof type !== 'string') {
     return 'list' in type
@@ -102,7 +102,7 @@ function dataOf(type: DataType, column: ColumnData, length: number): Data {
   return onlyChunk(vectorFromArray(values, type))
 }
 
-/** A struct with all of its fields. */
+/** A struct in which absent fields are null. */
 function withNulls(type: DataType, value: unknown): unknown {
   if (!(type instanceof Struct) || value == null) return value ?? null
   const fields = value as Readonly<Record<string, unknown>>
@@ -124,7 +124,7 @@ function numberData(type: DataType, { numbers, missing }: NumberColumn, length: 
   return makeData({ type: type as Float64, length, data: numbers, ...nulls })
 }
 
-/** A bit for each row, and how many are 0. */
+/** A bit for each row, and the number of zeros. */
 function bits(length: number, isSet: (i: number) => boolean): { nullBitmap: Uint8Array; nullCount: number } {
   const nullBitmap = new Uint8Array((length + 7) >> 3)
   let nullCount = 0

@@ -1,48 +1,48 @@
-/** Columns that grow row by row: typed arrays, made once for as many rows as a group can have. */
+/** Columns that grow row by row: typed arrays, allocated once for the largest number of rows in a group. */
 
 import { Interner } from '../scan/job/plan/interner.js'
 import type { DictionaryColumn } from '../scan/rows/columns.js'
 
-/** A column of texts, each of which is there once. */
+/** A column of texts in which equal texts are stored once. */
 export interface TextColumn {
   readonly texts: readonly string[]
   /** The index of each row's text, or -1 for none. */
   readonly codes: Int32Array<ArrayBuffer>
 }
 
-/** Numbers of rows, as a page of Parquet holds them: see `pack`. Every row has one. */
+/** The numbers of a range of rows, as a Parquet page holds them (see `pack`). Every row has one. */
 export interface PackedNumbers {
   readonly rows: number
   readonly packed: Uint8Array
 }
 
-/** A column in pieces, some of which are packed. */
+/** A column in pieces, some of them packed. */
 export interface NumberPieces {
   readonly pieces: readonly (NumberColumn | PackedNumbers)[]
 }
 
 export interface NumberColumn {
   readonly numbers: Float64Array<ArrayBuffer>
-  /** 1 for each row that has none; null: every row has one. */
+  /** 1 for each row without a number; null if every row has one. */
   readonly missing: Uint8Array<ArrayBuffer> | null
 }
 
-/** A column of lists of whole numbers, each of which is there once. */
+/** A column of lists of whole numbers in which equal lists are stored once. */
 export interface ListColumn {
   readonly lists: readonly (readonly number[])[]
   /** The index of each row's list, or -1 for none. */
   readonly codes: Int32Array<ArrayBuffer>
 }
 
-/** Structs and what else is rare. */
+/** A column of structs or other rare values. */
 export interface ValueColumn {
-  /** Null for a row without one; null alone: no row has one. */
+  /** The values, null for a row without one; null if no row has one. */
   readonly values: readonly unknown[] | null
 }
 
 export type ColumnData = TextColumn | NumberColumn | NumberPieces | ListColumn | ValueColumn
 
-/** Sets codes from those of a part. @param codeOf the code of a value; asked only for values that a row has */
+/** Sets codes from those of a part. @param codeOf the code of a value; called only for values that a row has */
 function setCodes<T>(
   codes: Int32Array,
   first: number,
@@ -61,7 +61,7 @@ function setCodes<T>(
 export class Texts {
   readonly #interner = new Interner()
   readonly #codes: Int32Array<ArrayBuffer>
-  /** The text of the row before, which in most columns is that of the next, too. */
+  /** The text of the previous row, which is often that of the next, too. */
   #last: string | null = null
   #lastCode = -1
 
@@ -82,7 +82,7 @@ export class Texts {
     this.#codes.fill(this.#interner.number(text), first, first + length)
   }
 
-  /** Texts of rows from the `first` on. */
+  /** Sets the texts of rows from `first` on. */
   setAll(first: number, column: DictionaryColumn<string>): void {
     setCodes(this.#codes, first, column, text => this.#interner.number(text))
   }
@@ -96,7 +96,7 @@ export class Lists {
   readonly #lists: (readonly number[])[] = []
   readonly #codesByText = new Map<string, number>()
   readonly #codes: Int32Array<ArrayBuffer>
-  /** The list of the row before, which most rows share. */
+  /** The list of the previous row, which most rows share. */
   #last: readonly number[] | null = null
   #lastCode = -1
 
@@ -112,7 +112,7 @@ export class Lists {
     this.#codes[i] = this.#lastCode
   }
 
-  /** Lists of rows from the `first` on. */
+  /** Sets the lists of rows from `first` on. */
   setAll(first: number, column: DictionaryColumn<readonly number[]>): void {
     setCodes(this.#codes, first, column, list => this.#number(list))
   }
@@ -155,7 +155,7 @@ export class Numbers {
     }
   }
 
-  /** Sets the numbers of rows from the `first` on. */
+  /** Sets the numbers of rows from `first` on. */
   setPacked(first: number, piece: PackedNumbers): void {
     if (first > this.#first) this.#pieces.push(this.#unpacked(first))
     this.#pieces.push(piece)

@@ -1,4 +1,4 @@
-/** The columns of a row: all that a scan tells of a tensor at a step, by name. */
+/** The columns of a row: everything that a scan returns of a tensor at a step, by name. */
 
 import { nearestNames, quote, UsageError } from '../base/errors.js'
 import type { StatisticName } from '../base/types.js'
@@ -8,12 +8,12 @@ import { isDigestName, isHistogramName, isStatisticName, STATISTIC_NAMES } from 
 import { reductionOf, type ScanRow } from '../scan/job/row.js'
 
 /**
- * The kind of a column's values, where a row has one. Numbers can be bigints, for all digits of 64-bit integers, and
- * complex; a distribution is a histogram or a sketch.
+ * The kind of a column's values. Numbers can be bigints (for all digits of 64-bit integers) and complex; a distribution is a histogram or
+ * a sketch.
  */
 export type ColumnKind = 'number' | 'text' | 'truth' | 'shape' | 'distribution'
 
-/** Null for what a row does not have. */
+/** A value, or null if the row has none. */
 export type ColumnValue =
   | ReductionValue
   | bigint
@@ -27,7 +27,7 @@ export type ColumnValue =
 export interface RowColumn {
   readonly name: string
   readonly kind: ColumnKind
-  /** The reduction that a scan must compute for this column; null if it needs none. */
+  /** The reduction that a scan must compute for this column; null if none. */
   readonly reduction: StatisticName | null
   /** The value of a row in this column. */
   value(row: ScanRow): ColumnValue
@@ -37,7 +37,7 @@ function column(name: string, kind: ColumnKind, value: RowColumn['value']): [str
   return [name, { name, kind, reduction: null, value }]
 }
 
-/** The columns that are no reductions. */
+/** The columns that are not reductions. */
 const PLACES: ReadonlyMap<string, RowColumn> = new Map([
   column('tensor', 'text', row => row.tensor),
   column('step', 'number', row => row.step),

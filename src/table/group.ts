@@ -1,4 +1,4 @@
-/** A group of a table's rows, in columns. What threads reply goes from typed arrays to typed arrays, without an object for each row. */
+/** A group of a table's rows, in columns. The replies of threads go from typed arrays to typed arrays, without an object for each row. */
 
 import type { MomentName, StatisticName } from '../base/types.js'
 import type { Complex } from '../core/moments.js'
@@ -33,7 +33,7 @@ export class GroupBuilder implements Group {
   readonly #shapes: Lists
   #length = 0
 
-  /** @param capacity the most rows that it will be given */
+  /** @param capacity the largest number of rows */
   constructor(statistics: readonly StatisticName[], capacity: number) {
     this.#names = statistics
     this.#texts = record(TEXTS, () => new Texts(capacity))
@@ -83,7 +83,7 @@ export class GroupBuilder implements Group {
     for (const i of replied?.others ?? Array(length).keys()) this.#addRow(first + i, columns.row(i))
   }
 
-  /** Sets the numbers of all rows. Rows that lack some are set again later. */
+  /** Sets the numbers of all rows. Rows without some of them are corrected later. */
   #addNumbers(first: number, rows: number, k: number, made: MomentColumn): void {
     const numbers = this.#numbersOf(this.#names.filter(isMomentName)[k]!)
     if ('packed' in made) numbers.setPacked(first, { rows, packed: made.packed })

@@ -1,4 +1,4 @@
-/** A tensor as numpy's .npy file: magic, version, a header in Python's syntax padded to 64 bytes, the elements. */
+/** Writes a tensor as numpy's .npy file: magic, version, a header in Python's syntax padded to 64 bytes, the elements. */
 
 import { UsageError } from '../base/errors.js'
 import type { DType } from '../base/types.js'
@@ -6,9 +6,9 @@ import type { TensorData } from '../scan/job/tensor/data.js'
 
 const DESCR: Readonly<Record<Exclude<DType, 'string'>, string>> = {
   float16: '<f2',
-  // numpy has no bfloat16: it is written widened, which is exact.
+  // numpy has no bfloat16; widening it is exact.
   bfloat16: '<f4',
-  // Nor narrower floats: their bits are written.
+  // numpy has no narrower floats; their bits are written.
   float8_e4m3fn: '|u1',
   float8_e5m2: '|u1',
   float8_e4m3fnuz: '|u1',
@@ -30,17 +30,17 @@ const DESCR: Readonly<Record<Exclude<DType, 'string'>, string>> = {
   complex128: '<c16',
 }
 
-/** numpy stores every string at the length of the longest. More than this is refused. */
+/** The size limit for strings: numpy stores every string at the length of the longest. */
 const MAX_STRING_BYTES = 2 ** 32
 
-/** The bytes of the file, in pieces. */
+/** Yields the bytes of the file, in pieces. */
 export function* npyChunks({ dtype, shape, data, bytes }: TensorData): Generator<Uint8Array> {
   if (dtype === 'string') {
     yield* stringChunks(data as readonly string[], shape)
     return
   }
   yield npyHeader(DESCR[dtype], dtype === 'float4_e2m1fn' ? shapeOfBytes(shape) : shape)
-  // numpy has no bfloat16, and no bool but 0 and 1.
+  // numpy has no bfloat16, and allows only 0 and 1 for bool.
   if (dtype !== 'bfloat16' && dtype !== 'bool') yield bytes
   else {
     const { buffer, byteOffset, byteLength } = data as Float32Array | Uint8Array
@@ -48,14 +48,14 @@ export function* npyChunks({ dtype, shape, data, bytes }: TensorData): Generator
   }
 }
 
-/** The shape of the bytes of elements of which two share one. */
+/** The shape of the bytes of elements of which two share a byte. */
 function shapeOfBytes(shape: readonly number[]): readonly number[] {
   const last = shape.at(-1) ?? 1
   if (last % 2 === 0) return [...shape.slice(0, -1), last / 2]
   return [Math.ceil(shape.reduce((product, size) => product * size, 1) / 2)]
 }
 
-/** Version 1.0, or 2.0 where the header is too long for its length to fit 16 bits. */
+/** The header: version 1.0, or 2.0 if its length doesn't fit 16 bits. */
 export function npyHeader(descr: string, shape: readonly number[]): Uint8Array {
   const tuple = shape.length === 1 ? `(${shape[0]},)` : `(${shape.join(', ')})`
   const text = `{'descr': '${descr}', 'fortran_order': False, 'shape': ${tuple}, }`

@@ -6,7 +6,7 @@ export type Real = number | bigint
 export type ComparisonSign = '=' | '==' | '!=' | '<>' | '<' | '<=' | '>' | '>='
 export type ArithmeticSign = '+' | '-' | '*' | '/'
 
-/** Between numbers, or between texts by their UTF-16 units. JavaScript compares a bigint with a number exactly. */
+/** Compares numbers, or texts by their UTF-16 units. JavaScript compares a bigint with a number exactly. */
 export function comparison<T extends Real | string>(sign: ComparisonSign): (a: T, b: T) => boolean {
   switch (sign) {
     case '=':
@@ -26,15 +26,15 @@ export function comparison<T extends Real | string>(sign: ComparisonSign): (a: T
   }
 }
 
-/** NaN is equal to nothing. */
+/** True if two values are equal; NaN never is. */
 export function isEqual<T extends Real | string>(a: T, b: T): boolean {
   return typeof a === typeof b ? a === b : a <= b && a >= b
 }
 
-/** Larger integers become float64, so that an expression can't make numbers of any length. */
+/** The limit beyond which integers become float64, so that an expression can't make numbers of any length. */
 const MAX_INTEGER = 2n ** 128n
 
-/** Integers beyond 2^53 are exact beside other integers, except when divided. */
+/** Computes; integers beyond 2^53 are exact beside other integers, except when divided. */
 export function calculate(sign: ArithmeticSign, a: Real, b: Real): Real {
   if (typeof a === 'number' && typeof b === 'number') return onNumbers(sign, a, b)
   if (sign === '/' || !isInteger(a) || !isInteger(b)) return onNumbers(sign, Number(a), Number(b))
@@ -60,17 +60,17 @@ function isInteger(value: Real): boolean {
   return typeof value === 'bigint' || Number.isSafeInteger(value)
 }
 
-/** A literal. Integers beyond 2^53 keep their digits, within reason. */
+/** The value of a literal. Integers beyond 2^53 keep their digits, up to a limit. */
 export function realOf(text: string): Real {
   const value = Number(text)
   return Number.isSafeInteger(value) || !/^\d{1,40}$/.test(text) ? value : BigInt(text)
 }
 
-/** SQL's LIKE: `%` is any text, `_` any one character; upper and lower case differ. Linear in the text for each `%`. */
+/** SQL's LIKE: `%` is any text, `_` any one character; case counts. Linear in the text for each `%`. */
 export function isLike(text: string, pattern: string): boolean {
   let at = 0
   let next = 0
-  // Where the last % stands, and where the text behind what it has taken begins.
+  // The position of the last %, and the start of the text behind its match.
   let star = -1
   let taken = 0
   while (at < text.length) {
@@ -91,7 +91,7 @@ export function isLike(text: string, pattern: string): boolean {
   return next === pattern.length
 }
 
-/** 2 for a character of two UTF-16 units. */
+/** The length of a character in UTF-16 units: 1 or 2. */
 function lengthAt(text: string, at: number): number {
   return text.codePointAt(at)! > 0xffff ? 2 : 1
 }

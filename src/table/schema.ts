@@ -1,4 +1,4 @@
-/** The columns of a table of rows: their names and types, which depend on nothing but the statistics that were asked for. */
+/** The columns of a table of rows: names and types, which depend only on the requested statistics. */
 
 import type { StatisticName } from '../base/types.js'
 import {
@@ -19,7 +19,7 @@ export interface Field {
   readonly isNullable: boolean
 }
 
-/** Whole numbers that saved or computed reductions of integers are; the extremes can be those of uint64, too. */
+/** Fields for the exact integers that reductions of integers can be; extremes can also be uint64. */
 const EXACT: Readonly<Partial<Record<string, readonly Field[]>>> = {
   min: [optional('min', 'int64'), optional('min_uint64', 'uint64')],
   max: [optional('max', 'int64'), optional('max_uint64', 'uint64')],
@@ -50,8 +50,8 @@ const SKETCH: FieldType = {
 }
 
 /**
- * The columns of a scan's rows. A number is a float64, a count an int64. What float64 can't hold stands beside it: whole numbers
- * in `exact`, complex ones in `complex`, each a struct with a field for every statistic that can be one.
+ * The columns of a scan's rows. A number is a float64, a count an int64. Values that float64 can't hold are in two structs beside it:
+ * `exact` has whole numbers, `complex` complex ones, with a field for each statistic that can have such values.
  */
 export function fieldsOf(statistics: readonly StatisticName[]): readonly Field[] {
   const exact = statistics.flatMap(name => EXACT[name] ?? [])

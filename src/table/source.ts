@@ -1,9 +1,9 @@
-/** An expression while it is read, token by token. */
+/** The state of parsing an expression, token by token. */
 
 import { quote, type UsageError } from '../base/errors.js'
 import { type Token, tokensOf, wrong } from './tokens.js'
 
-/** Parentheses, `not` and signs within each other. Each takes a dozen calls. */
+/** The limit of nested parentheses, `not` and signs. Each level takes a dozen calls. */
 const MAX_DEPTH = 100
 
 export class Source {
@@ -36,7 +36,7 @@ export class Source {
     return (kind === 'word' || kind === 'sign') && text.toLowerCase() === word
   }
 
-  /** Goes past it, if it is next. */
+  /** Consumes the next token if it is this one. @returns true if it was */
   take(word: string): boolean {
     const isThere = this.is(word)
     if (isThere) this.#at++
@@ -47,7 +47,7 @@ export class Source {
     if (!this.take(word)) throw this.unexpected(word)
   }
 
-  /** A level deeper. */
+  /** Parses one level deeper. */
   nested<T>(parse: () => T): T {
     if (this.#depth >= MAX_DEPTH) {
       throw wrong(this.text, this.token.start, `at most ${MAX_DEPTH} levels`, 'one more')

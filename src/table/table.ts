@@ -12,13 +12,13 @@ import { fieldsOf } from './schema.js'
 const GROUP_ROWS = 100_000
 const MAX_GROUP_ROWS = 1_000_000
 
-/** Apache Parquet, and an Apache Arrow IPC stream. */
+/** The table formats: Apache Parquet, and an Apache Arrow IPC stream. */
 export type TableFormatName = 'parquet' | 'arrow'
 
 export interface TableOptions {
   /** The text of the column `trial`. Default: the trial's path or URL. */
   readonly trial?: string
-  /** Rows that are collected before they are written, about: a row group, or a record batch. Default: 100,000. */
+  /** The approximate number of rows in a row group or record batch. Default: 100,000. */
   readonly groupRows?: number
   /** Further key-value metadata of the file. */
   readonly metadata?: Readonly<Record<string, string>>
@@ -30,16 +30,16 @@ const TABLE_OPTIONS = optionsOf<TableOptions>({
   metadata: kinds.that('an object of texts', isTexts),
 })
 
-/** A scan, and what the column `trial` says of its rows. */
+/** A scan, and the value of the column `trial` for its rows. */
 export interface TableSource {
   readonly trial: string
   readonly scan: Scan
 }
 
 /**
- * The rows of a scan as a table, in the bytes of a file, as many at a time as are ready. Use this instead of iterating over the
- * scan; it, too, can be done once. The columns: docs/tables.md.
- * @param scans one, or those of several trials, of the same reductions: each is taken when the one before is done
+ * Yields the rows of scans as the bytes of a table, as they are ready. Use this instead of iterating over the scan, which is possible
+ * only once. The columns: docs/tables.md.
+ * @param scans one scan, or those of several trials with the same reductions; each is started when the one before is done
  * @throws UsageError
  */
 export function tableBytes(
@@ -64,7 +64,7 @@ async function* bytesOf(
   const groups = new Groups(sources, groupRows, format === 'parquet')
   const fields = fieldsOf(await groups.reductions())
   const all = groups.all()
-  // Threads start while what writes the file is loaded.
+  // Threads start while the writer of the format is loaded.
   const first = all.next()
   first.catch(() => {})
   const write = format === 'parquet' ? await import('./parquet/parquet.js') : await import('./arrow.js')
@@ -120,12 +120,12 @@ class Groups {
       isFirst = false
       group = open()
     }
-    // One without rows, too, if there is no other: hyparquet-writer does not write an empty list of groups as others read it.
+    // An empty group, too, if there is no other: hyparquet-writer writes an empty list of groups in a way that other readers refuse.
     if (group.length > 0 || isFirst) yield group
   }
 }
 
-/** The sources in order: for each scan first its description, without rows. */
+/** The sources in order; each scan begins with its description, without rows. */
 async function* rowsOf(sources: AsyncIterable<AnySource> | Iterable<AnySource>, packed: boolean) {
   for await (const { scan, trial } of sources) {
     const { reductions: names, url, rows: all } = tableRowsOf(scan, packed)

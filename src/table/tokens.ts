@@ -1,11 +1,11 @@
-/** The words of an expression. */
+/** The tokens of an expression. */
 
 import { quote, UsageError } from '../base/errors.js'
 
-/** `word`: a name or one of SQL's words; `sign`: an operator, a parenthesis or a comma. */
+/** A token. `word`: a name or one of SQL's words; `sign`: an operator, a parenthesis or a comma. */
 export interface Token {
   readonly kind: 'word' | 'number' | 'text' | 'sign' | 'end'
-  /** The token as it is written; for a quoted text its content. */
+  /** The token as written; for a quoted text, its content. */
   readonly text: string
   /** The start and the end of the token, from 0. */
   readonly start: number
@@ -13,20 +13,20 @@ export interface Token {
 }
 
 const BLANKS = /\s*/y
-/** Each kind of token; names of percentiles have a dot, approximate ones a tilde. */
+/** The pattern of each kind of token. Names of percentiles have a dot, approximate ones a tilde. */
 const PATTERNS: readonly (readonly [Token['kind'], RegExp])[] = [
   ['number', /(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?(?![\w.])/iy],
   ['word', /~?[a-z_]\w*(?:\.\d+)?(?![\w.])/iy],
   ['text', /'[^']*(?:''[^']*)*'|"[^"]*(?:""[^"]*)*"/y],
   ['sign', /==|!=|<>|<=|>=|[-+*/<>=(),]/y],
 ]
-/** The piece of text that a message shows where no token was recognised. */
+/** The piece of text that a message shows if no token was recognised. */
 const STRAY = /&&|\|\||[\w.~]+|./suy
 
 /** The operators of other languages, and the SQL words for them. */
 const SQL_WORDS: Readonly<Record<string, string>> = { '&&': 'and', '||': 'or', '!': 'not', '~': 'like' }
 
-/** The tokens of an expression, with an end behind the last. @throws UsageError for a character that begins none */
+/** The tokens of an expression, followed by an end token. @throws UsageError for a character that begins no token */
 export function tokensOf(source: string): readonly Token[] {
   const tokens: Token[] = []
   let at = 0
@@ -61,7 +61,7 @@ function matchAt(pattern: RegExp, source: string, at: number): string | undefine
   return pattern.exec(source)?.[0]
 }
 
-/** The error for an expression. @param at where it is wrong, from 0 */
+/** The error for an expression. @param at the position of the error, from 0 */
 export function wrong(
   source: string,
   at: number,

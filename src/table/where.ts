@@ -1,4 +1,4 @@
-/** An expression over a row, as SQL's WHERE has it: `nan_count > 0 and tensor like 'gradient/%'`. */
+/** Expressions over rows, in the syntax of SQL's WHERE: `nan_count > 0 and tensor like 'gradient/%'`. */
 
 import { quote, UsageError } from '../base/errors.js'
 import type { StatisticName } from '../base/types.js'
@@ -19,17 +19,17 @@ import { wrong } from './tokens.js'
 
 /** A test of rows by an expression. */
 export interface RowFilter {
-  /** The expression as it was given. */
+  /** The expression as given. */
   readonly text: string
-  /** The columns that it names, in their order. */
+  /** The columns in the expression, in order. */
   readonly columns: readonly string[]
   /** The reductions that a scan must compute so that its rows have these columns. */
   readonly reductions: readonly StatisticName[]
-  /** True if the expression is true for a row: neither false nor unknown. */
+  /** True if the expression is true for a row, which means neither false nor unknown. */
   test(row: ScanRow): boolean
 }
 
-/** A value of a row that an expression computes; null if the row lacks something for it. */
+/** Computes a value from a row; null if the row lacks something for it. */
 type Read<V> = (row: ScanRow) => V | null
 
 interface Of<K extends string, V> {
@@ -44,7 +44,7 @@ type TextTerm = Of<'text', string>
 type TruthTerm = Of<'truth', boolean>
 type Term = NumberTerm | TextTerm | TruthTerm
 
-/** In words: what is expected, and what something is. */
+/** The kinds of terms in words. */
 const KINDS = { number: 'a number', text: 'a text', truth: 'a condition' } as const
 const COMPARISONS: ReadonlySet<string> = new Set(['=', '==', '!=', '<>', '<', '<=', '>', '>='])
 const RESERVED: ReadonlySet<string> = new Set(['and', 'or', 'not', 'like', 'in', 'between', 'is', 'null'])
@@ -53,9 +53,9 @@ const NUMBER_WORDS: ReadonlyMap<string, number> = new Map([
   ['infinity', Number.POSITIVE_INFINITY],
 ])
 /**
- * Reads an expression: comparisons of columns, numbers and texts, with `and`, `or`, `not`, `between`, `in`, `like`, `is null`, `is nan`
- * and arithmetic. docs/cli.md has all of it.
- * @throws UsageError that says where it is wrong, what was expected and what stands there
+ * Parses an expression: comparisons of columns, numbers and texts, with `and`, `or`, `not`, `between`, `in`, `like`, `is null`, `is nan`
+ * and arithmetic. docs/cli.md describes the syntax.
+ * @throws UsageError with the position, what was expected and what was found
  */
 export function parseWhere(text: string): RowFilter {
   if (typeof text !== 'string') throw new UsageError(`expected an expression as text, got ${typeof text}`)
@@ -70,7 +70,7 @@ export function parseWhere(text: string): RowFilter {
   }
 }
 
-/** Recursive descent, a method for each level of precedence. Repeated operators are lists, not deeper and deeper calls. */
+/** A recursive-descent parser with a method for each level of precedence. Repeated operators become lists, not deeper calls. */
 class Parser {
   readonly columns = new Map<string, RowColumn>()
   readonly #source: Source
@@ -93,7 +93,7 @@ class Parser {
     return this.#joined('and', false, () => this.#negation())
   }
 
-  /** Conditions joined by a word. @param decisive what one of them has to be to decide all */
+  /** Parses conditions joined by a word. @param decisive the value of one condition that decides all */
   #joined(word: string, decisive: boolean, next: () => Term): Term {
     const first = next()
     if (!this.#source.is(word)) return first
@@ -305,7 +305,7 @@ class Parser {
   }
 }
 
-/** Unknown if one of the two is. */
+/** Combines two values; unknown if one of them is. */
 function both<V>(a: Read<V>, b: Read<V>, decide: (a: V, b: V) => boolean): Read<boolean> {
   return row => {
     const left = a(row)
@@ -315,7 +315,7 @@ function both<V>(a: Read<V>, b: Read<V>, decide: (a: V, b: V) => boolean): Read<
   }
 }
 
-/** Both ends are included. */
+/** True if a value lies between two bounds, both included. */
 function within<V extends Real | string>(value: Read<V>, low: Read<V>, high: Read<V>): Read<boolean> {
   const isAbove = both(value, low, comparison<V>('>='))
   const isBelow = both(value, high, comparison<V>('<='))
@@ -327,7 +327,7 @@ function within<V extends Real | string>(value: Read<V>, low: Read<V>, high: Rea
   }
 }
 
-/** Unknown if it might be equal to one that is unknown. */
+/** True if a value is among others; unknown if it might equal one that is unknown. */
 function among<V extends Real | string>(value: Read<V>, reads: readonly Read<V>[]): Read<boolean> {
   return row => {
     const wanted = value(row)
@@ -349,13 +349,13 @@ function negated(read: Read<boolean>): Read<boolean> {
   }
 }
 
-/** Complex numbers, which have no order, are as those that are not there. */
+/** A column's value as a real number. Complex numbers have no order; they count as absent. */
 function realIn(column: RowColumn, row: ScanRow): Real | null {
   const value = column.value(row)
   return typeof value === 'number' || typeof value === 'bigint' ? value : null
 }
 
-/** Shapes are compared as text. */
+/** A column's value as text; shapes are compared as text. */
 function textIn(column: RowColumn, row: ScanRow): string | null {
   if (column.kind === 'shape') return row.shape === null ? null : shapeText(row.shape)
   const value = column.value(row)

@@ -1,43 +1,43 @@
-/** Protobuf messages, written from their end to their beginning: so the length of each is known when it is written before it. */
+/** Writes protobuf messages from their end to their beginning, so that the length of each is known when it is written. */
 
 const SHORT_BYTES = 4096
-/** A buffer that has grown beyond this is not used for another message. */
+/** The size beyond which a buffer is not used for another message. */
 const KEPT_BYTES = 64 << 10
 /** Wire types. */
 const [VARINT, FIXED_64, BYTES, FIXED_32] = [0, 1, 2, 5]
 const utf8 = new TextEncoder()
 
-/** Fields are as proto3 has them, which leaves out a number that is 0. */
+/** A message writer. As in proto3, a number that is 0 is left out. */
 export class Backwards {
   #bytes = new Uint8Array(SHORT_BYTES)
   #view = new DataView(this.#bytes.buffer)
   #at = SHORT_BYTES
-  /** The number of bytes left out. */
+  /** The number of bytes that the message includes but the buffer doesn't. */
   #elsewhere = 0
 
-  /** The number of bytes written or left out. */
+  /** The number of bytes, written or left out. */
   get byteLength(): number {
     return this.#bytes.length - this.#at + this.#elsewhere
   }
 
-  /** Begins anew. What was written before is overwritten, unless it was long. */
+  /** Starts a new message. The buffer is reused unless it is long. */
   reset(): void {
     if (this.#bytes.length > KEPT_BYTES) this.#use(new Uint8Array(SHORT_BYTES))
     this.#at = this.#bytes.length
     this.#elsewhere = 0
   }
 
-  /** The bytes that are written, up to a distance from the end. */
+  /** The written bytes, without the last `before`. */
   written(before = 0): Uint8Array {
     return this.#bytes.subarray(this.#at, this.#bytes.length - before)
   }
 
-  /** The last bytes of it. */
+  /** The last bytes. */
   end(byteLength: number): Uint8Array {
     return this.#bytes.subarray(this.#bytes.length - byteLength)
   }
 
-  /** Sets four bytes of it. @param at from its beginning; below 0 from its end */
+  /** Overwrites four bytes. @param at the offset from the beginning; below 0 from the end */
   setUint32(at: number, value: number): void {
     this.#view.setUint32((at < 0 ? this.#bytes.length : this.#at) + at, value, true)
   }
@@ -56,14 +56,14 @@ export class Backwards {
     this.#number(field * 8 + FIXED_64)
   }
 
-  /** Writes a float of a oneof, which is written even if it is 0. */
+  /** Writes a float of a oneof, even if it is 0. */
   float(field: number, value: number): void {
     this.room(4)
     this.#view.setFloat32(this.#at, value, true)
     this.#number(field * 8 + FIXED_32)
   }
 
-  /** A list, packed. */
+  /** Writes a packed list. */
   doubles(field: number, values: readonly number[]): void {
     const end = this.byteLength
     this.room(8 * values.length)
@@ -71,7 +71,7 @@ export class Backwards {
     this.message(field, end)
   }
 
-  /** Bytes, as they are. */
+  /** Writes bytes unchanged. */
   bytes(field: number, value: Uint8Array): void {
     const end = this.byteLength
     this.room(value.length)
@@ -100,13 +100,13 @@ export class Backwards {
     this.message(field, end)
   }
 
-  /** Makes a field of what is there. @param end how much of it stands behind that field */
+  /** Turns what is written so far into a field. @param end the number of written bytes behind that field */
   message(field: number, end: number): void {
     this.#number(this.byteLength - end)
     this.#number(field * 8 + BYTES)
   }
 
-  /** Room for bytes that are not written by this. */
+  /** Reserves room for bytes that are written elsewhere. */
   room(byteLength: number): void {
     if (byteLength > this.#at) {
       const held = this.#bytes.length - this.#at
@@ -118,12 +118,12 @@ export class Backwards {
     this.#at -= byteLength
   }
 
-  /** Leaves out bytes that stand here. */
+  /** Counts bytes that belong here but are stored elsewhere. */
   leaveOut(byteLength: number): void {
     this.#elsewhere += byteLength
   }
 
-  /** Base 128, the lowest digit first. Numbers up to 2^53. */
+  /** Writes a number up to 2^53 in base 128, the lowest digit first. */
   #number(value: number): void {
     let digits = 1
     for (let rest = value; rest >= 128; rest = Math.floor(rest / 128)) digits++
@@ -136,7 +136,7 @@ export class Backwards {
     this.#bytes[this.#at + digits - 1] = rest
   }
 
-  /** An int64 below 0: ten bytes. */
+  /** Writes a negative int64: ten bytes. */
   #negative(value: number): void {
     this.room(10)
     let rest = BigInt.asUintN(64, BigInt(value))

@@ -18,7 +18,7 @@ export class BesideTrial {
     this.#metrics = metrics
   }
 
-  /** @throws UsageError for runs that are there already; StoreError */
+  /** @throws UsageError for runs that already exist; StoreError */
   static async begin(options: WriterOptions): Promise<BesideTrial> {
     const { worker, numWorkers, isSaved } = partOf(options)
     if (options.savesNothing) return new BesideTrial(null, null)
@@ -34,7 +34,7 @@ export class BesideTrial {
     return new BesideTrial(await LiveRuns.begin(directory, ofWorker))
   }
 
-  /** Takes a tensor that is saved. */
+  /** Adds a saved tensor. */
   addTensor(name: string, taken: TakenValue, saved: readonly Saved[], at: StepOfTraining, wallTime: number): void {
     if (saved.some(({ isMetric }) => isMetric)) this.#metrics?.addMean(name, taken, at)
     if (this.#runs === null) return
@@ -46,7 +46,7 @@ export class BesideTrial {
     if (ofImage) this.#runs.addImages(at.mode, { ...place, tag: `${ofImage.collection}/${name}` }, taken)
   }
 
-  /** Takes a number. @param isMetric whether it is one of the job */
+  /** Adds a scalar. @param isMetric true for a metric of the job */
   addScalar(tag: string, value: number, wallTime: number, at: StepOfTraining, isMetric: boolean): void {
     if (isMetric) this.#metrics?.add(tag, value, wallTime, at)
     this.#runs?.addScalar(at.mode, { wallTime, step: at.step, tag }, value)
@@ -56,7 +56,7 @@ export class BesideTrial {
     this.#runs?.addHistogram(at.mode, { wallTime: Date.now() / 1000, step: at.step, tag }, taken)
   }
 
-  /** Writes what was taken. @throws StoreError */
+  /** Writes what was added. @throws StoreError */
   async flush(): Promise<void> {
     await this.#metrics?.flush()
     await this.#runs?.flush()

@@ -1,4 +1,4 @@
-/** The collections of a trial that is written: their members, and those that are saved. */
+/** The collections of a trial while it is written: their members, and which of them are saved. */
 
 import { UsageError } from '../base/errors.js'
 import { type Kinds, kinds, optionsOf } from '../base/options.js'
@@ -21,10 +21,10 @@ import {
 
 /** The configuration of a collection. */
 export interface CollectionOptions {
-  /** Python regular expressions, searched for anywhere in the names of tensors: those that match belong to it. */
+  /** Python regular expressions. A tensor belongs to the collection if one matches anywhere in its name. */
   readonly includeRegex?: readonly string[]
   readonly tensorNames?: readonly string[]
-  /** Default: that of the writer. */
+  /** Default: the writer's configuration. */
   readonly saveConfig?: SaveConfigOptions
   readonly reductionConfig?: ReductionConfigOptions
   /** True if TensorBoard gets histograms of it. Default: true. */
@@ -41,7 +41,7 @@ const COLLECTION_KINDS: Kinds<CollectionOptions> = {
 
 export const COLLECTION = optionsOf<CollectionOptions>(COLLECTION_KINDS)
 
-/** Collections that each trial has, with the patterns of their names (smdebug's collection managers). */
+/** The collections of every trial, with the patterns of their names (smdebug's collection managers). */
 const PREDEFINED: Readonly<Record<Framework, Readonly<Record<string, readonly string[]>>>> = {
   pytorch: {
     weights: ['^(?!gradient).*weight'],
@@ -49,7 +49,7 @@ const PREDEFINED: Readonly<Record<Framework, Readonly<Record<string, readonly st
     gradients: ['^gradient'],
     losses: ['[Ll]oss_(?!input).*output'],
   },
-  // TensorFlow's hook knows what a variable is; what is not known here goes by the names that Keras gives.
+  // TensorFlow's hook knows what a variable is; here the names that Keras gives decide.
   tensorflow: {
     weights: ['^(?!gradient).*(weight|kernel)'],
     biases: ['^(?!gradient).*bias'],
@@ -63,7 +63,7 @@ const PREDEFINED: Readonly<Record<Framework, Readonly<Record<string, readonly st
     sm_metrics: [],
     optimizer_variables: [],
   },
-  // The hook of trialscan/tfjs says of each tensor where it belongs.
+  // The hook of trialscan/tfjs names the collection of each tensor.
   tfjs: {
     weights: [],
     biases: [],
@@ -105,7 +105,7 @@ const INCLUDED: Readonly<Record<Framework, readonly string[]>> = {
   tfjs: ['losses', 'metrics', 'sm_metrics'],
 }
 
-/** The collections of scalars: there is nothing to reduce, and no histogram. */
+/** The collections of scalars, which have nothing to reduce and no histogram. */
 const SCALARS: ReadonlySet<string> = new Set([
   'losses',
   'metrics',
@@ -117,14 +117,14 @@ const SCALARS: ReadonlySet<string> = new Set([
 const METRICS = 'sm_metrics'
 /** The collections whose means SageMaker shows for a job. */
 const OF_SAGEMAKER: ReadonlySet<string> = new Set(['losses', 'metrics', METRICS])
-/** They exist only while a model is trained. */
+/** The collections that exist only while a model is trained. */
 const OF_TRAINING: ReadonlySet<string> = new Set(['gradients', 'optimizer_variables'])
 export const SCALAR_PREFIX = 'scalar/'
 
-/** A collection as part of which tensors are saved. */
+/** A collection with saved tensors. */
 export interface SavedCollection {
   readonly name: string
-  /** The tensors that were saved, and those that were named. */
+  /** The saved tensors, and those that were listed. */
   readonly tensorNames: Set<string>
   readonly saved: Saved
 }
@@ -136,10 +136,10 @@ interface Collection extends SavedCollection {
   isIncluded: boolean
 }
 
-/** Collections that know a tensor without being named. */
+/** The collections of a tensor whose caller names none. */
 interface KnownTensor {
   readonly matching: readonly Collection[]
-  /** The collections that are saved; `default` if there are none and nothing else says what is saved. */
+  /** The saved collections; `default` if there are none and nothing else selects what is saved. */
   readonly included: readonly Collection[]
 }
 
@@ -153,7 +153,7 @@ export interface CollectionsOptions {
   readonly reductionConfig?: ReductionConfigOptions
 }
 
-/** The moment of a training at which a tensor is saved. */
+/** A moment of a training at which a tensor is saved. */
 export interface Moment {
   readonly mode: Mode
   readonly modeStep: number
@@ -168,12 +168,12 @@ export class SavedCollections {
   readonly #collections = new Map<string, Collection>()
   readonly #saveConfigs: SaveConfigs
   readonly #reductionConfig: ReductionConfigOptions
-  /** True if collections or patterns say what is saved: then nothing else is. */
+  /** True if collections or patterns select what is saved; nothing else is saved then. */
   readonly #isSelective: boolean
-  /** By the name of a tensor. */
+  /** The known tensors by name. */
   readonly #ofTensor = new Map<string, KnownTensor>()
 
-  /** @throws UsageError for a pattern that is none, and for a collection to include that is not there */
+  /** @throws UsageError for an invalid pattern, or an unknown collection to include */
   constructor({ framework = 'pytorch', ...options }: CollectionsOptions) {
     const { collections = {}, includeCollections = [], includeRegex = [], saveAll = false } = options
     this.#saveConfigs = saveConfigsOf(options.saveConfig)
@@ -201,15 +201,15 @@ export class SavedCollections {
         throw new UsageError(`expected a collection of ${known} to include, got ${JSON.stringify(name)}`, { name })
       }
     }
-    // With `all`, every collection is saved.
+    // `all` saves every collection.
     if (saveAll || included.has('all')) for (const one of this.#collections.values()) one.isIncluded = true
   }
 
   /**
-   * The collections as part of which a tensor is saved; none: it is not saved now.
-   * @param named the collections that the caller says it belongs to; a new one is made, and saved. Without, and if nothing says
-   *   what is saved, it is saved as part of `default` if of no other.
-   * @param at null: whatever and whichever steps are saved
+   * The collections with which a tensor is saved; empty if it is not saved at this moment.
+   * @param named the collections that the caller gives; a new one is made, and saved. Without these, and if nothing selects what is
+   *   saved, a tensor in no other collection is saved with `default`.
+   * @param at null to ignore which steps are saved
    */
   saving(tensor: string, named: readonly string[], at: Moment | null): readonly SavedCollection[] {
     const included = this.#included(tensor, named)
@@ -217,14 +217,14 @@ export class SavedCollections {
     return included.filter(collection => isSavedAt(collection, at))
   }
 
-  /** Notes that a tensor was saved as part of collections. @returns whether the collections file has to say so */
+  /** Records that a tensor was saved with collections. @returns true if the collections file must be updated */
   note(tensor: string, collections: readonly SavedCollection[]): boolean {
     const fresh = collections.filter(({ tensorNames }) => !tensorNames.has(tensor))
     for (const { tensorNames } of fresh) tensorNames.add(tensor)
     return fresh.length > 0
   }
 
-  /** Makes a scalar a member of `sm_metrics`. @returns whether the collections file has to say so */
+  /** Adds a scalar to `sm_metrics`. @returns true if the collections file must be updated */
   noteMetric(tensor: string): boolean {
     const { tensorNames } = this.#collections.get(METRICS) ?? this.#add(METRICS, {}, true)
     const isNew = !tensorNames.has(tensor)

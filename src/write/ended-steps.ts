@@ -1,4 +1,4 @@
-/** Steps that have ended: written in their order while the training goes on, and what came of it. */
+/** The steps that have ended: written in order while the training goes on. */
 
 import { StoreError, TrialscanError } from '../base/errors.js'
 import { collectionsFilePath, END_MARKERS } from '../format/paths.js'
@@ -7,7 +7,7 @@ import type { SavedCollections } from './collections.js'
 import { partOf, type WriterOptions } from './options.js'
 import type { StepFiles } from './step-files.js'
 
-/** Steps that are written while the training goes on. */
+/** The number of steps that are written while the training goes on. */
 const MOST_WRITING = 1
 
 export class EndedSteps {
@@ -15,7 +15,7 @@ export class EndedSteps {
   readonly #collections: SavedCollections
   readonly #options: WriterOptions
   readonly #part: ReturnType<typeof partOf>
-  /** The eldest first. */
+  /** The writes in progress, the oldest first. */
   readonly #writing: Promise<void>[] = []
   /** The paths of files that were written, for `fsync: 'end'`. */
   readonly #written: string[] = []
@@ -33,17 +33,17 @@ export class EndedSteps {
     return this.#part.isSaved
   }
 
-  /** The first failure: nothing is written after it. */
+  /** The first failure; nothing is written after it. */
   get failure(): TrialscanError | null {
     return this.#failure
   }
 
-  /** Resolved when one of them is written; null: another step can begin. */
+  /** A promise for the next completed write; null if another step can begin. */
   get room(): Promise<void> | null {
     return this.#writing.length > MOST_WRITING ? this.#writing[0]! : null
   }
 
-  /** @param hasNews whether the collections file must be written anew before it */
+  /** Adds a step. @param hasNews true if the collections file must be rewritten first */
   add(files: StepFiles, hasNews: boolean): void {
     const writing = this.#write(files, hasNews, this.#writing.at(-1))
       .catch(error => this.fail(error))
@@ -53,13 +53,13 @@ export class EndedSteps {
     this.#writing.push(writing)
   }
 
-  /** Waits until all of them are written. @throws StoreError */
+  /** Waits until all steps are written. @throws StoreError */
   async written(): Promise<void> {
     await this.#writing.at(-1)
     this.expectNoFailure()
   }
 
-  /** Writes what is left, and that there will be no more. @throws StoreError */
+  /** Writes what is left, and the end marker. @throws StoreError */
   async end(): Promise<void> {
     await this.written()
     if (!this.isSaved) return
@@ -68,13 +68,13 @@ export class EndedSteps {
     this.expectNoFailure()
   }
 
-  /** Keeps what something has failed with for the next call. @throws what is a fault of ours */
+  /** Keeps a failure for the next call. @throws errors of our own */
   fail(error: unknown): void {
     if (!(error instanceof TrialscanError)) throw error
     this.#failure ??= error
   }
 
-  /** @throws what has failed, unless the training is to go on */
+  /** @throws the failure, unless the training is to go on */
   expectNoFailure(): void {
     if (this.#failure === null) return
     if (this.#options.whenFailing === 'stop' && this.#failure instanceof StoreError) return
@@ -84,7 +84,7 @@ export class EndedSteps {
   async #write(files: StepFiles, hasNews: boolean, before: Promise<void> | undefined): Promise<void> {
     if (before !== undefined) await before
     if (this.#failure !== null) return files.abandon()
-    // Readers that see a step know what belongs to what.
+    // The collections file comes first, so that readers who see the step have it.
     if (hasNews) {
       await this.#destination.replace(
         collectionsFilePath(this.#part.worker),

@@ -1,6 +1,4 @@
-/**
- * Records of an event file, as smdebug's hook writes them: an Event with one Summary.Value, in a TFRecord frame.
- */
+/** Makes records of an event file as smdebug's hook writes them: an Event with one Summary.Value, in a TFRecord frame. */
 
 import { type DType, MODES, type Mode } from '../base/types.js'
 import { FOOTER_LENGTH } from '../core/border/framing.js'
@@ -10,7 +8,7 @@ import { type FramedRecord, inFrame } from './frame.js'
 
 /** The content of a record. */
 export interface TensorRecord {
-  /** Seconds since 1970. */
+  /** The time in seconds since 1970. */
   readonly wallTime: number
   /** The global step. */
   readonly step: number
@@ -18,7 +16,7 @@ export interface TensorRecord {
   readonly modeStep: number
   readonly tag: string
   readonly shape: readonly number[]
-  /** Elements, little-endian in C order, and their dtype; or texts, one an element. */
+  /** The elements, little-endian in C order, and their dtype; or texts, one per element. */
   readonly value: { readonly dtype: DType; readonly bytes: Uint8Array } | readonly string[]
 }
 
@@ -26,8 +24,8 @@ const NOTHING = new Uint8Array(0)
 const out = new Backwards()
 
 /**
- * A record, with smdebug's constant for the checksum of its payload. Its content is that which was given, not a copy.
- * @throws UsageError for one that is too long
+ * A record, with smdebug's constant instead of the payload's checksum. It refers to the given content without copying it.
+ * @throws UsageError if it is too long
  */
 export function framedRecord(record: TensorRecord): FramedRecord {
   const { wallTime, step, mode, modeStep, tag, shape, value } = record
@@ -58,7 +56,7 @@ export function framedRecord(record: TensorRecord): FramedRecord {
   if (isDense) out.varint(1, dtypeNumber(value.dtype))
   out.message(8, tailLength)
   out.text(1, tag)
-  // Summary, and Event.
+  // Summary and Event.
   out.message(1, FOOTER_LENGTH)
   out.message(5, FOOTER_LENGTH)
   out.varint(2, step)

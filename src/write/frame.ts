@@ -1,4 +1,4 @@
-/** TFRecord frames around messages that were written from their end. */
+/** TFRecord frames around messages that were written backwards. */
 
 import { UsageError } from '../base/errors.js'
 import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH, UNCHECKED_CRC } from '../core/border/framing.js'
@@ -6,21 +6,21 @@ import { crc32c } from '../kernels/checksum.js'
 import { RECORD_LIMIT } from '../scan/job/plan/memory.js'
 import type { Backwards } from './backwards.js'
 
-/** A record in three pieces, of which only the middle one is always long. */
+/** A record in three pieces, of which only the middle one can be long. */
 export interface FramedRecord {
-  /** To be used before the next record is made. */
+  /** Valid until the next record is made. */
   readonly head: Uint8Array
   readonly content: Uint8Array
-  /** To be used before the next record is made. */
+  /** Valid until the next record is made. */
   readonly tail: Uint8Array
   readonly byteLength: number
 }
 
 /**
- * The record of a message, with smdebug's constant for the checksum of its payload. Its content is that which was given, not a copy.
- * @param out the message, and behind it the room of a footer
- * @param of its content, which was left out; the length of what follows that, with the footer; what errors call it
- * @throws UsageError for one that is too long
+ * Frames a message, with smdebug's constant instead of the payload's checksum. The content is not copied.
+ * @param out the message, followed by room for the footer
+ * @param of the content that was left out, the length of what follows it (with the footer), and a name for errors
+ * @throws UsageError if the record is too long
  */
 export function inFrame(
   out: Backwards,
@@ -42,7 +42,7 @@ export function inFrame(
   return { head, content, tail, byteLength: payloadLength + FRAMING_LENGTH }
 }
 
-/** Gives a record, in one piece or several, a true checksum of its payload: soonest where it lies in the core's memory. */
+/** Sets the true checksum of a record's payload. It is fastest if the record lies in the core's memory. */
 export function seal(pieces: readonly Uint8Array[]): void {
   const last = pieces.length - 1
   let crc = 0
@@ -55,7 +55,7 @@ export function seal(pieces: readonly Uint8Array[]): void {
   for (let i = 0; i < FOOTER_LENGTH; i++) bytes[bytes.length - FOOTER_LENGTH + i] = stored >>> (8 * i)
 }
 
-/** Checksums of lengths, by length: a training writes records of few lengths, over and over. */
+/** Checksums of lengths, since a training writes records of few lengths over and over. */
 const checksums = new Map<number, number>()
 const MOST_CHECKSUMS = 1000
 
@@ -69,7 +69,7 @@ function checksumOfLength(byteLength: number): number {
   return known
 }
 
-/** The checksum as TFRecord stores it: rotated, and a constant added. */
+/** The checksum as TFRecord stores it: rotated, with a constant added. */
 function masked(crc: number): number {
   return (((crc >>> 15) | (crc << 17)) + 0xa282ead8) >>> 0
 }

@@ -1,6 +1,6 @@
 /**
- * The configuration that SageMaker hands to a training job for smdebug's hook: where to save, and what. Each parameter means what
- * it means there (smdebug's `json_config.py`); wrong ones are told, where smdebug takes what it can.
+ * Reads the configuration that SageMaker gives smdebug's hook: where to save, and what. Parameters mean what they mean in smdebug's
+ * `json_config.py`; invalid ones are errors here, while smdebug takes what it can.
  */
 
 import { basename, dirname, join, resolve } from 'node:path'
@@ -30,30 +30,30 @@ import {
 } from './save-config.js'
 import { createWriter, type TrialWriter } from './writer.js'
 
-/** smdebug's interval where a configuration has none; that of its hook for XGBoost differs (smdebug/xgboost/hook.py). */
+/** smdebug's default interval; that of its hook for XGBoost differs (smdebug/xgboost/hook.py). */
 const SAVE_INTERVAL = 500
 const XGBOOST_SAVE_INTERVAL = 10
-/** The place where SageMaker's jobs save by default. */
+/** The directory in which SageMaker's jobs save by default. */
 const TENSORS_PATH = '/opt/ml/output/tensors'
 const MAX_CONFIG_BYTES = 16 << 20
 const CODE = 'BadHookConfig'
 
 /** The content of a configuration. */
 export interface HookConfig {
-  /** `LocalPath`; without it `/opt/ml/output/tensors`. SageMaker itself copies from there to `S3OutputPath`. */
+  /** `LocalPath`, by default `/opt/ml/output/tensors`. SageMaker itself copies from there to `S3OutputPath`. */
   readonly path: string
-  /** `S3OutputPath`; null: none is given. */
+  /** `S3OutputPath`; null if absent. */
   readonly s3OutputPath: string | null
   readonly options: WriterOptions
-  /** Keys that mean nothing here, with where they are: `HookParameters.dry_run`. What looks like a misspelled key is an error instead. */
+  /** Keys without a meaning here, with their places: `HookParameters.dry_run`. A key that looks misspelled is an error instead. */
   readonly ignored: readonly string[]
 }
 
 /**
- * Begins a trial as a configuration of SageMaker says.
- * @param configPath Default: what SMDEBUG_CONFIG_FILE_PATH names, or `/opt/ml/input/config/debughookconfig.json`; where that is not
- *   there, SageMaker was not asked for a trial, and the writer saves nothing
- * @param options what is said here goes before what the configuration says
+ * Begins a trial as SageMaker's configuration says.
+ * @param configPath default: the file that SMDEBUG_CONFIG_FILE_PATH names, or `/opt/ml/input/config/debughookconfig.json`; if it doesn't
+ *   exist, no trial was requested, and the writer saves nothing
+ * @param options options that override the configuration
  * @throws FormatError `BadHookConfig`; what `createWriter` throws
  */
 export async function createWriterFromJson(configPath?: string, options?: WriterOptions): Promise<TrialWriter> {
@@ -76,7 +76,7 @@ export async function createWriterFromJson(configPath?: string, options?: Writer
   return createWriter(path, { ...others, ...(tensorboard !== undefined && { tensorboard }), ...options })
 }
 
-/** The directory of TensorBoard files in a SageMaker job, which has its own configuration; null if they are not wanted. */
+/** The directory of TensorBoard files in a SageMaker job, which has a configuration of its own; null if none are wanted. */
 async function tensorBoardDirectoryOfJob(): Promise<string | null> {
   const path = tensorBoardConfigPath()
   try {
@@ -88,7 +88,7 @@ async function tensorBoardDirectoryOfJob(): Promise<string | null> {
   }
 }
 
-/** A file's text, and its URL. */
+/** The text and the URL of a file. */
 async function textOf(path: string): Promise<readonly [string, string]> {
   const store = openStore({ kind: 'local', root: dirname(resolve(path)) })
   try {
@@ -101,8 +101,8 @@ async function textOf(path: string): Promise<readonly [string, string]> {
 }
 
 /**
- * @param text the file's
- * @param name what errors call it
+ * @param text the content of the file
+ * @param name the name for errors
  * @param framework smdebug's default interval is 500 steps, and 10 for `xgboost`
  * @throws FormatError `BadHookConfig`
  */
@@ -116,7 +116,7 @@ export function parseHookConfig(
   return readHookConfig(text, name, framework)[0]
 }
 
-/** The content of a configuration, and whether TensorBoard gets images: a job's directory has its own configuration. */
+/** The content of a configuration, and whether TensorBoard gets images. A job configures the directory separately. */
 function readHookConfig(
   text: string,
   name: string,
@@ -126,7 +126,7 @@ function readHookConfig(
   const place: JsonPlace = { url: name, code: CODE, at: '' }
   const ignored = [...unknownKeys(json, place, OF_CONFIGURATION)]
   const parameters = (of: JsonObject, key: string, at: JsonPlace, known: readonly string[]): Parameters => {
-    // `{"HookParameters": null}` is as good as none.
+    // `{"HookParameters": null}` is the same as none.
     const params = new Parameters(expectObject(of[key] ?? {}, inside(at, key)), inside(at, key))
     ignored.push(...params.unknown(known))
     return params
@@ -146,7 +146,7 @@ function readHookConfig(
     const of = parameters(entry, 'CollectionParameters', at, OF_COLLECTION)
     const before = collections.get(collection)
     const { includeRegex = [] } = of.includeRegex()
-    // Of one that comes again, smdebug adds the patterns, and takes the last of all else; steps are always given.
+    // For a repeated collection, smdebug adds the patterns and takes the last value of everything else; steps are always given.
     const patterns = [...(before?.includeRegex ?? []), ...includeRegex]
     collections.set(collection, {
       ...before,
@@ -189,8 +189,8 @@ function tensorboardOf(directory: string | null, images: boolean): WriterOptions
 }
 
 /**
- * Keys that are not known, which smdebug ignores.
- * @throws FormatError for one that is nearly a known key: what is misspelled would have no effect
+ * The unknown keys, which smdebug ignores.
+ * @throws FormatError for one that is nearly a known key: a misspelled key would have no effect
  */
 function unknownKeys(given: JsonObject, place: JsonPlace, known: readonly string[]): readonly string[] {
   const unknown = Object.keys(given).filter(key => !known.includes(key))
@@ -225,7 +225,7 @@ class Parameters {
     this.#place = place
   }
 
-  /** Parameters that are not known. @throws FormatError for one that is nearly known, or can't differ by mode */
+  /** The unknown parameters. @throws FormatError for one that is nearly known, or that can't differ by mode */
   unknown(known: readonly string[]): readonly string[] {
     const ofModes = MODES.flatMap(mode => OF_STEPS.map(name => `${mode.toLowerCase()}.${name}`))
     for (const name of Object.keys(this.#given)) {
@@ -260,7 +260,7 @@ class Parameters {
     const value = this.#given[name]
     if (value === undefined || value === null) return {}
     const word = String(value).toLowerCase()
-    // What smdebug takes for true and false.
+    // smdebug's words for true and false.
     if (!['true', '1', 'false', '0'].includes(word)) throw fault(inside(this.#place, name), 'true or false', value)
     return { [as]: word === 'true' || word === '1' } as { readonly [K in N]?: boolean }
   }
@@ -280,10 +280,10 @@ class Parameters {
     return { includeWorkers: value }
   }
 
-  /** @param path where the trial goes */
+  /** @param path the place of the trial */
   tensorboardDirectory(path: string): string | null {
     const { isExported = false } = this.flag('export_tensorboard', 'isExported')
-    // A directory says enough.
+    // A directory alone is enough.
     return textIn(this.#given, 'tensorboard_dir', this.#place) ?? (isExported ? join(path, 'tensorboard') : null)
   }
 
@@ -329,7 +329,7 @@ class Parameters {
     throw fault(inside(this.#place, name), `a whole number from ${least} on`, value)
   }
 
-  /** Texts separated by commas, or an array of them. */
+  /** A list: texts separated by commas, or an array. */
   #list(name: string): readonly string[] | null {
     const value = this.#given[name]
     if (value === undefined || value === null) return null

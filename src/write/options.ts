@@ -9,48 +9,40 @@ import type { CollectionOptions, CollectionsOptions } from './collections.js'
 import { REDUCTION_CONFIG, SAVE_CONFIG } from './save-config.js'
 import type { ElementOptions } from './values.js'
 
-/** Runs of TensorBoard beside a trial. */
+/** TensorBoard runs that are written beside a trial. */
 export interface TensorBoardOutput {
-  /** The log directory, on disk or on S3 (`s3://bucket/logs`). It has no runs of this worker yet. */
+  /** The log directory, on disk or on S3 (`s3://bucket/logs`). It must not contain runs of this worker. */
   readonly directory: string
-  /** True to write tensors with shapes of pictures as images, as `COLLECTION/NAME/image/0` and so on. Default: false. */
+  /** True to write tensors with the shape of pictures as images, as `COLLECTION/NAME/image/0` and so on. Default: false. */
   readonly images?: boolean
   /** Region, endpoint and credentials of a log directory on S3. Default: those of the trial. */
   readonly s3?: S3Options
 }
 
 export interface WriterOptions extends CollectionsOptions {
-  /**
-   * The worker: a name that can be part of a file name, or a device as TensorFlow names it (`/replica:0`). Default: `worker_0`.
-   */
+  /** The worker: a name that can be part of a file name, or a device as TensorFlow names it (`/replica:0`). Default: `worker_0`. */
   readonly worker?: Worker
-  /** The number of workers that write this trial. A step is complete when it has come from all. Default: 1. */
+  /** The number of workers that write this trial. A step is complete when all have written it. Default: 1. */
   readonly numWorkers?: number
-  /** True to save nothing, so that a program need not ask before it calls a writer. Default: false. */
+  /** True to save nothing, so that a program can call its writer unconditionally. Default: false. */
   readonly savesNothing?: boolean
-  /** The workers that are saved: all (default), or `worker_0` alone. Writers of others then save nothing. */
+  /** The workers that are saved: all (default), or only `worker_0`; writers of others then save nothing. */
   readonly includeWorkers?: 'one' | 'all'
-  /**
-   * True for true checksums of records. Default: false, which writes smdebug's constant. smdebug's own reader refuses true
-   * ones.
-   */
+  /** True for true checksums of records. Default: false, which writes smdebug's constant. smdebug's own reader refuses true ones. */
   readonly checksums?: boolean
-  /**
-   * When files are brought to the disk, so that they outlast a power failure: after each step, in the end, or when the system
-   * does it (default).
-   */
+  /** When files are flushed to the disk, to survive a power failure: after each step, at the end, or when the system does it (default). */
   readonly fsync?: 'step' | 'end' | false
-  /** The behaviour of `step` while two steps are still being written: it waits (default), or drops the new step. */
+  /** The behaviour of `step` while two steps are still being written: to wait (default), or to drop the new step. */
   readonly whenSlow?: 'wait' | 'drop'
-  /** The behaviour when the store fails, as a full disk does: the next call throws (default), or saving stops for good. */
+  /** The behaviour when the store fails, such as for a full disk: the next call throws (default), or saving stops for good. */
   readonly whenFailing?: 'throw' | 'stop'
-  /** Bytes of a step that may wait for the store before `save` waits. Default: 64 MiB. */
+  /** The number of bytes of a step that may wait for the store before `save` waits. Default: 64 MiB. */
   readonly queueByteLength?: number
   /** The number of the first step. Default: 0. */
   readonly startStep?: number
   /**
-   * A log directory of TensorBoard's, on disk, that gets a run for each mode: numbers of `losses`, `metrics` and such collections,
-   * and histograms of all other tensors that are saved, on request with images. Default: none.
+   * A TensorBoard log directory that gets a run for each mode: scalars of `losses`, `metrics` and such collections, histograms of all
+   * other saved tensors, and images if requested. Default: none.
    */
   readonly tensorboard?: string | TensorBoardOutput
   /** Region, endpoint and credentials for S3. */
@@ -62,7 +54,7 @@ export interface SaveOptions extends ElementOptions {
   readonly collection?: string | readonly string[]
   /** The framework's name for the tensor, which is saved with the shape. */
   readonly originalName?: string
-  /** When it was, in seconds since 1970. Default: now. */
+  /** The time in seconds since 1970. Default: now. */
   readonly timestamp?: number
 }
 
@@ -71,26 +63,26 @@ export interface SaveReductionsOptions extends Pick<SaveOptions, 'collection' | 
 export interface ShouldSaveOptions extends Pick<SaveOptions, 'collection'>, RecordOptions {}
 
 export interface ScalarOptions {
-  /** When it was measured, in seconds since 1970. Default: now. */
+  /** The time of the measurement, in seconds since 1970. Default: now. */
   readonly timestamp?: number
   /**
-   * True if it is a metric of the training job: a member of the collection `sm_metrics`, and in a job of SageMaker a metric there, as
+   * True for a metric of the training job: a member of the collection `sm_metrics` and, in a SageMaker job, a metric named
    * `scalar/NAME_MODE`. Default: false.
    */
   readonly sagemakerMetric?: boolean
 }
 
 export interface RecordOptions {
-  /** Default: GLOBAL. */
+  /** The mode. Default: GLOBAL. */
   readonly mode?: Mode
-  /** Default: the step. */
+  /** The step's number within its mode. Default: the step. */
   readonly modeStep?: number
 }
 
 export interface StepOptions {
-  /** The global step. Default: the next. */
+  /** The global step. Default: the next one. */
   readonly step?: number
-  /** The step's number within its mode. Default: the given step; else the next of the mode. */
+  /** The step's number within its mode. Default: the given step, or else the next one of the mode. */
   readonly modeStep?: number
   /** True to save everything at this step, whatever the configuration says. Default: false. */
   readonly saveAll?: boolean
@@ -169,13 +161,13 @@ export const SET_MODE = optionsOf<{ readonly mode: Mode }>({ mode: kinds.mode },
 export const RECORD_STEP = optionsOf<{ readonly step: number }>({ step: kinds.step }, 'step')
 export const RECORD_OPTIONS = optionsOf<RecordOptions>({ mode: kinds.mode, modeStep: kinds.step })
 
-/** The part of a trial that a writer writes, the number of parts, and whether it is saved. */
+/** The worker's name, the number of workers, and whether this one is saved. */
 export function partOf({ worker = 'worker_0', numWorkers = 1, includeWorkers = 'all', savesNothing }: WriterOptions) {
   if (includeWorkers === 'all') return { worker, numWorkers, isSaved: savesNothing !== true }
   return { worker, numWorkers: 1, isSaved: savesNothing !== true && worker === 'worker_0' }
 }
 
-/** Names are UTF-8 in the file, where a half of a surrogate pair has no place. */
+/** True for a name that UTF-8 can encode: no half of a surrogate pair. */
 export function isName(given: unknown): boolean {
   return typeof given === 'string' && given !== '' && !/\p{Surrogate}/u.test(given)
 }

@@ -1,15 +1,15 @@
-/** Bytes on their way to a store, which takes them when it can. */
+/** A queue of bytes on their way to a store. */
 
 import { EngineError } from '../base/errors.js'
 import { allocate } from '../kernels/allocate.js'
 
-/** The length from which pieces are handed on unchanged; shorter ones are gathered. */
+/** The length from which pieces are passed on unchanged; shorter ones are collected. */
 const LONG_BYTES = 256 << 10
 
-/** Used buffers in the core's memory, kept since making one takes longer than filling it. */
+/** Used buffers in the core's memory, kept since allocating one takes longer than filling it. */
 const spare: Uint8Array[] = []
 const MOST_SPARE = 8
-/** False once the core had no address space left: then chunks are ordinary buffers. */
+/** False once the core's address space is exhausted: chunks are ordinary buffers then. */
 let hasAddressSpace = true
 
 function newBuffer(): Uint8Array {
@@ -24,7 +24,7 @@ function newBuffer(): Uint8Array {
 
 interface Chunk {
   readonly bytes: Uint8Array
-  /** Called when the store has it. */
+  /** Called when the store has written the chunk. */
   readonly written: () => void
 }
 
@@ -39,22 +39,22 @@ export class Pipe implements AsyncIterable<Uint8Array> {
   /** The callers that wait for a chunk, or for room. */
   #waiting: (() => void)[] = []
 
-  /** @param limit bytes in it, beyond which `write` waits */
+  /** @param limit the number of queued bytes beyond which `write` waits */
   constructor(limit: number) {
     this.#limit = limit
   }
 
   /**
-   * Takes bytes over.
-   * @param finish what is still to be done to them where they have come to: in one piece, if they are short
-   * @returns once they may change; null: now
-   * @throws what the store has failed with, as a rejection
+   * Queues bytes.
+   * @param finish called with their final place, to complete them there (in one piece, if they are short)
+   * @returns a promise until which they must not change; null if they were copied
+   * @throws the store's error, as a rejection
    */
   write(pieces: readonly Uint8Array[], finish?: (pieces: readonly Uint8Array[]) => void): Promise<void> | null {
     let byteLength = 0
     for (const bytes of pieces) byteLength += bytes.length
     if (byteLength > LONG_BYTES) return this.#writeLong(pieces, finish)
-    // Short ones are taken over before anything else can happen.
+    // Short pieces are copied before anything else can happen.
     const place = this.#room(byteLength)
     let at = 0
     for (const bytes of pieces) {
@@ -88,10 +88,7 @@ export class Pipe implements AsyncIterable<Uint8Array> {
     if (this.#failure !== null) throw this.#failure
   }
 
-  /**
-   * Has all that is in it taken, if nobody reads it yet.
-   * @param take whether it was; else it stays
-   */
+  /** Passes on everything that is queued, if nobody reads the queue yet. @param take returns false to leave it in the queue */
   takeAll(take: (chunks: readonly Uint8Array[]) => boolean): boolean {
     this.#flush()
     if (!take(this.#chunks.map(({ bytes }) => bytes))) return false
@@ -107,7 +104,7 @@ export class Pipe implements AsyncIterable<Uint8Array> {
     this.#changed()
   }
 
-  /** The store takes no more, or is given no more. */
+  /** Ends the queue with an error of the store or the writer. */
   fail(error: unknown): void {
     this.#failure ??= error
     this.#chunks.length = 0
@@ -130,7 +127,7 @@ export class Pipe implements AsyncIterable<Uint8Array> {
     }
   }
 
-  /** Room for bytes where short ones are gathered. */
+  /** Room for short pieces. */
   #room(byteLength: number): Uint8Array {
     if (this.#gatheredLength + byteLength > LONG_BYTES) this.#flush()
     this.#gathered ??= spare.pop() ?? newBuffer()

@@ -1,22 +1,22 @@
-/** At which steps tensors are saved, and what of them: smdebug's SaveConfig and ReductionConfig. */
+/** The steps at which tensors are saved, and what is saved of them: smdebug's SaveConfig and ReductionConfig. */
 
 import { type Kinds, kinds, optionsOf, shown } from '../base/options.js'
 import { MODES, type Mode, REDUCTIONS, type ReductionName } from '../base/types.js'
 import type { ReductionConfig, SaveConfig } from '../format/collections.js'
 
-/** At which steps of a mode tensors are saved. */
+/** The steps of a mode at which tensors are saved. */
 export interface SaveSteps {
-  /** The number of steps of the mode from one saved step to the next. Default: 1. */
+  /** The number of steps of the mode between saved steps. Default: 1. */
   readonly saveInterval?: number
-  /** These steps as well. */
+  /** Further steps to save. */
   readonly saveSteps?: readonly number[]
-  /** Steps before it are not saved, unless `saveSteps` has them. Default: 0. */
+  /** The first step that is saved, apart from `saveSteps`. Default: 0. */
   readonly startStep?: number
-  /** Nor is this one, or any after it. Default: null, no end. */
+  /** The step before which saving ends. Default: null, no end. */
   readonly endStep?: number | null
 }
 
-/** The steps that are saved: in all modes, and exceptions by mode. */
+/** The steps that are saved: for all modes, and exceptions by mode. */
 export interface SaveConfigOptions extends SaveSteps {
   readonly TRAIN?: SaveSteps
   readonly EVAL?: SaveSteps
@@ -26,11 +26,11 @@ export interface SaveConfigOptions extends SaveSteps {
 
 /** The parts of a tensor that are saved. */
 export interface ReductionConfigOptions {
-  /** Also as smdebug writes norms: `l2_norm`, `abs_l1_norm`. Default: none. */
+  /** The reductions to save, also in smdebug's spelling of norms: `l2_norm`, `abs_l1_norm`. Default: none. */
   readonly reductions?: readonly (ReductionName | `${'l' | 'abs_l'}${1 | 2}_norm`)[]
   /** True to save the value. Default: only if no reductions are given. */
   readonly saveRawTensor?: boolean
-  /** True to write the shape into the index, where it is read without the value. Default: false. */
+  /** True to write the shape into the index, where it can be read without the value. Default: false. */
   readonly saveShape?: boolean
 }
 
@@ -57,10 +57,10 @@ export const REDUCTION_CONFIG = optionsOf<ReductionConfigOptions>({
   saveShape: kinds.flag,
 })
 
-/** By mode: what a writer, or a collection, was told. */
+/** The configuration of a writer or collection, by mode. */
 export type SaveConfigs = Readonly<Record<Mode, SaveConfig>>
 
-/** @param base what holds where nothing else is said */
+/** @param base the configuration to fall back to */
 export function saveConfigsOf(options: SaveConfigOptions = {}, base?: SaveConfigs): SaveConfigs {
   const { TRAIN: _t, EVAL: _e, PREDICT: _p, GLOBAL: _g, ...all } = options
   const of = (mode: Mode): SaveConfig => {
@@ -76,16 +76,16 @@ export function savesAt({ saveInterval, saveSteps, startStep, endStep }: SaveCon
   return modeStep >= startStep && modeStep < (endStep ?? Number.POSITIVE_INFINITY) && modeStep % saveInterval === 0
 }
 
-/** The parts of a tensor that are saved, with reductions by their names here. */
+/** The saved parts of a tensor, with trialscan's names of reductions. */
 export interface Saved extends ReductionConfig {
-  /** The collection through which the tensor is saved. */
+  /** The collection with which the tensor is saved. */
   readonly collection: string
   readonly names: readonly ReductionName[]
-  /** True if its mean is a metric of the training job. */
+  /** True if the mean is a metric of the training job. */
   readonly isMetric: boolean
-  /** True if TensorBoard gets it as a number. */
+  /** True if TensorBoard gets it as a scalar. */
   readonly isScalar: boolean
-  /** True if TensorBoard gets histograms of it. */
+  /** True if TensorBoard gets histograms. */
   readonly saveHistogram: boolean
 }
 
@@ -103,7 +103,7 @@ export function savedOf(
   }
 }
 
-/** `abs_l2_norm` is `abs_l2`. */
+/** The reduction of that name; smdebug's `abs_l2_norm` is `abs_l2`. */
 export function reductionNamed(name: unknown): ReductionName | undefined {
   return typeof name === 'string' ? REDUCTIONS.find(one => one === name.replace(/_norm$/, '')) : undefined
 }
@@ -121,7 +121,7 @@ function isReductions(given: unknown): boolean {
   return Array.isArray(given) && given.every(name => reductionNamed(name) !== undefined)
 }
 
-/** The configuration as a collections file has it. */
+/** The configuration in the form of a collections file. */
 export function saveConfigJson(configs: SaveConfigs): Record<Mode, object> {
   const of = ({ saveInterval, saveSteps, startStep, endStep }: SaveConfig) => {
     return { save_interval: saveInterval, save_steps: [...saveSteps], start_step: startStep, end_step: endStep }

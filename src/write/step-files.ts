@@ -1,4 +1,4 @@
-/** The files of a step: records in an event file, and then an index file that tells where they lie. */
+/** The files of a step: an event file with its records, and then an index file with their places. */
 
 import { UsageError } from '../base/errors.js'
 import { isObject, shown } from '../base/options.js'
@@ -15,15 +15,15 @@ import { Pipe } from './pipe.js'
 import { ANY_REDUCTION, type Saved } from './save-config.js'
 import type { TakenValue } from './values.js'
 
-/** A step of so many bytes, all of them short tensors, is written when it has ended, before anything else happens. */
+/** The size of a step of short tensors up to which it is written at once when it ends. */
 const SHORT_STEP_BYTES = 2 << 20
 
 export interface StepFilesOptions {
   readonly worker: Worker
   readonly checksums: boolean
-  /** True to flush each file to disk before the next is written, against a power failure. */
+  /** True to flush each file to disk before the next is written, to survive a power failure. */
   readonly isDurable: boolean
-  /** Bytes that may wait for the store. */
+  /** The number of bytes that may wait for the store. */
   readonly queueByteLength: number
 }
 
@@ -34,10 +34,10 @@ export interface StepOfTraining {
   readonly modeStep: number
 }
 
-/** Further facts about a tensor. */
+/** Further facts about a saved tensor. */
 export interface TensorNote {
   readonly originalName: string
-  /** Seconds since 1970. */
+  /** The time in seconds since 1970. */
   readonly wallTime: number
 }
 
@@ -60,12 +60,12 @@ export class StepFiles {
     this.#pipe = new Pipe(options.queueByteLength)
   }
 
-  /** True if nothing is in it. */
+  /** True if nothing was added. */
   get isEmpty(): boolean {
     return this.#tensors.length + this.#shapes.length === 0
   }
 
-  /** Adds a record. @returns once its bytes may change; null: now @throws what the store has failed with */
+  /** Adds a record. @returns a promise until which its bytes must not change; null if they were copied @throws the store's error */
   add({ wallTime, tag, shape, value }: Omit<TensorRecord, keyof StepOfTraining>): Promise<void> | null {
     const { step, mode, modeStep } = this.at
     const { isDurable, queueByteLength, checksums } = this.#options
@@ -77,7 +77,7 @@ export class StepFiles {
     return written
   }
 
-  /** Adds what is to be saved of a tensor, in the order in which smdebug's hook does. @throws what the store has failed with */
+  /** Adds the saved parts of a tensor, in the order in which smdebug's hook writes them. @throws the store's error */
   addTensor(name: string, taken: TakenValue, saved: readonly Saved[], of: TensorNote): Promise<unknown> | null {
     const { originalName, wallTime } = of
     if (saved.some(({ saveShape }) => saveShape)) this.#shapes.push({ name, originalName, shape: taken.shape })
@@ -92,7 +92,7 @@ export class StepFiles {
     return reduced === null ? written : Promise.all([reduced, written])
   }
 
-  /** Adds reductions of a tensor. @throws what the store has failed with */
+  /** Adds reductions of a tensor. @throws the store's error */
   addReductions(name: string, reductions: ReductionEntries, wallTime: number): Promise<unknown> | null {
     const writes = reductions.map(([reduction, number]) => {
       const bytes = new Uint8Array(Float64Array.of(number).buffer)
@@ -102,7 +102,7 @@ export class StepFiles {
     return writes.every(write => write === null) ? null : Promise.all(writes)
   }
 
-  /** Writes what is left, and then the index file. @returns the paths of the files @throws StoreError */
+  /** Writes the remaining records, and then the index file. @returns the paths of the files @throws StoreError */
   async finish(): Promise<readonly string[]> {
     if (this.isEmpty) return []
     const { step, mode, modeStep } = this.at
@@ -122,14 +122,14 @@ export class StepFiles {
         await destination.create(index, [text], { isDurable })
       }
     } catch (error) {
-      // Records that no index file tells of are no step.
+      // Records without an index file are no step.
       if (eventFile !== null) destination.takeBack(events)
       throw error
     }
     return eventFile === null ? [index] : [events, index]
   }
 
-  /** Leaves nothing of it. What else went wrong has been told. */
+  /** Removes the step's files. Other errors have been reported. */
   async abandon(): Promise<void> {
     this.#pipe.fail(new UsageError(`step ${this.at.step} was given up`))
     await this.#eventFile?.catch(() => {})
@@ -143,12 +143,12 @@ export class StepFiles {
       this.#pipe.fail(error)
       throw error
     })
-    // It is told when the step is finished.
+    // The error is reported when the step is finished.
     this.#eventFile.catch(() => {})
   }
 }
 
-/** Reductions of it that are defined, and numbers: of complex elements some are complex, and others not defined. */
+/** The defined reductions that are numbers: some reductions of complex elements are complex, others undefined. */
 export function reductionsOf(
   taken: Extract<TakenValue, { readonly bytes: Uint8Array }>,
   names: readonly ReductionName[],
@@ -162,7 +162,7 @@ export function reductionsOf(
   })
 }
 
-/** Reductions that were computed elsewhere. @throws UsageError for what is none */
+/** Reductions that were computed elsewhere. @throws UsageError for an unknown one */
 export function givenReductions(reductions: Readonly<Partial<Record<ReductionName, number>>>): ReductionEntries {
   const call = 'writer.saveReductions'
   const wrong = (expected: string, got: unknown): UsageError =>

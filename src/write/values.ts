@@ -1,4 +1,4 @@
-/** The values that can be saved: arrays and tensors of any kind, numbers and texts, as little-endian elements in C order. */
+/** The values that can be saved (arrays and tensors of any kind, numbers and texts) as little-endian elements in C order. */
 
 import { UsageError } from '../base/errors.js'
 import { isObject, shown } from '../base/options.js'
@@ -8,7 +8,7 @@ import { byteLengthOf } from '../core/dtype.js'
 import { type ArrayInput, elementsOf } from '../kernels/elements.js'
 import { copyElements } from '../scan/job/tensor/copy.js'
 
-/** A tensor of TensorFlow.js, or what is like one: its elements come when they are asked for. */
+/** A tensor of TensorFlow.js or similar: its elements are fetched on request. */
 export interface RemoteTensor {
   readonly shape: readonly number[]
   readonly dtype: string
@@ -16,10 +16,10 @@ export interface RemoteTensor {
 }
 
 type Element = number | bigint | boolean | string
-/** Arrays of arrays, to any depth, all of one length at each. */
+/** Nested arrays of any depth, with equal lengths at each depth. */
 export type NestedElements = Element | readonly NestedElements[]
 
-/** Numbers in one array are float64, bigints int64, booleans bool; texts are strings. */
+/** A value to save. Numbers in an array become float64, bigints int64, booleans bool; texts are strings. */
 export type SavableValue = ArrayInput | RemoteTensor | NestedElements
 
 /** The part of a value that is saved. */
@@ -28,11 +28,11 @@ export type TakenValue =
   | { readonly shape: readonly number[]; readonly texts: readonly string[] }
 
 export interface ElementOptions {
-  /** The shape of a typed array that doesn't tell it. Default: one dimension. */
+  /** The shape of a typed array that has none itself. Default: one dimension. */
   readonly shape?: readonly number[]
   /**
-   * The dtype of elements whose array doesn't tell it: float16 and bfloat16 in a Uint16Array, narrower floats in a Uint8Array,
-   * complex numbers, bytes; or the dtype that numbers become.
+   * The dtype of elements whose array doesn't determine it: float16 and bfloat16 in a Uint16Array, narrower floats in a Uint8Array,
+   * complex numbers, bytes; or the dtype to which numbers are converted.
    */
   readonly dtype?: DType
 }
@@ -66,7 +66,7 @@ export function takenValue(
     if (dtype === 'string') return textsOf(call, given.data as readonly string[], shape)
     return elementsIn(call, given)
   }
-  // What an ndarray calls its dtype is the type of its array, which tells it itself.
+  // An ndarray's dtype is the type of its array, which is known anyway.
   const { data, dtype, shape, stride, offset } = given as Exclude<ArrayInput, ArrayBufferView> & {
     readonly stride?: readonly number[]
     readonly offset?: number
@@ -166,7 +166,7 @@ function flatten(call: string, given: NestedElements, shape: readonly number[], 
   for (const one of given) flatten(call, one, shape, depth + 1, into)
 }
 
-/** An array that holds itself has no end. */
+/** Limits the depth: an array that contains itself has no end. */
 function expectDimensions(call: string, { length }: readonly number[]): void {
   if (length > MAX_DIMENSIONS) throw wrongValue(call, `at most ${MAX_DIMENSIONS} dimensions`, `${length}`)
 }

@@ -1,4 +1,4 @@
-/** A trial, written while a model is trained: what smdebug's hook writes, in its words. */
+/** Writes a trial while a model is trained: what smdebug's hook writes, with its vocabulary. */
 
 import { type TrialscanError, UsageError } from '../base/errors.js'
 import { checkOptions, isObject, shown } from '../base/options.js'
@@ -39,8 +39,7 @@ const NOTHING_TO_DO = Promise.resolve()
 /**
  * Begins a trial, or a worker's part of one.
  * @param path a directory, or `s3://bucket/prefix`
- * @throws UsageError if that worker's part is there
- * @throws StoreError
+ * @throws UsageError if the worker already has a part there
  */
 export async function createWriter(path: string, options?: WriterOptions): Promise<TrialWriter> {
   const asked = checkOptions('createWriter', WRITER_OPTIONS, options)
@@ -51,7 +50,7 @@ export async function createWriter(path: string, options?: WriterOptions): Promi
   const beside = await BesideTrial.begin(asked)
   const destination = Destination.at(path, asked.s3)
   const { worker, numWorkers, isSaved } = partOf(asked)
-  // Of two writers of one worker, one makes this file.
+  // Only one of two writers for the same worker can create this file.
   if (isSaved && !(await destination.claim(collectionsFilePath(worker), collections.text(numWorkers)))) {
     await destination.close()
     const message = `${path}: expected no part of ${worker} yet, got one: write to another place, or as another worker`
@@ -62,7 +61,7 @@ export async function createWriter(path: string, options?: WriterOptions): Promi
 
 /** Writes a trial step by step. `createWriter` makes it. */
 export class TrialWriter {
-  /** The path or URL of the trial, as it was given. */
+  /** The path or URL of the trial, as given. */
   readonly path: string
   readonly worker: Worker
   readonly #destination: Destination
@@ -76,15 +75,15 @@ export class TrialWriter {
   #mode: Mode = 'GLOBAL'
   #step: number
   #at: Moment = { mode: 'GLOBAL', modeStep: 0 }
-  /** The moment of the current `save`; null: everything is saved. */
+  /** The moment of the current `save`; null if everything is saved. */
   #savedAt: Moment | null = null
-  /** The files of the step under way; null: there is none, or it is not saved. */
+  /** The files of the current step; null if there is none, or it is not saved. */
   #files: StepFiles | null = null
   #names = new Set<string>()
-  /** Saves under way, in their order. */
+  /** The saves in progress, in order. */
   #saving: Promise<void> = Promise.resolve()
   #hasNews = false
-  /** The call that ended the latest step before the next has begun; null if it is under way. */
+  /** The call that ended the latest step, before the next one begins; null during a step. */
   #endedBy: string | null = null
   #isClosed = false
 
@@ -106,41 +105,41 @@ export class TrialWriter {
     this.#step = (options.startStep ?? 0) - 1
   }
 
-  /** The options that made the writer. @internal */
+  /** The options with which the writer was made. @internal */
   get options(): WriterOptions {
     return this.#options
   }
 
-  /** The mode of the step under way, or of the first. */
+  /** The mode of the current step, or of the first. */
   get mode(): Mode {
     return this.#mode
   }
 
-  /** The global step under way; one less than the first before there is one. */
+  /** The current global step; before the first, one less than it. */
   get globalStep(): number {
     return this.#step
   }
 
-  /** Steps that were not saved because the one before was still being written. */
+  /** The steps that were not saved because earlier ones were still being written. */
   get droppedSteps(): readonly number[] {
     return this.#dropped
   }
 
-  /** Why nothing is saved any more, with `whenFailing: 'stop'`; null: nothing has failed. */
+  /** The reason why nothing is saved any more, with `whenFailing: 'stop'`; null if nothing has failed. */
   get failure(): TrialscanError | null {
     return this.#ended.failure
   }
 
-  /** The mode of the steps to come. */
+  /** Sets the mode of the following steps. */
   setMode(mode: Mode): void {
     checkOptions('writer.setMode', SET_MODE, { mode })
     this.#mode = mode
   }
 
   /**
-   * Ends the step under way and begins the next. It waits while the step before the one that ends is still being written.
+   * Ends the current step and begins the next. Waits while the step before the ending one is still being written.
    * @returns the number of the new step
-   * @throws StoreError what the store has failed with; UsageError for a step that was begun before
+   * @throws StoreError; UsageError for a step that was begun before
    */
   async step(options?: StepOptions): Promise<number> {
     const { step, saveAll = false, ...given } = checkOptions('writer.step', STEP_OPTIONS, options)
@@ -161,7 +160,7 @@ export class TrialWriter {
     return this.#step
   }
 
-  /** Gives up the step under way: nothing of it is saved, and it can't be begun again. */
+  /** Gives up the current step: nothing of it is saved, and it can't be begun again. */
   async giveUpStep(): Promise<void> {
     await this.#saving
     const files = this.#files
@@ -169,7 +168,7 @@ export class TrialWriter {
     await files?.abandon()
   }
 
-  /** True if `save` would save a tensor at the current step, or at a step of a mode, by its number there. */
+  /** True if `save` would save a tensor at the current step, or at a given step of a mode. */
   shouldSave(name: string, options?: ShouldSaveOptions): boolean {
     const { collection, mode = this.#mode, modeStep } = checkOptions('writer.shouldSave', SHOULD_SAVE_OPTIONS, options)
     if (modeStep !== undefined) return this.wants(name, listOf(collection), { mode, modeStep })
@@ -182,10 +181,10 @@ export class TrialWriter {
   }
 
   /**
-   * Saves a tensor at the step under way, if one of its collections is saved then: its value, its reductions or its shape, as the
-   * collections say.
-   * @returns once the value may change; short ones may at once
-   * @throws UsageError for what can't be saved, and for a tensor that was saved at this step already; not as a rejection
+   * Saves a tensor at the current step, if one of its collections is saved then: its value, its reductions or its shape, according to the
+   * collections.
+   * @returns a promise until which the value must not change; short values are copied at once
+   * @throws UsageError for a value that can't be saved, or a tensor that was saved at this step already; it is thrown synchronously
    */
   save(name: string, value: SavableValue, options?: SaveOptions): Promise<void> {
     const asked = checkOptions('writer.save', SAVE_OPTIONS, options)
@@ -194,7 +193,7 @@ export class TrialWriter {
   }
 
   /**
-   * Saves reductions of a tensor that were computed elsewhere, at the step under way, if one of its collections is saved then.
+   * Saves reductions of a tensor that were computed elsewhere at the current step, if one of its collections is saved then.
    * @throws UsageError
    */
   saveReductions(
@@ -209,10 +208,7 @@ export class TrialWriter {
     return this.#saveAs(name, asked.collection, files => this.#guarded(files.addReductions(name, entries, wallTime)))
   }
 
-  /**
-   * Saves a number at the step under way, whichever steps are saved. Its name becomes `scalar/` and the name.
-   * @throws UsageError
-   */
+  /** Saves a number at the current step, whichever steps are saved. Its name becomes `scalar/` and the name. @throws UsageError */
   saveScalar(name: string, value: number, options?: ScalarOptions): Promise<void> {
     const asked = checkOptions('writer.saveScalar', SCALAR_OPTIONS, options)
     const { timestamp: wallTime = Date.now() / 1000, sagemakerMetric = false } = asked
@@ -234,8 +230,8 @@ export class TrialWriter {
   }
 
   /**
-   * Gives TensorBoard a histogram at the step under way, whichever steps are saved. Without `tensorboard` it does nothing.
-   * @returns once the value may change
+   * Writes a histogram to TensorBoard at the current step, whichever steps are saved. Does nothing without `tensorboard`.
+   * @returns a promise until which the value must not change
    * @throws UsageError
    */
   async saveHistogram(name: string, value: SavableValue, options?: ElementOptions): Promise<void> {
@@ -249,8 +245,8 @@ export class TrialWriter {
   }
 
   /**
-   * Writes a step as a whole: all tensors that are given, whichever steps are saved. Steps may come in any order, each once.
-   * @throws UsageError for a value that can't be saved: then nothing of the step is, and it can be recorded again; StoreError
+   * Writes a whole step with the given tensors, whichever steps are saved. Steps may come in any order, each once.
+   * @throws UsageError for a value that can't be saved: nothing of the step is saved then, and it can be recorded again; StoreError
    */
   async record(
     step: number,
@@ -293,7 +289,7 @@ export class TrialWriter {
   }
 
   /**
-   * Ends the step under way, and waits until all that was saved can be read. Nothing more can be saved before the next step.
+   * Ends the current step, and waits until everything saved can be read. Nothing more can be saved before the next step.
    * @throws StoreError
    */
   async flush(): Promise<void> {
@@ -303,7 +299,7 @@ export class TrialWriter {
     await this.#ended.written()
   }
 
-  /** Ends the step under way, and the trial: readers no longer wait for steps. @throws StoreError */
+  /** Ends the current step and the trial: readers no longer wait for steps. @throws StoreError */
   async close(): Promise<void> {
     if (this.#isClosed) return
     this.#isClosed = true
@@ -342,7 +338,7 @@ export class TrialWriter {
     this.#files = new StepFiles(this.#destination, { step: this.#step, ...at }, how)
   }
 
-  /** Ends the step under way. What is left of it is written while the training goes on. */
+  /** Ends the current step. The rest of it is written while the training goes on. */
   async #finish(): Promise<void> {
     await this.#saving
     await this.#beside.flush().catch(error => this.#ended.fail(error))
@@ -354,7 +350,7 @@ export class TrialWriter {
     this.#hasNews = false
   }
 
-  /** Has a tensor added to the step under way, if it is saved. */
+  /** Adds a tensor to the current step, if it is saved. */
   #saveAs(
     name: string,
     collection: SaveOptions['collection'],
@@ -386,17 +382,17 @@ export class TrialWriter {
       return files.addTensor(name, taken, saved, { originalName, wallTime })
     }
     const taken = takenValue(`${call}, tensor ${name}`, value, options)
-    // What has come already is taken over before this returns, unless the elements of another are still to come.
+    // A value that is already here is copied before this returns, unless elements of an earlier one are still awaited.
     return this.#guarded(taken instanceof Promise ? taken.then(write) : write(taken))
   }
 
-  /** Notes what is under way, and keeps what it fails with for the next call. */
+  /** Tracks a save in progress, and keeps its error for the next call. */
   #guarded(work: Promise<unknown> | null): Promise<void> {
     if (work === null) return NOTHING_TO_DO
     const done = work.then(
       () => {},
       error => {
-        // A value that can't be saved is told to who gave it, as where it is known at once.
+        // The caller who passed an unsuitable value gets the error, as in the synchronous case.
         if (error instanceof UsageError) throw error
         this.#ended.fail(error)
       },

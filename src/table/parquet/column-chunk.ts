@@ -1,6 +1,6 @@
 /**
- * Column chunks of what is in typed arrays. hyparquet-writer takes any value, looks at each several times, and takes
- * five times as long; headers and dictionaries are its own.
+ * Writes column chunks from typed arrays. hyparquet-writer takes arbitrary values, inspects each several times, and is five times as
+ * slow; headers and dictionaries are still its own.
  */
 
 import type { ColumnChunk, Encoding, SchemaElement, Statistics } from 'hyparquet'
@@ -14,12 +14,12 @@ import type { NumberColumn, PackedNumbers } from '../column.js'
 
 const encoder = new TextEncoder()
 
-/** A column without fields of its own. */
+/** A column without nested fields. */
 export interface Leaf {
   readonly element: SchemaElement
   /** The path from the column to the leaf. */
   readonly path: readonly string[]
-  /** The number of optional or repeated elements on the path, and the number of repeated ones. */
+  /** The number of optional or repeated elements on the path, and of repeated ones alone. */
   readonly maxDefinition: number
   readonly maxRepetition: number
 }
@@ -28,25 +28,25 @@ export interface Leaf {
 interface Page {
   readonly encoding: Encoding
   readonly compressed: Uint8Array
-  /** Before compression. */
+  /** The length before compression. */
   readonly byteLength: number
   readonly rows: number
-  /** True if every row has a value; false if none has. Has no meaning beside levels. */
+  /** True if every row has a value, false if none has. Ignored if there are levels. */
   readonly isFull: boolean
-  /** The level of each entry, where they differ. */
+  /** The level of each entry, if they differ. */
   readonly levels?: Levels
 }
 
-/** An entry for each row; of lists, for each element, each empty list and each row without a list. */
+/** The levels of a column: an entry for each row; for lists, an entry for each element, each empty list and each row without a list. */
 interface Levels {
   /** The repetition levels of lists. */
   readonly repetition?: Int32Array
   readonly definition: Int32Array
-  /** Entries without a value. */
+  /** The number of entries without a value. */
   readonly nulls: number
 }
 
-/** Float64s, a page for each piece. */
+/** Writes float64s, a page for each piece. */
 export function writeNumbers(
   writer: ByteWriter,
   leaf: Leaf,
@@ -79,10 +79,7 @@ function numbersPage(piece: NumberColumn | PackedNumbers, { maxDefinition }: Lea
   }
 }
 
-/**
- * Writes a column with few distinct values as dictionary and codes.
- * @param codes the index of each row's value in the dictionary
- */
+/** Writes a column with few distinct values as a dictionary and codes. @param codes the index of each row's value in the dictionary */
 export function writeCodes(
   writer: ByteWriter,
   leaf: Leaf,
@@ -95,8 +92,8 @@ export function writeCodes(
 }
 
 /**
- * A list of whole numbers for each row, one of few. At least one has elements.
- * @param codes the index of each row's list; -1: it has none
+ * Writes a list of whole numbers for each row; there are few distinct lists, and at least one has elements.
+ * @param codes the index of each row's list; -1 for none
  */
 export function writeLists(
   writer: ByteWriter,
@@ -142,7 +139,7 @@ export function writeLists(
   return writeChunk(writer, leaf, [page], dictionary)
 }
 
-/** Indices into a dictionary of so many values. */
+/** A page of indices into a dictionary with `count` values. */
 function indicesPage(indices: Int32Array, count: number): Pick<Page, 'encoding' | 'compressed' | 'byteLength'> {
   const width = bitsFor(count - 1)
   const packed = inCore(engine => packIntegers(engine, indices, width))
@@ -163,7 +160,7 @@ export function snappy(bytes: Uint8Array): Uint8Array {
   return inCore(engine => compressed(engine, bytes))
 }
 
-/** A truth for every row. @param numbers 0 or 1 */
+/** Writes a boolean for every row. @param numbers 0 or 1 for each row */
 export function writeTruths(writer: ByteWriter, leaf: Leaf, numbers: Float64Array): ColumnChunk {
   const rows = numbers.length
   const bytes = new Uint8Array((rows + 7) >> 3)
@@ -172,7 +169,7 @@ export function writeTruths(writer: ByteWriter, leaf: Leaf, numbers: Float64Arra
   return writeChunk(writer, leaf, [{ encoding: 'PLAIN', compressed, byteLength: bytes.length, rows, isFull: true }])
 }
 
-/** No value for any row. */
+/** Writes a column without any value. */
 export function writeNothing(writer: ByteWriter, leaf: Leaf, rows: number): ColumnChunk {
   const compressed = snappy(new Uint8Array(0))
   return writeChunk(writer, leaf, [{ encoding: 'PLAIN', compressed, byteLength: 0, rows, isFull: false }])
@@ -188,7 +185,7 @@ function textsPage(texts: readonly string[]): DictionaryPage {
   const page = new ByteWriter()
   const bytes = texts.map(text => encoder.encode(text))
   writePlain(page, bytes, 'BYTE_ARRAY', undefined)
-  // Bytes, not UTF-16 code units, are what texts are ordered by.
+  // The format orders texts by bytes, not by UTF-16 units.
   const sorted = bytes.sort(compareBytes)
   const [min_value, max_value] = [sorted[0]!, sorted.at(-1)!]
   return { bytes: page.getBytes(), count: texts.length, statistics: { null_count: 0n, min_value, max_value } }
@@ -244,7 +241,7 @@ function nullsOf({ levels, isFull, rows }: Page): number {
   return levels?.nulls ?? (isFull ? 0 : rows)
 }
 
-/** @returns bytes before compression, with the header */
+/** @returns the length before compression, with the header */
 function writePage(writer: ByteWriter, { maxDefinition, maxRepetition }: Leaf, page: Page): number {
   const { encoding, compressed, byteLength, rows, isFull, levels: own } = page
   const levels = new ByteWriter()
@@ -278,7 +275,7 @@ function writePage(writer: ByteWriter, { maxDefinition, maxRepetition }: Leaf, p
   return headerByteLength + levels.offset + byteLength
 }
 
-/** @returns bytes before compression, with the header */
+/** @returns the length before compression, with the header */
 function writeDictionary(writer: ByteWriter, { bytes, count }: DictionaryPage): number {
   const start = writer.offset
   const compressed = snappy(bytes)
@@ -293,12 +290,12 @@ function writeDictionary(writer: ByteWriter, { bytes, count }: DictionaryPage): 
   return headerByteLength + bytes.length
 }
 
-/** The number of bits that levels from 0 to this one need. */
+/** The number of bits for levels from 0 to `level`. */
 function bitsFor(level: number): number {
   return 32 - Math.clz32(level)
 }
 
-/** Writes one level for all rows, which takes one run. @returns the number of bytes */
+/** Writes one level for all rows, as a single run. @returns the number of bytes */
 function writeRun(levels: ByteWriter, rows: number, level: number): number {
   const start = levels.offset
   levels.appendVarInt(rows * 2)

@@ -1,4 +1,4 @@
-/** Parquet files of the same columns as one: their row groups are copied as they are, under one footer. */
+/** Merges Parquet files with the same columns: their row groups are copied unchanged, under one footer. */
 
 import type { FileMetaData } from 'hyparquet'
 import { parquetMetadata } from 'hyparquet/src/metadata.js'
@@ -12,16 +12,13 @@ export interface RangeFile {
   read(begin: number, end: number): Promise<Uint8Array>
 }
 
-/** Bytes that are copied at once. */
+/** The size of a copied piece, in bytes. */
 const COPIED_BYTES = 8 << 20
 const MAGIC_BYTES = 4
-/** The length of the footer, and the magic number. */
+/** The length of the footer's length and the magic number. */
 const TAIL_BYTES = 8
 
-/**
- * The bytes of one file with the rows of all, in their order.
- * @param metadata of the file, by its keys: that of the others is left out
- */
+/** Yields the bytes of one file with the rows of all, in order. @param metadata key-value metadata, which replaces that of the files */
 export async function* mergedFile(
   files: AsyncIterable<RangeFile>,
   metadata: Readonly<Record<string, string>>,
@@ -36,7 +33,7 @@ export async function* mergedFile(
       schema = JSON.stringify(footer.schema)
       const kvMetadata = Object.entries(metadata).map(([key, value]) => ({ key, value }))
       parquet = new ParquetWriter({ writer: bytes, schema: footer.schema, createdBy: 'trialscan', kvMetadata })
-      // The magic number, which the writer has written.
+      // The magic number that the writer has written.
       yield bytes.getBytes().slice()
       bytes.index = 0
     }
@@ -68,7 +65,7 @@ async function footerOf(file: RangeFile): Promise<{ readonly footer: FileMetaDat
 
 type Column = FileMetaData['row_groups'][number]['columns'][number]
 
-/** The metadata of a column at its place in the new file. */
+/** A column's metadata, adjusted to its place in the new file. */
 function moved(column: Column, by: bigint): Column {
   const { file_offset, meta_data, ...others } = column
   return {

@@ -1,4 +1,4 @@
-/** Groups of rows as an Apache Parquet file: each is a row group. */
+/** Writes groups of rows as an Apache Parquet file, a row group for each. */
 
 import type { ColumnChunk, DecodedArray, SchemaElement } from 'hyparquet'
 import { ByteWriter, type ColumnSource, ParquetWriter } from 'hyparquet-writer'
@@ -7,7 +7,7 @@ import type { Group } from '../group.js'
 import type { Field, LeafType } from '../schema.js'
 import { type Leaf, snappy, writeCodes, writeLists, writeNothing, writeNumbers, writeTruths } from './column-chunk.js'
 
-// All that needs the packages of Parquet is one file once it is bundled (scripts/make-bundle.mjs).
+// The bundle has everything that needs Parquet's packages in one file (scripts/make-bundle.mjs).
 export { mergedFile } from './merge.js'
 
 type Element = Omit<SchemaElement, 'name' | 'repetition_type'>
@@ -15,19 +15,16 @@ type Element = Omit<SchemaElement, 'name' | 'repetition_type'>
 const LEAVES: Readonly<Record<LeafType, Element>> = {
   text: { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } },
   int64: { type: 'INT64' },
-  // Without a logical type: hyparquet-writer leaves out what is false in it, which the format requires.
+  // No logical type: hyparquet-writer omits fields that are false, which the format requires.
   uint64: { type: 'INT64', converted_type: 'UINT_64' },
   float64: { type: 'DOUBLE' },
   boolean: { type: 'BOOLEAN' },
 }
 
-/** Values of more kinds than a part of the rows don't become a dictionary. */
+/** The share of distinct values above which a column gets no dictionary. */
 const DICTIONARY_PART = 1 / 4
 
-/**
- * The bytes of the file, as they are ready: those of a row group at once.
- * @param metadata by their keys
- */
+/** Yields the bytes of the file, a row group at a time. @param metadata key-value metadata */
 export async function* tableFile(
   fields: readonly Field[],
   groups: AsyncIterable<Group>,
@@ -56,7 +53,7 @@ class TableFile {
       schema,
       compressors: { SNAPPY: snappy },
       createdBy: 'trialscan',
-      // The type of an empty list would be wrong.
+      // hyparquet-writer gives an empty list a wrong type.
       ...(kvMetadata.length > 0 && { kvMetadata }),
     })
   }
@@ -100,7 +97,7 @@ class TableFile {
     this.#parquet.finish()
   }
 
-  /** Writes a column, a chunk for each leaf. @returns the rows instead, where hyparquet-writer is to write them */
+  /** Writes a column, a chunk for each leaf. @returns null if done; otherwise the rows, for hyparquet-writer to write */
   #writeColumn(field: Field, column: ColumnData, rows: number): ColumnChunk[] | { readonly rows: DecodedArray } {
     const leaves = leavesOf(field)
     const leaf = leaves[0]!
@@ -114,7 +111,7 @@ class TableFile {
     if ('lists' in column) {
       const { lists, codes } = column
       if (lists.some(({ length }) => length > 0)) return [writeLists(this.#bytes, leaf, lists, codes)]
-      // Nothing but scalars has no values to make a dictionary of.
+      // If all lists are empty (scalars), the dictionary would be empty.
       return lists.length === 0 ? nothing() : { rows: Array.from(codes, code => lists[code] ?? null) }
     }
     if ('values' in column) return column.values === null ? nothing() : { rows: [...column.values] }
@@ -127,7 +124,7 @@ class TableFile {
   }
 }
 
-/** The leaves of a field, below those that it is in. */
+/** The leaves of a field, with their paths. */
 function leavesOf({ name, type, isNullable }: Field, above?: Leaf): Leaf[] {
   const { path = [], maxDefinition: definition = 0, maxRepetition = 0 } = above ?? {}
   const maxDefinition = definition + Number(isNullable)
@@ -144,7 +141,7 @@ function leavesOf({ name, type, isNullable }: Field, above?: Leaf): Leaf[] {
   return leavesOf({ name: 'element', type: type.list, isNullable: false }, list)
 }
 
-/** A field and all in it, as the schema has them. */
+/** A field and its nested fields as elements of the schema. */
 function elements({ name, type, isNullable }: Field): SchemaElement[] {
   const repetition_type = isNullable ? 'OPTIONAL' : 'REQUIRED'
   if (typeof type === 'string') return [{ name, repetition_type, ...LEAVES[type] }]
@@ -158,7 +155,7 @@ function elements({ name, type, isNullable }: Field): SchemaElement[] {
   ]
 }
 
-/** Whole numbers as a dictionary, if there are few of them. */
+/** Whole numbers as a dictionary, if few are distinct. */
 function fewIntegers(numbers: Float64Array): { integers: BigInt64Array; codes: Int32Array } | null {
   const most = numbers.length * DICTIONARY_PART
   const found = new Map<number, number>()
@@ -176,7 +173,7 @@ function fewIntegers(numbers: Float64Array): { integers: BigInt64Array; codes: I
   return { integers: BigInt64Array.from(found.keys(), BigInt), codes }
 }
 
-/** Whole numbers as the library takes them: null for those that are missing. */
+/** Whole numbers for hyparquet-writer, with null for missing ones. */
 function integersOf({ numbers, missing }: NumberColumn): DecodedArray {
   return Array.from(numbers, (number, i) => (missing?.[i] ? null : BigInt(number)))
 }

@@ -1,4 +1,4 @@
-/** A stream of bytes, taken line by line or by number. */
+/** Reads a stream of bytes line by line, or by length. */
 
 import { UsageError } from '../../base/errors.js'
 import { shown } from '../../base/options.js'
@@ -16,15 +16,15 @@ export function isByteInput(given: unknown): given is ByteInput {
   return Symbol.asyncIterator in given || Symbol.iterator in given
 }
 
-/** Takes bytes from an input, and from it no more than are asked for and what came with them. */
+/** Reads from an input, no further ahead than the piece that contains the requested bytes. */
 export class InputReader {
   readonly #pieces: AsyncIterator<Uint8Array | string> | Iterator<Uint8Array | string>
   readonly #aborted: Promise<null>
-  /** The bytes that have come and were not taken. */
+  /** Bytes that were received but not yet read. */
   #rest: Uint8Array = new Uint8Array(0)
   #isEnded = false
 
-  /** @param signal ends the input where it is */
+  /** @param signal ends the input */
   constructor(input: ByteInput, signal?: AbortSignal) {
     this.#pieces = Symbol.asyncIterator in input ? input[Symbol.asyncIterator]() : input[Symbol.iterator]()
     this.#aborted = new Promise(resolve => {
@@ -33,12 +33,9 @@ export class InputReader {
     })
   }
 
-  /**
-   * The next line, without its end.
-   * @returns null: there is no more; undefined: it is longer than that
-   */
+  /** Reads a line, without its end. @returns null at the end of the input; undefined if the line is longer than `maxByteLength` */
   async line(maxByteLength: number): Promise<Uint8Array | null | undefined> {
-    // Pieces can be single bytes, each of which takes a hundred as an object: they are gathered.
+    // Pieces can be single bytes, which as objects take a hundred bytes each: they are copied together.
     let gathered = new Uint8Array(0)
     let byteLength = 0
     for (;;) {
@@ -63,7 +60,7 @@ export class InputReader {
     return gathered.subarray(0, byteLength)
   }
 
-  /** Takes that many bytes, fewer only at the end of the input. The caller owns them. */
+  /** Reads a number of bytes, fewer only at the end of the input. The caller owns them. */
   async bytes(byteLength: number): Promise<Uint8Array> {
     const bytes = new Uint8Array(byteLength)
     let filled = 0
@@ -76,7 +73,7 @@ export class InputReader {
     }
   }
 
-  /** Passes over that many bytes. */
+  /** Skips a number of bytes. */
   async skip(byteLength: number): Promise<void> {
     for (let left = byteLength; ; ) {
       const part = Math.min(left, this.#rest.length)
@@ -86,9 +83,9 @@ export class InputReader {
     }
   }
 
-  /** Lets whoever writes know that no more is wanted. */
+  /** Tells the source that no more is wanted. */
   close(): void {
-    // An input that waits for its next piece would only answer when that has come.
+    // An input that waits for its next piece would answer only when that arrives.
     Promise.resolve(this.#pieces.return?.()).catch(() => {})
   }
 
@@ -109,7 +106,7 @@ export class InputReader {
   }
 }
 
-/** Bytes with room for so many, the first `byteLength` of which are those of `bytes`: in another place, if they were full. */
+/** A buffer with room for more bytes, which begins with the given ones: a new buffer, if the old one is full. */
 function longer(bytes: Uint8Array<ArrayBuffer>, byteLength: number, needed: number): Uint8Array<ArrayBuffer> {
   if (needed <= bytes.length) return bytes
   const longer = new Uint8Array(Math.max(needed, 2 * bytes.length, 1 << 10))

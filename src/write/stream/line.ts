@@ -1,4 +1,4 @@
-/** A line of a stream of tensors: what it says, checked. docs/record.md describes it. */
+/** Parses and checks a line of a stream of tensors; docs/record.md describes it. */
 
 import { FormatError, nearestNames } from '../../base/errors.js'
 import { type DType, MODES, type Mode } from '../../base/types.js'
@@ -6,9 +6,9 @@ import { MAX_DIMENSIONS } from '../../core/border/abi.js'
 import { jsonExcerpt } from '../../format/json.js'
 import type { NestedElements } from '../values.js'
 
-/** A line, or an entry of its `tensors`, about one tensor or a file of them. */
+/** A line, or an entry of its `tensors`: one tensor, or a file of them. */
 export interface TensorEntry {
-  /** Null: the file has the names. */
+  /** The name; null if the file has the names. */
   readonly name: string | null
   readonly dtype: DType | undefined
   readonly shape: readonly number[] | undefined
@@ -17,7 +17,7 @@ export interface TensorEntry {
     | { readonly kind: 'value'; readonly value: NestedElements }
     | { readonly kind: 'base64'; readonly bytes: Uint8Array }
     | { readonly kind: 'file'; readonly path: string; readonly prefix: string }
-    /** A value of raw bytes that follow the line. */
+    /** Raw bytes that follow the line. */
     | { readonly kind: 'bytes'; readonly byteLength: number; readonly prefix: string }
 }
 
@@ -32,7 +32,7 @@ type Json = Readonly<Record<string, unknown>>
 
 const OF_STEP = ['step', 'mode', 'mode_step', 'tensors']
 const OF_TENSOR = ['name', 'value', 'shape', 'dtype', 'collection', 'base64', 'file', 'bytes', 'prefix']
-/** The dtypes of numbers in a text. */
+/** The dtypes that numbers in a text can have. */
 const IN_TEXT: readonly DType[] = [
   'float32',
   'float64',
@@ -60,12 +60,9 @@ const ONLY_AS_BYTES: readonly DType[] = [
   'complex128',
 ]
 const DTYPES: readonly DType[] = [...IN_TEXT, ...ONLY_AS_BYTES]
-/** The fields that can have the elements; a line has one of them. */
+/** The fields that can hold the elements; a line has one of them. */
 const SOURCES = ['value', 'base64', 'file', 'bytes'] as const
-/**
- * The spelling of NaN and infinities by Python and JavaScript, which JSON lacks. Texts are matched so that they are passed
- * over.
- */
+/** Python's and JavaScript's spelling of NaN and infinities, which JSON lacks. Quoted texts match as well, so that they are skipped. */
 const NOT_JSON = /"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b/g
 const MARK = '\0'
 const NUMBER_WORDS: Readonly<Record<string, number>> = {
@@ -82,7 +79,7 @@ export function lineFault(expected: string, got: string): FormatError {
   return new FormatError('BadTensorLine', `expected ${expected}, got ${got}`, { url: '', expected, got })
 }
 
-/** @returns the object; null for a blank line @throws FormatError for what is no object in JSON */
+/** @returns the object; null for a blank line @throws FormatError if it is no JSON object */
 export function parseLine(bytes: Uint8Array): Json | null {
   let text: string
   try {
@@ -106,9 +103,7 @@ function parsed(text: string): { readonly value: unknown } | null {
   }
 }
 
-/**
- * The number of bytes that follow a line, whatever else it says: 0 if it is wrong about that, too.
- */
+/** The number of bytes that follow a line, even if the line is otherwise wrong; 0 if this number is wrong, too. */
 export function followingByteLength(json: Json): number {
   const { bytes } = json
   return Number.isSafeInteger(bytes) && (bytes as number) > 0 ? (bytes as number) : 0
@@ -207,14 +202,14 @@ function sourceOf(
   }
 }
 
-/** Values as a writer takes them: with the numbers that JSON lacks, and whole ones beyond 2^53 as texts of digits. */
+/** The values in the writer's form, with the numbers that JSON lacks, and integers beyond 2^53 given as texts of digits. */
 function elementsOf(given: unknown, dtype: DType | undefined): NestedElements {
   const first = firstOf(given, 0)
   const isText = dtype === 'string' || (dtype === undefined && typeof first === 'string' && first[0] !== MARK)
   const is64 = dtype === 'int64' || dtype === 'uint64'
   const element = (one: unknown, depth: number): NestedElements => {
     if (Array.isArray(one)) return one.map(inner => element(inner, deeper(depth)))
-    // What JSON.stringify makes of NaN.
+    // JSON.stringify turns NaN into null.
     if (one === null && !isText) return Number.NaN
     if (typeof one === 'string' && !isText) {
       const word = one.replace(MARK, '')
@@ -229,7 +224,7 @@ function elementsOf(given: unknown, dtype: DType | undefined): NestedElements {
   return element(given, 0)
 }
 
-/** The depth of what an array holds. */
+/** The depth of an array's elements. @throws FormatError beyond the limit */
 function deeper(depth: number): number {
   if (depth < MAX_DIMENSIONS) return depth + 1
   throw lineFault(`at most ${MAX_DIMENSIONS} dimensions`, 'more')

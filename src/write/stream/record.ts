@@ -1,4 +1,4 @@
-/** A trial out of a stream: lines of JSON, with bytes between them. docs/record.md describes the stream. */
+/** Makes a trial from a stream: lines of JSON, with bytes between them. docs/record.md describes the stream. */
 
 import { basename, dirname, resolve } from 'node:path'
 import { FormatError, TrialscanError, UsageError } from '../../base/errors.js'
@@ -16,40 +16,40 @@ import { createWriter, type TrialWriter } from '../writer.js'
 import { type ByteInput, InputReader, isByteInput, STREAM } from './input.js'
 import { followingByteLength, type Line, lineFault, parseLine, readLine, type TensorEntry } from './line.js'
 
-/** A longer line is no line. */
+/** The limit for a line's length. */
 const MAX_LINE_BYTES = 64 << 20
-/** The memory of a line's objects, in bytes per byte of the line, roughly. */
+/** The approximate memory of a parsed line, in bytes per byte of text. */
 const LINE_FACTOR = 32
 const MAX_QUEUE_BYTES = 64 << 20
 const DEFAULT_MEMORY = 2 ** 31
-/** A file of so many is read at once: for each of its parts would take as long as for all. */
+/** The size up to which a file is read at once. */
 const SHORT_FILE_BYTES = 64 << 10
-/** Problems that a report holds; all are counted. */
+/** The number of problems that a report holds; all are counted. */
 const MAX_PROBLEMS = 100
 
 export interface RecordStreamOptions extends WriterOptions {
   /**
-   * Bytes that a line, an array and what waits for the store may take together, about: a line has at most a 32nd of them (and 64 MiB), an array
-   * or a file that follows a line at most half (and 1 GiB). At least 4 MiB. Default: 2 GiB.
+   * The approximate number of bytes that a line, an array and the queue to the store may take together. A line may have a 32nd of them
+   * (at most 64 MiB), an array or a file that follows a line half (at most 1 GiB). At least 4 MiB. Default: 2 GiB.
    */
   readonly memory?: number
   /** The directory of files with relative paths. Default: the working directory. */
   readonly directory?: string
-  /** Ends the trial: the step under way is given up. */
+  /** Ends the trial; the current step is given up. */
   readonly signal?: AbortSignal
-  /** Called with each tensor that could not be saved. What it throws ends the trial, with what came before. */
+  /** Called for each tensor that could not be saved. An error that it throws ends the trial, which keeps what came before. */
   readonly onProblem?: (problem: FormatError) => void
 }
 
-/** The result of a stream. */
+/** The result of a recorded stream. */
 export interface RecordedStream {
   /** The number of steps and tensors, saved or not, without a step that was given up. */
   readonly steps: number
   readonly tensors: number
-  /** The number of saved steps. What the configuration excludes, and steps without tensors, are not saved. */
+  /** The number of saved steps. Steps that the configuration excludes, and steps without tensors, are not saved. */
   readonly savedSteps: number
   readonly savedTensors: number
-  /** The first hundred tensors, or lines, that could not be saved, and why. */
+  /** The first hundred tensors or lines that could not be saved, with the reason. */
   readonly problems: readonly FormatError[]
   readonly problemCount: number
   /** True if the signal ended it. */
@@ -64,16 +64,16 @@ const STREAM_OPTIONS = optionsOf<RecordStreamOptions>({
   onProblem: kinds.that('a function', given => typeof given === 'function'),
 })
 
-/** The options that say which steps or tensors are saved. */
+/** The options that select which steps or tensors are saved. */
 const CONFIGURATION = ['saveConfig', 'collections', 'includeCollections', 'includeRegex', 'saveAll'] as const
 
 /**
- * Writes a trial from a stream of tensors, in the order in which they come and no faster than they can be written. If no
- * configuration is given, all of them are saved. A tensor that is wrong is left out and told; all others are saved.
+ * Writes a trial from a stream of tensors, in order and no faster than they can be written. Without a configuration all tensors are
+ * saved. A wrong tensor is left out and reported; the others are saved.
  * @param input bytes, such as `process.stdin`
  * @param path a directory, or `s3://bucket/prefix`
- * @throws what `createWriter` throws; StoreError what the store has failed with; FormatError `BadTensorLine` for a line of
- *   more than 64 MiB. What came before is a whole trial
+ * @throws what `createWriter` throws; StoreError; FormatError `BadTensorLine` for a line of more than 64 MiB. What came before is a
+ *   complete trial
  */
 export async function recordStream(
   input: ByteInput,
@@ -111,7 +111,7 @@ export async function recordStream(
     await writer.close()
     return { ...recorder.counts(isAborted), problems, problemCount, isAborted }
   } catch (error) {
-    // What came before is a trial; what closing it fails with is no news.
+    // The original error counts, not one of closing the writer.
     await writer.close().catch(() => {})
     throw error
   } finally {
@@ -131,9 +131,9 @@ class Recorder {
   #tensors = 0
   #savedSteps = 0
   #savedTensors = 0
-  /** Tensors of the step under way. */
+  /** The number of tensors in the current step. */
   #ofStep = { came: 0, saved: 0 }
-  /** The mode of the step under way; null: there was none yet. */
+  /** The mode of the current step; null before the first. */
   #stepMode: Mode | null = null
   #isStepWrong = false
   /** The directory of the last file. */
@@ -156,7 +156,7 @@ class Recorder {
     this.#maxArrayBytes = Math.min(MAX_ARRAY_BYTES, memory / 2)
   }
 
-  /** @param isAborted whether the step under way was given up */
+  /** @param isAborted true if the current step was given up */
   counts(isAborted: boolean): Pick<RecordedStream, 'steps' | 'tensors' | 'savedSteps' | 'savedTensors'> {
     if (!isAborted) this.#countStep()
     const steps = this.#steps - Number(isAborted && this.#steps > 0)
@@ -171,7 +171,7 @@ class Recorder {
     this.#ofStep = { came: 0, saved: 0 }
   }
 
-  /** Takes a line, and the bytes that follow it. @returns what is wrong with it; null: there is none */
+  /** Handles a line and the bytes that follow it. @returns its problems; null at the end */
   async line(): Promise<readonly FormatError[] | null> {
     const bytes = await this.#reader.line(this.#maxLineBytes)
     if (bytes === null) return null
@@ -204,10 +204,10 @@ class Recorder {
       }
     } catch (error) {
       problems.push(this.#problem(error))
-      // What belongs to that step must not go into another.
+      // The tensors of that step must not end up in another one.
       if (json !== null && 'step' in json) this.#isStepWrong = true
     }
-    // They are no lines.
+    // These bytes are no lines.
     if (following > 0) await this.#reader.skip(following)
     return problems
   }
@@ -233,7 +233,7 @@ class Recorder {
     this.#isStepWrong = false
   }
 
-  /** @returns what is wrong with single arrays of a file */
+  /** @returns the problems of single arrays of a file */
   async #saveEntry(entry: TensorEntry): Promise<readonly FormatError[]> {
     const { name, dtype, shape, source } = entry
     switch (source.kind) {
@@ -250,7 +250,7 @@ class Recorder {
           const file = await fileSource(store, basename(path), this.#maxArrayBytes)
           return await this.#saveFile(file, entry, source.prefix)
         } finally {
-          // The next file of that name is another.
+          // The next file of that name is another one.
           store.release()
         }
       }
@@ -266,7 +266,7 @@ class Recorder {
     return this.#files.store
   }
 
-  /** Elements as they are, if the line has their dtype; else a file. */
+  /** Saves elements unchanged, if the line has their dtype; otherwise reads a file. */
   async #saveFollowing(entry: TensorEntry, prefix: string, content: Uint8Array): Promise<readonly FormatError[]> {
     const { name, dtype, shape } = entry
     if (dtype !== undefined) {
@@ -323,7 +323,7 @@ class Recorder {
     this.#ofStep.saved += Number(isSaved)
   }
 
-  /** The problem of one line, with its place. @throws any other error */
+  /** The problem of a line, with its place. @throws any other error */
   #problem(error: unknown): FormatError {
     if (!(error instanceof TrialscanError) || error === this.#writer.failure) throw error
     const line = this.#lineNumber

@@ -1,6 +1,6 @@
-/** The names of a histogram's buckets in an imported trial. */
+/** The names of histogram buckets in an imported trial. */
 
-/** Their collection. */
+/** The collection of buckets. */
 export const HISTOGRAMS = 'histograms'
 const SUFFIX = '/histogram'
 

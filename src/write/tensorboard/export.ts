@@ -1,4 +1,4 @@
-/** A trial as TensorBoard shows it: scalars, and histograms of all else. docs/tensorboard.md says what becomes of what. */
+/** Exports a trial for TensorBoard: scalars, and histograms of everything else. docs/tensorboard.md describes the mapping. */
 
 import { QueryError, ReductionUndefined, type TrialscanError, UsageError } from '../../base/errors.js'
 import { checkOptions, kinds, optionsOf } from '../../base/options.js'
@@ -26,14 +26,14 @@ export interface TensorBoardOptions extends ScanSelection {
   readonly reductions?: readonly StatisticName[] | 'all'
   /** True to write tensors of several elements as histograms. Default: true. */
   readonly histograms?: boolean
-  /** True to write tensors with shapes of pictures as images as well, as `NAME/image/0` and so on. Default: false. */
+  /** True to also write tensors with the shape of pictures as images, as `NAME/image/0` and so on. Default: false. */
   readonly images?: boolean
   /** Region, endpoint and credentials for runs on S3. */
   readonly s3?: S3Options
   readonly onProgress?: (progress: ScanProgress) => void
 }
 
-/** A run: what a worker saved in a mode. */
+/** A run: the tensors of a worker in a mode. */
 export interface TensorBoardRun {
   /** The run's name in TensorBoard. */
   readonly run: string
@@ -50,9 +50,9 @@ export interface TensorBoardRun {
 /** The result of an export. */
 export interface TensorBoardExport {
   readonly runs: readonly TensorBoardRun[]
-  /** Tensors at steps for which there is no form: texts, complex numbers, nothing but NaN. */
+  /** The number of tensors (counted per step) that TensorBoard has no form for: texts, complex numbers, nothing but NaN. */
   readonly leftOutCount: number
-  /** The first hundred of those that could not be read, and why; a file that can't be read once, with how many tensors need it. */
+  /** The first hundred read errors; an unreadable file is listed once, with the number of tensors in it. */
   readonly problems: readonly TrialscanError[]
   readonly problemCount: number
 }
@@ -67,10 +67,10 @@ const TENSORBOARD_OPTIONS = optionsOf<TensorBoardOptions>({
 })
 
 /**
- * Writes what a trial holds as runs of TensorBoard: one for each worker and mode. They appear when all of it has been read.
- * @param directory to write to, or `s3://bucket/prefix`: the log directory, in which there are no such runs yet
- * @param options what of the trial, as of `trial.scan`. A tensor that can't be read is a problem, and all others are written
- * @throws as `trial.scan`; UsageError for a run that is there; StoreError
+ * Writes a trial as TensorBoard runs: one for each worker and mode. They appear when all of it has been read.
+ * @param directory the log directory, or `s3://bucket/prefix`; it must not contain such runs
+ * @param options the selection, as for `trial.scan`. A tensor that can't be read is a problem, and all others are written
+ * @throws what `trial.scan` throws; UsageError if a run exists; StoreError
  */
 export async function exportTensorBoard(
   trial: Trial,
@@ -102,7 +102,7 @@ export async function exportTensorBoard(
 
 type SummaryKind = 'scalar' | 'histogram' | 'reduction' | 'image'
 
-/** The event made of a row. */
+/** The event for a row. */
 interface RowSummary {
   readonly kind: SummaryKind
   readonly tag: string
@@ -115,7 +115,7 @@ interface OpenRun {
   readonly worker: Worker
   readonly mode: Mode
   readonly file: RunFile
-  /** The kind of each tag. TensorBoard shows no other of it. */
+  /** The kind of each tag. TensorBoard shows only one kind per tag. */
   readonly kinds: Map<string, SummaryKind>
   scalars: number
   histograms: number
@@ -129,7 +129,7 @@ class Runs {
   readonly #histograms: boolean
   readonly #images: boolean
   readonly #isSingle: boolean
-  /** Tensors that hold the buckets of histograms, in a trial that was imported. */
+  /** The tensors with histogram buckets, in an imported trial. */
   readonly #buckets: ReadonlySet<string>
   readonly #runs = new Map<string, OpenRun>()
   readonly #problems = new Problems()
@@ -154,7 +154,7 @@ class Runs {
 
   async add(row: ScanRow): Promise<void> {
     const { tensor, step, wallTime = 0, error } = row
-    // A reduction that complex numbers do not have is no fault.
+    // A reduction that is undefined for complex numbers is no problem.
     const isFault = error !== undefined && !(error instanceof ReductionUndefined)
     if (isFault) this.#problems.add(error)
     if (tensor === null) return
@@ -187,7 +187,7 @@ class Runs {
     for (const { file } of this.#runs.values()) await file.abandon()
   }
 
-  /** The summaries of a row that TensorBoard can show. */
+  /** The summaries that TensorBoard can show of a row. */
   async #summariesOf(row: ScanRow, tensor: string): Promise<readonly RowSummary[]> {
     const { reductions, saved, moments, dtype } = row
     const summaries: RowSummary[] = []
@@ -199,7 +199,7 @@ class Runs {
       if (histogram !== null) summaries.push({ kind: 'histogram', tag, summary: { histogram } })
     }
     if (this.#images && moments !== undefined) summaries.push(...(await this.#imagesOf(row, tensor)))
-    // Where nothing else was saved of a tensor, its reductions are what there is.
+    // If only reductions of a tensor were saved, these are exported.
     const isReduced = saved && dtype === null
     const names = this.#reductions.length === 0 && isReduced ? REDUCTIONS : this.#reductions
     for (const name of names) {
@@ -215,7 +215,7 @@ class Runs {
     if (moments !== undefined && !isImported) {
       return reductions.sketch instanceof Distribution ? histogramOf(moments, reductions.sketch) : null
     }
-    // Other rows of that dtype are histograms of TensorBoard's own.
+    // Rows of another dtype are no imported buckets.
     if ((!saved && !isImported) || dtype !== 'float64') return null
     const [{ data }, sums] = await Promise.all([
       this.#trial.tensor(tensor).value(step, { worker }),
@@ -224,7 +224,7 @@ class Runs {
     return data instanceof Float64Array ? histogramOfRows(data, sums) : null
   }
 
-  /** The sums that were imported beside buckets. */
+  /** The sums that were imported beside the buckets. */
   async #sumsOf(tag: string, step: number, worker: Worker): Promise<HistogramSums> {
     try {
       const saved = await this.#trial.tensor(tag).reductionValues(step, { worker })

@@ -1,14 +1,14 @@
-/** TensorBoard's histograms of tensors, from what moments and sketches tell: about as fine as TensorFlow's own. */
+/** TensorBoard histograms of tensors, made from moments and sketches: about as fine as TensorFlow's own. */
 
 import { type Moments, scale } from '../../core/moments.js'
 import { type Distribution, lowerEdge, partsOf, upperEdge } from '../../core/statistics/distribution.js'
 import type { HistogramSummary } from './summary.js'
 
-/** Buckets of a sketch that become one, which makes 8 of them for each power of two; TensorFlow has 7.3. */
+/** The number of sketch buckets that are merged into one. This makes 8 for each power of two; TensorFlow has 7.3. */
 const TOGETHER = 4
 /**
- * Numbers that are so much closer to 0 than the largest are in one bucket around it. A bucket of zeros alone would have no width, and
- * TensorBoard draws none of those.
+ * The factor below the largest magnitude under which numbers share one bucket around 0. A bucket of zeros alone would have no width, and
+ * TensorBoard doesn't draw those.
  */
 const NEAR_ZERO = 2 ** -20
 
@@ -54,8 +54,8 @@ export function histogramOf(moments: Moments, distribution: Distribution): Histo
 }
 
 /**
- * One that a run of TensorBoard's holds, from its rows of left edge, right edge and count; null if it is empty. Sums that are not known
- * are both 0, which they are together of zeros alone.
+ * The histogram of an imported run, from its rows of left edge, right edge and count; null if it is empty. Unknown sums are both written
+ * as 0, which is otherwise true only of zeros.
  */
 export function histogramOfRows(rows: ArrayLike<number>, sums: HistogramSums): HistogramSummary | null {
   const limits: number[] = []
@@ -71,7 +71,7 @@ export function histogramOfRows(rows: ArrayLike<number>, sums: HistogramSums): H
   return { min: rows[0]!, max: limits.at(-1)!, num, sum, sumSquares: l2 * l2, limits, counts }
 }
 
-/** The largest that is no larger; the smallest number if there is none. */
+/** The largest power of two that is not larger; the smallest number if there is none. */
 function powerOfTwo(x: number): number {
   return x < 2 ** -1022 ? 2 ** -1022 : 2 ** Math.floor(Math.log2(x))
 }

@@ -4,9 +4,9 @@ import { crc32, deflateSync } from 'node:zlib'
 import type { TensorData } from '../../scan/job/tensor/data.js'
 import type { ImageSummary } from './summary.js'
 
-/** The number of images of one tensor, as in TensorBoard's own calls. */
+/** The number of images of a tensor, as in TensorBoard's own calls. */
 export const MAX_IMAGES = 3
-/** A longer side is no picture. */
+/** The largest side of a picture, in pixels. */
 const MAX_SIDE = 2048
 const SIGNATURE = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a)
 /** The PNG colour type by the number of channels. */
@@ -27,7 +27,7 @@ export interface ImageLayout {
   readonly stride: { readonly image: number; readonly row: number; readonly column: number; readonly channel: number }
 }
 
-/** @returns null for a shape that is none of pictures */
+/** @returns null if the shape is not that of pictures */
 export function layoutOf(shape: readonly number[]): ImageLayout | null {
   if (shape.length < 2 || shape.length > 4) return null
   const [a = 0, b = 0, c = 0] = shape.slice(-3)
@@ -51,7 +51,7 @@ export function layoutOf(shape: readonly number[]): ImageLayout | null {
   return isPicture ? { ...layout, count } : null
 }
 
-/** The first pictures that elements hold; none of texts and complex numbers. */
+/** The first pictures in the elements; none for texts and complex numbers. */
 export function imagesOf(
   { height, width, channels, count, stride }: ImageLayout,
   { dtype, data: elements }: Pick<TensorData, 'dtype' | 'data'>,
@@ -73,7 +73,10 @@ export function imagesOf(
   })
 }
 
-/** Levels from 0 to 255: of bytes they are what they are, numbers from 0 to 1 are shares, all others go from their least to their largest. */
+/**
+ * Levels from 0 to 255. Bytes stay as they are, numbers from 0 to 1 are scaled, all others are stretched from the smallest to the
+ * largest.
+ */
 function levelsOf(numbers: Float64Array, areLevels: boolean): Uint8Array {
   if (areLevels) return Uint8Array.from(numbers)
   let [least, most] = [0, 1]
@@ -85,10 +88,10 @@ function levelsOf(numbers: Float64Array, areLevels: boolean): Uint8Array {
     least = numbers.reduce((min, x) => (Number.isFinite(x) ? Math.min(min, x) : min), Number.POSITIVE_INFINITY)
     most = numbers.reduce((max, x) => (Number.isFinite(x) ? Math.max(max, x) : max), Number.NEGATIVE_INFINITY)
   }
-  // Half of each: their difference may be beyond the largest number.
+  // Computed from halves: the difference itself may exceed the largest number.
   const range = most / 2 - least / 2
   const levels = new Uint8Array(numbers.length)
-  // NaN is black, as are all where there is one number alone.
+  // NaN is black; so is everything if all numbers are equal.
   for (let i = 0; i < numbers.length; i++) {
     const share = (numbers[i]! / 2 - least / 2) / range
     levels[i] = Math.round(255 * Math.max(0, Math.min(1, share)))
@@ -96,7 +99,7 @@ function levelsOf(numbers: Float64Array, areLevels: boolean): Uint8Array {
   return levels
 }
 
-/** RFC 2083: rows, each after a byte that says it is as it is, deflated. */
+/** A PNG (RFC 2083): unfiltered rows, deflated. */
 function pngOf(levels: Uint8Array, height: number, width: number, channels: number): Uint8Array {
   const rowLength = width * channels
   const rows = new Uint8Array(height * (rowLength + 1))

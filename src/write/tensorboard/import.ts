@@ -1,4 +1,4 @@
-/** Runs of TensorBoard as a trial of smdebug's, with an index. docs/tensorboard.md says what becomes of what. */
+/** Imports TensorBoard runs as an smdebug trial with an index. docs/tensorboard.md describes the mapping. */
 
 import { EngineError, FormatError, type TrialscanError, UsageError } from '../../base/errors.js'
 import { checkOptions, kinds, optionsOf } from '../../base/options.js'
@@ -26,7 +26,7 @@ export interface ImportOptions extends ScanSelection {
   readonly s3?: S3Options
 }
 
-/** The result of one run. */
+/** The result for one run. */
 export interface ImportedRun extends PartOfTrial {
   readonly run: string
 }
@@ -36,16 +36,16 @@ export interface TensorBoardImport {
   readonly runs: readonly ImportedRun[]
   readonly steps: number
   readonly tensors: number
-  /** The Values that a trial can't hold, by kind; for a selection of the runs, only those written as tensors. */
+  /** The values that a trial can't hold, by kind; for a selection, only those written as tensors. */
   readonly leftOut: readonly LeftOutSummary[]
-  /** The first hundred of those that could not be read or saved, and why. */
+  /** The first hundred values that could not be read or saved, with the reason. */
   readonly problems: readonly TrialscanError[]
   readonly problemCount: number
 }
 
 const IMPORT_OPTIONS = optionsOf<ImportOptions>({ ...SELECTION_KINDS, checksums: kinds.flag, s3: S3_OPTIONS })
 
-/** The collections of an imported trial, by patterns of tags. Numbers belong to `scalars`, buckets to `histograms`. */
+/** The collections of an imported trial, by patterns of tags. Scalars belong to `scalars`, buckets to `histograms`. */
 const COLLECTIONS: Readonly<Record<string, RegExp>> = {
   gradients: /^gradient/,
   weights: /^(?!gradient).*(weight|kernel)/,
@@ -54,23 +54,23 @@ const COLLECTIONS: Readonly<Record<string, RegExp>> = {
 }
 
 /**
- * Writes runs of TensorBoard as a trial with an index: each step with its tensors and wall times. What can't be read is a problem,
- * and everything else is written.
- * @param runs a log directory, or a run, that was opened with `createTrial`
+ * Writes TensorBoard runs as a trial with an index: each step with its tensors and wall times. What can't be read is a problem, and
+ * everything else is written.
+ * @param runs a log directory or a run, opened with `createTrial`
  * @param out a directory, or `s3://bucket/prefix`
- * @param options what of the runs, as of `trial.scan`; all checksums are verified, unless `checkLevel` says otherwise
- * @throws as `trial.scan` and `createWriter`; UsageError for a trial that is none of TensorBoard's; StoreError
+ * @param options the selection, as for `trial.scan`; all checksums are verified, unless `checkLevel` says otherwise
+ * @throws what `trial.scan` and `createWriter` throw; UsageError for a trial that is not TensorBoard's; StoreError
  */
 export async function importTensorBoard(runs: Trial, out: string, options?: ImportOptions): Promise<TensorBoardImport> {
   expectTrial('importTensorBoard', runs)
   const { checksums = false, s3, ...given } = checkOptions('importTensorBoard', IMPORT_OPTIONS, options)
-  // What is damaged must not be given an index that says it is not.
+  // Damaged data must not get an index that presents them as intact.
   const selection: ScanSelection = { checkLevel: 'full', ...given }
   const state = stateOf(runs)
   if (!state.contents.isTensorBoard) {
     throw new UsageError(`${runs.path}: expected event files of TensorBoard, got a trial`, { path: runs.path })
   }
-  // Runs may grow meanwhile.
+  // Runs may grow during the import.
   return runs.withoutRefresh(async () => {
     const steps = new Map<string, Set<number>>()
     for (const { workerStep } of selectItems(state, runs.name, selection)) {
@@ -122,7 +122,7 @@ class Importer {
   }
 
   async addAll(runs: Trial, selection: ScanSelection): Promise<void> {
-    // Both have the same tensors, in one order.
+    // Both have the same tensors in the same order.
     const values = readValues(runs, selection)
     const rows = runs.scan({ ...selection, reductions: 'all', wallTimes: true })
     for await (const row of rows) {
@@ -178,7 +178,7 @@ class Importer {
     }
   }
 
-  /** After a failure: what came before it is a trial that has not ended; what writing it fails with is no news. */
+  /** Ends the import after a failure. What came before is a trial that has not ended; an error of closing it is ignored. */
   async giveUp(): Promise<void> {
     for (const writer of this.#writers.values()) {
       await writer.giveUpStep().catch(() => {})
@@ -191,7 +191,7 @@ class Importer {
     const names = [...Object.keys(COLLECTIONS), 'scalars', HISTOGRAMS]
     const writer = await createWriter(this.#out, {
       ...this.#options,
-      // It has no patterns of its own, which could match names of buckets.
+      // This framework has no patterns that could match names of buckets.
       framework: 'tfjs',
       collections: Object.fromEntries(names.map(name => [name, {}])),
       worker,
@@ -209,7 +209,7 @@ async function saveValue(writer: TrialWriter, tensor: string, value: TensorValue
     name => (name !== 'losses' || isNumber) && COLLECTIONS[name]!.test(tensor),
   )
   if (row.saved) {
-    // A histogram: its reductions are those of the numbers that it was made from.
+    // The reductions of a histogram are those of the numbers that it was made from.
     const known = realOf(row)
     if (Object.keys(known).length > 0) await writer.saveReductions(tensor, known, { collection, timestamp })
     await writer.save(bucketsName(tensor), value, { collection: HISTOGRAMS, timestamp })

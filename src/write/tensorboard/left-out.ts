@@ -1,4 +1,4 @@
-/** Images, audio and graphs in TensorBoard's event files, which a trial can't hold: counted. */
+/** Counts images, audio and graphs in TensorBoard event files, which a trial can't hold. */
 
 import { type FileBytes, MalformedEvent, type UnreadKind, walkUnread } from '../../format/event-head.js'
 import { DEFAULT_MEMORY } from '../../scan/job/plan/memory.js'
@@ -7,19 +7,19 @@ import { runTwice } from '../../scan/runner/runner.js'
 import type { Store } from '../../storage/store.js'
 
 const WINDOW_BYTES = 1 << 20
-/** Length, and its checksum; behind the payload is one more. */
+/** The length with its checksum; another checksum follows the payload. */
 const [HEAD_BYTES, FOOT_BYTES] = [12, 4]
-/** Names that are told of each kind. */
+/** The number of names that are listed for each kind. */
 const MOST_TAGS = 5
 
 export interface LeftOutSummary {
   readonly kind: UnreadKind
   readonly count: number
-  /** The first few, each once; a graph has none. */
+  /** The first few tags, each once; a graph has none. */
   readonly tags: readonly string[]
 }
 
-/** The number of Values left out, by kind. */
+/** The number of values left out, by kind. */
 export class LeftOut {
   readonly #found = new Map<UnreadKind, { count: number; tags: Set<string> }>()
 
@@ -36,8 +36,8 @@ export class LeftOut {
 }
 
 /**
- * The kind of media in a tensor of texts that are none: TensorFlow 2 writes the width, the height and then PNGs, and WAVs with
- * their labels. Bytes that are no UTF-8 have become U+FFFD.
+ * The kind of media in a tensor of strings: TensorFlow 2 writes width, height and PNGs, or WAVs with their labels. Null for texts. Bytes
+ * that are not UTF-8 have become U+FFFD.
  */
 export function mediaOf(texts: readonly string[]): 'image' | 'audio' | null {
   const [first = '', second = '', third = ''] = texts
@@ -45,7 +45,7 @@ export function mediaOf(texts: readonly string[]): 'image' | 'audio' | null {
   return /^RIFF.{4,16}WAVE/s.test(first) ? 'audio' : null
 }
 
-/** @param paths event files. What is damaged is told by who reads them: here it is passed over. */
+/** @param paths event files. Damaged parts are skipped here; whoever reads the values reports them. */
 export async function addLeftOut(leftOut: LeftOut, access: Access, paths: readonly string[]): Promise<void> {
   for (const path of paths) {
     const file = new Window(access.store, path)
@@ -64,7 +64,7 @@ export async function addLeftOut(leftOut: LeftOut, access: Access, paths: readon
   }
 }
 
-/** The starts of a file's records from one on, behind damage too. */
+/** The starts of a file's records from a given one on, also behind damage. */
 async function* recordsFrom(access: Access, path: string, startByte: number): AsyncGenerator<number> {
   const runner = await access.runner(0, 0)
   const settings = { windowByteLength: DEFAULT_MEMORY / 2, isTornasole: false, deep: false }
@@ -79,7 +79,7 @@ async function* recordsFrom(access: Access, path: string, startByte: number): As
   }
 }
 
-/** @returns where the record ends; null: there is none, or it can't be read */
+/** @returns the end of the record; null if there is none, or it can't be read */
 async function addRecord(leftOut: LeftOut, file: Window, at: number): Promise<number | null> {
   if (!(await file.load(at, HEAD_BYTES))) return null
   const head = file.slice(at, HEAD_BYTES)
@@ -91,7 +91,7 @@ async function addRecord(leftOut: LeftOut, file: Window, at: number): Promise<nu
   return end + FOOT_BYTES
 }
 
-/** Null: what is there is no event, or not all of it. */
+/** The kind of an event; null if the bytes are no complete event. */
 async function unreadIn(file: Window, start: number, end: number) {
   const walk = walkUnread(file, start, end)
   try {
@@ -106,7 +106,7 @@ async function unreadIn(file: Window, start: number, end: number) {
   }
 }
 
-/** A part of a file in memory, read as it is walked. */
+/** A part of a file in memory, read as needed. */
 class Window implements FileBytes {
   readonly #store: Store
   readonly #path: string
@@ -119,7 +119,7 @@ class Window implements FileBytes {
     this.#path = path
   }
 
-  /** @returns whether the file has these bytes */
+  /** @returns true if the file has these bytes */
   async load(at: number, byteLength: number): Promise<boolean> {
     if (this.has(at, byteLength)) return true
     this.#start = at

@@ -1,6 +1,6 @@
 /**
- * Runs of TensorBoard that grow while a model is trained: a run for each mode, and each step in it as soon as it has ended. On disk a run's
- * event file grows; on S3, where an object can't grow, each flush is a further event file of the run.
+ * TensorBoard runs that grow during a training: a run for each mode, with each step as soon as it has ended. On disk the event file
+ * grows; objects on S3 can't, so each flush makes a further event file.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -23,19 +23,16 @@ import { imagesOf, imageTag, layoutOf, MAX_IMAGES } from './image.js'
 import { expectNoRun, runDirectory } from './run.js'
 import { type Summary, type SummaryPlace, summaryRecord, versionRecord } from './summary.js'
 
-/**
- * Elements in the pictures of one tensor, which take some 30 ms: the training waits for them. A picture of more than these is left to
- * `exportTensorBoard`.
- */
+/** The largest picture, in elements: it takes about 30 ms, during which the training waits. Larger ones are left to `exportTensorBoard`. */
 const MOST_ELEMENTS = 1 << 20
 
 interface LiveRun {
   readonly directory: string
-  /** The event file on disk, relative to the log directory; null: nothing of it is written yet. */
+  /** The event file on disk, relative to the log directory; null before it is begun. */
   path: string | null
   /** The number of event files. */
   files: number
-  /** Records of the step under way. */
+  /** Records of the current step. */
   waiting: Uint8Array[]
 }
 
@@ -50,7 +47,7 @@ export class LiveRuns {
   readonly #destination: Destination
   /** The log directory on disk; null on S3. */
   readonly #root: string | null
-  /** Tells the event files of this training from others. */
+  /** A mark in the names of this training's event files. */
   readonly #mark = `${hostname()}.${randomBytes(4).toString('hex')}`
   readonly #worker: Worker | null
   readonly #images: boolean
@@ -63,10 +60,7 @@ export class LiveRuns {
     this.#images = images
   }
 
-  /**
-   * @param place the log directory, on disk or on S3
-   * @throws StoreError if it can't be written; UsageError if runs of the worker are there
-   */
+  /** @param place the log directory, on disk or on S3 @throws StoreError if it can't be written; UsageError if the worker has runs there */
   static async begin(place: string, options: LiveRunsOptions): Promise<LiveRuns> {
     const spec = storeSpec(place)
     const root = spec.kind === 'local' ? spec.root : null
@@ -80,14 +74,14 @@ export class LiveRuns {
     this.#add(mode, place, { scalar })
   }
 
-  /** Takes a tensor of one element. @returns whether it is one, and a number */
+  /** Adds a tensor of one element. @returns false if it is not a single number */
   addElement(mode: Mode, place: SummaryPlace, taken: TakenValue): boolean {
     if (!isOrdered(taken) || taken.count !== 1) return false
     this.addScalar(mode, place, Number(moments(arrayOf(taken), ['max']).reduction('max')))
     return true
   }
 
-  /** Takes a tensor as a histogram, unless there is none: of texts, complex numbers, booleans and no elements. */
+  /** Adds a histogram of a tensor, unless it has texts, complex numbers, booleans or no elements. */
   addHistogram(mode: Mode, place: SummaryPlace, taken: TakenValue): void {
     if (!isOrdered(taken) || taken.dtype === 'bool' || taken.count === 0) return
     const array = arrayOf(taken)
@@ -95,7 +89,7 @@ export class LiveRuns {
     if (histogram !== null) this.#add(mode, place, { histogram })
   }
 
-  /** Takes the first pictures that a tensor holds, if its shape is one of pictures and they are wanted. */
+  /** Adds the first pictures of a tensor, if images are wanted and its shape is that of pictures. */
   addImages(mode: Mode, place: SummaryPlace, taken: TakenValue): void {
     const layout = this.#images && isOrdered(taken) ? layoutOf(taken.shape) : null
     if (layout === null || !isOrdered(taken)) return
@@ -109,7 +103,7 @@ export class LiveRuns {
     }
   }
 
-  /** Writes what was taken. @throws StoreError; UsageError for a run that another training has begun meanwhile */
+  /** Writes what was added. @throws StoreError; UsageError for a run that another training has begun meanwhile */
   async flush(): Promise<void> {
     for (const run of this.#runs.values()) {
       if (run.waiting.length === 0) continue
@@ -134,7 +128,7 @@ export class LiveRuns {
     run.waiting.push(summaryRecord(place, summary))
   }
 
-  /** Writes records as a further event file: TensorBoard reads those of a run in the order of their names. */
+  /** Writes records as a further event file: TensorBoard reads the files of a run in the order of their names. */
   async #writeNext(run: LiveRun, path: string, bytes: Uint8Array): Promise<void> {
     const version = run.files === 0 ? [] : [versionRecord(Date.now() / 1000)]
     const number = String(run.files++).padStart(9, '0')

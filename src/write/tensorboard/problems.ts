@@ -1,4 +1,4 @@
-/** Read and write errors of an export or import: all are counted, the first hundred kept. */
+/** Read and write errors of an export or import: all are counted, and the first hundred kept. */
 
 import { StoreError, type TrialscanError } from '../../base/errors.js'
 
@@ -8,7 +8,7 @@ type StoreFields = ConstructorParameters<typeof StoreError>
 
 export class Problems {
   readonly #kept: TrialscanError[] = []
-  /** The number of failed reads by message: all data of a file fail alike. */
+  /** The number of failed reads by message: all tensors of a file fail alike. */
   readonly #ofFiles = new Map<string, number>()
   #count = 0
 
@@ -22,7 +22,7 @@ export class Problems {
     if (this.#kept.length < MAX_PROBLEMS) this.#kept.push(error)
   }
 
-  /** Each once; that of a file says how much it concerns. */
+  /** The distinct problems; that of a file says how many tensors it affects. */
   get report(): { readonly problems: readonly TrialscanError[]; readonly problemCount: number } {
     const problems = this.#kept.map(error => {
       const times = this.#ofFiles.get(error.message) ?? 1

@@ -1,4 +1,4 @@
-/** The runs of a log directory of TensorBoard's: how they are named, and the event file of one, written as a whole. */
+/** The runs of a TensorBoard log directory: their names, and their event files. */
 
 import { UsageError } from '../../base/errors.js'
 import type { Mode, Worker } from '../../base/types.js'
@@ -8,24 +8,24 @@ import type { Store } from '../../storage/store.js'
 import { Pipe } from '../pipe.js'
 import { type Summary, type SummaryPlace, summaryRecord, versionRecord } from './summary.js'
 
-/** Bytes that may wait for the store, of each run. */
+/** The number of bytes of a run that may wait for the store. */
 const QUEUE_BYTES = 1 << 20
 
 /** The directory of a worker's run in a mode, below the log directory. @param worker null if there is only one */
 export function runDirectory(worker: Worker | null, mode: Mode): string {
-  // A run of TensorBoard's is a worker by the name of its directory, and `.` is that of the root.
+  // A run is named after its directory; `.` is the log directory itself.
   const parts = worker === null ? [] : escapeWorker(worker).split('/').map(directoryName)
   return [...parts.filter(part => part !== ''), mode].join('/')
 }
 
-/** A part of a path that leads nowhere else. */
+/** A safe part of a path. */
 function directoryName(part: string): string {
   if (part === '.') return ''
   if (part === '..') return '%2E%2E'
   return part.replace(/[\0\\]/g, character => encodeURIComponent(character))
 }
 
-/** @throws UsageError if there is such a run: two of one name are shown as one; StoreError */
+/** @throws UsageError if there is such a run, since TensorBoard shows runs of one name as one; StoreError */
 export async function expectNoRun(store: Store, directory: string): Promise<void> {
   const paths = await store.list(directory, { recursive: false })
   const found = paths.find(isTensorBoardFile)
@@ -34,7 +34,7 @@ export async function expectNoRun(store: Store, directory: string): Promise<void
   throw new UsageError(`${url}: expected no run there yet, got one: write to another place`, { url, path: found })
 }
 
-/** The event file of a run. It appears when it is whole. */
+/** The event file of a run. It appears when it is complete. */
 export class RunFile {
   readonly path: string
   readonly #pipe = new Pipe(QUEUE_BYTES)
@@ -46,13 +46,13 @@ export class RunFile {
       this.#pipe.fail(error)
       throw error
     })
-    // It is told when the file is finished.
+    // The error is reported when the file is finished.
     this.#written.catch(() => {})
     this.#pipe.write([versionRecord(wallTime)])
   }
 
   /**
-   * @param wallTime of its first event, which its name tells, so that the same events make the same file
+   * @param wallTime the time of the first event. It is part of the file's name, so that the same events make the same file
    * @throws UsageError if there is such a run; StoreError
    */
   static async create(destination: Destination, directory: string, wallTime: number): Promise<RunFile> {
@@ -62,18 +62,18 @@ export class RunFile {
     return new RunFile(destination, path, wallTime)
   }
 
-  /** @returns null, or once there is room for more @throws StoreError, UsageError */
+  /** @returns a promise for more room; null if there is room @throws StoreError, UsageError */
   add(place: SummaryPlace, summary: Summary): Promise<void> | null {
     return this.#pipe.write([summaryRecord(place, summary)])
   }
 
-  /** @returns its bytes @throws StoreError */
+  /** @returns the number of bytes @throws StoreError */
   async finish(): Promise<number> {
     this.#pipe.end()
     return (await this.#written) ?? 0
   }
 
-  /** Leaves nothing of it. */
+  /** Removes the partial file. */
   async abandon(): Promise<void> {
     this.#pipe.fail(new UsageError(`${this.path} was given up`))
     await this.#written.catch(() => {})

@@ -1,6 +1,6 @@
 /**
- * Records of TensorBoard's event files: an Event with one Summary.Value, with true checksums. Values are in the forms that every
- * version of TensorBoard reads: `simple_value`, `histo` and `image`, which newer ones turn into tensors when they load them.
+ * Records of TensorBoard event files: an Event with one Summary.Value, with true checksums. Values use the forms that every version of
+ * TensorBoard reads (`simple_value`, `histo` and `image`); newer versions convert them to tensors.
  */
 
 import { FOOTER_LENGTH } from '../../core/border/framing.js'
@@ -15,7 +15,7 @@ export interface HistogramSummary {
   readonly num: number
   readonly sum: number
   readonly sumSquares: number
-  /** The upper limit of each bucket; the first begins at the minimum. */
+  /** The upper limit of each bucket; the first bucket begins at the minimum. */
   readonly limits: readonly number[]
   /** The number of values in each bucket. */
   readonly counts: readonly number[]
@@ -25,7 +25,7 @@ export interface HistogramSummary {
 export interface ImageSummary {
   readonly height: number
   readonly width: number
-  /** 1: grey, 3: RGB, 4: RGB and alpha. */
+  /** The number of channels: 1 for grey, 3 for RGB, 4 for RGB and alpha. */
   readonly channels: number
   readonly png: Uint8Array
 }
@@ -36,9 +36,9 @@ export type Summary =
   | { readonly histogram: HistogramSummary }
   | { readonly image: ImageSummary }
 
-/** When and where it belongs. */
+/** The time, step and tag of a summary. */
 export interface SummaryPlace {
-  /** Seconds since 1970. */
+  /** The time in seconds since 1970. */
   readonly wallTime: number
   readonly step: number
   readonly tag: string
@@ -47,7 +47,7 @@ export interface SummaryPlace {
 const NOTHING = new Uint8Array(0)
 const out = new Backwards()
 
-/** The record that an event file begins with. */
+/** The first record of an event file. */
 export function versionRecord(wallTime: number): Uint8Array {
   begin()
   out.text(3, 'brain.Event:2')
@@ -55,7 +55,7 @@ export function versionRecord(wallTime: number): Uint8Array {
   return framed('')
 }
 
-/** @throws UsageError for one that is too long */
+/** @throws UsageError if it is too long */
 export function summaryRecord({ wallTime, step, tag }: SummaryPlace, summary: Summary): Uint8Array {
   begin()
   if ('scalar' in summary) out.float(2, summary.scalar)
@@ -80,7 +80,7 @@ export function summaryRecord({ wallTime, step, tag }: SummaryPlace, summary: Su
     out.message(5, end)
   }
   out.text(1, tag)
-  // Summary, and Event.
+  // Summary and Event.
   out.message(1, FOOTER_LENGTH)
   out.message(5, FOOTER_LENGTH)
   out.varint(2, step)

@@ -9,14 +9,14 @@ export interface PartOfTrial {
   readonly mode: Mode
 }
 
-/** The name of a file has room for a step, too. */
+/** The limit for a worker's name: a file name also contains the step. */
 const MAX_WORKER_BYTES = 160
 
 /**
- * The last part of a run's name is a mode if it is called like one, and no other mode of that worker has a step of it: of a worker,
- * each step is of one mode.
- * @param runs their steps, by their names
- * @param directory the name of the log directory: where it is itself the only run, it can be that of a mode
+ * The worker and mode of each run. The last part of a run's name is a mode if it is the name of one, and if no other mode of that worker
+ * has one of its steps, since each step of a worker has one mode.
+ * @param runs the steps of the runs by name
+ * @param directory the name of the log directory, which can be that of a mode if it is the only run
  */
 export function partsOfTrial(
   runs: ReadonlyMap<string, ReadonlySet<number>>,
@@ -43,7 +43,7 @@ export function partsOfTrial(
   return withNames(parts)
 }
 
-/** Gives workers names that files can have: each its own. */
+/** Gives each worker a unique name that a file can have. */
 function withNames(parts: ReadonlyMap<string, PartOfTrial>): Map<string, PartOfTrial> {
   const workers = new Map<string, Worker>()
   const used = new Set<string>()

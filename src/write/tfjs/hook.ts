@@ -1,4 +1,4 @@
-/** A hook for trainings with TensorFlow.js: it saves what they compute, as the writer is configured, and has rules judge it. */
+/** A hook for trainings with TensorFlow.js: it saves what they compute, as the writer is configured, and lets rules judge it. */
 
 import { UsageError } from '../../base/errors.js'
 import { checkOptions, kinds, optionsOf, shown } from '../../base/options.js'
@@ -13,7 +13,7 @@ import { type Step, Steps } from './steps.js'
 import type { LayersModel, TensorFlow, TfModel, TfOptimizer, TfTensor, TfVariable } from './tensorflow.js'
 
 export interface HookOptions<T extends TensorFlow = TensorFlow> {
-  /** The TensorFlow.js that trains: `import * as tf from '@tensorflow/tfjs'`. */
+  /** The TensorFlow.js module that trains: `import * as tf from '@tensorflow/tfjs'`. */
   readonly tf: T
 }
 
@@ -24,59 +24,60 @@ const HOOK_OPTIONS = optionsOf<HookOptions>(
 
 /** A hook that saves the tensors of a training; `createHook` makes it. */
 export interface TrialHook {
-  /** True if a rule has asked for the training to stop. `fit` stops by itself. */
+  /** True if a rule has asked to stop the training. `fit` stops by itself. */
   readonly isStopped: boolean
   /** The findings of rules so far. */
   readonly findings: readonly Finding[]
 
-  /** Has a model's layers, losses, weights and evaluations saved, outside of `fit`, too. `fit` does it for its own model. */
+  /** Saves a model's layers, losses, weights and evaluations, also outside of `fit`. `fit` does this for its own model. */
   registerModel(model: TfModel): void
 
-  /** Has each `minimize` or `applyGradients` of an optimizer be a step. @returns the same optimizer */
+  /** Makes each `minimize` or `applyGradients` of an optimizer a step. @returns the same optimizer */
   wrap<O extends TfOptimizer>(optimizer: O): O
 
   /**
-   * A training step: `optimizer.minimize(f, true, variables)`. It waits while steps before it are still to be written.
-   * @returns the loss, which is the caller's to dispose of
+   * Runs a training step: `optimizer.minimize(f, true, variables)`. Waits while earlier steps are still being written.
+   * @returns the loss, which the caller must dispose of
    */
   minimize<L extends TfTensor>(optimizer: TfOptimizer, f: () => L, variables?: readonly TfVariable[]): Promise<L>
 
   /**
-   * A step of any kind: all that `work` computes with what the hook knows, and what it saves, belongs to it.
-   * @param work synchronous
+   * Runs a step of any kind: everything that `work` computes with registered models and optimizers, and everything that it saves, belongs
+   * to the step.
+   * @param work a synchronous function
    * @returns what `work` returns
    */
   step<R>(mode: Mode, work: () => R): Promise<R>
 
   /**
-   * Saves a tensor of the step under way, as it is now, if it is to be saved.
-   * @param collection Default: `default`
+   * Saves a tensor of the current step with its present value, if it is to be saved.
+   * @param collection default: `default`
    * @throws UsageError outside of a step
    */
   save(name: string, tensor: TfTensor | number, options?: { readonly collection?: string }): void
 
-  /** Saves a number at the step under way, whichever steps are saved, as `scalar/` and its name. @throws UsageError outside of a step */
+  /** Saves a number at the current step, whichever steps are saved, as `scalar/` and its name. @throws UsageError outside of a step */
   saveScalar(name: string, value: number): void
 
   /**
-   * Has rules judge each step as soon as it is written. The training waits for them, so that it stops at the step that they stop it at.
-   * @throws UsageError for a rule that there is not, and for a parameter that it does not have
+   * Lets rules judge each step as soon as it is written. The training waits for them, so that it can stop at that step.
+   * @throws UsageError for an unknown rule or parameter
    */
   rules(rules: HookRules): Promise<void>
 
   /** Waits until all steps that have ended can be read. @throws StoreError */
   flush(): Promise<void>
 
-  /** Ends the trial, leaves models and optimizers as they were, and closes the writer. @returns what rules have said */
+  /** Ends the trial, restores models and optimizers, and closes the writer. @returns the report of the rules */
   close(): Promise<HookReport>
 }
 
-/** A hook is a callback of the Layers API, where there is one. */
+/** The callback type of the Layers API, if there is one. */
 export type CallbackOf<T> = T extends { readonly Callback: abstract new () => infer C } ? C : unknown
 
 /**
- * Makes a hook that saves with a writer: a callback for `model.fit` and `model.fitDataset`, and calls for loops of one's own.
- * @param writer made with `framework: 'tfjs'`. The hook calls its `step`, `setMode` and `close`, and nobody else.
+ * Makes a hook that saves with a writer: a callback for `model.fit` and `model.fitDataset`, and methods for custom loops.
+ * @param writer made with `framework: 'tfjs'`. Only the hook may call its `step`, `setMode` and `close`.
  * @throws UsageError
  */
 export function createHook<T extends TensorFlow>(
@@ -103,7 +104,7 @@ function isTensorFlow(given: unknown): boolean {
 type HookClass = new (writer: TrialWriter, tf: TensorFlow) => TrialHook
 const classes = new WeakMap<TensorFlow, HookClass>()
 
-/** `fit` takes an instance of the caller's own Callback. */
+/** `fit` accepts only instances of the caller's own Callback class. */
 function hookClass(tf: TensorFlow): HookClass {
   const known = classes.get(tf)
   if (known !== undefined) return known
@@ -203,7 +204,7 @@ class Training {
   readonly #writer: TrialWriter
   readonly #tf: TensorFlow
   readonly #names = new VariableNames()
-  /** With what leaves each as it was. */
+  /** The models, each with the function that restores it. */
   readonly #models = new Map<LayersModel, () => void>()
   readonly #optimizers = new Map<TfOptimizer, () => void>()
   #current: Step | null = null
@@ -228,7 +229,7 @@ class Training {
     return this.#rules?.report ?? NOTHING
   }
 
-  /** @throws UsageError where there is no step */
+  /** @throws UsageError outside of a step */
   expectStep(call: string): Step {
     if (this.#current !== null) return this.#current
     throw new UsageError(`${call}: expected a step under way, got none: call it within hook.step or hook.minimize`, {
@@ -237,7 +238,7 @@ class Training {
   }
 
   addModel(model: LayersModel): void {
-    // What `compile` has changed since is seen.
+    // Picks up what `compile` has changed.
     this.#models.get(model)?.()
     this.#names.addModel(model)
     this.#models.set(model, watchModel(model, this))
@@ -259,7 +260,7 @@ class Training {
     this.steps.onWritten = () => rules.judge()
   }
 
-  /** Runs something as part of the step under way if that is of its mode, or as a step of its own. */
+  /** Runs something as part of the current step if that has the same mode, or as a step of its own. */
   inStep<T>(mode: Mode, work: (step: Step) => T): T {
     const before = this.#current
     if (before?.mode === mode) return work(before)

@@ -7,13 +7,13 @@ import { LOSS, metricOf, ofLayer } from './names.js'
 import type { Step } from './steps.js'
 import { type Layer, type LayersModel, listOf, type TestFunction, type TfModel, type TfTensor } from './tensorflow.js'
 
-/** The receiver of a model's tensors, which runs the model's own code as a step. */
+/** Receives a model's tensors, and runs the model's own code as a step. */
 export interface Watcher {
   readonly current: Step | null
   inStep<T>(mode: Mode, work: (step: Step) => T): T
 }
 
-/** @throws UsageError for anything but a model of the Layers API that was built */
+/** @throws UsageError for anything but a built model of the Layers API */
 export function layersModelOf(call: string, given: TfModel): LayersModel {
   const { model, layers } = (given ?? {}) as Partial<LayersModel>
   const found = model ?? (given as LayersModel)
@@ -24,10 +24,7 @@ export function layersModelOf(call: string, given: TfModel): LayersModel {
   return found
 }
 
-/**
- * Has a model tell what it computes.
- * @returns what makes it as it was
- */
+/** Makes a model report what it computes. @returns a function that restores the model */
 export function watchModel(model: LayersModel, watcher: Watcher): () => void {
   const undo = [
     ...layersIn(model).map(layer => watchLayer(layer, inputsOf(model, layer), watcher)),
@@ -39,12 +36,12 @@ export function watchModel(model: LayersModel, watcher: Watcher): () => void {
   }
 }
 
-/** All layers, those of models within the model included. */
+/** All layers, including those of nested models. */
 function layersIn({ layers = [] }: Pick<Layer, 'layers'>): readonly Layer[] {
   return layers.flatMap(layer => [layer, ...layersIn((layer as Layer & { model?: Layer }).model ?? layer)])
 }
 
-/** The inputs of the model that go straight into a layer, by their positions among its inputs. */
+/** The model's inputs that go straight into a layer, by their positions among the layer's inputs. */
 function inputsOf({ inputs }: LayersModel, layer: Layer): ReadonlyMap<number, number> {
   const found = new Map<number, number>()
   for (const [i, input] of inputs.entries()) {
@@ -59,7 +56,7 @@ function watchLayer(layer: Layer, inputs: ReadonlyMap<number, number>, watcher: 
   layer.call = (given, ...more) => {
     const step = watcher.current
     if (step === null) return call.call(layer, given, ...more)
-    // Before the call: it may let go of them.
+    // Taken before the call, which may dispose of them.
     for (const [i, tensor] of listOf<TfTensor>(given).entries()) {
       step.takeNext(ofLayer(layer, 'inputs'), 'layers', tensor)
       const input = inputs.get(i)
@@ -74,7 +71,7 @@ function watchLayer(layer: Layer, inputs: ReadonlyMap<number, number>, watcher: 
   }
 }
 
-/** Labels and predictions are what loss functions are given, one for each output. */
+/** Watches labels and predictions: the arguments of the loss functions, one pair for each output. */
 function watchLosses({ lossFunctions = [] }: LayersModel, watcher: Watcher): () => void {
   const before = [...lossFunctions]
   for (const [i, loss] of before.entries()) {
@@ -92,7 +89,7 @@ function watchLosses({ lossFunctions = [] }: LayersModel, watcher: Watcher): () 
   }
 }
 
-/** Each batch of an evaluation is a step. */
+/** Makes each batch of an evaluation a step. */
 function watchEvaluation(model: LayersModel, watcher: Watcher): () => void {
   const watched = new WeakSet<TestFunction>()
   const watch = (test: TestFunction): TestFunction => {
@@ -117,7 +114,7 @@ function watchEvaluation(model: LayersModel, watcher: Watcher): () => void {
     makeTestFunction.call(model)
     model.testFunction = watch(model.testFunction)
   }
-  // `fit` has made its function before it tells of the model.
+  // `fit` creates its function before it announces the model.
   model.testLoop = (f, ...more) => testLoop.call(model, watch(f), ...more)
   return () => {
     delete (model as Partial<LayersModel>).makeTestFunction

@@ -1,4 +1,4 @@
-/** The names of TensorFlow.js tensors in a trial: those of smdebug's Keras hook, where it has one. */
+/** The names of TensorFlow.js tensors in a trial: those of smdebug's Keras hook, if it has one. */
 
 import type { Layer, LayersModel, TfVariable, Weight } from './tensorflow.js'
 
@@ -18,7 +18,7 @@ export function weightOf(variable: string): NamedTensor {
   return { name: variable, collection: /(^|\/|_)bias(_\d+)?$/.test(variable) ? 'biases' : 'weights' }
 }
 
-/** @param state as the optimizer calls it: the name of its variable, and `/m` and so on */
+/** @param state the optimizer's name for it: the name of its variable, with `/m` and so on */
 export function optimizerVariableOf(variable: string, state: string): NamedTensor {
   return { name: `optimizer/${variable}${state}`, collection: 'optimizer_variables' }
 }
@@ -27,7 +27,7 @@ export function metricOf(name: string): NamedTensor {
   return { name, collection: name.endsWith('loss') ? 'losses' : 'metrics' }
 }
 
-/** The inputs or outputs of a layer. An activation that is part of it is part of the name of its outputs: dense/relu/outputs. */
+/** The name of a layer's inputs or outputs. A fused activation is part of the name of the outputs: dense/relu/outputs. */
 export function ofLayer({ name, activation }: Layer, kind: 'inputs' | 'outputs'): string {
   const className = activation?.getClassName()
   return kind === 'inputs' || className === undefined || className === 'linear'
@@ -35,7 +35,10 @@ export function ofLayer({ name, activation }: Layer, kind: 'inputs' | 'outputs')
     : `${name}/${className}/${kind}`
 }
 
-/** Names of variables, which are unique in the process, and here in the trial: two models of the same layers have the same names. */
+/**
+ * Names of variables. They are unique in the process; here they are unique within the trial, so that two models of the same layers have
+ * the same names.
+ */
 export class VariableNames {
   readonly #names = new Map<string, string>()
   readonly #taken = new Set<string>()

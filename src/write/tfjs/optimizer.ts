@@ -6,14 +6,14 @@ import { gradientOf, LEARNING_RATE, LOSS, optimizerVariableOf, type VariableName
 import type { Step } from './steps.js'
 import type { Gradients, TensorFlow, TfOptimizer, TfTensor, TfVariable } from './tensorflow.js'
 
-/** An optimizer as it is inside. */
+/** The internals of an optimizer. */
 interface Optimizer {
   minimize: (f: () => TfTensor, returnCost?: boolean, variables?: readonly TfVariable[]) => TfTensor | null
   applyGradients: (gradients: Gradients) => void
   readonly learningRate?: number
 }
 
-/** Runs something as a part of the training step under way, or as one of its own. */
+/** Runs something as part of the current training step, or as a step of its own. */
 type InStep = <T>(work: (step: Step) => T) => T
 
 export function expectOptimizer(call: string, given: unknown): asserts given is TfOptimizer {
@@ -22,10 +22,7 @@ export function expectOptimizer(call: string, given: unknown): asserts given is 
   throw new UsageError(`${call}: expected an optimizer of TensorFlow.js, got ${shown(given)}`, { call })
 }
 
-/**
- * Has an optimizer tell what it does, in place: a model recognises it by its class.
- * @returns what makes it as it was
- */
+/** Makes an optimizer report what it does, in place: a model recognises it by its class. @returns a function that restores it */
 export function watchOptimizer(given: TfOptimizer, tf: TensorFlow, names: VariableNames, inStep: InStep): () => void {
   const optimizer = given as unknown as Optimizer
   const { minimize, applyGradients } = optimizer
@@ -44,7 +41,7 @@ export function watchOptimizer(given: TfOptimizer, tf: TensorFlow, names: Variab
         ? gradients.map(({ name, tensor }) => [name, tensor] as const)
         : Object.entries(gradients as Readonly<Record<string, TfTensor>>)
       for (const [variable, tensor] of entries) {
-        // What the loss does not depend on has none.
+        // A variable on which the loss does not depend has no gradient.
         if (tensor == null) continue
         const { name, collection } = gradientOf(names.of({ name: variable }))
         step.take(name, collection, tensor)
@@ -58,13 +55,13 @@ export function watchOptimizer(given: TfOptimizer, tf: TensorFlow, names: Variab
       takeState(step, optimizer, names)
     })
   return () => {
-    // Those of its class are seen again.
+    // The methods of its class become visible again.
     delete (optimizer as Partial<Optimizer>).minimize
     delete (optimizer as Partial<Optimizer>).applyGradients
   }
 }
 
-/** Takes the value of a variable once a step. */
+/** Saves the value of a variable once per step. */
 export function takeWeight(step: Step, variable: string, value: TfTensor): void {
   const { name, collection } = weightOf(variable)
   if (!step.has(name)) step.take(name, collection, value)
@@ -75,11 +72,11 @@ interface OptimizerVariable {
   readonly variable: TfVariable
 }
 
-/** Takes the learning rate, and what the optimizer keeps for each variable: moments and the like. */
+/** Saves the learning rate, and the optimizer's state for each variable, such as moments. */
 function takeState(step: Step, optimizer: Optimizer, names: VariableNames): void {
   const { learningRate } = optimizer
   if (typeof learningRate === 'number') step.take(LEARNING_RATE.name, LEARNING_RATE.collection, learningRate)
-  // `getWeights` would tell the same, but later, when the next step may have changed it.
+  // `getWeights` would return the same, but later, when the next step may have changed it.
   for (const list of Object.values(optimizer)) {
     if (!Array.isArray(list)) continue
     for (const state of list as readonly Partial<OptimizerVariable>[]) {

@@ -16,7 +16,7 @@ export type HookAction = 'stop' | Action | Action['onFire']
 export interface HookRule {
   /** A rule's name, or its class. */
   readonly rule: string | RuleClass
-  /** The parameters of the rule. Others have the values that `check` gives them when it runs all rules. */
+  /** The parameters of the rule. Others have the values that `check` uses when it runs all rules. */
   readonly parameters?: Readonly<Record<string, unknown>>
   /** The rule's name in findings. Default: the name of its class. */
   readonly name?: string
@@ -28,13 +28,13 @@ export type HookRules = readonly (string | RuleClass | HookRule)[]
 /** The report of the rules on a training. */
 export interface HookReport {
   readonly findings: readonly Finding[]
-  /** The tensors that rules wanted and that were not saved: one sentence each, after the rule's name. */
+  /** The tensors that rules wanted and that were not saved, one sentence each, after the rule's name. */
   readonly missing: readonly string[]
-  /** The errors of rules, of actions, and of tensors that could not be read. */
+  /** The errors of rules, actions and unreadable tensors. */
   readonly problems: readonly { readonly rule: string; readonly error: Error }[]
 }
 
-/** A built-in rule has parameters that suit most trials, besides smdebug's defaults. */
+/** A built-in rule has suggested parameters besides smdebug's defaults. */
 type SuggestingClass = RuleClass & { readonly suggested?: Readonly<Record<string, string>> }
 
 const HOOK_RULE = optionsOf<HookRule>(
@@ -53,7 +53,7 @@ export class TrainingRules {
   readonly #stop: () => void
   readonly #findings: Finding[] = []
   readonly #problems: { rule: string; error: Error }[] = []
-  /** The rules that have thrown and judge no more. */
+  /** The rules that have thrown and no longer judge. */
   readonly #ended = new Set<Rule>()
   #trial: Trial | null = null
   #rules: readonly Rule[] = []
@@ -75,7 +75,7 @@ export class TrainingRules {
     return { findings: [...this.#findings], missing, problems: [...this.#problems, ...unread] }
   }
 
-  /** Opens the trial as it is written so far: of a rule that is none, or that has no such parameter, it tells at once. */
+  /** Opens the unfinished trial, so that an unknown rule or parameter is an error at once. */
   async open(): Promise<void> {
     const { path, options } = this.#writer
     const trial = await createTrial(path, { refresh: 'manual', ...(options.s3 && { s3: options.s3 }) })
@@ -94,7 +94,7 @@ export class TrainingRules {
     })
   }
 
-  /** Judges the steps that have come. */
+  /** Judges the new steps. */
   async judge(): Promise<void> {
     const trial = this.#trial!
     await trial.refresh()
@@ -116,7 +116,7 @@ export class TrainingRules {
       if (error instanceof RuleEvaluationConditionMet) {
         if (error.endOfRule) this.#ended.add(rule)
       } else if (!isUnavailable(error)) {
-        // A rule that fails does not end the training.
+        // An error of a rule does not end the training.
         this.#ended.add(rule)
         this.#problems.push({ rule: rule.name, error: errorOf(error) })
       }

@@ -1,4 +1,4 @@
-/** Steps of a training: what is to be saved is kept when it is computed, and written while the training goes on. */
+/** The steps of a training: tensors are kept when they are computed, and written while the training goes on. */
 
 import { setImmediate as turnOfLoop } from 'node:timers/promises'
 import { UsageError } from '../../base/errors.js'
@@ -6,7 +6,7 @@ import type { Mode } from '../../base/types.js'
 import type { TrialWriter } from '../writer.js'
 import type { TensorFlow, TfTensor } from './tensorflow.js'
 
-/** Steps with tensors that may wait to be written before the training waits for them. */
+/** The number of steps that may wait to be written before the training waits for them. */
 const MOST_WAITING = 2
 
 interface Kept {
@@ -45,7 +45,7 @@ export class Step {
     return this.#writer.wants(name, [collection], this)
   }
 
-  /** Keeps a tensor as it is now, if it is to be saved. A copy shares its elements: nothing is computed, or fetched. */
+  /** Keeps a tensor with its present value, if it is to be saved. The copy shares the elements: nothing is computed or fetched. */
   take(name: string, collection: string, tensor: TfTensor | number): void {
     if (!this.wants(name, collection)) return
     if (this.#kept.has(name)) {
@@ -56,7 +56,7 @@ export class Step {
     this.#kept.set(name, { collection, value: typeof tensor === 'number' ? tensor : kept(this.#tf, tensor) })
   }
 
-  /** Takes a tensor whose name can come more than once: `name`, then `name_1`, `name_2`, … */
+  /** Keeps a tensor whose name can occur more than once: `name`, then `name_1`, `name_2`, … */
   takeNext(name: string, collection: string, tensor: TfTensor): void {
     const number = this.#numbers.get(name) ?? 0
     this.#numbers.set(name, number + 1)
@@ -67,14 +67,14 @@ export class Step {
     this.#scalars.set(name, value)
   }
 
-  /** Fetches all that was kept, and hands it to the writer. */
+  /** Fetches all kept tensors, and passes them to the writer. */
   async write(): Promise<void> {
     const saved = [...this.#kept].map(([name, { value, collection }]) => this.#writer.save(name, value, { collection }))
     const scalars = [...this.#scalars].map(([name, value]) => this.#writer.saveScalar(name, value))
     await Promise.all([...saved, ...scalars])
   }
 
-  /** Lets go of what was kept. */
+  /** Disposes of the kept tensors. */
   dispose(): void {
     for (const { value } of this.#kept.values()) if (typeof value !== 'number') value.dispose()
     this.#kept.clear()
@@ -95,7 +95,7 @@ export class Steps {
   readonly #modeSteps = new Map<Mode, number>()
   /** The functions that end the steps that have not ended. */
   readonly #ends = new Map<Step, () => void>()
-  /** Resolved when all steps so far are written. */
+  /** A promise for the writing of all steps so far. */
   #written: Promise<void> = Promise.resolve()
   #waiting = 0
   #failure: unknown = null
@@ -127,12 +127,12 @@ export class Steps {
     this.#ends.delete(step)
   }
 
-  /** Resolved when the training may go on. @throws what writing has failed with */
+  /** Waits until the training may go on. @throws an error of writing */
   async room(): Promise<void> {
     if (this.#waiting > 0) {
       if (this.#onWritten !== null) await this.#written
       else {
-        // A training that never waits for anything else would leave no turn to files.
+        // A training that never waits for anything else would leave no turn for files.
         do await turnOfLoop()
         while (this.#waiting > MOST_WAITING)
       }
@@ -140,9 +140,9 @@ export class Steps {
     this.#expectNoFailure()
   }
 
-  /** Resolved when all steps that have ended are written. @throws what writing has failed with */
+  /** Waits until all steps that have ended are written. @throws an error of writing */
   async flush(): Promise<void> {
-    // One that was begun and never ended has failed.
+    // A step that never ended has failed.
     for (const step of [...this.#ends.keys()]) {
       step.dispose()
       this.end(step)

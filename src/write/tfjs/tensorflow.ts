@@ -1,4 +1,4 @@
-/** The used part of TensorFlow.js, as types. The caller hands it in, so that there is one copy; no package is imported. */
+/** Types of the parts of TensorFlow.js that are used. The caller passes the module, so that there is one copy; no package is imported. */
 
 /** A tensor of TensorFlow.js. */
 export interface TfTensor {
@@ -13,11 +13,11 @@ export interface TfVariable extends TfTensor {
   readonly name: string
 }
 
-/** TensorFlow.js, as `import * as tf` has it: `@tensorflow/tfjs`, or what it is made of. */
+/** The TensorFlow.js module, as `import * as tf` has it: `@tensorflow/tfjs`, or one of its parts. */
 export interface TensorFlow {
   keep(tensor: never): unknown
   engine(): { readonly registeredVariables: Readonly<Record<string, TfVariable>> }
-  /** The callbacks of the Layers API. Without it there are only custom loops. */
+  /** The callbacks of the Layers API; absent in builds that have only custom loops. */
   readonly Callback?: abstract new () => object
 }
 
@@ -40,7 +40,7 @@ export type Gradients =
   | readonly { readonly name: string; readonly tensor: TfTensor }[]
 
 export interface Weight {
-  /** Unique among all models of the process. */
+  /** The unique name among all models of the process. */
   readonly name: string
   /** The layer's own name: layer/kernel. */
   readonly originalName: string
@@ -50,7 +50,7 @@ export interface Weight {
 export interface Layer {
   readonly name: string
   readonly activation?: { getClassName(): string } | null
-  /** The layers of a model that is itself a layer. */
+  /** The layers of a nested model. */
   readonly layers?: readonly Layer[]
   call: (inputs: TfTensor | readonly TfTensor[], ...more: readonly unknown[]) => TfTensor | readonly TfTensor[]
 }
@@ -67,7 +67,7 @@ export interface SymbolicTensor {
 export type Loss = (labels: TfTensor, predictions: TfTensor) => TfTensor
 export type TestFunction = (data: readonly TfTensor[]) => readonly TfTensor[]
 
-/** A model as it is inside. */
+/** The internals of a model. */
 export interface LayersModel extends TfModel {
   readonly layers: readonly Layer[]
   readonly weights: readonly Weight[]
@@ -79,7 +79,7 @@ export interface LayersModel extends TfModel {
   testFunction: TestFunction
   makeTestFunction: () => void
   testLoop: (f: TestFunction, ...more: readonly unknown[]) => readonly TfTensor[]
-  /** For a Sequential: the model that it makes of its layers. */
+  /** The model that a Sequential makes of its layers. */
   readonly model?: LayersModel
 }
 

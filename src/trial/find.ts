@@ -1,4 +1,4 @@
-/** Trials that lie below a place: in a directory, or where a pattern leads. */
+/** Finds trials below a place: in a directory, or through a pattern. */
 
 import { pathOfUrl, QueryError, StoreError } from '../base/errors.js'
 import { checkOptions, kinds, optionsOf } from '../base/options.js'
@@ -12,7 +12,10 @@ import type { S3Options } from '../storage/s3/spec.js'
 import type { Store } from '../storage/store.js'
 
 export interface FindOptions {
-  /** True to follow symbolic links. Default: false. A trial is listed once, under its own name if that lies below the place. */
+  /**
+   * True to follow symbolic links. Default: false. A trial with several names is listed once, under its real name if that lies below the
+   * place.
+   */
   readonly allowSymlinks?: boolean
   /** Region, endpoint and credentials for S3. */
   readonly s3?: S3Options
@@ -20,19 +23,19 @@ export interface FindOptions {
 
 const FIND_OPTIONS = optionsOf<FindOptions>({ allowSymlinks: kinds.flag, s3: S3_OPTIONS })
 
-/** The directories of a trial. Tornasole's have no index; some trials have lost theirs. */
+/** The directories of a trial. Tornasole's has no index; some trials have lost theirs. */
 const PARTS: readonly string[] = [INDEX_DIRECTORY, EVENTS_DIRECTORY, COLLECTIONS_DIRECTORY]
-/** Directories below a place that are searched: deeper ones hold something else. */
+/** The depth of the search; deeper directories hold something else. */
 const MAX_DEPTH = 8
-/** Directories that are looked into: whoever names a whole disk should not wait for all of it. */
+/** The limit for directories that are listed, so that a search of a whole disk ends. */
 const MAX_FOLDERS = 100_000
 
 /**
  * The trials at a place, sorted: the directory itself if it is one, otherwise those below it. In a pattern `*` and `?` stand for any part
- * of a name: `runs/*`, `s3://bucket/experiments/2024-*`. A directory is a trial if `index/`, `events/` or `collections/` lies in it, or checkpoints;
- * one of TensorBoard's event files is found by its own name or a pattern for it alone. If there is none below a directory, the
- * directory itself is returned: whoever opens it learns why it is none.
- * @throws StoreError (`NotFound`) for a pattern that nothing matches; QueryError (`TooManyDirectories`); UsageError
+ * of a name: `runs/*`, `s3://bucket/experiments/2024-*`. A directory is a trial if it contains `index/`, `events/`, `collections/` or
+ * checkpoints; a TensorBoard event file is found only by its own name or a pattern for it. If there is no trial below a directory, the
+ * directory itself is returned: opening it gives the reason.
+ * @throws StoreError (`NotFound`) if a pattern matches nothing; QueryError (`TooManyDirectories`); UsageError
  */
 export async function findTrials(place: string, options?: FindOptions): Promise<string[]> {
   const { allowSymlinks = false, s3 } = checkOptions('findTrials', FIND_OPTIONS, options)
@@ -51,7 +54,7 @@ export async function findTrials(place: string, options?: FindOptions): Promise<
   throw new StoreError('NotFound', `${place}: no trial matches it`, { url: place })
 }
 
-/** Trials to which several names lead, by the one that is no link. */
+/** Trials with several names, once each: by the real name if it is among them. */
 function eachOnce(found: readonly string[], store: Store): readonly string[] {
   const root = store.realPath?.('') ?? ''
   const real = (path: string): string => store.realPath?.(path) ?? path
@@ -67,7 +70,7 @@ function eachOnce(found: readonly string[], store: Store): readonly string[] {
 
 class Search {
   readonly #store: Store
-  /** Real paths of the directories around the one that is looked into: no link may lead back to one. */
+  /** Real paths of the directories above the current one: no link may lead back to them. */
   readonly #around: string[] = []
   #count = 0
 

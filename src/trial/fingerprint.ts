@@ -13,8 +13,8 @@ import { stateOf, type Trial } from './trial.js'
 const DIRECTORIES = [INDEX_DIRECTORY, EVENTS_DIRECTORY, COLLECTIONS_DIRECTORY]
 
 /**
- * A text that changes with the trial: a digest of the names of its files, of their lengths, and of their times of change, on S3 their
- * ETags. Nothing is read but listings. What can't be listed is part of it, too.
+ * A text that changes with the trial: a digest of its files' names, lengths and modification times, or ETags on S3. Only listings are
+ * read. Files that can't be listed count, too.
  * @throws StoreError
  */
 export async function trialFingerprint(trial: Trial): Promise<string> {

@@ -1,4 +1,4 @@
-/** Following a running trial: its steps, as they come. */
+/** Follows a running trial and yields its steps as they come. */
 
 import { kinds, optionsOf } from '../base/options.js'
 import type { GlobalStep, Mode } from '../base/types.js'
@@ -15,10 +15,7 @@ export interface FollowOptions extends WaitOptions {
 
 export const FOLLOW_OPTIONS = optionsOf<FollowOptions>({ ...WAIT_OPTIONS, mode: kinds.mode, startStep: kinds.step })
 
-/**
- * The state of a step: complete, still possible, or unavailable for good.
- * @returns what is known, after looking for new steps if that could change the answer
- */
+/** The state of a step: complete, still possible, or unavailable for good. Looks for new steps first if that could change the answer. */
 export async function hasPassedStep(state: TrialState, step: number, mode: Mode): Promise<StepState> {
   const known = state.stepState(step, mode)
   if (known === 'NOT_YET_AVAILABLE' && state.isLive) await state.refresh()
@@ -44,12 +41,12 @@ export async function waitForSteps(
       if (known === 'UNAVAILABLE') throw state.unavailable(step, mode)
       if (known === 'NOT_YET_AVAILABLE') missing.push(step)
     }
-    // Within withoutRefresh nothing can come.
+    // Within withoutRefresh no step can come.
     if (missing.length > 0 && !state.isLive) throw state.notYet(missing[0]!, mode)
     if (missing.length === 0) return { answer: undefined }
     return { missing: describeMissing(state, missing, mode), there: state.describeSteps(mode) }
   }
-  // If everything is known already, there is nothing to look or wait for.
+  // If everything is known already, there is nothing to wait for.
   if (steps.every(step => state.stepState(step, mode) === 'AVAILABLE')) return state.turn()
   await waitFor(state.access.store, look, options)
 }

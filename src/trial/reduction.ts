@@ -1,19 +1,19 @@
-/** The names of requested reductions. */
+/** Checks the names of requested reductions. */
 
 import { nearestNames, UsageError } from '../base/errors.js'
 import { REDUCTIONS, type StatisticName } from '../base/types.js'
 import { elementStatistics, isStatisticName, STATISTIC_NAMES } from '../core/statistics/statistic.js'
 import { answersLength } from '../scan/job/scan.js'
 
-/** The limit of statistics that one scan computes for each tensor: more than a person reads, and quickly computed. */
+/** The limit of statistics that one scan computes for each tensor. */
 const MAX_STATISTICS = 1000
-/** A histogram's edges and counts are numbers, too. */
+/** The limit of numbers in a row, including edges and counts of histograms. */
 const MAX_ROW_NUMBERS = 1 << 18
 
 /**
  * Checks the names of requested reductions.
- * @param asked names, or `all` for the eighteen that smdebug has
- * @throws UsageError that names the nearest known ones
+ * @param asked names, or `all` for smdebug's eighteen
+ * @throws UsageError with the nearest names
  */
 export function parseReductions(asked: readonly string[] | 'all'): readonly StatisticName[] {
   if (asked === 'all') return REDUCTIONS

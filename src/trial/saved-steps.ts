@@ -1,4 +1,4 @@
-/** At which steps a tensor was saved, by which workers, and why not at others. */
+/** The steps at which a tensor was saved, by which workers, and why not at others. */
 
 import { InvalidWorker, quote, TensorUnavailableForStep, type TrialscanError, UsageError } from '../base/errors.js'
 import type { Mode, Worker } from '../base/types.js'
@@ -13,7 +13,7 @@ import {
   workersOf,
 } from '../scan/catalog/worker-steps.js'
 
-/** A tensor as one worker saved it at a step. */
+/** A tensor of one worker at a step. */
 export interface SavedAtStep {
   readonly workerStep: WorkerStep
   readonly saved: SavedTensor
@@ -29,7 +29,7 @@ export class SavedSteps {
     this.#state = state
   }
 
-  /** The numbers of its steps in a mode, ascending. @param isAll with those that not all workers have written yet */
+  /** The numbers of its steps in a mode, ascending. @param isAll true to include steps that not all workers have written yet */
   numbers(mode: Mode, isAll: boolean): number[] {
     const { steps } = this.#state.catalog
     const own = new Set<number>()
@@ -48,7 +48,7 @@ export class SavedSteps {
     return this.workerSteps.filter(workerStep => workerStep.mode === mode)
   }
 
-  /** The tensor at each complete step of a mode, from one worker each: the named one, or the first that saved it. */
+  /** The tensor at each complete step of a mode, from one worker each: the given one, or the first that saved it. */
   all(
     mode: Mode,
     worker: Worker | undefined,
@@ -72,10 +72,7 @@ export class SavedSteps {
       })
   }
 
-  /**
-   * Finds the tensor of a worker at a step (without a name, of the first that has it); a step that is not known is looked for again
-   * first.
-   */
+  /** Finds the tensor of a worker at a step (by default, of the first that has it). Looks for new steps first if the step is unknown. */
   find(
     step: number,
     mode: Mode,
@@ -102,7 +99,7 @@ export class SavedSteps {
     throw this.noneAt(step, mode, worker)
   }
 
-  /** The first that has it, else the first of those meant. */
+  /** The first worker that has the tensor, or else the first of the candidates. */
   #look(
     step: number,
     mode: Mode,
@@ -120,18 +117,15 @@ export class SavedSteps {
     return first
   }
 
-  /**
-   * The tensor at a step, for each worker that saved it. If several global steps have this mode step, each worker's last comes
-   * first.
-   */
+  /** The tensor at a step, for each worker that saved it. If several global steps have this mode step, each worker's last comes first. */
   at(step: number, mode: Mode): SavedAtStep[] {
     return this.#savedOf(this.#state.catalog.at(step, mode))
   }
 
-  /** Why a worker, or any, has nothing of the tensor at a step that is known. */
+  /** The reason why a worker, or any, lacks the tensor at a known step. */
   noneAt(step: number, mode: Mode, worker?: Worker): TrialscanError {
     const { catalog } = this.#state
-    // Which tensors an index file tells of that can't be read, and of which mode they are, nobody knows.
+    // The tensors and modes of an unreadable index file are unknown.
     const broken = catalog.steps
       .at(step, mode)
       .flatMap(({ globalStep }) => catalog.atStep(globalStep))

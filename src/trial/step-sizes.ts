@@ -5,18 +5,18 @@ import type { GlobalStep } from '../base/types.js'
 import { SCAN_OPTIONS, type ScanOptions, selectItems } from './scan-selection.js'
 import { stateOf, type Trial } from './trial.js'
 
-/** A step of a scan. */
+/** The size of a step in a scan. */
 export interface StepSize {
   readonly step: GlobalStep
   /** The number of rows: one per tensor and worker. */
   readonly rows: number
-  /** Index files: one a worker. */
+  /** The number of index files, one for each worker. */
   readonly files: number
-  /** Bytes of their records. */
+  /** The number of bytes of the records. */
   readonly bytes: number
 }
 
-/** The steps that a scan has rows of, ascending. Nothing is read. @throws as `trial.scan` does */
+/** The steps for which a scan has rows, ascending. Nothing is read. @throws what `trial.scan` throws */
 export function stepSizes(trial: Trial, options: ScanOptions): readonly StepSize[] {
   const asked = checkOptions('stepSizes', SCAN_OPTIONS, options)
   const sizes: { step: GlobalStep; rows: number; files: number; bytes: number }[] = []

@@ -18,7 +18,7 @@ import type { Runner } from '../scan/runner/runner.js'
 /** The steps at which anything of a tensor was saved. */
 interface StepSpan {
   readonly stepCount: number
-  /** Global steps. */
+  /** The first global step. */
   readonly firstStep: number
   readonly lastStep: number
 }
@@ -26,12 +26,12 @@ interface StepSpan {
 /** The summary of one tensor. */
 export interface TensorSummary extends StepSpan {
   readonly name: string
-  /** Null if no value was saved, or it can't be read. */
+  /** The dtype; null if no value was saved, or it can't be read. */
   readonly dtype: DType | null
-  /** The shapes at the first and at the last step at which it was saved; null if not known. */
+  /** The shapes at the first and at the last saved step; null if unknown. */
   readonly shape: readonly number[] | null
   readonly lastShape: readonly number[] | null
-  /** Bytes of its records, saved reductions included. */
+  /** The number of bytes of its records, including saved reductions. */
   readonly byteLength: number
   /** Names of the reductions that the hook saved. */
   readonly savedReductions: readonly string[]
@@ -40,11 +40,11 @@ export interface TensorSummary extends StepSpan {
 
 export interface TrialSummary {
   readonly tensors: readonly TensorSummary[]
-  /** Bytes of all records. */
+  /** The number of bytes of all records. */
   readonly byteLength: number
 }
 
-/** Tensors whose records one job looks at: many where each job waits for answers, else so few that little outlives it. */
+/** The number of tensors per job: many if each job waits for answers, else so few that little memory is held. */
 const DESCRIBED_AT_ONCE = { remote: 8192, local: 1024 }
 
 /** Dtype, shape, steps and bytes of every tensor. Reads the heads of two records per tensor. */
@@ -85,7 +85,7 @@ function spanOf(steps: readonly number[]): StepSpan {
   return { stepCount: steps.length, firstStep: steps[0]!, lastStep: steps.at(-1)! }
 }
 
-/** The size of a checkpoint's tensor in bytes of elements. (The head that we make around them is in no file.) */
+/** The size of a checkpoint's tensor in bytes of elements, without the record head that is made for it in memory. */
 function elementBytes(tensor: TensorSummary): TensorSummary {
   const { dtype, shape, lastShape, stepCount } = tensor
   if (dtype === null || shape === null || !isSameShape(shape, lastShape ?? shape)) return tensor
@@ -113,7 +113,7 @@ async function describeAll(
   let alike: readonly number[] | null = null
   // There may be a million of them, so equal shapes share a list.
   return drafts.map(({ name, span, byteLength, savedReductions, ends, savedShape }): TensorSummary => {
-    // Written out: there may be a million, and an object that is spread takes more memory.
+    // Written out, since an object spread takes more memory and there may be a million.
     const { stepCount, firstStep, lastStep } = span
     if (ends.length === 0) {
       const [shape, lastShape] = [savedShape, savedShape]
@@ -140,12 +140,12 @@ interface TensorDraft extends Pick<TensorSummary, 'name' | 'byteLength' | 'saved
 
 const NONE_SAVED: readonly string[] = []
 
-/** The first shape, or the other one if they are equal. */
+/** The first shape, or the equal array of the second, so that equal shapes share one. */
 function shared(shape: readonly number[] | null, other: readonly number[] | null): readonly number[] | null {
   return shape !== null && other !== null && isSameShape(shape, other) ? other : shape
 }
 
-/** The tensors as the index files describe them. @param spans the steps at which each was saved */
+/** The tensors according to the index files. @param spans the steps at which each was saved */
 function draftsOf(
   names: readonly string[],
   spans: readonly StepSpan[],
@@ -185,7 +185,7 @@ interface Found {
   byteLength: number
   reductions: Set<string> | null
   savedShape: readonly number[] | null
-  /** The tensor where its first and its last value were saved. */
+  /** The first and the last record with its value. */
   first: SavedAlike | null
   last: SavedAlike | null
 }

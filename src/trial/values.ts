@@ -1,4 +1,4 @@
-/** The values of many tensors, one after the other, several on their way at once. */
+/** Reads the values of many tensors in order, several at a time. */
 
 import { TrialscanError } from '../base/errors.js'
 import { checkOptions } from '../base/options.js'
@@ -14,32 +14,32 @@ import { stateOf, type Trial } from './trial.js'
 
 export type ReadValuesOptions = Omit<ScanOptions, 'reductions' | 'timed' | 'onProgress'>
 
-/** The value of a tensor as a worker saved it at a step. */
+/** The value of a tensor of a worker at a step. */
 export interface SavedValue {
-  /** Null if the index file of the step can't be read. */
+  /** The name; null if the index file of the step can't be read. */
   readonly tensor: string | null
   readonly step: GlobalStep
   readonly mode: Mode
   readonly modeStep: ModeStep
   readonly worker: Worker
-  /** Null if it can't be read, or if only reductions were saved. */
+  /** The value; null if it can't be read, or if only reductions were saved. */
   readonly value: TensorValue | null
-  /** Why it can't be read. */
+  /** The reason why it can't be read. */
   readonly error?: TrialscanError
 }
 
-/** Batches on their way at once: the next are read while one is used. */
+/** The number of batches in progress: the next are read while one is used. */
 const AT_ONCE = { remote: 8, local: 2 }
-/** Records of a batch, and their bytes, unless one is larger. */
+/** The limits of a batch: records, and their bytes unless one is larger. */
 const BATCH_RECORDS = 512
 const BATCH_BYTES = 8 << 20
-/** Bytes of values whose records don't hold every element, of a batch. */
+/** The limit of bytes in a batch for values that their records store in short form. */
 const BATCH_UNFOLDED = 32 << 20
 
 /**
- * The values that the options select, in the order of a scan's rows. A few batches of them are held, or one that is larger.
- * @param options as of `trial.scan`
- * @throws as `trial.scan`; the signal's reason
+ * Yields the selected values in the order of a scan's rows. Holds a few batches of them, or a larger value.
+ * @param options as for `trial.scan`
+ * @throws what `trial.scan` throws; the signal's reason
  */
 export async function* readValues(trial: Trial, options?: ReadValuesOptions): AsyncGenerator<SavedValue> {
   const asked = checkOptions('readValues', SCAN_OPTIONS, options)
@@ -51,7 +51,7 @@ export async function* readValues(trial: Trial, options?: ReadValuesOptions): As
     asked.signal?.throwIfAborted()
     while (!next.done && ahead.length < most) {
       const values = readBatch(trial, next.value, asked)
-      // Whoever leaves the loop does not wait for it.
+      // A caller who leaves the loop does not wait for them.
       values.catch(() => {})
       ahead.push(values)
       next = batches.next()
@@ -91,7 +91,7 @@ async function readBatch(trial: Trial, items: readonly ScanItem[], options: Read
       if (saved.value === null) return { tensor, ...place, value: null }
       const found = read[at++]!
       if (!(found instanceof TrialscanError)) return { tensor, ...place, value: found }
-      // Together they take more memory than values may; each alone need not.
+      // Together they exceed the limit for values; each alone may not.
       if (found.code !== 'ValueTooLarge' || items.length === 1) return { tensor, ...place, value: null, error: found }
       const [alone] = await readPlaces(trial, [recordPlace(workerStep, saved.value)], options)
       return alone instanceof TrialscanError
@@ -101,7 +101,7 @@ async function readBatch(trial: Trial, items: readonly ScanItem[], options: Read
   )
 }
 
-/** The value of each record, or why it can't be had. */
+/** The value of each record, or the reason why it is missing. */
 async function readPlaces(
   trial: Trial,
   places: readonly RecordPlace[],

@@ -1,4 +1,4 @@
-/** The kind of each tensor: from its collections or, if they don't tell, from the names that smdebug's hooks give. */
+/** The kind of each tensor: from its collections or else from the names that smdebug's hooks give. */
 
 import type { Trial } from '../trial.js'
 
@@ -16,9 +16,9 @@ const COLLECTIONS: readonly (readonly [string, Kind])[] = [
   ['biases', 'biases'],
 ]
 
-/** In order: the first that matches. */
+/** The kind by name; the first match counts. */
 const NAMES: readonly (readonly [RegExp, Kind])[] = [
-  // What smdebug saves of XGBoost.
+  // XGBoost's tensors.
   [/^(hyperparameters|feature_importance|average_shap|full_shap|trees?)\b/, 'other'],
   // The norm of all gradients, as the Trainer logs it.
   [/^(grad(ient)?_norm)$/, 'metrics'],

@@ -1,11 +1,8 @@
-/**
- * The role of each tensor in the model, from names and collections: layers, their inputs and outputs, losses, weights and
- * gradients.
- */
+/** The role of each tensor in the model, from names and collections: layers, their inputs and outputs, losses, weights and gradients. */
 
 import type { Kind } from './kinds.js'
 
-/** The place of a tensor in the computation. */
+/** The role of a tensor in the computation. */
 export interface Role {
   readonly kind: 'input' | 'output' | 'loss' | 'gradient' | 'parameter' | 'other'
   /** For inputs and outputs: the layer. For a gradient: its parameter. Otherwise: the tensor itself. */

@@ -14,31 +14,31 @@ import { mergeParts } from '../../scan/rows/merge-parts.js'
 import { failureOfRecord } from '../../scan/runner/failed-job.js'
 import { KeptRows } from './kept-rows.js'
 
-/** The outcome for a record. */
+/** The result for a record. */
 export type RecordAnswer = Moments | HistogramResult | TrialscanError
 
-/** The outcome of a task. */
+/** The result of a task. */
 export type TaskAnswer = readonly number[] | RawValue
 
-/** A worker's step of a trial. */
+/** A step of a worker in a trial. */
 export interface StepOfTrial {
   readonly state: TrialState
   readonly workerStep: WorkerStep
-  /** The number of the trial's store; set with the first record that is asked about. */
+  /** The number of the trial's store; set with the first record. */
   store: number
 }
 
-/** A record that is asked about. There may be a million, so it has few fields. */
+/** A record with questions. There may be a million, so it has few fields. */
 export class RecordRef implements MeasuredPlace {
   readonly #of: StepOfTrial
   readonly #place: TensorLocation | number
-  /** In the order of the plan. */
+  /** The number in the order of the plan. */
   readonly number: number
-  /** The answers of its job. */
+  /** The answers of its job; null before it has run. */
   answers: JobAnswers | null = null
   at = -1
 
-  /** @param place where it lies, or the place of its tensor in a list of very many */
+  /** @param place its place, or the index of its tensor in a very long list */
   constructor(of: StepOfTrial, place: TensorLocation | number, number: number) {
     this.#of = of
     this.#place = place
@@ -101,25 +101,25 @@ function rowsIn(moments: Float64Array): Rows {
   return { row: i => moments.subarray(i * ROW_LENGTH, (i + 1) * ROW_LENGTH) }
 }
 
-/** The outcome of a job, decoded when it is looked at. */
+/** The replies of a job, decoded on demand. */
 export class JobAnswers {
   readonly #job: MeasureJob
-  /** Without their rows. */
+  /** The replies without their rows. */
   readonly #parts: readonly Omit<MeasureReply, 'moments'>[]
   readonly #rows: readonly Rows[]
   readonly #failure: ErrorData | null
-  /** By record: what there is instead of moments. */
+  /** Results other than moments, by record. */
   readonly #special: ReadonlyMap<number, ErrorData | HistogramResult>
-  /** By task: answers that are not two numbers. */
+  /** Results that are not two numbers, by task. */
   readonly #long: ReadonlyMap<number, Float64Array | RawValue>
-  /** The record that was looked at last, and its answer: most are looked at several times in a row. */
+  /** The last record and its answer: most are read several times in a row. */
   #lastAt = -1
   #last: RecordAnswer | undefined
 
   /**
    * @param parts the replies to all parts of the job
-   * @param failure why some are missing
-   * @param isOneOfMany whether there are so many records that their rows are to be kept small
+   * @param failure the reason why some are missing
+   * @param isOneOfMany true if there are so many records that their rows must be compact
    */
   constructor(job: MeasureJob, parts: readonly MeasureReply[], failure: ErrorData | null, isOneOfMany: boolean) {
     this.#job = job
@@ -136,7 +136,7 @@ export class JobAnswers {
       for (const [i, task] of tasks.entries()) {
         const own = numbers.subarray(ends[i - 1] ?? 0, ends[i])
         const before = long.get(task)
-        // Parts answer one after the other.
+        // The parts answer one after the other.
         long.set(task, before instanceof Float64Array ? Float64Array.of(...before, ...own) : own)
       }
     }
@@ -179,7 +179,7 @@ export class JobAnswers {
     return moments instanceof Moments ? moments : atStep(moments, ref.step)
   }
 
-  /** Null if there is no answer for these records. The answers of parts are added up. */
+  /** The answer of a task; null if there is none for these records. Answers of parts are summed. */
   task(at: number): TaskAnswer | null {
     const long = this.#long.get(at)
     if (long) return long instanceof Float64Array ? arrayOf(long) : long
@@ -202,7 +202,7 @@ function arrayOf(numbers: Float64Array): number[] {
   return array
 }
 
-/** The error of a record, with the record's step: questions about another step may share the record. */
+/** The error of a record for a given step: questions about another step may share the record. */
 function atStep(error: TrialscanError, step: number): TrialscanError {
   const data = errorToData(error)
   return errorFromData({ ...data, fields: { ...data.fields, step } })

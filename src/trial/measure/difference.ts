@@ -1,4 +1,4 @@
-/** The answer to how two tensors differ, of the numbers that a thread found (worker/task/difference.ts). */
+/** Decodes how two tensors differ from the numbers that a thread computed (worker/task/difference.ts). */
 
 import { type Kinds, kinds, optionsOf } from '../../base/options.js'
 import type { DType } from '../../base/types.js'
@@ -9,14 +9,14 @@ import { numbersOf, type QuestionSubject, type TensorDifference } from './questi
 
 /** The tolerance of a comparison: a and b are close if |a − b| ≤ atol + rtol·|b|. */
 export interface DifferenceTolerance {
-  /** Default: 0. */
+  /** The relative tolerance. Default: 0. */
   readonly rtol?: number
   readonly atol?: number
   /**
-   * In place of numbers:
+   * A preset instead of numbers:
    * - exact: any difference counts (default)
-   * - dtype: what torch.testing.assert_close takes for the dtype: float16 1e-3 and 1e-5, bfloat16 1.6e-2 and 1e-5, float32 1.3e-6 and 1e-5,
-   *   float64 1e-7 and 1e-7; integers exactly; of two dtypes the wider
+   * - dtype: the tolerance of torch.testing.assert_close for the dtype (float16 1e-3 and 1e-5, bfloat16 1.6e-2 and 1e-5,
+   *   float32 1.3e-6 and 1e-5, float64 1e-7 and 1e-7, integers exactly); for two dtypes the wider one
    * - numpy: 1e-5 and 1e-8, as numpy's allclose
    */
   readonly tolerance?: (typeof TOLERANCES)[number]
@@ -32,7 +32,7 @@ export const DIFFERENCE_TOLERANCE_KINDS: Kinds<DifferenceTolerance> = {
 
 export const DIFFERENCE_TOLERANCE = optionsOf<DifferenceTolerance>(DIFFERENCE_TOLERANCE_KINDS)
 
-/** rtol and atol; NaN: those of the dtypes. */
+/** The numbers of a tolerance: rtol and atol; NaN stands for those of the dtypes. */
 export function toleranceNumbers({
   rtol = 0,
   atol = 0,
@@ -44,7 +44,7 @@ export function toleranceNumbers({
 
 const SIDES = ['neither', 'a', 'b', 'both'] as const
 
-/** Null if the shapes differ. */
+/** The difference; null if the shapes differ. */
 export function readDifference(result: TaskAnswer, tensor: QuestionSubject): TensorDifference | null {
   const numbers = numbersOf(result, tensor)
   return numbers.length === 0 ? null : differenceIn(numbers)
@@ -53,7 +53,7 @@ export function readDifference(result: TaskAnswer, tensor: QuestionSubject): Ten
 /** The number of values in front of a row's moments. */
 const HEAD = 14
 
-/** Numbers as `differenceOf` lists them. */
+/** The difference from the numbers that `differenceOf` returns. */
 export function differenceIn(numbers: readonly number[]): TensorDifference {
   const slot = (at: DifferenceRow) => numbers[HEAD + at / 8] ?? 0
   const count = slot(DifferenceRow.count)
@@ -111,7 +111,7 @@ export function differenceIn(numbers: readonly number[]): TensorDifference {
   }
 }
 
-/** Null if it is NaN: 0 / 0, or where there are NaN or infinities. */
+/** Null for NaN: 0 / 0, or a result of NaN or infinities. */
 function ifNumber(value: number): number | null {
   return Number.isNaN(value) ? null : value
 }

@@ -1,17 +1,14 @@
-/** Rows of moments that are kept until rules have judged them, in columns: there may be a million of them. */
+/** Rows of moments that are kept until rules have judged them, in columns, since there may be a million. */
 
 import { ROW_LENGTH } from '../../core/moments-row.js'
 
-/** A slot is two words, since some hold 64-bit integers, which a copy as floats could change. */
+/** A slot is two words: some hold 64-bit integers, which a copy as floats could change. */
 const ROW_WORDS = 2 * ROW_LENGTH
 
-/**
- * Rows of moments for very many records, in little memory: values that all rows share (most counts, and unknown moments) are
- * stored once.
- */
+/** Compact rows of moments for very many records: values that all rows share (most counts, and unknown moments) are stored once. */
 export class KeptRows {
   readonly #first: Int32Array
-  /** The words of a row that are not the same in all. */
+  /** The words that are not the same in all rows. */
   readonly #words: readonly number[]
   /** These words, row by row. */
   readonly #differing: Int32Array

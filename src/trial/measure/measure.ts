@@ -1,6 +1,6 @@
 /**
- * Many questions about many tensors, answered in one pass. Rules state what they need as questions. All of these become
- * one plan, in which every record is read once and every answer is computed once.
+ * Answers many questions about many tensors in one pass. Rules state what they need as questions. These become one plan, in which every
+ * record is read once and every answer is computed once.
  */
 
 import { type ErrorData, errorToData } from '../../base/errors.js'
@@ -27,8 +27,8 @@ import { type Gatherer, StepTensors, type TensorAtStep } from './tensor-at-step.
 
 export interface MeasureOptions extends ReadOptions {
   /**
-   * True if the calling thread is one of `threads`, as in a scan: until all is answered it works for some milliseconds at a time. Local
-   * trials alone. Default: false.
+   * True if the calling thread is one of `threads`, as in a scan: it then works for some milliseconds at a time until everything is
+   * answered. Only for local trials. Default: false.
    */
   readonly callerWorks?: boolean
   readonly signal?: AbortSignal | undefined
@@ -51,13 +51,16 @@ export interface MeasureStats {
   threads: number
 }
 
-/** More than a window has, unless a step alone has more. Their rows are kept small, though looking at one then takes longer. */
+/**
+ * The number of records beyond which rows are kept compact, although reading one then takes longer. More than a window has, unless a
+ * single step has more.
+ */
 const MANY_RECORDS = 1 << 18
 
 /**
- * Records shorter than that on average are read by the calling thread, unless threads are asked for: what it does for each of them
- * anyway takes several times as long as reading it. `check` of 1,000,000 records of 100 bytes took 24 s without threads and with
- * two, which need 230 MB more (two cores, Node.js 20).
+ * The average length below which records are read by the calling thread, unless threads are requested: its other work per record takes
+ * several times as long as reading. `check` of 1,000,000 records of 100 bytes took 24 s both without threads and with two, which need 230
+ * MB more (two cores, Node.js 20).
  */
 const SHORT_RECORD_BYTES = 1024
 
@@ -68,15 +71,15 @@ export class Inquiry implements Ahead, Gatherer {
   readonly #stores: StoreSpec[] = []
   readonly #storeNumbers = new Map<TrialState, number>()
   readonly #records: RecordRef[] = []
-  /** Records by their places. Made only if two trials lie at one place, so that a record of both is read once. */
+  /** Records by place. Made only if two trials lie at one place, so that a record of both is read once. */
   #places: Map<string, RecordRef> | null = null
   readonly #numbers: (readonly number[])[] = []
-  /** Bytes of the values that will be handed out, for the tasks that were counted so far. */
+  /** The bytes of requested values, for the tasks counted so far. */
   #valueBytes = 0
   #compares = false
   #counted = 0
 
-  /** The tensors of a trial at a step. The trial's state is that of the first question about it, so that its answers are found. */
+  /** The tensors of a trial at a step. The trial's state at the first question is kept, so that the answers match. */
   atStep(state: TrialState, step: number): StepTensors {
     let steps = this.#steps.get(state)
     if (steps === undefined) {
@@ -99,7 +102,7 @@ export class Inquiry implements Ahead, Gatherer {
     this.known |= known
   }
 
-  /** Returns the same array for the same numbers, so that equal questions can be recognized. */
+  /** Returns the same array for equal numbers, so that equal questions are recognized. */
   sameNumbers(numbers: readonly number[]): readonly number[] {
     for (const known of this.#numbers) if (isSame(known, numbers)) return known
     this.#numbers.push(numbers)
@@ -109,12 +112,12 @@ export class Inquiry implements Ahead, Gatherer {
   /** The number of distinct questions. */
   questionCount = 0
 
-  /** True if records are compared with others, as far as `valueByteLength` has counted. */
+  /** True if records are compared with others, among those that `valueByteLength` has counted. */
   get compares(): boolean {
     return this.#compares
   }
 
-  /** Bytes of values that will be handed to the calling thread. */
+  /** The number of bytes of values for the calling thread. */
   get valueByteLength(): number {
     for (let i = this.#counted; i < this.tasks.length; i++) {
       const { kind, tensor, second } = this.tasks[i]!
@@ -172,10 +175,7 @@ export class Inquiry implements Ahead, Gatherer {
     for await (const _ of this.answers(options, stats));
   }
 
-  /**
-   * Answers the questions and yields whenever more of them are answered: questions about earlier steps first, unless steps are
-   * compared.
-   */
+  /** Answers the questions, and yields whenever more of them are answered: those about earlier steps first, unless steps are compared. */
   async *answers(options: MeasureOptions, stats: MeasureStats): AsyncGenerator<void> {
     const { threads, memory = DEFAULT_MEMORY, signal, checkLevel = 'minimal', callerWorks } = options
     const records = this.#records
@@ -226,8 +226,8 @@ export class Inquiry implements Ahead, Gatherer {
 }
 
 /**
- * For each record the number of its series: of the records of its tensor, over the steps of one worker, or, where none is compared with
- * one of another step, of it alone. Null if none are compared.
+ * For each record the number of its series: the records of its tensor over the steps of one worker; or, if none of these is compared with
+ * another step, the record alone. Null if none are compared.
  */
 function seriesOf(records: readonly RecordRef[], tasks: readonly TaskQuestion<unknown>[]): Int32Array | null {
   const pairs = tasks.filter(({ second }) => second >= 0)

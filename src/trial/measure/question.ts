@@ -1,4 +1,4 @@
-/** Questions about a tensor at a step: what was asked, and the answer, which is decoded when it is looked at. */
+/** Questions about a tensor at a step, with answers that are decoded on demand. */
 
 import {
   EngineError,
@@ -19,7 +19,7 @@ import { type TensorValue, tensorValue } from '../../scan/job/tensor-value.js'
 import { savedNumber } from '../../scan/rows/saved-number.js'
 import type { RecordAnswer, RecordRef, TaskAnswer } from './answers.js'
 
-/** The tensor, or tensors, that a question is about. */
+/** The tensor or tensors of a question. */
 export interface QuestionSubject {
   readonly name: string
   readonly step: GlobalStep
@@ -33,15 +33,15 @@ export interface QuestionSubject {
 export interface Question<A> {
   /** True if the question is answered, or can't be. */
   readonly isAnswered: boolean
-  /** The answer; undefined until it is known, and if there is none. */
+  /** The answer; undefined while it is unknown, and if there is none. */
   readonly answer: A | undefined
-  /** Why there is no answer; undefined before it is known, and if there is one. */
+  /** The reason why there is no answer; undefined while it is unknown, and if there is one. */
   readonly error: TrialscanError | undefined
-  /** The answer. @throws why there is none */
+  /** The answer. @throws the reason why there is none */
   readonly value: A
 }
 
-/** A question, whose answer is decoded when it is first looked at: there are as many as records times rules. */
+/** A question whose answer is decoded on first use: there are as many as records times rules. */
 export abstract class AnyQuestion<A> implements Question<A> {
   readonly kind: string
   readonly tensor: QuestionSubject
@@ -54,7 +54,7 @@ export abstract class AnyQuestion<A> implements Question<A> {
   }
 
   abstract get isAnswered(): boolean
-  /** @throws why there is no answer */
+  /** @throws the reason why there is no answer */
   protected abstract read(): A
 
   get answer(): A | undefined {
@@ -77,7 +77,7 @@ export abstract class AnyQuestion<A> implements Question<A> {
   }
 }
 
-/** A question that the moments of a record answer. */
+/** A question about the moments of a record. */
 export class RecordQuestion<A> extends AnyQuestion<A> {
   readonly #record: RecordRef
   readonly #read: (answer: RecordAnswer, tensor: QuestionSubject, kind: never) => A
@@ -102,7 +102,7 @@ export class RecordQuestion<A> extends AnyQuestion<A> {
   }
 }
 
-/** A question about the elements of one record, or of two. */
+/** A question about the elements of one or two records. */
 export class TaskQuestion<A> extends AnyQuestion<A> implements Task {
   declare readonly kind: Task['kind']
   readonly numbers: readonly number[]
@@ -178,9 +178,9 @@ export interface Activity {
 /** Sums along an axis. */
 export interface ChannelSums {
   readonly sums: readonly number[]
-  /** Elements in each sum. */
+  /** The number of elements in each sum. */
   readonly count: number
-  /** Length of the first axis; 1 if there is none. */
+  /** The length of the first axis; 1 if there is none. */
   readonly samples: number
 }
 
@@ -189,27 +189,27 @@ export interface TensorDifference {
   /** The dtypes of the first and the second tensor. */
   readonly dtype: DType
   readonly otherDtype: DType
-  /** Elements of each. */
+  /** The number of elements of each. */
   readonly count: number
   /** The moments of each tensor; null if they are equal bit by bit. */
   readonly shape: readonly number[] | null
   /** True if the tensors are equal bit by bit; false if their dtypes differ. */
   readonly hasEqualBits: boolean
-  /** The first element that differs, as an index in C order; null: none does. */
+  /** The first element that differs, as an index in C order; null if none does. */
   readonly first: number | null
   readonly unequalCount: number
-  /** Elements that are not close: |a − b| > atol + rtol·|b|. */
+  /** The number of elements that are not close: |a − b| > atol + rtol·|b|. */
   readonly beyondCount: number
-  /** The largest |a − b| and |a − b| / |b|; NaN where a NaN stands against a number. */
+  /** The largest |a − b| and |a − b| / |b|; NaN if an element is NaN in only one of the tensors. */
   readonly maxAbsolute: number
   readonly maxRelative: number
   /** The mean |a − b|; null if it is not finite. */
   readonly meanAbsolute: number | null
   /** The index (in C order) of the element where |a − b| is largest; null if there is none. */
   readonly largest: number | null
-  /** The two elements there, as float64; null: there are none, or they are complex. */
+  /** The two elements at that index, as float64; null if there are none, or they are complex. */
   readonly largestPair: readonly [a: number, b: number] | null
-  /** ‖a − b‖ / ‖a‖; Infinity where a is all zeros, null where NaN or infinities leave none. */
+  /** ‖a − b‖ / ‖a‖; Infinity if a is all zeros, null if NaN or infinities leave none. */
   readonly relativeNorm: number | null
   /** The largest distance in units of the last place; null unless both are of one float type. */
   readonly maxUlps: number | null
@@ -289,7 +289,7 @@ export function readDistance(result: TaskAnswer, tensor: QuestionSubject): numbe
   return compared! < 0 ? null : Math.sqrt(squares!)
 }
 
-/** One digest a row; those of a row that came in parts are put together. */
+/** The digests of rows; those of a row that was read in parts are combined. */
 export function readRowDigests(result: TaskAnswer, tensor: QuestionSubject): Uint32Array {
   const numbers = numbersOf(result, tensor)
   let rows = 0
@@ -298,7 +298,7 @@ export function readRowDigests(result: TaskAnswer, tensor: QuestionSubject): Uin
   for (let at = 0; at < numbers.length; ) {
     const [row, count] = [numbers[at]!, numbers[at + 1]!]
     for (let i = 0; i < count; i++) {
-      // Of zeros it stays 0.
+      // The digest of zeros stays 0.
       digests[row + i] = Math.imul(digests[row + i]!, 0x9e37_79b1) + numbers[at + 2 + i]!
     }
     at += 2 + count

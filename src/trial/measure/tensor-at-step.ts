@@ -1,4 +1,4 @@
-/** The tensors of a trial at a step, for those who ask about them. */
+/** The tensors of a trial at a step, as subjects of questions. */
 
 import { UsageError } from '../../base/errors.js'
 import { checkOptions } from '../../base/options.js'
@@ -64,11 +64,11 @@ import {
 
 /** A collector of questions. */
 export interface Gatherer {
-  /** A record that questions are about. @param place where it lies, or the place of its tensor in a list of very many */
+  /** A record with questions. @param place its place, or the index of its tensor in a very long list */
   record(of: StepOfTrial, place: TensorLocation | number): RecordRef
-  /** Makes sure that moments know at least this much. */
+  /** Makes sure that rows have at least these moments. */
   know(known: KnownMoments): void
-  /** Returns the same array for the same numbers. */
+  /** Returns the same array for equal numbers. */
   sameNumbers(numbers: readonly number[]): readonly number[]
   readonly tasks: TaskQuestion<unknown>[]
   /** The number of distinct questions. */
@@ -78,12 +78,12 @@ export interface Gatherer {
 const NO_NUMBERS: readonly number[] = []
 let checkedTolerance: Tolerance | undefined
 
-/** A tensor at a step, to be asked about. Asking the same twice gives the same question. */
+/** A tensor at a step, with methods that ask about it. Equal questions are one question. */
 export class TensorAtStep {
   readonly #of: WorkerTensors
-  /** The saved tensor, or its position in a list: a step with a million tensors keeps no objects. */
+  /** The saved tensor, or its index in a list: a step with a million tensors keeps no objects. */
   readonly #place: SavedTensor | number
-  /** The last question; it links to the ones before it, of which there are few. */
+  /** The last question; it links to the few before it. */
   #asked: AnyQuestion<unknown> | null = null
   #record: RecordRef | undefined
 
@@ -117,7 +117,7 @@ export class TensorAtStep {
     return this.#of.workerStep.worker
   }
 
-  /** The position among the tensors that its worker saved at the step. Tensors are saved in the order of their computation. */
+  /** The index among the tensors that its worker saved at the step. Tensors are saved in the order of execution. */
   get place(): number {
     return this.#saved.value?.startByte ?? Number.POSITIVE_INFINITY
   }
@@ -127,7 +127,7 @@ export class TensorAtStep {
     return this.#saved.value !== null
   }
 
-  /** True if the tensor can only have a few elements, judged by the length of its record. */
+  /** True if the length of its record shows that the tensor has at most a few elements. */
   get isSmall(): boolean {
     const { value, tensor } = this.#saved
     return value === null || value.byteLength < 512 + tensor.length
@@ -143,7 +143,7 @@ export class TensorAtStep {
     return [...this.#saved.reductions.keys()]
   }
 
-  /** A reduction: as the hook saved it, or else computed from the value, as counts, percentiles and histograms are. */
+  /** Asks for a reduction: the saved one, or else the one computed from the value, like counts, percentiles and histograms. */
   reduction(name: MomentName): Question<ReductionValue>
   reduction(name: PercentileName): Question<number>
   reduction(name: HistogramName): Question<ElementHistogram>
@@ -176,15 +176,15 @@ export class TensorAtStep {
   }
 
   /**
-   * The moments of the value: the number of elements, NaN, infinities and zeros, the extremes, and what these
-   * reductions need. No arguments mean all reductions.
+   * Asks for the moments of the value: the number of elements, NaN, infinities and zeros, the extremes, and what these reductions need.
+   * Without arguments: all reductions.
    */
   moments(...reductions: readonly MomentName[]): Question<Moments> {
     this.#of.inquiry.know(reductions.length === 0 ? KnownMoments.all : setFor(reductions))
     return this.counts()
   }
 
-  /** Like `moments`, but with counts and extremes only, which cost a fifth of the rest. */
+  /** Like `moments`, but only counts and extremes, which cost a fifth. */
   counts(): Question<Moments> {
     this.#of.inquiry.know(KnownMoments.extremes)
     const known = this.#find<Moments>('moments')
@@ -193,7 +193,7 @@ export class TensorAtStep {
     return this.#ask(new RecordQuestion('moments', this, this.valueRecord, readMoments))
   }
 
-  /** The value itself. It is handed to the calling thread, and held until the step has been judged. */
+  /** Asks for the value itself. The calling thread gets it, and holds it until the step has been judged. */
   value(): Question<TensorValue> {
     return this.#task('value', NO_NUMBERS, null, readValue)
   }
@@ -202,7 +202,7 @@ export class TensorAtStep {
    * Asks whether each element is close to that of another tensor, as numpy's allclose(this, other); false if the shapes differ.
    */
   allclose(other: TensorAtStep, options?: Tolerance): Question<boolean> {
-    // Rules ask with the same tolerance again and again.
+    // Rules use the same tolerance again and again.
     if (options !== checkedTolerance) checkedTolerance = checkOptions('tensorAtStep.allclose', TOLERANCE, options)
     const { rtol = 1e-5, atol = 1e-8, equalNan = false } = options ?? {}
     return this.#task('allclose', [rtol, atol, equalNan ? 1 : 0], other, readAllclose)
@@ -225,16 +225,16 @@ export class TensorAtStep {
   }
 
   /**
-   * A digest of the bits of each row, which is all elements with one index of the first axis; 0 of zeros. Empty where there are fewer than
-   * two axes.
+   * Asks for a digest of the bits of each row, which is all elements with one index of the first axis; 0 for zeros. Empty for tensors
+   * with fewer than two axes.
    */
   rowDigests(): Question<Uint32Array> {
     return this.#task('rows', NO_NUMBERS, null, readRowDigests)
   }
 
   /**
-   * The number of nodes (positions over all axes but the first, which is that of the samples) have an element in (lo, hi) in
-   * less than `percent` of the samples. If `hi` is NaN there is no upper bound.
+   * Asks for the number of nodes (positions over all axes but the first, that of the samples) that have an element in (lo, hi) in less
+   * than `percent` of the samples. A `hi` of NaN is no upper bound.
    */
   activity(lo: number, hi: number, percent: number): Question<Activity> {
     return this.#task('activity', [lo, hi, percent], null, readActivity)
@@ -246,24 +246,25 @@ export class TensorAtStep {
   }
 
   /**
-   * Sums along an axis; one sum of all elements if the tensor has too few axes.
-   * @param axis of channels; `ChannelLayout.first` or `last`: the one that the shape tells or, if it leaves that open, this one
+   * Asks for sums along an axis; for one sum of all elements if the tensor has too few axes.
+   * @param axis the axis of channels; with `ChannelLayout.first` or `last`, the axis that the shape suggests or, if it is ambiguous, this
+   *   one
    */
   channelSums(axis: number): Question<ChannelSums> {
     return this.#task('channels', [axis], null, readChannelSums)
   }
 
-  /** Percentiles (0 to 100) of the elements, interpolated as numpy does. */
+  /** Asks for percentiles (0 to 100) of the elements, interpolated as numpy does. */
   percentiles(...percents: readonly number[]): Question<readonly number[]> {
     return this.#task('percentiles', percents, null, numbersOf)
   }
 
-  /** The value, if it was asked for and has been read. */
+  /** The value, if it was requested and has been read. */
   get answeredValue(): TensorValue | undefined {
     return this.#find<TensorValue>('value')?.answer
   }
 
-  /** A reduction, if it was asked for and is known, or follows from what is. */
+  /** A reduction, if it was requested and is known, or follows from what is known. */
   answeredReduction(name: StatisticName): StatisticValue | undefined {
     if (!isMomentName(name)) {
       const statistic = elementStatistic(name)
@@ -343,7 +344,7 @@ export class WorkerTensors implements StepOfTrial {
   readonly workerStep: WorkerStep
   store = -1
   readonly #known = new Map<string, TensorAtStep>()
-  /** The tensors by their position in a long list, where a map of names would take as much memory as the list. */
+  /** The tensors by their index in a long list: a map of names would take as much memory as the list. */
   readonly #byPlace: (TensorAtStep | undefined)[] = []
   readonly #selected = new Map<readonly string[], readonly TensorAtStep[]>()
 
@@ -370,7 +371,7 @@ export class WorkerTensors implements StepOfTrial {
     return tensor
   }
 
-  /** The tensors with these names, as far as they exist. Equal lists of names give the same list. */
+  /** The existing tensors with these names. Equal lists of names give the same list. */
   select(names: readonly string[]): readonly TensorAtStep[] {
     let selected = this.#selected.get(names)
     if (selected === undefined) {
@@ -389,7 +390,7 @@ export class WorkerTensors implements StepOfTrial {
 
 /** The tensors of a trial at a step. */
 export class StepTensors {
-  /** In the order of the workers' names. */
+  /** The workers' tensors, in the order of the workers' names. */
   readonly #workers: ReadonlyMap<string, WorkerTensors>
 
   /** Use `inquiry.atStep`. */
@@ -404,7 +405,7 @@ export class StepTensors {
     return this.#workers.get(worker)
   }
 
-  /** The tensor as the first of several workers saved it. @param among only these workers; null: all */
+  /** The tensor from the first worker that saved it. @param among the workers to search; null for all */
   get(name: string, among: ReadonlySet<string> | null = null): TensorAtStep | undefined {
     for (const [worker, tensors] of this.#workers) {
       const tensor = among === null || among.has(worker) ? tensors.get(name) : undefined
@@ -413,7 +414,7 @@ export class StepTensors {
     return undefined
   }
 
-  /** The tensors with these names, as far as they exist, each found as by `get`. */
+  /** The existing tensors with these names, each found as by `get`. */
   select(names: readonly string[], among: ReadonlySet<string> | null = null): readonly TensorAtStep[] {
     return names.map(name => this.get(name, among)).filter(tensor => tensor !== undefined)
   }

@@ -262,6 +262,19 @@ describe('parts of a tensor in several files', () => {
     expect(trial.problems).toEqual([])
   })
 
+  it('of several ranks, as PyTorch writes them, need not be a series each', async () => {
+    for (const [i, offset] of [
+      [2, 0],
+      [0, 0],
+    ].entries()) {
+      const name = `shard-0000${i + 1}-model-0000${i + 1}-of-00002.safetensors`
+      writeFile(join(scratch, 'ranks', name), part(`only_${i}`, offset))
+    }
+    const trial = await createTrial(join(scratch, 'ranks'))
+    expect(trial.problems).toEqual([])
+    expect(trial.tensorNames()).toEqual(['only_0', 'only_1', 'w'])
+  })
+
   it.each([
     ['one is missing', [part('a', [2, 0])], 'all but 6 of its elements'],
     ['one is there twice', [part('a', [0, 0]), part('b', [0, 0])], 'parts that overlap'],

@@ -75,6 +75,7 @@ export interface TensorPiece {
   readonly stride: readonly number[]
   /** What follows in the arguments, and makes it `_rebuild_tensor_v3`. */
   readonly dtype?: string
+  readonly metadata?: Piece
 }
 
 /** `_rebuild_tensor_v2` of a storage. */
@@ -86,6 +87,7 @@ export function tensor({
   size,
   stride,
   dtype,
+  metadata,
 }: TensorPiece): Uint8Array {
   const module = storage === 'UntypedStorage' ? 'torch.storage' : 'torch'
   const id = tuple(text('storage'), global(module, storage), text(key), text('cpu'), int(count))
@@ -97,9 +99,10 @@ export function tensor({
     [0x89],
     call('collections', 'OrderedDict'),
   ]
+  const more = metadata === undefined ? [] : [metadata]
   return dtype === undefined
-    ? call('torch._utils', '_rebuild_tensor_v2', ...values)
-    : call('torch._utils', '_rebuild_tensor_v3', ...values, global('torch', dtype))
+    ? call('torch._utils', '_rebuild_tensor_v2', ...values, ...more)
+    : call('torch._utils', '_rebuild_tensor_v3', ...values, global('torch', dtype), ...more)
 }
 
 export interface MemberPiece {

@@ -131,15 +131,17 @@ function parse(path: string): Parsed {
       workers.push(worker)
       continue
     }
+    const step = stepOf(part)
     if (found === null) {
-      const step = stepOf(part)
       if (step !== null) {
         found = { step: step.step, family: `${step.family}/` }
         place = parts.slice(0, i + 1).join('/')
         continue
       }
       before.push(part)
-    } else behind.push(part)
+    } else if (step?.step !== found.step) behind.push(part)
+    // The step again, as in `checkpoint-500/global_step500/` of the Trainer with DeepSpeed: names are the same at all steps.
+    else behind.push(step.family.replace(/[-_=.]?<n>/, '') || 'step')
   }
   if (found === null && !isShardIndex(path)) {
     const step = stepOf(stem)

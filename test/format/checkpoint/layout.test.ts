@@ -90,6 +90,15 @@ describe('workers', () => {
   })
 })
 
+it('a directory that says the step again has the same name at all steps', () => {
+  const paths = [500, 600].map(n => `checkpoint-${n}/global_step${n}/mp_rank_00_model_states.pt`)
+  const layout = layoutOf(paths, 'run') as Layout
+  expect(layout.checkpoints.map(({ step, files }) => [step, files[0]!.group])).toEqual([
+    [500, 'global_step'],
+    [600, 'global_step'],
+  ])
+})
+
 it('a file that is named is that file', () => {
   expect(layoutOfFile('a/step_7.npz').checkpoints).toEqual([
     { step: 7, place: 'a/step_7.npz', files: [{ path: 'a/step_7.npz', worker: null, group: '' }] },

@@ -208,6 +208,12 @@ describe('what can not be read is listed, and the rest is read', () => {
       tensor({ storage: 'ComplexHalfStorage', count: 4, size: [4], stride: [1] }),
       /can be read, got complex32/,
     ],
+    ['a negative view', tensor({ ...one, metadata: dict({ neg: [0x88] }) }), /save resolve_neg\(\) of it/],
+    [
+      'a conjugate view of v3',
+      tensor({ ...one, dtype: 'complex64', metadata: dict({ conj: [0x88] }) }),
+      /save resolve_conj\(\) of it/,
+    ],
     [
       'an unknown dtype',
       tensor({ storage: 'UntypedStorage', count: 4, size: [4], stride: [1], dtype: 'float2' }),
@@ -344,6 +350,13 @@ describe('refusals', () => {
   it('a legacy file with a storage of another length', async () => {
     const count = uint64(35)
     await expect(read(replaced(legacy, count, count, uint64(36)))).rejects.toThrow(/expected 35 elements in storage/)
+  })
+
+  it('classes of modules may stand with their source, as before 1.6', async () => {
+    const type = bytesOf(tuple(text('module'), global('my', 'Model'), text('my.py'), text('class Model: …')), [0x51])
+    const model = bytesOf(type, EMPTY_TUPLE, [0x81], dict({ _parameters: dict({ w: tensor(one) }) }), BUILD)
+    const { tensors } = await read(fileWith(model))
+    expect(tensors.map(({ name }) => name)).toEqual(['w'])
   })
 
   it('bytes behind STOP are no fault', async () => {

@@ -307,6 +307,7 @@ export class Pickle {
 
   /** `collections.OrderedDict`; undefined: no global. */
   globalName(handle: Handle): string | undefined {
+    if (this.kind(handle) === KIND.persistent) return this.#moduleName(this.link(handle, 0))
     if (this.kind(handle) !== KIND.global) return undefined
     let name = this.#globals.get(handle)
     if (name === undefined) {
@@ -314,6 +315,13 @@ export class Pickle {
       this.#globals.set(handle, name)
     }
     return name
+  }
+
+  /** The class in `("module", class, file, source)`: files of torch before 1.6 have the classes of modules so. */
+  #moduleName(id: Handle): string | undefined {
+    if (this.kind(id) !== KIND.tuple || this.size(id) < 2 || this.text(this.link(id, 0)) !== 'module') return undefined
+    const type = this.link(id, 1)
+    return this.kind(type) === KIND.global ? this.globalName(type) : undefined
   }
 
   /** The number of links of a node: items of a sequence, keys and values of a dict, parts of a note. */

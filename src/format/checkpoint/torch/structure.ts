@@ -90,6 +90,8 @@ class Structure {
     const pickle = this.#pickle
     const tensor = tensorAt(pickle, handle)
     if (tensor !== null) return tensorValue(tensor)
+    const type = pickle.globalName(handle)
+    if (type !== undefined) return { class: type }
     if (pickle.kind(handle) === KIND.persistent) return { id: this.value(pickle.link(handle, 0)) }
     const scalar = numpyScalarAt(pickle, handle)
     if (scalar !== undefined) return typeof scalar === 'boolean' ? scalar : numberValue(scalar)

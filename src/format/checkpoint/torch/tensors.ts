@@ -88,8 +88,9 @@ class Search {
   #isTensor(handle: Handle): boolean {
     const pickle = this.#pickle
     if (pickle.kind(handle) === KIND.persistent) {
-      if (storageOf(pickle, handle) === null) throw pickle.fault('ids of storages', 'a persistent id of something else')
-      return true
+      if (storageOf(pickle, handle) !== null) return true
+      if (pickle.globalName(handle) !== undefined) return false
+      throw pickle.fault('ids of storages', 'a persistent id of something else')
     }
     return rebuiltBy(pickle.calleeName(handle)) !== null || isNumpyArray(pickle, handle)
   }
@@ -191,8 +192,10 @@ function rebuilt(pickle: Pickle, kind: string, list: Handle): Omit<FoundTensor, 
   switch (kind) {
     case '_rebuild_tensor':
     case '_rebuild_tensor_v2':
-      return { view: plainView(pickle, argument, undefined), kind }
+      return turned(pickle, argument(6)) ?? { view: plainView(pickle, argument, undefined), kind }
     case '_rebuild_tensor_v3': {
+      const other = turned(pickle, argument(7))
+      if (other !== null) return other
       const dtype = argument(6)
       const name = dtype === undefined ? undefined : pickle.globalName(dtype)
       const isOther = name !== undefined && elementTypeOf(name) === undefined
@@ -222,6 +225,19 @@ function rebuilt(pickle: Pickle, kind: string, list: Handle): Omit<FoundTensor, 
     default:
       return { view: `another kind: ${kind} is not read`, kind, isOther: true }
   }
+}
+
+/** A tensor whose elements are not those of its storage, but their conjugates or negatives; null for another. */
+function turned(pickle: Pickle, metadata: Handle | undefined): Omit<FoundTensor, 'path'> | null {
+  for (const [key, kind] of [
+    ['conj', 'conjugate'],
+    ['neg', 'negative'],
+  ] as const) {
+    const value = metadata === undefined ? undefined : pickle.get(metadata, key)
+    if (value === undefined || pickle.kind(value) !== KIND.true) continue
+    return { view: `the ${kind} of its storage: save resolve_${key}() of it`, kind, isOther: true }
+  }
+  return null
 }
 
 /** The part of a DTensor that its rank has. Its state is a dict, or a pair of one and of slots. */

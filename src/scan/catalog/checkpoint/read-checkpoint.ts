@@ -209,7 +209,9 @@ function missingOfSeries(
 ): FormatError[] {
   const series = new Map<string, { readonly total: number; readonly width: number; readonly found: Set<number> }>()
   for (const { path } of files) {
-    const match = named.has(path) ? null : /^(.*-)(\d{5,6})-of-(\d{5,6}\..*)$/.exec(path)
+    // Where ranks write files, `shard-00002-model-…`, each need not have some of all.
+    const plain = path.replace(/(^|\/)shard-\d+-(?=[^/]*$)/, '$1')
+    const match = named.has(path) ? null : /^(.*-)(\d{5,6})-of-(\d{5,6}\..*)$/.exec(plain)
     if (match === null) continue
     const key = `${match[1]}\0-of-${match[3]}`
     const known = series.get(key) ?? {

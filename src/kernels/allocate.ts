@@ -9,8 +9,8 @@ import type { ElementsOf } from '../scan/job/tensor/data.js'
 import { described, wrong } from './wrong.js'
 
 /**
- * The array that holds the elements of each dtype: the bits of floats of 16 and 8 bits, two elements of float4 in a byte (the first in its
- * lower half), two numbers of each complex element.
+ * The array type for each dtype: the bits of floats of 16 and 8 bits, two elements of float4 per byte (the first in the lower half), two
+ * numbers per complex element.
  */
 export type ArrayOf = Omit<ElementsOf, NarrowFloat | 'string'> & {
   readonly [D in NarrowFloat]: D extends 'float16' | 'bfloat16' ? Uint16Array : Uint8Array
@@ -49,19 +49,19 @@ const CONSTRUCTORS: Constructors = {
 }
 
 /**
- * V8 reserves 10 GiB of address space for an instance, so arrays share one: so many bytes of them, all of one dtype. What nobody
- * has written to takes no memory.
+ * The size of a block of arrays of one dtype. V8 reserves 10 GiB of address space for an instance, so arrays share one. Untouched pages
+ * take no memory.
  */
 const BLOCK_BYTES = 64 << 20
-/** A longer array has an instance for itself: none of a block that is left over is longer. */
+/** The size from which an array gets an instance of its own. */
 const MAX_SHARING_BYTES = BLOCK_BYTES / 4
-/** Arrays start at multiples of this, and have as many bytes between them, which the core may read over. */
+/** Arrays start at multiples of this, with as much space between them, which the core may read over. */
 const PADDING = 128
 
 /** An instance that holds arrays of one dtype. */
 export class Block {
   readonly dtype: DType
-  /** The dtype that arrays of this kind have if nothing else is said. */
+  /** The dtype of the arrays, unless a call names another one. */
   readonly arrayDType: DType | undefined
   /** The engine whose memory holds the arrays. It never grows, since growing would detach them. */
   readonly engine = new Engine()
@@ -92,7 +92,7 @@ export class Block {
   }
 }
 
-/** By buffer, for as long as anybody has a view of it. */
+/** The block of each buffer, for as long as anybody has a view of it. */
 const blockOf = new WeakMap<ArrayBufferLike, Block>()
 /** The newest block of each dtype, if anybody has an array in it. */
 const newest = new Map<DType, WeakRef<Block>>()
@@ -100,7 +100,7 @@ const newest = new Map<DType, WeakRef<Block>>()
 /**
  * Allocates an array of zeros in the core's memory, beside others of its dtype. The array, or a part of it, is reduced without being
  * copied.
- * @param length elements
+ * @param length the number of elements
  * @throws UsageError
  * @throws QueryError `ValueTooLarge` from 4 GiB on
  */
@@ -126,7 +126,7 @@ function blockFor(dtype: keyof ArrayOf, byteLength: number): Block {
   return block
 }
 
-/** The block that a view is of. */
+/** The block that a view belongs to; undefined if it was not allocated here. */
 export function allocationOf(view: ArrayBufferView): Block | undefined {
   return blockOf.get(view.buffer)
 }

@@ -14,20 +14,19 @@ import type { RawValue } from '../scan/job/value.js'
 import { type ArrayInput, elementsOf } from './elements.js'
 import { described, list, wrong } from './wrong.js'
 
-/** Elements copied into the core at once: with all that becomes of them they stay in its cache. */
+/** The number of elements copied into the core at once: with their results they stay in the cache. */
 const PIECE_ELEMENTS = 8192
-/** Lines at once, where there are more than that side by side. */
+/** The largest number of neighbouring lines that are reduced at once. */
 const MAX_LINES = 2048
-/** More results are refused: the elements of an empty tensor can have any number of lines. */
+/** The limit of results: an empty tensor can have any number of lines. */
 const MAX_RESULTS = 2 ** 28
 
 const AXIS_REDUCTIONS = REDUCTIONS.filter(name => !name.endsWith('prod'))
 
 /**
- * A reduction of each line along an axis, as `numpy.mean(array, axis=0)` and its like compute it: of an array of shape
- * [4, 3, 2] along axis 1, a value of shape [4, 2]. The results are float64, of `mean` and `sum` of complex numbers
- * complex128. Sums carry their rounding errors along; integers of 64 bits are rounded to float64 first. NaN in a line makes its result NaN; of
- * no elements sums are 0, and the others NaN.
+ * Reduces each line along an axis, as `numpy.mean(array, axis=0)` and the like do: an array of shape [4, 3, 2] along axis 1 gives shape
+ * [4, 2]. The results are float64; `mean` and `sum` of complex numbers are complex128. Sums are compensated; 64-bit integers are first
+ * rounded to float64. NaN in a line makes its result NaN; without elements, sums are 0 and other results NaN.
  * @param name any reduction but `prod` and `abs_prod`
  * @param axis from 0 on, or from -1 backwards
  * @throws UsageError
@@ -38,7 +37,7 @@ export function along(array: ArrayInput, name: AxisReductionName, axis: number):
   return reduced as TensorData<'float64' | 'complex128'>
 }
 
-/** @param call the call as it is written, for messages */
+/** @param call the call as written, for messages */
 export function reduceAlong(call: string, array: ArrayElements, name: AxisReductionName, axis: number): RawValue {
   const { dtype, shape } = array
   if (!AXIS_REDUCTIONS.includes(name)) throw wrong(call, `one of ${AXIS_REDUCTIONS.join(', ')}`, described(name))
@@ -64,7 +63,7 @@ export function reduceAlong(call: string, array: ArrayElements, name: AxisReduct
   }
 }
 
-/** One number of each line; of sums and means of complex numbers two. */
+/** One number per line; two for sums and means of complex numbers. */
 function reduceLines(
   engine: Engine,
   array: ArrayElements,
@@ -76,7 +75,7 @@ function reduceLines(
   const base = name.replace('abs_', '')
   const isAbsolute = base !== name || base === 'l1' || base === 'l2'
   const isSpread = base === 'variance' || base === 'std'
-  // Each part of a complex number has a line of its own. What the two vary adds up.
+  // Each part of a complex number has a line of its own; the variances of the two are added.
   const parts = !isAbsolute && array.dtype.startsWith('complex') ? 2 : 1
   const kept = isSpread ? 1 : parts
   const results = new Float64Array(outer * inner * kept)
@@ -96,10 +95,10 @@ function reduceLines(
       const lines = tile.outer * tile.inner * parts
       const atOnce = tile.outer > 1 ? count : Math.max(1, Math.floor(PIECE_ELEMENTS / tile.inner))
 
-      /** Copies a piece, from the `first` element of each line on. */
+      /** Copies a piece, starting at element `first` of each line. */
       const copy = (first: number, piece: Piece): void => {
         const from = (firstOuter * count + first) * inner + firstInner
-        // Rows that are whole lie one after the other.
+        // Complete rows are contiguous.
         const rows = piece.inner === inner ? 1 : piece.count
         const length = (piece.outer * piece.count * piece.inner) / rows
         const into = engine.view(window, byteLengthOf(array.dtype, rows * length))
@@ -107,7 +106,7 @@ function reduceLines(
           copyElements(array, from + row * inner, length, into, row * length)
         }
       }
-      /** A view, valid until the next call. */
+      /** A view that is valid until the next call. */
       const fold = (how: AxisFold, divisor = 1): Float64Array<ArrayBuffer> => {
         elements.resetLines(how, lines, accumulators)
         for (let first = 0; first < count; first += atOnce) {

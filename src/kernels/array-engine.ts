@@ -1,4 +1,4 @@
-/** Reductions of many arrays, on threads. */
+/** Reduces many arrays, on threads. */
 
 import { ThreadError } from '../base/errors.js'
 import type { MomentName } from '../base/types.js'
@@ -8,23 +8,23 @@ import type { Pool, ReducedArray } from './pool.js'
 import { described, expectOptions, isObject, wrong } from './wrong.js'
 
 export interface EngineOptions {
-  /** Threads to work on; 0: the calling thread does the work. Default: as many as the machine runs at once. */
+  /** The number of threads; 0 means the calling thread. Default: the parallelism of the machine. */
   readonly threads?: number
 }
 
 export interface MomentsOfOptions {
-  /** The reductions that will be asked for. Default: all. */
+  /** The reductions that will be read. Default: all. */
   readonly reductions?: readonly MomentName[]
   /**
-   * True if arrays that have a buffer for themselves are moved to a thread and back, instead of being copied: they are detached
-   * then. Arrays in a SharedArrayBuffer are neither moved nor copied. Default false.
+   * True to move arrays that own their whole buffer to a thread and back instead of copying them; they are detached. Arrays in a
+   * SharedArrayBuffer are neither moved nor copied. Default: false.
    */
   readonly transfer?: boolean
   readonly signal?: AbortSignal
 }
 
 /**
- * An engine for many arrays. Its threads start with the first array and don't keep the process alive while they are idle.
+ * Makes an engine for many arrays. Its threads start with the first array and don't keep the process alive while idle.
  * @throws UsageError
  */
 export function createEngine(options: EngineOptions = {}): ArrayEngine {
@@ -46,8 +46,8 @@ export class ArrayEngine {
   }
 
   /**
-   * The moments of arrays, in their order and with the bits that `moments` has. Arrays are taken when a thread is about to need
-   * them, so a generator can make them one by one.
+   * Yields the moments of arrays in order, bit for bit as `moments` returns them. Arrays are taken just before a thread needs them, so a
+   * generator can make them one by one.
    * @throws UsageError for what is not an array
    * @throws ThreadError if a thread dies, or the engine is closed
    */
@@ -66,7 +66,7 @@ export class ArrayEngine {
     yield* pool.momentsOf(checked(call, arrays), { known, transfer, signal })
   }
 
-  /** Ends the threads. What is still running fails. */
+  /** Ends the threads. Arrays in progress fail. */
   async close(): Promise<void> {
     this.#isClosed = true
     await (await this.#pool)?.close()

@@ -1,4 +1,4 @@
-/** CRC-32C, as TFRecords have it. */
+/** CRC-32C, the checksum of TFRecords. */
 
 import type { Engine } from '../core/engine.js'
 import { withEngineSync } from '../core/engines.js'
@@ -10,20 +10,13 @@ import { described, wrong } from './wrong.js'
 /** Bytes of any kind. */
 export type BytesInput = ArrayBufferView | ArrayBufferLike
 
-/**
- * CRC-32C (Castagnoli; RFC 3720) of bytes.
- * @param seed the CRC of the bytes before them
- * @throws UsageError
- */
+/** The CRC-32C (Castagnoli; RFC 3720) of bytes. @param seed the CRC of the preceding bytes @throws UsageError */
 export function crc32c(bytes: BytesInput, seed = 0): number {
   expectCrc('crc32c', seed)
   return checksum('crc32c', bytes, seed)
 }
 
-/**
- * CRC-32C of bytes, masked as a TFRecord stores it.
- * @throws UsageError
- */
+/** The CRC-32C of bytes, masked as in a TFRecord. @throws UsageError */
 export function maskedCrc32c(bytes: BytesInput): number {
   const crc = checksum('maskedCrc32c', bytes, 0)
   return withEngineSync(engine => engine.maskedCrc(crc))
@@ -31,9 +24,9 @@ export function maskedCrc32c(bytes: BytesInput): number {
 
 /**
  * The CRC-32C of bytes A followed by bytes B.
- * @param a that of A
- * @param b that of B
- * @param byteLengthB how long B is
+ * @param a the CRC of A
+ * @param b the CRC of B
+ * @param byteLengthB the length of B
  * @throws UsageError
  */
 export function crc32cCombine(a: number, b: number, byteLengthB: number): number {
@@ -54,7 +47,7 @@ function checksum(call: string, given: BytesInput, seed: number): number {
   })
 }
 
-/** The CRC of bytes outside of the core's memory. */
+/** The CRC of bytes outside the core's memory. */
 export function checksumOutside(engine: Engine, bytes: Uint8Array, seed: number): number {
   const window = engine.reserveBytes(Math.min(WINDOW_BYTES, bytes.length))
   let crc = seed

@@ -1,4 +1,4 @@
-/** Two arrays compared. */
+/** Compares two arrays. */
 
 import { BLOCK_ELEMENTS, DifferenceRow } from '../core/border/abi.js'
 import type { Address } from '../core/border/memory.js'
@@ -14,23 +14,22 @@ import { type ArrayInput, elementsOf } from './elements.js'
 import { reduce } from './moments.js'
 import { described, expectOptions, list, wrong } from './wrong.js'
 
-/** The difference between two arrays. NaN equals NaN; where NaN stands against a number, the largest differences are NaN. */
+/** The difference between two arrays. NaN equals NaN; if only one of a pair is NaN, the largest differences are NaN. */
 export interface Difference {
-  /** Pairs of elements. */
+  /** The number of pairs. */
   readonly count: number
   readonly unequalCount: number
   /** The index of the first unequal pair, in C order; undefined if all are equal. */
   readonly firstUnequal: number | undefined
-  /** The largest |a − b|. Computed in float64, of two arrays of one 64-bit integer type exactly. */
+  /** The largest |a − b|, computed in float64; exact for two arrays of one 64-bit integer type. */
   readonly maxAbsolute: number
   /** The largest |a − b| / |b|; Infinity where b is 0 and a is not. */
   readonly maxRelative: number
   /**
-   * The most steps from one float to the next that lie between a and b (units of the last place), for two arrays of one float
-   * dtype; else undefined. Pairs with NaN don't count.
+   * The largest distance in units of the last place, for two arrays of one float dtype; otherwise undefined. Pairs with NaN don't count.
    */
   readonly maxUlps: number | undefined
-  /** Σab / √(Σa² · Σb²), of complex numbers as if each part were an element. NaN if an array is all zeros or not finite. */
+  /** Σab / √(Σa² · Σb²), with each part of a complex number as an element. NaN if an array is all zeros or not finite. */
   readonly cosineSimilarity: number
 }
 
@@ -57,10 +56,7 @@ export function allclose(a: ArrayInput, b: ArrayInput, tolerance: Tolerance = {}
   })
 }
 
-/**
- * The difference of two arrays of one shape.
- * @throws UsageError
- */
+/** The difference between two arrays of one shape. @throws UsageError */
 export function difference(a: ArrayInput, b: ArrayInput): Difference {
   const [left, right] = pairOf('difference', a, b)
   const slot = slotsOf(left, right, { a: 1, b: 1 })
@@ -83,7 +79,7 @@ export function difference(a: ArrayInput, b: ArrayInput): Difference {
   }
 }
 
-/** The numbers of a row that says how two arrays differ. */
+/** The numbers of a row with the difference between two arrays. */
 function slotsOf(a: ArrayElements, b: ArrayElements, scales: Scales): (slot: DifferenceRow) => number {
   return withEngineSync(engine => {
     engine.reset()
@@ -123,8 +119,8 @@ function pairOf(call: string, a: ArrayInput, b: ArrayInput): [ArrayElements, Arr
 }
 
 /**
- * Brings two arrays into the core's memory, a window of each at a time, for as long as `test` is passed. Arrays that differ mostly do
- * so from their first elements on, so the first window is small.
+ * Copies two arrays into the core's memory, a window of each at a time, until `test` fails. Arrays that differ mostly do so from their
+ * first elements on, so the first window is small.
  */
 function everyWindow(
   engine: Engine,

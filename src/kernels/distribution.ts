@@ -9,7 +9,7 @@ import type { ArrayInput } from './elements.js'
 import { orderedElements } from './statistics.js'
 
 /**
- * The distribution of an array's elements: approximate quantiles and histograms, in one pass over any numbers.
+ * The distribution of an array's elements: approximate quantiles and histograms, in one pass.
  * @throws UsageError
  * @throws ReductionUndefined for complex numbers
  */

@@ -1,4 +1,4 @@
-/** The arguments of kernels: arrays of numbers of any kind, checked. */
+/** The arguments of kernels: arrays of numbers of any kind, validated. */
 
 import { quote, UsageError } from '../base/errors.js'
 import type { DType } from '../base/types.js'
@@ -8,44 +8,41 @@ import { isDense, type NumericArray, stridesOf, type TensorData } from '../scan/
 import { allocationOf } from './allocate.js'
 import { described, isObject, list, wrong } from './wrong.js'
 
-/** Elements whose dtype or place a typed array alone doesn't tell. */
+/** An array with a dtype or layout that a typed array alone doesn't have. */
 export interface StridedArray {
   /**
-   * A typed array of the dtype; of two numbers per element for complex64 (Float32Array) and complex128 (Float64Array); of the
-   * bits for float16 and bfloat16 (Uint16Array). Or the little-endian bytes: a Uint8Array, a DataView, a buffer; two elements of
-   * float4 in each, the first in the lower half.
+   * A typed array of the dtype: two numbers per element for complex64 (Float32Array) and complex128 (Float64Array), the bits for float16
+   * and bfloat16 (Uint16Array). Or the little-endian bytes, as a Uint8Array, DataView or buffer; for float4 two elements per byte, the
+   * first in the lower half.
    */
   readonly data: ArrayBufferView | ArrayBufferLike
-  /** Default: that of the typed array. */
+  /** The dtype. Default: that of the typed array. */
   readonly dtype?: DType
-  /** Default: one dimension, as long as there are elements: of float4 two for each byte. */
+  /** The shape. Default: one dimension with all elements (two per byte for float4). */
   readonly shape?: readonly number[]
   /** The distance of neighbours along each axis, in elements; any integers. Default: C order. */
   readonly stride?: readonly number[]
-  /** Index of the first element. Default 0. */
+  /** The index of the first element. Default: 0. */
   readonly offset?: number
 }
 
-/** Numbers: a typed array (a Float16Array too, where there is one), elements described, or the value of a tensor. */
+/** Numbers: a typed array (also a Float16Array, if the platform has it), elements with a description, or the value of a tensor. */
 export type ArrayInput = NumericArray | Uint8ClampedArray | ArrayBufferView | StridedArray | TensorData
 
-/** The dtypes that a typed array can hold besides its own. */
+/** The dtypes that a typed array can hold in place of its own. */
 const OTHER_DTYPES: Readonly<Record<string, readonly DType[]>> = {
   float32: ['complex64'],
   float64: ['complex128'],
   uint16: ['float16', 'bfloat16'],
 }
 
-/**
- * @param call the call as it is written, for messages
- * @throws UsageError
- */
+/** @param call the call as written, for messages @throws UsageError */
 export function elementsOf(call: string, given: ArrayInput): ArrayElements {
   if (ArrayBuffer.isView(given)) return arrayOf(call, { data: given })
   if (!isObject(given) || !('data' in given)) {
     throw wrong(call, 'a typed array, or elements as { data, dtype, shape, stride, offset }', described(given))
   }
-  // The data of a value may be widened, and more than a slice; its bytes are as they were saved, in C order.
+  // The data of a value may be widened, and may be more than a slice; its bytes are as saved, in C order.
   if ('bytes' in given) return arrayOf(call, { data: given.bytes, dtype: given.dtype, shape: given.shape })
   return arrayOf(call, given)
 }
@@ -71,7 +68,7 @@ function arrayOf(call: string, { data, dtype: given, shape, stride, offset = 0 }
   const count = sizes.reduce((product, size) => product * size, 1)
   if (!Number.isSafeInteger(count)) throw wrong(call, 'at most 2^53 elements', `shape ${list(sizes)}`)
   if (stride === undefined) {
-    // The last half of a byte of float4 may hold no element.
+    // The last half of a byte of float4 may be unused.
     const isFull = count === held - offset || (size < 1 && count === held - offset - 1)
     if (!isFull) {
       throw wrong(call, `${count} elements, as the shape ${list(sizes)} says`, `${held - offset}`)
@@ -92,7 +89,7 @@ function arrayOf(call: string, { data, dtype: given, shape, stride, offset = 0 }
   return { dtype, shape: sizes, count, bytes, layout: { shape: sizes, stride, offset } }
 }
 
-/** Elements that lie one after the other, from an index on. */
+/** Contiguous elements from an index on. */
 function adjacent(
   dtype: DType,
   shape: readonly number[],
@@ -101,28 +98,28 @@ function adjacent(
   offset: number,
 ): ArrayElements {
   const from = offset * elementByteLength(dtype)
-  // It begins amid a byte.
+  // The start lies within a byte.
   if (!Number.isInteger(from))
     return { dtype, shape, count, bytes, layout: { shape, stride: stridesOf(shape), offset } }
   return { dtype, shape, count, bytes: bytes.subarray(from, from + byteLengthOf(dtype, count)), layout: null }
 }
 
-/** An allocated array holds what it was allocated for, unless it is looked at as another kind of array. */
+/** The dtype of an allocated array, unless the view is another kind of array. */
 function allocatedDType(view: ArrayBufferView, own: DType | undefined): DType | undefined {
   const allocation = allocationOf(view)
   return allocation !== undefined && allocation.arrayDType === own ? allocation.dtype : own
 }
 
 /**
- * The bytes of a view or a buffer, wherever they lie.
- * @throws UsageError for anything else, for what has been transferred to a thread, and for a view of a buffer that has become too short for it
+ * The bytes of a view or a buffer.
+ * @throws UsageError for anything else, for a transferred buffer, and for a view of a buffer that has become too short for it
  */
 export function bytesOf(call: string, data: ArrayBufferView | ArrayBufferLike): Uint8Array {
   const isView = ArrayBuffer.isView(data)
   const isBuffer = data instanceof ArrayBuffer || data instanceof SharedArrayBuffer
   if (!isView && !isBuffer) throw wrong(call, 'a typed array, a DataView or a buffer', described(data))
   try {
-    // Such a view tells of no length and no offset, as an empty one does. But its methods fail.
+    // Such a view has length and offset 0, like an empty one, but its methods throw.
     if (isView && data.byteLength === 0 && !(data instanceof DataView)) (data as Uint8Array).keys()
     return isView ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength) : new Uint8Array(data)
   } catch (cause) {

@@ -1,4 +1,4 @@
-/** An Event message and the tensors in it. */
+/** Decodes an Event message and its tensors. */
 
 import { QueryError, type TrialscanError } from '../base/errors.js'
 import { MODES, type Mode } from '../base/types.js'
@@ -16,29 +16,29 @@ import { wrong } from './wrong.js'
 
 /** An Event, as TensorBoard and smdebug write them. */
 export interface DecodedEvent {
-  /** Seconds since 1970. */
+  /** The time in seconds since 1970. */
   readonly wallTime: number
   readonly step: number
-  /** `brain.Event:2` in the first Event of a file, otherwise undefined. */
+  /** The file version, `brain.Event:2`, in the first Event of a file; otherwise undefined. */
   readonly fileVersion: string | undefined
   readonly values: readonly EventValue[]
 }
 
-/** A Value of an Event: one of `tensor`, `error`, and `bytes` is there. */
+/** A Value of an Event; it has one of `tensor`, `error` and `bytes`. */
 export interface EventValue {
   readonly tag: string
-  /** The mode that smdebug stores beside a tensor; undefined if there is none. */
+  /** The mode that smdebug stores beside a tensor; undefined without one. */
   readonly mode: Mode | undefined
   readonly modeStep: number | undefined
   /** The tensor, or the number of a `simple_value`. */
   readonly tensor?: TensorData
-  /** Why the tensor can't be read. */
+  /** The reason why the tensor can't be read. */
   readonly error?: TrialscanError
-  /** Anything else (a histogram, an image): the Value message as it lies in the Event. */
+  /** The encoded Value message, for anything else (a histogram, an image). */
   readonly bytes?: Uint8Array
 }
 
-/** Wire types, and keys of the fields that are read here. */
+/** Wire types, and the keys of the fields that are decoded here. */
 const VARINT = 0
 const FIXED64 = 1
 const LENGTH_DELIMITED = 2
@@ -48,17 +48,17 @@ const FIXED32 = 5
 const WALL_TIME = (1 << 3) | FIXED64
 const FILE_VERSION = (3 << 3) | LENGTH_DELIMITED
 
-/** Slots for Values; an Event with more is surveyed in several turns. */
+/** The number of slots for Values; an Event with more is surveyed in several turns. */
 const CAPACITY = 64
 
 /**
- * Decodes an Event: the payload of a record in an event file.
+ * Decodes an Event, which is the payload of a record in an event file.
  * @throws UsageError
  * @throws FormatError `MalformedEvent`. A tensor that can't be read is an `error` of its Value.
  */
 export function decodeEvent(event: BytesInput): DecodedEvent {
   const bytes = bytesOf('decodeEvent', event)
-  // The core takes addresses of 32 bits, and a protobuf message is shorter.
+  // The core has 32-bit addresses, and a protobuf message is shorter.
   if (bytes.length >= 2 ** 31) throw wrong('decodeEvent', 'less than 2 GiB', `${bytes.length} bytes`)
   return withEngineSync(engine => {
     engine.reset()
@@ -84,7 +84,7 @@ export function decodeEvent(event: BytesInput): DecodedEvent {
   })
 }
 
-/** Offsets are those in the Event, not in a frame around it. */
+/** Offsets are relative to the Event, which has no frame here. */
 const PLACE = { url: 'event', startByte: -HEADER_LENGTH, tensor: '' }
 
 function valueAt(engine: Engine, batch: Batch, i: number, budget: UnfoldBudget): EventValue {
@@ -105,7 +105,7 @@ function valueAt(engine: Engine, batch: Batch, i: number, budget: UnfoldBudget):
   }
 }
 
-/** The fields of an Event beside its step and Summary, which the core doesn't read. The core has found it to be well-formed. */
+/** The fields of an Event besides its step and Summary, which the core doesn't decode. The core has checked that it is well-formed. */
 function headOf(bytes: Uint8Array): Pick<DecodedEvent, 'wallTime' | 'fileVersion'> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
   let at = 0

@@ -13,20 +13,15 @@ import { type ArrayInput, elementsOf } from './elements.js'
 import { described, wrong } from './wrong.js'
 
 /**
- * All reductions of an array, and how many of its elements are NaN, infinite or 0. They have the bits that a scan of the same
- * tensor has.
- * @param known the reductions that will be asked for: fewer take less time. Default: all
+ * All reductions of an array, with the numbers of NaN, infinite and zero elements. A scan of the same tensor has the same bits.
+ * @param known the reductions that will be read: fewer take less time. Default: all
  * @throws UsageError
  */
 export function moments(array: ArrayInput, known?: readonly MomentName[]): Moments {
   return momentsOf(elementsOf('moments', array), knownFor('moments', known))
 }
 
-/**
- * One reduction of an array.
- * @throws UsageError
- * @throws ReductionUndefined for a reduction that is not defined for the dtype
- */
+/** A single reduction of an array. @throws UsageError @throws ReductionUndefined for a reduction that is not defined for the dtype */
 export function reduce(array: ArrayInput, name: MomentName): ReductionValue {
   return momentsOf(elementsOf('reduce', array), knownFor('reduce', [name])).reduction(name)
 }

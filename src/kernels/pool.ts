@@ -1,4 +1,4 @@
-/** Arrays reduced on threads. Loaded when it is needed: it brings the pool. */
+/** Reduces arrays on threads. Loaded on demand, since it needs the pool. */
 
 import { availableParallelism } from 'node:os'
 import { setImmediate } from 'node:timers/promises'
@@ -18,13 +18,13 @@ import { ThreadRunner } from '../scan/runner/threads.js'
 import { partsOf, reduceArrays } from '../scan/worker/arrays.js'
 import { allocationOf } from './allocate.js'
 
-/** Parts of one job: small arrays go to a thread by the thousand. */
+/** The number of parts in a job: small arrays are sent by the thousand. */
 const JOB_PARTS = 1024
 
 /** The result for one array. */
 export interface ReducedArray {
   readonly moments: Moments
-  /** With `transfer`: the array's buffer, moved back; undefined if it was copied or is shared. */
+  /** With `transfer`, the array's buffer, moved back; undefined if it was copied or is shared. */
   readonly buffer: ArrayBuffer | undefined
 }
 
@@ -36,14 +36,14 @@ export interface PoolRequest {
 }
 
 export class Pool {
-  /** Null for the calling thread. */
+  /** The threads; null for the calling thread. */
   readonly #runner: ThreadRunner | null
 
   constructor(threads = availableParallelism()) {
     this.#runner = threads === 0 ? null : new ThreadRunner(Math.min(threads, Math.max(1, threadsThatFit())))
   }
 
-  /** The moments of arrays, in their order. No more of them are taken, or copied, than keeps the threads busy. */
+  /** Yields the moments of arrays in order. Takes and copies only as many arrays as keep the threads busy. */
   async *momentsOf(
     arrays: Iterable<ArrayElements>,
     request: PoolRequest,
@@ -78,24 +78,24 @@ function bufferOf({ returned }: ArraysReply, end: ArrayEnd): ArrayBuffer | undef
 }
 
 async function runHere(job: ArraysJob): Promise<ArraysReply> {
-  // A turn of the event loop, so that signals and timers get through between two jobs.
+  // Gives signals and timers a turn of the event loop between two jobs.
   await setImmediate()
   return withEngine(async engine => reduceArrays(job, engine))
 }
 
 interface Plan {
   readonly job: ArraysJob
-  /** By the number of the part that is an array's last. */
+  /** The arrays, by the number of their last part. */
   readonly ends: ReadonlyMap<number, ArrayEnd>
 }
 
 interface ArrayEnd {
   readonly dtype: DType
-  /** The index of the array's buffer among the returned ones; -1: none. */
+  /** The index of the array's buffer among the returned ones; -1 for none. */
   readonly returned: number
 }
 
-/** Plans jobs, each when it is about to run. An array that isn't moved is cut into its parts, which any thread can take. */
+/** Plans jobs, each just before it runs. An array that isn't moved is cut into parts, which any thread can take. */
 function* planArrays(
   arrays: Iterable<ArrayElements>,
   { known, transfer }: PoolRequest,
@@ -121,7 +121,7 @@ function* planArrays(
   if (!open.isEmpty) yield open.plan()
 }
 
-/** The buffer of an array that is all of it: only then nobody else's bytes are moved. */
+/** The buffer of an array that is all of it, so that no other data is moved; otherwise undefined. */
 function wholeBuffer({ bytes }: ArrayElements): ArrayBuffer | undefined {
   const { buffer } = bytes
   const isWhole = buffer instanceof ArrayBuffer && bytes.byteLength === buffer.byteLength
@@ -137,7 +137,7 @@ class OpenPlan {
   readonly #returned: ArrayBuffer[] = []
   #byteLength = 0
 
-  /** @param isSent whether the job goes to a thread */
+  /** @param isSent true if the job goes to a thread */
   constructor(known: KnownMoments, isSent: boolean) {
     this.#known = known
     this.#isSent = isSent
@@ -151,9 +151,9 @@ class OpenPlan {
     return this.#parts.length >= JOB_PARTS || this.#byteLength >= JOB_BYTES
   }
 
-  /** Has a buffer moved with the job; returns its number among those that come back. */
+  /** Moves a buffer with the job. @returns its index among those that come back */
   move(buffer: ArrayBuffer): number {
-    // The arrays of one buffer come one after the other, if there are several.
+    // Arrays of one buffer are adjacent, if there are several.
     if (this.#returned.at(-1) !== buffer) this.#returned.push(buffer)
     return this.#returned.length - 1
   }
@@ -170,7 +170,7 @@ class OpenPlan {
     this.add({ dtype: array.dtype, shape: [count], count, bytes, layout: null }, { first: 0, count })
   }
 
-  /** The part added last is the last of its array. */
+  /** Marks the last added part as the last of its array. */
   end(dtype: DType, returned: number): void {
     this.#ends.set(this.#parts.length - 1, { dtype, returned })
   }
@@ -195,8 +195,8 @@ class OpenPlan {
 }
 
 /**
- * Takes buffers from whoever has them. The memory of a WebAssembly instance can't be taken: older versions of Node.js copy it without
- * a word, newer ones throw.
+ * Detaches buffers from their owners. The memory of a WebAssembly instance can't be detached: older versions of Node.js copy it silently,
+ * newer ones throw.
  */
 function detach(buffers: readonly ArrayBuffer[]): readonly ArrayBuffer[] {
   if (buffers.length === 0) return buffers

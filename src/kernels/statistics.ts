@@ -14,7 +14,7 @@ import { described, wrong } from './wrong.js'
 
 /**
  * Exact percentiles, interpolated as by `numpy.percentile`. NaN if any element is, or if there are none.
- * @param percents from 0 to 100
+ * @param percents numbers from 0 to 100
  * @throws UsageError
  * @throws ReductionUndefined for complex numbers
  */
@@ -34,9 +34,9 @@ export function percentiles(array: ArrayInput, percents: readonly number[]): num
 }
 
 /**
- * The number of elements in each bin, counted as `numpy.histogram` does: a bin holds its lower edge, the last one also its upper edge.
- * What lies outside, and NaN, is not counted.
- * @param bins how many of one width, from the smallest finite element to the largest one; or their edges, ascending
+ * The number of elements in each bin, counted as by `numpy.histogram`: a bin includes its lower edge, the last one also its upper edge.
+ * NaN and elements outside are not counted.
+ * @param bins the number of equal bins from the smallest finite element to the largest, or their edges, ascending
  * @throws UsageError
  * @throws ReductionUndefined for complex numbers
  */
@@ -51,7 +51,7 @@ export function histogram(array: ArrayInput, bins: number | readonly number[] = 
   })
 }
 
-/** The range is found in a pass of its own. */
+/** Counts in equal bins; the range needs a pass of its own. */
 function countedIn(engine: Engine, elements: ArrayElements, numbers: readonly number[]): number[] {
   const { dtype } = elements
   const range = engine.elements.reserveRange()
@@ -63,7 +63,7 @@ function countedIn(engine: Engine, elements: ArrayElements, numbers: readonly nu
   return engine.elements.binnedCounts(bins)
 }
 
-/** The elements of an array that has an order. */
+/** The elements of an array whose dtype is ordered. */
 export function orderedElements(call: 'percentiles' | 'histogram' | 'distribution', array: ArrayInput): ArrayElements {
   const elements = elementsOf(call, array)
   if (isDefined('histogram', elements.dtype)) return elements

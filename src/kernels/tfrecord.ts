@@ -1,4 +1,4 @@
-/** The records of a TFRecord file, in memory or as it comes, with their checks. */
+/** Reads and checks the records of a TFRecord file, in memory or as a stream. */
 
 import { FormatError, type TrialscanError } from '../base/errors.js'
 import { CHECK_LEVELS, type CheckLevel } from '../base/types.js'
@@ -17,21 +17,18 @@ export interface TFRecord {
   readonly startByte: number
   /** The length of the record in bytes, framing included. */
   readonly byteLength: number
-  /** The payload: a view of the given bytes, or a copy if the record lay across two pieces. */
+  /** The payload: a view of the given bytes, or a copy if the record spanned two pieces. */
   readonly payload: Uint8Array
 }
 
 export interface TFRecordOptions {
-  /**
-   * The checksums that are verified. Default `full`: both. Instead of a payload's checksum, the constant that smdebug writes is
-   * accepted.
-   */
+  /** The checksums to verify. Default: `full`, both. For a payload, smdebug's constant is accepted as well. */
   readonly checkLevel?: CheckLevel
-  /** A longer record is refused, before it is read. Default: 2 GiB, more than a protobuf message has. */
+  /** The limit for a record's length. Default: 2 GiB, the limit of a protobuf message. */
   readonly maxByteLength?: number
-  /** The name of the file in errors. Default `bytes`, or a File's name. */
+  /** The name of the file in errors. Default: `bytes`, or a File's name. */
   readonly name?: string
-  /** Called with what is wrong; the next record that can be found is read then. Default: the first that is wrong is thrown. */
+  /** Called with each error; reading continues at the next record that can be found. Default: the first error is thrown. */
   readonly onDamage?: (error: TrialscanError) => void
 }
 
@@ -45,11 +42,10 @@ interface Reading {
 const CALL = 'readTFRecords'
 
 /**
- * Reads the records of bytes in memory, or of a stream of pieces of any length. Of a stream, no more is held than a piece and the
- * record that it ends in. A stream that is compressed with gzip or zlib is decompressed.
+ * Reads the records of bytes in memory, or of a stream of pieces of any length. For a stream, memory holds a piece and the record that
+ * spans its end. A stream that is compressed with gzip or zlib is decompressed.
  * @throws UsageError
- * @throws FormatError for the first record that is not right, after those before it, unless `onDamage` is given; for bytes in memory that
- *   are compressed
+ * @throws FormatError for the first wrong record, after those before it, unless `onDamage` is given; for compressed bytes in memory
  */
 export function readTFRecords(bytes: BytesInput, options?: TFRecordOptions): Generator<TFRecord, void, undefined>
 export function readTFRecords(
@@ -87,7 +83,7 @@ function* recordsInMemory(bytes: Uint8Array, reading: Reading): Generator<TFReco
   yield* recordsOfBytes(bytes, 0, new Damage(reading), reading)
 }
 
-/** @param from where the bytes begin in the file, which ends with them */
+/** @param from the offset of the bytes in the file, which ends with them */
 function* recordsOfBytes(
   bytes: Uint8Array,
   from: number,
@@ -105,7 +101,7 @@ function* recordsOfBytes(
       at += skippedBehind(rest, badByteLength, rest.length)
     } else if (needed > 0) {
       damage.tell(truncated(from + at, needed, rest.length, reading))
-      // Others may have been appended to what was cut off.
+      // Records may have been appended to a cut-off one.
       at += searched(rest, rest.length)
       if (bytes.length - at < HEADER_LENGTH) return
     }
@@ -119,7 +115,7 @@ async function* recordsOfStream(
   const stream = plainStream(given, reading)
   const damage = new Damage(reading)
   let startByte = 0
-  // The beginning of a record whose rest is yet to come, and how many bytes of it tell more.
+  // The beginning of an incomplete record, and the number of bytes that decide more about it.
   let held: Uint8Array[] = []
   let heldByteLength = 0
   let needed = 0
@@ -143,7 +139,7 @@ async function* recordsOfStream(
         if (heldByteLength > 0) behind = joined([behind, rest])
         const wanted = (checked.badByteLength ?? 0) + HEADER_LENGTH
         if (reading.onDamage && checked.badByteLength !== undefined && behind.length < wanted) {
-          // What follows tells whether the length is right.
+          // The following bytes show if the length is right.
           held = [behind.slice()]
           heldByteLength = behind.length
           needed = wanted
@@ -170,7 +166,7 @@ async function* recordsOfStream(
   if (heldByteLength > 0) yield* recordsOfBytes(joined(held), startByte, damage, reading)
 }
 
-/** A damaged stretch of a file, reported once until the next whole record. */
+/** A damaged stretch of a file, reported once until the next intact record. */
 class Damage {
   readonly #reading: Reading
   #isTold = false
@@ -179,7 +175,7 @@ class Damage {
     this.#reading = reading
   }
 
-  /** @throws the error, unless somebody wants to hear of it and go on */
+  /** @throws the error, unless a callback takes it */
   tell(error: TrialscanError): void {
     const { onDamage } = this.#reading
     if (onDamage === undefined || error.code === 'RecordTooLarge') throw error
@@ -192,28 +188,25 @@ class Damage {
   }
 }
 
-/** More than any record has: how much of a stream is to come. */
+/** The remaining length of a stream: unknown, more than any record has. */
 const UNKNOWN = Number.POSITIVE_INFINITY
 
 /**
- * The number of bytes to skip where a record is wrong.
- * @param bytes from that record on
- * @param byteLength of the record, if its frame is right
- * @param left bytes up to the end of the file
+ * The number of bytes to skip at a wrong record.
+ * @param bytes the bytes from that record on
+ * @param byteLength the length of the record, if its frame is right
+ * @param left the number of bytes up to the end of the file
  */
 function skippedBehind(bytes: Uint8Array, byteLength: number | undefined, left: number): number {
   if (byteLength !== undefined) {
     const next = bytes.subarray(byteLength, byteLength + HEADER_LENGTH)
-    // Where none begins behind it, its length is wrong, or bytes have gone.
+    // If no record begins behind it, its length is wrong, or bytes are missing.
     if (next.length < HEADER_LENGTH || searched(next, UNKNOWN, 0) === 0) return byteLength
   }
   return searched(bytes, left)
 }
 
-/**
- * Looks for the next header that is right.
- * @returns where it begins; without one, the first place at which a header would not be completely there
- */
+/** Searches for the next valid header. @returns its position; without one, the first position at which a header would be incomplete */
 function searched(bytes: Uint8Array, left: number, from = 1): number {
   return withEngineSync(engine => {
     const windowLength = Math.min(WINDOW_BYTES, bytes.length)
@@ -230,9 +223,7 @@ function searched(bytes: Uint8Array, left: number, from = 1): number {
   })
 }
 
-/**
- * The compression of a file; null if there is none. A length can look like gzip's first bytes, but not with the right checksum.
- */
+/** The compression of a file; null for none. A length can look like gzip's magic number, but not with a valid checksum. */
 function compressionOf(head: Uint8Array): 'gzip' | 'deflate' | null {
   const [first = 0, second = 0] = head
   const isGzip = first === 0x1f && second === 0x8b
@@ -260,7 +251,7 @@ function compressed(format: keyof typeof COMPRESSIONS, { name: url }: Reading): 
   })
 }
 
-/** The stream as it is, or decompressed. */
+/** The stream itself, or decompressed. */
 async function* plainStream(stream: AsyncIterable<Uint8Array>, reading: Reading): AsyncGenerator<Uint8Array> {
   const pieces = checkedPieces(stream)
   const first: Uint8Array[] = []
@@ -312,7 +303,7 @@ async function* decompressed(
     }
     await writer.close()
   }
-  // What goes wrong with either is told by the reader.
+  // The reader reports the errors of both.
   const fed = feed().catch((error: unknown) => writer.abort(error).catch(() => {}))
   const reader = readable.getReader()
   try {
@@ -349,9 +340,9 @@ interface CheckedRecords {
   readonly records: readonly TFRecord[]
   /** The end of the last record. */
   readonly end: number
-  /** The number of bytes that the next record needs at least, if there are fewer; else 0. */
+  /** The number of bytes that the next record needs at least, if more are needed; otherwise 0. */
   readonly needed: number
-  /** The error of the next record, and its length if the frame is right. */
+  /** The error of the next record, and its length if the frame is valid. */
   readonly error?: TrialscanError
   readonly badByteLength?: number
 }

@@ -21,7 +21,7 @@ export function wrong(call: string, expected: string, got: string): UsageError {
   return new UsageError(`${call}: expected ${expected}, got ${got}`, { call })
 }
 
-/** Refuses options that a call doesn't have. The options of kernels are few; what checks all others would take 5 ms to load. */
+/** Rejects unknown options. The kernels have few options; the general check takes 5 ms to load. */
 export function expectOptions(call: string, given: unknown, known: readonly string[]): void {
   if (!isObject(given) || Array.isArray(given)) throw wrong(call, `options { ${known.join(', ')} }`, described(given))
   const stray = Object.keys(given).find(name => !known.includes(name))

@@ -1,6 +1,6 @@
 /**
- * Follows a running trial in the background: at file events, and after a while in any case. Neither timers nor watchers
- * keep the process alive, and a trial that nothing refers to any more is let go.
+ * Follows a running trial in the background, at file events and at intervals. Timers and watchers don't keep the process alive, and a
+ * trial without references is released.
  */
 
 import { isRemote, type Store, type Watcher } from '../../storage/store.js'
@@ -8,20 +8,20 @@ import { pollMsOf, watchTrial } from './wait.js'
 
 /** An object that is kept up to date. */
 export interface KeptUp {
-  /** Looks for what is new, and never fails. */
+  /** Looks for news; never fails. */
   keepUp(): Promise<void>
-  /** When anyone's last look began, and when one last found something (`performance.now`). */
+  /** The times of the last look, by anyone, and of the last look that found something (`performance.now`). */
   readonly lookedAt: number
   readonly newsAt: number
   /** True if nothing more will come. */
   readonly hasEnded: boolean
 }
 
-/** A step is several files, so we look a little after a change. Someone who only opens a trial needs no watcher. */
+/** The delay after a file event: a step is several files, and whoever just opens a trial needs no watcher. */
 const SETTLE_MS = 50
-/** The share of the time that looking takes, at most and approximately. */
+/** The approximate share of time that looking may take. */
 const SHARE_OF_TIME = 1 / 10
-/** After a long silence, perhaps because the job crashed, new files are noticed later: by this share of the silence. */
+/** The polling interval as a share of the silence so far: after a long one (perhaps a crash), news are noticed later. */
 const SHARE_OF_QUIET = 1 / 100
 
 export class BackgroundRefresh {
@@ -56,7 +56,7 @@ export class BackgroundRefresh {
   #lookIn(ms: number): void {
     clearTimeout(this.#timer)
     this.#timer = setTimeout(() => void this.#look(), ms)
-    // In a browser a timer is a number, and keeps nothing alive.
+    // In a browser a timer is a number and keeps nothing alive.
     if (typeof this.#timer === 'object') this.#timer.unref()
   }
 
@@ -64,7 +64,7 @@ export class BackgroundRefresh {
     void watcher.changed().then(() => {
       if (!this.#isOn) return
       const trial = this.#trial.deref()
-      // If something changed before that, a look is under way or will come soon.
+      // If something had changed before, a look is in progress or will come soon.
       const isFirst = trial !== undefined && this.#changedAt <= trial.lookedAt
       this.#changedAt = performance.now()
       if (isFirst && !this.#isLooking) this.#lookIn(Math.max(SETTLE_MS, this.#restMs))
@@ -78,7 +78,7 @@ export class BackgroundRefresh {
     if (this.#watcher === undefined) {
       this.#watcher = watchTrial(this.#store)
       this.#listen(this.#watcher)
-      // There is no telling what came before the watcher was there.
+      // Changes before the watcher started are unknown.
       this.#changedAt = performance.now()
     }
     if (this.#dueIn(trial) <= 0) {
@@ -93,7 +93,7 @@ export class BackgroundRefresh {
     this.#lookIn(Math.max(SETTLE_MS, this.#restMs, this.#dueIn(trial)))
   }
 
-  /** Milliseconds until the next look is due. Looks by others count, too. */
+  /** The time until the next look is due, in milliseconds. Looks by others count, too. */
   #dueIn({ lookedAt, newsAt }: KeptUp): number {
     if (this.#changedAt > lookedAt) return 0
     const now = performance.now()

@@ -1,4 +1,4 @@
-/** The content of a trial and its places, as its index files tell. Immutable. */
+/** The content of a trial and where it lies, according to its index files. Immutable. */
 
 import type { GlobalStep, Mode, Worker } from '../../base/types.js'
 import { type IndexRows, SavedRows } from './columns/saved-rows.js'
@@ -7,21 +7,21 @@ import { TensorSteps } from './tensor-steps.js'
 import { inOrderOfWorkers, type WorkerStep, WorkerSteps } from './worker-steps.js'
 
 export interface CatalogOptions extends Omit<Completeness, 'numWorkers'> {
-  /** Null stands for as many as there are. */
+  /** The number of workers; null for as many as are found. */
   readonly numWorkers: number | null
   /** True if Tornasole wrote the trial. */
   readonly isTornasole: boolean
 }
 
 export class Catalog {
-  /** By global step, then worker. */
+  /** The steps of workers, by global step, then worker. */
   readonly workerSteps: WorkerSteps
-  /** Sorted. */
+  /** The names of the workers, sorted. */
   readonly workers: readonly Worker[]
   readonly steps: Steps
   readonly #rows: SavedRows
   #byTensor: TensorSteps | undefined
-  /** The last answer of `atStep`. */
+  /** The last result of `atStep`. */
   #asked: { readonly globalStep: number; readonly found: readonly WorkerStep[] } | undefined
   #names: readonly string[] | undefined
 
@@ -45,7 +45,7 @@ export class Catalog {
     })
   }
 
-  /** The steps of each tensor, in the order of steps and workers. Names are in the order of their first appearance. */
+  /** The steps of each tensor, by step and worker. Names are in the order of their first appearance. */
   get byTensor(): TensorSteps {
     this.#byTensor ??= new TensorSteps(this.#rows, this.workerSteps)
     return this.#byTensor
@@ -59,7 +59,7 @@ export class Catalog {
 
   /** The steps of workers at a global step, in the order of the workers' names. */
   atStep(globalStep: number): readonly WorkerStep[] {
-    // Many rules ask about the same step, one after the other.
+    // Many rules ask about the same step in a row.
     if (this.#asked?.globalStep === globalStep) return this.#asked.found
     const found: WorkerStep[] = []
     for (let i = this.workerSteps.before(globalStep); this.workerSteps.stepAt(i) === globalStep; i++) {
@@ -70,8 +70,8 @@ export class Catalog {
   }
 
   /**
-   * The steps of workers with that number: a global step for GLOBAL, else a step of the mode. In the order of the
-   * workers' names; of one that wrote several global steps as that, the last first.
+   * The steps of workers with that number: a global step for GLOBAL, else a step of the mode. In the order of the workers' names; if a
+   * worker wrote several global steps under that number, the last one first.
    */
   at(number: number, mode: Mode): readonly WorkerStep[] {
     if (mode === 'GLOBAL') return this.atStep(number)

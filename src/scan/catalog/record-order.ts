@@ -1,8 +1,8 @@
-/** The order in which tensors were computed, which is that of their records in the event file. */
+/** The order of execution, which is that of the records in the event file. */
 
 import type { WorkerStep } from './worker-steps.js'
 
-/** By `tensors`, which steps share if their index files have the same payload. */
+/** The order for each `tensors`, which steps share if their index files have the same content. */
 const inOrder = new WeakMap<WorkerStep['tensors'], ReadonlyMap<string, number>>()
 
 /** The tensors that a worker saved at a step, each with the rank of its first record. */

@@ -1,4 +1,4 @@
-/** Results of earlier reads, so that asking for a reduction again doesn't read again. */
+/** Results of earlier reads, so that asking for a reduction again reads nothing. */
 
 import type { Moments } from '../../core/moments.js'
 import type { Statistics } from '../../core/statistics/statistic.js'
@@ -6,13 +6,13 @@ import type { Statistics } from '../../core/statistics/statistic.js'
 /** The known reductions of a record: some or all moments, or the reductions of a histogram. */
 export type KnownReductions = Moments | Statistics
 
-/** The most records to remember, at some 700 bytes each: those asked for last. */
+/** The number of records to remember, about 700 bytes each: the most recently used. */
 export const MAX_REMEMBERED = 8192
 
 export class Remembered {
-  /** By the identity of the record, the most recently used one last. `stamp`: that of its file, taken before it was read. */
+  /** The records by identity, the most recently used last, with the stamp of the file before the read. */
   readonly #records = new Map<string, { readonly stamp: Float64Array; readonly told: KnownReductions }>()
-  /** Goes along the keys as records are forgotten. A new one would pass all deleted keys again, thousands of them: 3 µs. */
+  /** An iterator over the keys that evictions advance. A new one would pass all deleted keys again, thousands of them: 3 µs. */
   #eldest: Iterator<string> | undefined
 
   /** The known reductions of a record; undefined if its file has changed since. */

@@ -39,12 +39,12 @@ export class TrialState implements Holdable, KeptUp {
   /** The contents as loaded, without the caller's own collections. */
   #loaded: TrialContents
   #contents: TrialContents
-  /** Collections that the caller has made, by name. */
+  /** The caller's own collections, by name. */
   readonly #ownCollections = new Map<string, CollectionConfig>()
   lookedAt = performance.now()
   newsAt = performance.now()
   #background: BackgroundRefresh | null = null
-  /** Why the last look in the background failed. */
+  /** The error of the last look in the background. */
   #problem: TrialscanError | null = null
 
   constructor(
@@ -79,7 +79,7 @@ export class TrialState implements Holdable, KeptUp {
     return !this.ended && currentHold()?.contentsOf(this) === undefined
   }
 
-  /** @returns whether something new was found */
+  /** @returns true if something new was found */
   async refresh(): Promise<boolean> {
     const before = this.contents
     await this.#load()
@@ -111,8 +111,8 @@ export class TrialState implements Holdable, KeptUp {
   }
 
   /**
-   * Waits for a turn of the event loop before answering from memory, if the trial is followed. Otherwise someone who
-   * asks again and again until something comes would keep it from coming.
+   * Waits for a turn of the event loop before answering from memory, if the trial is followed. Otherwise a caller who polls would keep
+   * news from arriving.
    */
   async turn(): Promise<void> {
     if (this.#background?.isOn && this.isLive) await setImmediate()
@@ -128,7 +128,7 @@ export class TrialState implements Holdable, KeptUp {
     this.newsAt = performance.now()
   }
 
-  /** Makes a collection of the caller's own, or another of that name. @throws UsageError for the name of one that was saved */
+  /** Makes or replaces a collection of the caller. @throws UsageError for the name of a saved one */
   makeCollection(config: CollectionConfig): void {
     const { name } = config
     if (this.#loaded.collections.collections.has(name)) {
@@ -155,12 +155,12 @@ export class TrialState implements Holdable, KeptUp {
     await this.access.close()
   }
 
-  /** True if a step can be used as it is, without a refresh and without waiting for a turn. */
+  /** True if a step can be used without a refresh and without waiting for a turn. */
   isAtHand(step: number, mode: Mode): boolean {
     return this.catalog.steps.at(step, mode).length > 0 && !(this.#background?.isOn && this.isLive)
   }
 
-  /** Makes sure that a step is known; looks again first if it is not. @throws StepUnavailable, StepNotYetAvailable */
+  /** Looks again if a step is unknown. @throws StepUnavailable, StepNotYetAvailable */
   async expectStep(step: number, mode: Mode): Promise<void> {
     if (this.catalog.steps.at(step, mode).length === 0 && this.isLive) await this.refresh()
     else await this.turn()
@@ -168,8 +168,8 @@ export class TrialState implements Holdable, KeptUp {
   }
 
   /**
-   * Looks again if a known step may have more data by now, which it can't if the index files of all workers are known.
-   * @returns whether it looked
+   * Looks again if a known step may have more data by now; it can't if the index files of all workers are known.
+   * @returns true if it looked
    */
   async lookAgain(step: number, mode: Mode): Promise<boolean> {
     if (!this.isLive) return false
@@ -180,7 +180,7 @@ export class TrialState implements Holdable, KeptUp {
     return true
   }
 
-  /** True if the worker, or any worker, has yet to write a known step. */
+  /** True if the worker, or any worker, may still write a known step. */
   awaits(step: number, mode: Mode, worker?: Worker): boolean {
     const { steps } = this.catalog
     if (steps.isComplete(step, mode)) return false
@@ -190,7 +190,7 @@ export class TrialState implements Holdable, KeptUp {
     return (workers.includes(worker) || mayBegin) && !workersOfSteps(steps.at(step, mode)).includes(worker)
   }
 
-  /** The known steps of that number, the last first. @throws StepUnavailable, StepNotYetAvailable */
+  /** The known steps with that number, the last first. @throws StepUnavailable, StepNotYetAvailable */
   knownSteps(step: number, mode: Mode): readonly Step[] {
     const found = this.catalog.steps.at(step, mode)
     if (found.length > 0) return found
@@ -212,8 +212,8 @@ export class TrialState implements Holdable, KeptUp {
   }
 
   /**
-   * The global step that the worker wrote as a step of a mode, the last one if there are several; without a worker,
-   * that of the first one that wrote it.
+   * The global step that the worker wrote as a step of a mode, the last one if there are several; without a worker, that of the first one
+   * that wrote it.
    * @throws StepUnavailable, StepNotYetAvailable, InvalidWorker
    */
   globalStep(step: number, mode: Mode, worker?: Worker): GlobalStep {
@@ -228,25 +228,25 @@ export class TrialState implements Holdable, KeptUp {
   stepState(step: number, mode: Mode): StepState {
     const { steps } = this.catalog
     if (steps.at(step, mode).length > 0) return steps.isComplete(step, mode) ? 'AVAILABLE' : 'NOT_YET_AVAILABLE'
-    // Whether a mode step lies outside the range of global steps, or is yet to come, can't be told.
+    // It is unknown if a mode step lies outside the range of global steps, or is yet to come.
     if (this.ended || (mode === 'GLOBAL' && !isInRange(step, this.rangeSteps))) return 'UNAVAILABLE'
     const last = mode === 'GLOBAL' ? steps.lastComplete : (steps.numbers(mode, false).at(-1) ?? -1)
     return last > step ? 'UNAVAILABLE' : 'NOT_YET_AVAILABLE'
   }
 
-  /** Why a step will never come: the job ended before it, or skipped it. */
+  /** The reason why a step will never come: the job ended before it, or skipped it. */
   unavailable(step: number, mode: Mode): NoMoreData | StepUnavailable {
     const last = this.catalog.steps.numbers(mode, true).at(-1)
     if (this.ended && (last === undefined || step > last)) return new NoMoreData(step, mode, last)
     return new StepUnavailable(step, mode, `${this.#describe(step, mode)}${this.#nearest(step, mode)}`)
   }
 
-  /** Why a step is not there yet. */
+  /** The reason why a step is not available yet. */
   notYet(step: number, mode: Mode): StepNotYetAvailable {
     return new StepNotYetAvailable(step, mode, this.#describe(step, mode))
   }
 
-  /** Why a known step lacks the data that the worker, or any worker, has yet to write. */
+  /** The reason why a known step lacks data that the worker, or any worker, may still write. */
   notYetOf(step: number, mode: Mode, worker?: Worker): StepNotYetAvailable {
     const detail = worker === undefined ? this.describeWriters(step, mode) : `${worker} has yet to write it`
     return new StepNotYetAvailable(step, mode, detail)
@@ -266,7 +266,7 @@ export class TrialState implements Holdable, KeptUp {
     return new InvalidWorker(worker, workersOfSteps(this.catalog.steps.at(step, mode)))
   }
 
-  /** Describes which steps of a mode there are. */
+  /** Describes the existing steps of a mode. */
   describeSteps(mode: Mode): string {
     const numbers = this.catalog.steps.numbers(mode, true)
     const kind = mode === 'GLOBAL' ? 'steps' : `${mode} steps`

@@ -1,4 +1,4 @@
-/** Selecting steps: by number, from the end, in ranges, in lists. */
+/** Selects steps by number, from the end, in ranges, and in lists. */
 
 import { parseSteps, type StepSlice } from './step-text.js'
 
@@ -32,7 +32,7 @@ function isSlice(given: unknown): boolean {
   if (![from, to].every(bound => bound === null || Number.isSafeInteger(bound))) return false
   if (from === null || to === null) return true
   const [first, behind] = [from as number, to as number]
-  // If only one of the two counts from the end, it is not known which comes first.
+  // If only one of the two counts from the end, their order is unknown.
   return first < behind || first < 0 !== behind < 0
 }
 
@@ -61,10 +61,10 @@ export function selectSteps(numbers: readonly number[], selection: StepSelection
   return numbers.filter(stepFilter(selection, () => numbers))
 }
 
-/** @param numbers returns the existing steps, ascending; called only if something counts from the end */
+/** @param numbers returns the existing steps, ascending; called only for a selection that counts from the end */
 export function stepFilter(selection: StepSelection, numbers: () => readonly number[]): (step: number) => boolean {
   let known: readonly number[] | undefined
-  /** The number of the n-th step from the end; undefined if there are fewer. */
+  /** The n-th step from the end; undefined if there are fewer. */
   const fromEnd = (position: number): number | undefined => {
     known ??= numbers()
     return known.at(position)
@@ -76,7 +76,7 @@ export function stepFilter(selection: StepSelection, numbers: () => readonly num
     else {
       const { from, to, stride = 1 } = one
       ranges.push({
-        // If that is before the first step: begins at the first, or ends before it.
+        // Before the first step, a range begins at the first or ends before it.
         begin: from == null ? Number.NEGATIVE_INFINITY : from < 0 ? (fromEnd(from) ?? known![0] ?? 0) : from,
         end: to == null ? Number.POSITIVE_INFINITY : to < 0 ? (fromEnd(to) ?? 0) : to,
         stride,
@@ -91,12 +91,12 @@ export function stepFilter(selection: StepSelection, numbers: () => readonly num
     )
 }
 
-/** The steps that a selection names by their numbers, and that do not exist. @param saved the existing steps */
+/** The steps that a selection names and that don't exist. @param saved the existing steps */
 export function absentSteps(selection: StepSelection, saved: ReadonlySet<number>): number[] {
   return listOf(selection).filter(one => typeof one === 'number' && one >= 0 && !saved.has(one)) as number[]
 }
 
-/** The existing steps next below and above one that does not exist. @param saved in any order */
+/** The existing steps just below and above a missing one. @param saved the existing steps, in any order */
 export function nearestSteps(step: number, saved: Iterable<number>): number[] {
   let [below, above] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]
   for (const one of saved) {
@@ -106,7 +106,7 @@ export function nearestSteps(step: number, saved: Iterable<number>): number[] {
   return [below, above].filter(Number.isFinite)
 }
 
-/** A selection that has a step: below 0, where a number would count from the end, all steps below 0. */
+/** A selection that includes a step: below 0, where a number would count from the end, all steps below 0. */
 export function stepsAround(step: number): StepSelection {
   return step < 0 ? { to: 0 } : step
 }

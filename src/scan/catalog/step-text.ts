@@ -1,12 +1,12 @@
-/** Selections of steps as people write them. The command line reads them before anything else is loaded: this imports nothing but types. */
+/** Parses the text form of step selections. The command line uses it before anything else is loaded: it imports only types. */
 
 /** Steps from `from` up to, but not including, `to`. A negative bound counts from the end, as in Python's slices. */
 export interface StepSlice {
-  /** Default: the first step there is. */
+  /** The first step. Default: the first existing one. */
   readonly from?: number | null
-  /** Default: no end. */
+  /** The step before which the range ends. Default: no end. */
   readonly to?: number | null
-  /** Selects the step numbers at this distance from each other, from `from` on (from 0 if there is none). Default: 1. */
+  /** The distance between selected step numbers, from `from` on (or 0). Default: 1. */
   readonly stride?: number
 }
 
@@ -28,7 +28,7 @@ function oneOrSlice(text: string): number | StepSlice | null {
   const [from = null, to = null, stride = null] = text.split(':').map(number => (number === '' ? null : Number(number)))
   if (![from, to, stride].every(number => number === null || Number.isSafeInteger(number)) || stride === 0) return null
   if (isNumber) return from
-  // If only one of the two counts from the end, it is not known which comes first.
+  // If only one of the two counts from the end, their order is unknown.
   if (from !== null && to !== null && from >= to && from < 0 === to < 0) return null
   return { from, to, ...(stride !== null && { stride }) }
 }

@@ -1,4 +1,4 @@
-/** Steps: which there are, in which mode, and which are complete. */
+/** Steps: which exist, in which mode, and which are complete. */
 
 import { type Column, float64Column, int32Column } from '../../base/column.js'
 import { UsageError } from '../../base/errors.js'
@@ -11,7 +11,7 @@ import { hasMode, type WorkerStep, workersOf } from './worker-steps.js'
 /** A step that at least one worker wrote. */
 export interface Step {
   readonly globalStep: GlobalStep
-  /** The mode. If workers wrote the global step in several modes (only rank 0 evaluates), the first worker's. */
+  /** The mode. If workers wrote the global step in several modes (only rank 0 evaluates), that of the first worker. */
   readonly mode: Mode
   readonly modeStep: ModeStep
   /** The workers that wrote it, sorted. */
@@ -22,15 +22,15 @@ export interface Step {
 
 /** The selection of steps. */
 export interface StepOptions {
-  /** GLOBAL, the default: all, by their global numbers; else those of the mode, by their numbers within it. */
+  /** GLOBAL (default) for all steps by their global numbers; a mode for its steps by their numbers within it. */
   readonly mode?: Mode
-  /** Also steps that not all workers have written yet. */
+  /** True to include steps that not all workers have written yet. Default: false. */
   readonly showIncompleteSteps?: boolean
 }
 
 export const STEP_OPTIONS = optionsOf<StepOptions>({ mode: kinds.mode, showIncompleteSteps: kinds.flag })
 
-/** @throws UsageError for what is no mode */
+/** @throws UsageError for an unknown mode */
 export function checkMode(mode: Mode): Mode {
   if (MODES.includes(mode)) return mode
   throw new UsageError(`expected mode to be one of ${MODES.join(', ')}, got ${JSON.stringify(mode)}`, { mode })
@@ -41,38 +41,38 @@ export function isOfMode(step: Step, mode: Mode): boolean {
   return mode === 'GLOBAL' || step.mode === mode || (step.apart?.some(part => part.mode === mode) ?? false)
 }
 
-/** When a step is complete. */
+/** The conditions under which a step is complete. */
 export interface Completeness {
-  /** Workers that have to write it; Infinity while nobody knows how many there are. */
+  /** The number of workers that must write it; Infinity while unknown. */
   readonly numWorkers: number
-  /** True if the job has ended: then every step is complete. */
+  /** True if the job has ended: every step is complete then. */
   readonly ended: boolean
-  /** When so many steps came after it and none of them is complete either, a step is no longer waited for. */
+  /** The number of steps after an incomplete one, all incomplete, after which it is no longer waited for. */
   readonly incompleteStepWindow: number
 }
 
-/** A step as a worker wrote it. */
+/** A step of one worker. */
 export type Written = Pick<WorkerStep, 'step' | 'worker' | 'mode' | 'modeStep' | 'error'>
 
-/** Everything that workers wrote, in the order of steps, then of the workers' names. */
+/** The steps of all workers, in the order of steps, then workers' names. */
 export interface AllWritten {
   readonly length: number
   stepAt(place: number): GlobalStep
   writtenAt(place: number): Written
 }
 
-/** Steps in ascending order. There may be a million: each becomes an object when it is looked at. */
+/** Steps in ascending order, made into objects on demand, since there may be a million. */
 export class Steps implements Iterable<Step> {
   /** The last complete step; -1 if there is none. */
   readonly lastComplete: number
-  /** Workers that have to write a step; Infinity while nobody knows how many there are. */
+  /** The number of workers that must write a step; Infinity while unknown. */
   readonly numWorkers: number
   readonly #written: AllWritten
   /** The start of each step's rows. */
   readonly #starts: Int32Array
   readonly #completeness: Completeness
   readonly #byMode = new Map<Mode, StepsOfMode>()
-  /** The last answer of `get`: a call about a tensor asks several times about its step, and the next is often about the same. */
+  /** The last result of `get`: a call about a tensor uses its step several times, and the next call often has the same step. */
   #asked: Step | undefined
 
   static async of(written: AllWritten, completeness: Completeness): Promise<Steps> {
@@ -100,7 +100,7 @@ export class Steps implements Iterable<Step> {
     const start = this.#starts[i]!
     const end = this.#starts[i + 1] ?? this.#written.length
     if (end === start + 1) {
-      // As most steps, of which there may be a million: no object is made of them.
+      // The common case, for which no object is made, since there may be a million steps.
       const { step, worker, mode, modeStep } = this.#written.writtenAt(start)
       this.#ofMode(mode).add(step, modeStep, worker, i)
       return
@@ -124,7 +124,7 @@ export class Steps implements Iterable<Step> {
     return this.#starts.length
   }
 
-  /** The number of the i-th global step; undefined: there is none. */
+  /** The number of the i-th global step; undefined if there is none. */
   numberAt(i: number): GlobalStep | undefined {
     return i >= 0 && i < this.length ? this.#written.stepAt(this.#starts[i]!) : undefined
   }
@@ -140,12 +140,12 @@ export class Steps implements Iterable<Step> {
     return stepOf(written)
   }
 
-  /** The modes that steps were saved in, GLOBAL (no mode was set) left out. */
+  /** The modes of steps, without GLOBAL (no mode was set). */
   get modes(): Mode[] {
     return [...this.#byMode.keys()].filter(mode => mode !== 'GLOBAL').sort()
   }
 
-  /** The number of complete global steps: the first ones. */
+  /** The number of complete global steps, which come first. */
   get completeCount(): number {
     return this.#countBefore(this.lastComplete + 1)
   }
@@ -164,9 +164,9 @@ export class Steps implements Iterable<Step> {
   }
 
   /**
-   * The steps of that number: a global step for GLOBAL, whatever modes it was saved in, else a mode step, with the workers
-   * that wrote it as that. Several global steps can have one mode step (workers count their own; a training was resumed;
-   * scalars were saved after the mode had changed): the last comes first.
+   * The steps with that number: a global step for GLOBAL, whatever its modes, else a mode step, with the workers that wrote it as that.
+   * Several global steps can have one mode step (workers count their own; a training was resumed; scalars were saved after the mode had
+   * changed): the last comes first.
    */
   at(number: number, mode: Mode): readonly Step[] {
     if (checkMode(mode) !== 'GLOBAL') {
@@ -192,10 +192,10 @@ export class Steps implements Iterable<Step> {
   }
 
   /**
-   * True if an existing step is complete. A global step: all workers wrote it, a later one is complete, the job has
-   * ended, or too many steps came since. A step of a mode: the first global step that has it is complete, and every worker
-   * that had begun the mode by then has reached it, since each counts the steps of a mode for itself. So what is complete
-   * once remains so, and a worker that never was in the mode is not waited for.
+   * True if an existing step is complete. A global step is complete if all workers wrote it, a later one is complete, the job has ended,
+   * or too many steps came since. A mode step is complete if the first global step that has it is complete, and every worker that had
+   * begun the mode by then has reached it, since each counts the steps of a mode itself. So a complete step stays complete, and a worker
+   * that was never in the mode is not waited for.
    */
   isComplete(number: number, mode: Mode): boolean {
     if (mode === 'GLOBAL') {
@@ -211,8 +211,8 @@ export class Steps implements Iterable<Step> {
 }
 
 /**
- * A step from what each worker wrote of it. Of an index file that can't be read only the global step is known: it is of the
- * mode that the others are of, if they agree.
+ * A step made from what each worker wrote. An unreadable index file has only the global step; the mode is that of the other workers, if
+ * they agree.
  */
 function stepOf(written: readonly Written[]): Step {
   const readable = written.filter(hasMode)
@@ -233,19 +233,19 @@ function stepOf(written: readonly Written[]): Step {
   return { ...step, apart }
 }
 
-/** The steps of one mode, as the workers wrote them. */
+/** The steps of one mode. */
 class StepsOfMode {
-  /** Their numbers in the mode, */
+  /** The number of each within the mode. */
   #modeSteps: Column<Float64Array> = float64Column()
-  /** and which of all steps each is. */
+  /** The index of each among all steps. */
   #places: Column<Int32Array> = int32Column()
-  /** True if the steps ascend by their numbers in the mode. They were added in the order of global steps. */
+  /** True if the steps ascend by their numbers in the mode. They were added by global step. */
   #isSorted = true
   /** The global step at which each worker began the mode, and the step it has reached. */
   readonly #workers = new Map<Worker, { readonly begunAt: number; reached: number }>()
   #numbers: Float64Array | undefined
 
-  /** In the order of global steps, each once for each of its workers. */
+  /** Adds a step. Called in the order of global steps, once for each of its workers. */
   add(globalStep: GlobalStep, modeStep: ModeStep, worker: Worker, place: number): void {
     const last = this.#places.length - 1
     if (last < 0 || this.#places.at(last) !== place || this.#modeSteps.at(last) !== modeStep) {
@@ -272,7 +272,7 @@ class StepsOfMode {
     this.#isSorted = true
   }
 
-  /** Each once, ascending. */
+  /** The distinct numbers, ascending. */
   get numbers(): Float64Array {
     this.#sort()
     const modeSteps = this.#modeSteps
@@ -292,7 +292,7 @@ class StepsOfMode {
     return places.reverse()
   }
 
-  /** True if no worker may still write a step. @param first the first global step of that number; all up to it are complete */
+  /** True if no worker may still write a step. @param first the first global step with that number; all up to it are complete */
   isComplete(number: number, first: number, { incompleteStepWindow }: Completeness): boolean {
     if (number <= (this.numbers.at(-1 - incompleteStepWindow) ?? -1)) return true
     for (const { begunAt, reached } of this.#workers.values()) {

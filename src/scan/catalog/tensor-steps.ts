@@ -1,35 +1,35 @@
-/** At which steps each tensor was saved. Tensors that were saved together share the steps: a million of them have one list. */
+/** The steps at which each tensor was saved. Tensors that were saved together share them: a million tensors can have one list. */
 
 import { int32Column } from '../../base/column.js'
 import type { SavedRows } from './columns/saved-rows.js'
 import type { SavedTensor } from './columns/tensor-lists.js'
 import type { WorkerSteps } from './worker-steps.js'
 
-/** The saved tensor at steps that list the same tensors. */
+/** A saved tensor at steps with the same list of tensors. */
 export interface SavedAlike {
   readonly saved: SavedTensor
   readonly count: number
-  /** The first and the last of them, by their places among all worker steps. */
+  /** The first and the last of them, as indices among all worker steps. */
   readonly first: number
   readonly last: number
 }
 
-/** In place of a history: there is none. */
+/** Marks the absence of a history. */
 const NONE = -1
 
 export class TensorSteps {
   readonly #rows: SavedRows
   readonly #workerSteps: WorkerSteps
-  /** The places of list i are those from `#begins[i]` up to `#begins[i + 1]`, ascending. */
+  /** List i has the places from `#begins[i]` up to `#begins[i + 1]`, ascending. */
   readonly #begins: Int32Array
   readonly #places: Int32Array
   /**
-   * A history is a list, behind the history of the lists that a tensor was in before. Tensors that were always saved
-   * together have one.
+   * The preceding history of each history: a history is a list after the history of the lists that a tensor was in before. Tensors that
+   * were always saved together share one.
    */
   readonly #before = int32Column()
   readonly #list = int32Column()
-  /** The history of each tensor, in the order in which they first come; null: all have the one list there is. */
+  /** The history of each tensor, in the order of first appearance; null if all have the only list. */
   readonly #histories: Map<string, number> | null
   readonly #stepsOf = new Map<number, WorkerSteps>()
 
@@ -78,7 +78,7 @@ export class TensorSteps {
     return this.#historyOf(name) !== undefined
   }
 
-  /** In the order in which they first come. */
+  /** The names, in the order of first appearance. */
   keys(): IterableIterator<string> {
     return this.#histories?.keys() ?? this.#rows.tensorsOf(this.#list.at(0)).keys()
   }
@@ -99,8 +99,8 @@ export class TensorSteps {
   }
 
   /**
-   * The saved tensors of some names, list by list, each list once.
-   * @returns with the index of the tensor among `names`; what a tensor is at earlier steps comes first
+   * The saved tensors with some names, list by list, each list once.
+   * @returns also the index of the tensor among `names`; earlier steps come first
    */
   *alike(names: readonly string[]): Generator<SavedAlike & { readonly index: number }> {
     const together = new Map<number, number[]>()
@@ -139,7 +139,7 @@ export class TensorSteps {
     return this.#workerSteps.ofAll(places.sort())
   }
 
-  /** In the order in which they first come. */
+  /** The lists of a history, in the order of first appearance. */
   #listsOf(history: number): number[] {
     const lists: number[] = []
     for (let at = history; at !== NONE; at = this.#before.at(at)) lists.push(this.#list.at(at))

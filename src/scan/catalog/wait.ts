@@ -1,4 +1,4 @@
-/** Waiting for a running job: never without a limit, and always with a word on what for. */
+/** Waits for a running job, always with a limit and a description of what is missing. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { WaitTimeout } from '../../base/errors.js'
@@ -7,11 +7,11 @@ import { COLLECTIONS_DIRECTORY, INDEX_DIRECTORY } from '../../format/paths.js'
 import { isRemote, type Store, type Watcher } from '../../storage/store.js'
 
 export interface WaitOptions {
-  /** Milliseconds to wait before a WaitTimeout is thrown. Default: ten minutes. */
+  /** The time before a WaitTimeout is thrown, in milliseconds. Default: ten minutes. */
   readonly timeoutMs?: number
   /**
-   * Milliseconds between two looks if the platform does not report changes, and the longest interval in any case.
-   * Default: 2,000; on S3, where a look costs two listing requests, 5,000, and at least 250.
+   * The interval between two looks if the platform does not report changes, and the longest interval in any case, in milliseconds.
+   * Default: 2,000; on S3, where a look takes two listing requests, 5,000, and at least 250.
    */
   readonly pollMs?: number
   /** Aborts the waiting, which then throws the signal's reason. */
@@ -27,7 +27,7 @@ export const WAIT_OPTIONS: Kinds<WaitOptions> = {
   onWait: kinds.callback(),
 }
 
-/** The options for waiting among other options. */
+/** The waiting options among others. */
 export function waitingOf({
   timeoutMs,
   pollMs,
@@ -53,10 +53,10 @@ const DEFAULT_TIMEOUT_MS = 600_000
 const DEFAULT_POLL_MS = 2000
 const REMOTE_POLL_MS = 5000
 const LEAST_REMOTE_POLL_MS = 250
-/** Node.js does not wait at all with a longer timer. */
+/** The longest timer of Node.js; beyond it, it doesn't wait at all. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
-/** Milliseconds between two looks, if none are given. */
+/** The default interval between two looks, in milliseconds. */
 export function pollMsOf(store: Store): number {
   return isRemote(store) ? REMOTE_POLL_MS : DEFAULT_POLL_MS
 }
@@ -66,10 +66,7 @@ export function watchTrial(store: Store): Watcher {
   return store.watch([INDEX_DIRECTORY, COLLECTIONS_DIRECTORY, ''])
 }
 
-/**
- * Looks again and again until there is an answer.
- * @param look returns the answer, or what is missing and what there is
- */
+/** Looks repeatedly until there is an answer. @param look returns the answer, or what is missing and what exists */
 export async function waitFor<T>(
   store: Store,
   look: () => Promise<{ readonly answer: T } | { readonly missing: string; readonly there: string }>,

@@ -14,27 +14,27 @@ export interface WorkerStep {
   readonly worker: Worker
   readonly mode: Mode
   readonly modeStep: ModeStep
-  /** Relative to the trial; empty where only shapes were saved. */
+  /** The path relative to the trial; empty if only shapes were saved. */
   readonly eventFile: string
-  /** In the order of the index file. */
+  /** The tensors, in the order of the index file. */
   readonly tensors: SavedTensors
-  /** Why the index file could not be read; `tensors` is then empty. */
+  /** The error of an unreadable index file; `tensors` is empty then. */
   readonly error: TrialscanError | null
   /** True for a Tornasole trial, which labelled float16 as int32. */
   readonly isTornasole: boolean
 }
 
-/** Everything that workers saved: by place, in the order of steps, then of the workers' names. */
+/** Everything that workers saved, by index, in the order of steps, then workers' names. */
 export interface AllWorkerSteps {
   readonly length: number
   stepAt(place: number): GlobalStep
   workerStepAt(place: number): WorkerStep
 }
 
-/** All or some of what workers saved, in the order of steps, then of the workers' names. */
+/** All or some of what workers saved, in the order of steps, then workers' names. */
 export class WorkerSteps implements Iterable<WorkerStep> {
   readonly #all: AllWorkerSteps
-  /** Ascending; null: all places. */
+  /** The indices, ascending; null for all. */
   readonly #places: Int32Array | null
   readonly length: number
 
@@ -54,7 +54,7 @@ export class WorkerSteps implements Iterable<WorkerStep> {
     return from >= 0 && from < this.length ? this.#all.workerStepAt(this.#placeOf(from)) : undefined
   }
 
-  /** The global step of one; undefined: there are not so many. */
+  /** The global step at a position; undefined beyond the end. */
   stepAt(i: number): GlobalStep | undefined {
     return i >= 0 && i < this.length ? this.#all.stepAt(this.#placeOf(i)) : undefined
   }
@@ -72,7 +72,7 @@ export class WorkerSteps implements Iterable<WorkerStep> {
     return this.groupBy(workerStep => (isWanted(workerStep) ? ['wanted'] : [])).get('wanted') ?? NO_WORKER_STEPS
   }
 
-  /** In groups by the keys that each has. */
+  /** Groups the steps by key; a step can have several keys. */
   groupBy<K>(keysOf: (workerStep: WorkerStep) => readonly K[]): Map<K, WorkerSteps> {
     const groups = new Map<K, Column<Int32Array>>()
     for (let i = 0; i < this.length; i++) {
@@ -88,7 +88,7 @@ export class WorkerSteps implements Iterable<WorkerStep> {
     )
   }
 
-  /** Each global step once, ascending. */
+  /** The distinct global steps, ascending. */
   globalSteps(): GlobalStep[] {
     const steps: GlobalStep[] = []
     for (let i = 0; i < this.length; i++) {
@@ -108,7 +108,7 @@ export class WorkerSteps implements Iterable<WorkerStep> {
   }
 }
 
-/** None. */
+/** No steps of workers. */
 export const NO_WORKER_STEPS = new WorkerSteps({
   length: 0,
   stepAt: expectNone,
@@ -119,12 +119,12 @@ function expectNone(place: number): never {
   throw new RangeError(`expected no place, got ${place}`)
 }
 
-/** By worker; those of one remain in their order. */
+/** Sorts by worker; the order of steps is kept. */
 export function inOrderOfWorkers(workerSteps: readonly WorkerStep[]): WorkerStep[] {
   return [...workerSteps].sort((a, b) => (a.worker < b.worker ? -1 : a.worker > b.worker ? 1 : 0))
 }
 
-/** Each once, sorted. */
+/** The distinct workers, sorted. */
 export function workersOf(workerSteps: Iterable<Pick<WorkerStep, 'worker'>>): Worker[] {
   const workers = new Set<Worker>()
   for (const { worker } of workerSteps) workers.add(worker)
@@ -136,7 +136,7 @@ export function hasMode({ error }: Pick<WorkerStep, 'error'>): boolean {
   return error === null || modeInError(error) !== null
 }
 
-/** The place of a saved tensor's record, and its expected content. `row`: a row whose only record this is. */
+/** The place of a saved tensor's record, and its expected content. `row`: the row that has only this record. */
 export function recordPlace(
   { eventFile, step, isTornasole }: WorkerStep,
   { name, startByte, byteLength, eventFile: own }: TensorLocation,
@@ -145,7 +145,7 @@ export function recordPlace(
   return { file: own ?? eventFile, tag: name, startByte, byteLength, step, tornasole: isTornasole, row }
 }
 
-/** The records of a list of what was saved there. */
+/** The records of a list of saved tensors. */
 export function recordRun(workerStep: WorkerStep, list: ListedPlaces): RecordRun {
   const { eventFile, step, isTornasole } = workerStep
   return { list, file: eventFile, step, tornasole: isTornasole, row: workerStep }

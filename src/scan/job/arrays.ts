@@ -1,17 +1,17 @@
-/** Moments of arrays in memory: a job without a store. */
+/** A job without a store: moments of arrays in memory. */
 
 import type { DType } from '../../base/types.js'
 import type { KnownMoments } from '../../core/border/abi.js'
 import type { AnyReply } from './reply.js'
 
-/** The layout of a view that is not dense in C order; all numbers in elements. */
+/** The layout of a view that is not dense in C order, in elements. */
 export interface Layout {
   readonly shape: readonly number[]
   readonly stride: readonly number[]
   readonly offset: number
 }
 
-/** The elements of an array or of a view, checked: the bytes hold them all. */
+/** The elements of an array or a view, validated: the bytes hold them all. */
 export interface ArrayElements {
   readonly dtype: DType
   readonly shape: readonly number[]
@@ -22,7 +22,7 @@ export interface ArrayElements {
   readonly layout: Layout | null
 }
 
-/** A run of an array's elements, in C order, cut at whole blocks: what becomes one row. */
+/** A part of an array's elements in C order, cut at whole blocks. It becomes one row. */
 export interface ArrayPart {
   readonly first: number
   readonly count: number
@@ -34,14 +34,14 @@ export interface ArraysJob {
   readonly parts: readonly (ArrayPart & { readonly array: ArrayElements })[]
   /** Buffers that are moved to the thread. */
   readonly moved: readonly ArrayBuffer[]
-  /** The arrays that are transferred back with the reply. */
+  /** The arrays whose buffers return with the reply. */
   readonly returned: readonly ArrayBuffer[]
 }
 
 export interface ArraysReply extends AnyReply {
   readonly kind: 'arrays'
-  /** One for each part, one after the other. */
+  /** A row for each part, in order. */
   readonly rows: Float64Array<ArrayBuffer>
-  /** All of each buffer. */
+  /** The whole returned buffers. */
   readonly returned: readonly Uint8Array[]
 }

@@ -1,4 +1,4 @@
-/** Copying: which records of event files go where. */
+/** Copy jobs: the records of event files, and their targets. */
 
 import type { StoreSpec } from '../../storage/store.js'
 import type { AnyReply } from './reply.js'
@@ -6,13 +6,13 @@ import type { AnyReply } from './reply.js'
 /** Records of an event file to be copied, in the order of the file. */
 export interface CopiedFile {
   readonly path: string
-  /** The local file to write, an absolute path where nothing exists yet. */
+  /** The local file to write, an absolute path at which nothing exists yet. */
   readonly target: string
   readonly startByte: Float64Array
   readonly byteLength: Float64Array
 }
 
-/** Copy records of event files into files of their own. */
+/** A job that copies records of event files into new files. */
 export interface CopyJob {
   readonly kind: 'copy'
   readonly store: StoreSpec
@@ -23,6 +23,6 @@ export interface CopyJob {
 
 export interface CopyReply extends AnyReply {
   readonly kind: 'copy'
-  /** Bytes that were written. */
+  /** The number of bytes written. */
   readonly byteLength: number
 }

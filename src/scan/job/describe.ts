@@ -1,4 +1,4 @@
-/** Dtype and shape of records. No more of a record is read than that takes. */
+/** Reads dtype and shape of records, and no more than that takes. */
 
 import type { RecordJob } from './plan/coalesce.js'
 import type { Descriptions, RecordReply } from './reply.js'

@@ -1,4 +1,4 @@
-/** Everything that crosses a thread: jobs down, replies back. Plain data; numbers in columns, whose buffers are moved. */
+/** Everything that crosses a thread: jobs and replies. Plain data, with numbers in columns whose buffers are moved. */
 
 import type { ArraysJob, ArraysReply } from './arrays.js'
 import type { CopyJob, CopyReply } from './copy.js'

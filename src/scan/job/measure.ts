@@ -1,4 +1,4 @@
-/** Moments of records, and what else is asked about the elements of a record or of two. */
+/** Jobs that measure records: moments, and other questions about the elements of one record or two. */
 
 import type { DigestName } from '../../base/types.js'
 import type { ElementStatistic } from '../../core/statistics/statistic.js'
@@ -21,17 +21,17 @@ export interface Task {
     | 'channels'
     | 'percentiles'
     | Exclude<ElementStatistic['kind'], DigestName>
-  /** The record it is about; if two are compared, the first. */
+  /** The record; the first of two that are compared. */
   readonly first: number
-  /** The record it is compared with; -1 if there is none. */
+  /** The record to compare with; -1 for none. */
   readonly second: number
   readonly numbers: readonly number[]
 }
 
-/** In the place of an axis of channels: the one that the shape of images tells or, where it leaves that open, the second or the last. */
+/** Special values for the axis of channels: the axis that the shape of images suggests or, if it is ambiguous, the second or the last. */
 export const ChannelLayout = { first: -1, last: -2 } as const
 
-/** Tasks as they cross a thread. A question is listed once, however many records it is asked about. */
+/** Tasks in transferable form. A question is listed once, however many records it concerns. */
 export interface TaskColumns {
   readonly asked: readonly Pick<Task, 'kind' | 'numbers'>[]
   /** The index of each task in `asked`, and the indices of its records in the job. */
@@ -42,11 +42,11 @@ export interface TaskColumns {
 
 /** A record to measure. */
 export interface MeasuredPlace extends RecordPlace {
-  /** Index into the stores. */
+  /** The index of the store. */
   readonly store: number
 }
 
-/** Measure records of any number of trials, in the order they are read. */
+/** A job that measures records of any number of trials, in the order of reading. */
 export interface MeasureJob extends JobRecords {
   readonly kind: 'measure'
   /** The moments that rows must have, as in ScanJob. */
@@ -56,9 +56,9 @@ export interface MeasureJob extends JobRecords {
   readonly storeOf: Int32Array
   readonly checkLevel: number
   readonly tasks: TaskColumns
-  /** Empty if the records are too large to be read at once. */
+  /** The batches; empty if the records are too large to be read at once. */
   readonly batches: readonly ReadBatch[]
-  /** Bytes of batches that may be in memory at once, if several are read at once. */
+  /** The number of bytes of batches that may be in memory at once. */
   readonly aheadByteLength: number
   /** The part of each record, and the number of parts; 0 of 1 is the whole record. */
   readonly part: number
@@ -70,11 +70,11 @@ export interface MeasureReply extends RecordReply {
   readonly kind: 'measure'
   readonly histograms: readonly HistogramResult[]
   readonly described: Descriptions
-  /** One row of moments per record, for this part; undefined for a record that failed. */
+  /** A row of moments per record, for this part; undefined for a failed record. */
   readonly moments: Float64Array
-  /** One per record, if the job is about parts. */
+  /** A checksum per record, if the job reads parts. */
   readonly checksums: readonly PartChecksum[]
-  /** Two numbers per task; the second is NaN if the answer has none. */
+  /** Two numbers per task; the second is NaN for an answer of one. */
   readonly answers: Float64Array
   readonly lists: TaskLists
   readonly values: readonly TaskValue[]

@@ -1,4 +1,4 @@
-/** Tensors of checkpoints cut along an axis into others: records of their own, whose elements stay where they are. */
+/** Tensors of checkpoints cut along an axis into others, as records whose elements stay in place. */
 
 import type { DType } from '../../../base/types.js'
 import { elementByteLength } from '../../../core/dtype.js'
@@ -13,20 +13,20 @@ import type { IndexRows } from '../columns/saved-rows.js'
 import { RECORD_END, RecordHeads } from './record-head.js'
 import { sourceRecord } from './source-record.js'
 
-/** A part of a tensor: the indices of the axis that it has, [from, to), one after the other. */
+/** A part of a tensor: ranges [from, to) of indices along the axis, one after the other. */
 export interface CutPart {
   readonly name: string
   readonly axis: number
   readonly runs: readonly (readonly [from: number, to: number])[]
 }
 
-/** Says how a tensor is cut; null: it stays as it is. */
+/** Returns how a tensor is cut; null if it isn't. */
 export type Cutting = (name: string) => ((dtype: DType, shape: readonly number[]) => readonly CutPart[]) | null
 
-/** The rows of a trial of checkpoints with parts in the place of tensors that are cut. Nothing is read but heads, which are in memory. */
+/** The rows of a trial of checkpoints with parts in place of the tensors that are cut. Only record heads are read, which are in memory. */
 export async function cutRecords(access: Access, catalog: Catalog, partsOf: Cutting): Promise<IndexRows> {
   const { store, spec } = access
-  // Different for each table.
+  // A number that differs for each table.
   const cut = spec.kind === 'composed' ? spec.tables.length : 0
   const columns = new IndexColumns()
   const table = new TableBuilder(RECORD_END)
@@ -64,7 +64,7 @@ export async function cutRecords(access: Access, catalog: Catalog, partsOf: Cutt
   return { columns, rows: Int32Array.from({ length: columns.length }, (_, row) => row), faults: new Map() }
 }
 
-/** @param start of the elements of the whole tensor */
+/** @param start the start of the whole tensor's elements */
 function partOf(
   file: string,
   start: number,

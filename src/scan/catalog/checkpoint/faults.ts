@@ -2,13 +2,13 @@
 
 import { FormatError, quote, type TrialscanError } from '../../../base/errors.js'
 
-/** Faults of a kind that are told one by one. */
+/** The number of faults of a kind that are listed. */
 export const MAX_FAULTS = 100
 
-/** At most as many as people read. */
+/** The faults so far, with a limit for each kind. */
 export class Faults {
   readonly #found: TrialscanError[] = []
-  /** By code. */
+  /** The number of faults by code. */
   readonly #counts = new Map<string, number>()
 
   add(error: TrialscanError): void {

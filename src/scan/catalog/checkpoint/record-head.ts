@@ -1,6 +1,6 @@
 /**
- * The bytes that make a checkpoint's elements a record: the frame and the messages that stand before the elements in a
- * record of smdebug's, and the end of its frame. So checkpoints are read in the same way.
+ * Makes the bytes that turn a checkpoint's elements into a record: the frame and the messages before the elements of an smdebug record,
+ * and the end of the frame. So checkpoints are read like trials.
  */
 
 import type { DType } from '../../../base/types.js'
@@ -9,7 +9,7 @@ import { dtypeNumber } from '../../../core/dtype.js'
 
 const utf8 = new TextEncoder()
 
-/** The step takes as many bytes whatever it is, so that equal steps have equal lengths. */
+/** The length of the step, always the same, so that records of equal tensors have equal lengths. */
 const STEP_BYTES = 8
 /** The length of the payload and its checksum. */
 const FRAME_BYTES = 12
@@ -17,23 +17,23 @@ const FRAME_BYTES = 12
 /** The masked checksum of a payload that was never computed. */
 export const RECORD_END = new Uint8Array(Uint32Array.of(UNCHECKED_CRC).buffer)
 
-/** Makes heads, one after the other: there may be a million. */
+/** Makes the heads one after the other: there may be a million. */
 export class RecordHeads {
   #bytes = new Uint8Array(1 << 10)
-  /** The first byte that was written. The last is written first, since lengths stand before what they are of. */
+  /** The position of the first written byte. The head is written backwards, since lengths precede what they measure. */
   #at = 0
 
   /**
-   * The head of a record.
-   * @param dataByteLength of the elements that follow
-   * @returns a view that is true until the next call
+   * Makes the head of a record.
+   * @param dataByteLength the length of the following elements
+   * @returns a view that is valid until the next call
    */
   of(step: number, name: string, dtype: DType, shape: readonly number[], dataByteLength: number): Uint8Array {
     const wanted = 3 * name.length + 24 * shape.length + 128
     if (wanted > this.#bytes.length) this.#bytes = new Uint8Array(2 * wanted)
     const { length } = this.#bytes
     this.#at = length
-    // A field without bytes is left out.
+    // An empty field is left out.
     if (dataByteLength > 0) this.#field(0x22, dataByteLength)
     const shapeEnd = this.#at
     for (let axis = shape.length - 1; axis >= 0; axis--) {
@@ -63,7 +63,7 @@ export class RecordHeads {
     return this.#bytes.subarray(this.#at)
   }
 
-  /** A field's key and a number: its value, or the length of what follows. */
+  /** Writes a field's key and a number: its value, or the length of what follows. */
   #field(key: number, number: number): void {
     let size = 1
     for (let rest = number; rest >= 128; rest = Math.floor(rest / 128)) size++
@@ -72,7 +72,7 @@ export class RecordHeads {
     this.#bytes[--this.#at] = key
   }
 
-  /** Base 128, the lowest digit first, in so many bytes. */
+  /** Writes a number in base 128, the lowest digit first, in a fixed number of bytes. */
   #varint(at: number, number: number, size: number): void {
     let rest = number
     for (let i = 0; i < size; i++) {
@@ -88,7 +88,7 @@ const TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
   return crc
 })
 
-/** CRC-32C of eight bytes. The core's would need memory of its own for them. */
+/** The CRC-32C of eight bytes. The core's would need memory for them. */
 function crc32c(bytes: Uint8Array): number {
   let crc = 0xffffffff
   for (const byte of bytes) crc = TABLE[(crc ^ byte) & 0xff]! ^ (crc >>> 8)

@@ -5,7 +5,7 @@ import type { Block, StoredTensor } from '../../../format/checkpoint/stored-tens
 import type { SourceBlock, SourceRecord } from '../../../storage/composed/table-builder.js'
 import type { RecordHeads } from './record-head.js'
 
-/** @param heads make what stands before the elements */
+/** @param heads makes the bytes before the elements */
 export function sourceRecord(
   step: number,
   { name, dtype, shape, blocks, data }: StoredTensor,
@@ -32,12 +32,12 @@ export function sourceRecord(
   }
 }
 
-/** True for a block that is all of the tensor in C order, as most are. */
+/** True if a block is all of the tensor in C order, as most are. */
 function isWhole({ offsets, shape, strides }: Block): boolean {
   return offsets === undefined && shape === undefined && strides === undefined
 }
 
-/** Blocks as runs of bytes that follow each other in the tensor; null: they don't, or lie otherwise in their files. */
+/** Blocks as runs of bytes in the order of the tensor; null if they don't fit or are ordered otherwise in their files. */
 function runsOf(
   blocks: readonly Block[],
   shape: readonly number[],
@@ -47,7 +47,7 @@ function runsOf(
   const runs: { readonly at: number; readonly block: SourceBlock }[] = []
   for (const { file, start, offsets, shape: own = shape, strides } of blocks) {
     if (strides !== undefined && !isContiguous(own, strides)) return null
-    // All but the first axis that is not of length 1 have to be whole.
+    // All axes behind the first one longer than 1 must be complete.
     const first = own.findIndex(length => length !== 1)
     const axis = first < 0 ? own.length : first
     for (let i = axis + 1; i < own.length; i++) if (own[i] !== shape[i]) return null
@@ -84,7 +84,7 @@ function countOf(shape: readonly number[]): number {
   return shape.reduce((product, length) => product * length, 1)
 }
 
-/** In C order. */
+/** The strides for C order, in elements. */
 function stridesOf(shape: readonly number[]): number[] {
   const strides = new Array<number>(shape.length)
   let step = 1
@@ -100,7 +100,7 @@ function isContiguous(shape: readonly number[], strides: readonly number[]): boo
   return shape.every((length, axis) => length === 1 || strides[axis] === usual[axis])
 }
 
-/** The position of a box in the whole tensor, in elements. */
+/** The position of a block in the whole tensor, in elements. */
 function offsetOf(offsets: readonly number[] | undefined, shape: readonly number[]): number {
   if (offsets === undefined) return 0
   return stridesOf(shape).reduce((sum, step, axis) => sum + step * offsets[axis]!, 0)

@@ -1,4 +1,4 @@
-/** The structure of a torch file or a pickle, to be looked at before it is loaded. */
+/** The structure of a torch file or a pickle, for a look at it before it is loaded. */
 
 import { checkOptions, optionsOf } from '../../../base/options.js'
 import type { StructureValue } from '../../../format/checkpoint/torch/structure.js'
@@ -8,13 +8,13 @@ import type { S3Options } from '../../../storage/s3/spec.js'
 import { rangedFile } from './read-checkpoint.js'
 
 export interface PickleStructure {
-  /** The layout: a file of torch.save since 1.6 or before, or a pickle alone. */
+  /** The layout: a torch.save file since 1.6 or before, or a bare pickle. */
   readonly layout: 'zip' | 'legacy' | 'pickle'
-  /** Classes and functions that it names and plain checkpoints do not. */
+  /** The classes and functions in it that plain checkpoints don't have. */
   readonly foreign: readonly string[]
-  /** The globals that run code, or reach the network or files: `torch.load` may be made to call them. */
+  /** The globals that run code, or access the network or files: `torch.load` may call them. */
   readonly dangerous: readonly string[]
-  /** JSON: a dict is an object, a tensor `{ tensor, shape }`, an object `{ class, arguments, state, … }`. */
+  /** The content as JSON: a dict is an object, a tensor `{ tensor, shape }`, an object `{ class, arguments, state, … }`. */
   readonly structure: StructureValue
 }
 
@@ -26,9 +26,9 @@ export interface StructureOptions {
 const OPTIONS = optionsOf<StructureOptions>({ s3: S3_OPTIONS })
 
 /**
- * The structure of a torch.save file or a pickle. Nothing in it is run.
- * @param path of a file, on disk or on S3
- * @throws FormatError, if it is neither; StoreError; UsageError
+ * Reads the structure of a torch.save file or a pickle, without running anything in it.
+ * @param path the path of a file, on disk or on S3
+ * @throws FormatError if it is neither; StoreError; UsageError
  */
 export async function pickleStructure(path: string, options?: StructureOptions): Promise<PickleStructure> {
   const { s3 } = checkOptions('pickleStructure', OPTIONS, options)

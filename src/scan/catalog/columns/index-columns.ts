@@ -1,4 +1,4 @@
-/** The index files of a trial in columns. Rows are only appended, so that earlier ones stay true. */
+/** The index files of a trial in columns. Rows are only appended, so that older rows stay valid. */
 
 import { float64Column, int32Column, uint8Column } from '../../../base/column.js'
 import { TrialscanError } from '../../../base/errors.js'
@@ -9,13 +9,13 @@ import type { ReadIndexFile } from '../../job/index-files.js'
 import { Interner } from '../../job/plan/interner.js'
 import { NO_LIST, TensorLists } from './tensor-lists.js'
 
-/** In place of the number of an event file: the one that the hook would write; or none. */
+/** Marks an event file with the hook's own name, or the absence of one. */
 const CANONICAL = -1
 const NONE = -2
 
-/** The content of an index file, with its list by number. */
+/** The content of an index file, with the number of its list. */
 export interface ListedRow extends Pick<IndexFile, 'mode' | 'modeStep'> {
-  /** Undefined: the one that the hook writes. */
+  /** The event file; undefined for the one with the hook's name. */
   readonly eventFile: string | null | undefined
   readonly list: number
 }
@@ -32,10 +32,10 @@ export class IndexColumns {
   readonly #list = int32Column()
   /** The errors of unreadable index files, by row. */
   readonly #errors = new Map<number, TrialscanError>()
-  /** The last that was looked at: of each record of an event file, its index file is. */
+  /** The last content that was made: consecutive records often have the same index file. */
   #last: { readonly row: number; readonly content: IndexFile } | undefined
 
-  /** The last list, by the object that all index files with the same list share. */
+  /** The last list, by the object that all index files with that list share. */
   #lastListed: { readonly listed: Listed; readonly list: number } | undefined
 
   get length(): number {
@@ -91,7 +91,7 @@ export class IndexColumns {
     return row
   }
 
-  /** @param eventFile undefined: the one that the hook writes */
+  /** @param eventFile undefined for the one with the hook's name */
   #fileNumber(eventFile: string | null | undefined): number {
     if (eventFile === undefined) return CANONICAL
     return eventFile === null ? NONE : this.#eventFiles.number(eventFile)
@@ -105,7 +105,7 @@ export class IndexColumns {
     return this.#workers.names[this.#worker.at(row)]!
   }
 
-  /** The worker's number: those of equal names are equal. */
+  /** The worker's number; equal names have equal numbers. */
   workerNumber(row: number): number {
     return this.#worker.at(row)
   }
@@ -114,7 +114,7 @@ export class IndexColumns {
     return this.#list.at(row)
   }
 
-  /** Why the index file can't be read; null: it can. */
+  /** The error of an index file; null if it can be read. */
   error(row: number): TrialscanError | null {
     return this.#errors.get(row) ?? null
   }
@@ -130,19 +130,19 @@ export class IndexColumns {
     return number === CANONICAL ? eventFilePath(this.step(row), this.worker(row)) : this.#eventFiles.names[number]!
   }
 
-  /** A row that other columns can take, with its list's number here. */
+  /** A row for other columns, with the number of its list here. */
   listed(row: number): ListedRow {
     const number = this.#eventFile.at(row)
     const eventFile = number === CANONICAL ? undefined : number === NONE ? null : this.#eventFiles.names[number]!
     return { ...this.mode(row), eventFile, list: this.list(row) }
   }
 
-  /** True if the event file has the name that the hook gives it at the step, or if there is none. */
+  /** True if the event file has the hook's name for the step, or if there is none. */
   isCanonical(row: number): boolean {
     return this.#eventFile.at(row) < 0
   }
 
-  /** The index file that was added, or its error. */
+  /** The content of an index file, or its error. */
   content(row: number): IndexFile | TrialscanError {
     const error = this.error(row)
     if (error !== null) return error

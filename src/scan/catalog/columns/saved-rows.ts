@@ -1,4 +1,4 @@
-/** The rows of a catalog: index files in the order of steps, then of workers, each an object when it is looked at. */
+/** The rows of a catalog: index files by step, then worker, made into objects on demand. */
 
 import type { TrialscanError } from '../../../base/errors.js'
 import type { GlobalStep, Mode, ModeStep, Worker } from '../../../base/types.js'
@@ -13,7 +13,7 @@ const NO_TENSORS: SavedTensors = new Map()
 /** The rows of a trial, and the readable ones among them that can't be used. */
 export interface IndexRows {
   readonly columns: IndexColumns
-  /** In any order. */
+  /** The rows, in any order. */
   readonly rows: Int32Array
   readonly faults: ReadonlyMap<number, TrialscanError>
 }
@@ -39,14 +39,14 @@ export class SavedRows {
     return this.#columns.step(this.#rows[place]!)
   }
 
-  /** Each once, sorted. */
+  /** The distinct workers, sorted. */
   workers(): Worker[] {
     const isThere = new Uint8Array(this.#columns.workers.length)
     for (const row of this.#rows) isThere[this.#columns.workerNumber(row)] = 1
     return this.#columns.workers.filter((_, number) => isThere[number] === 1).sort()
   }
 
-  /** The number of the list of tensors at a place. */
+  /** The number of the list of tensors in a row. */
   listAt(place: number): number {
     const row = this.#rows[place]!
     return this.#faults.has(row) ? NO_LIST : this.#columns.list(row)
@@ -60,7 +60,7 @@ export class SavedRows {
     return this.#columns.lists.tensors(list)
   }
 
-  /** The step by its own index file. */
+  /** The step according to its own index file. */
   writtenAt(place: number): Written {
     const row = this.#rows[place]!
     const [step, worker] = [this.#columns.step(row), this.#columns.worker(row)]
@@ -71,19 +71,19 @@ export class SavedRows {
     return { step, worker, mode, modeStep: modeStep as ModeStep, error }
   }
 
-  /** @param stepOf the step of which it is a part */
+  /** @param stepOf returns the step with that number */
   workerStepAt(place: number, stepOf: (globalStep: GlobalStep) => Step): WorkerStep {
     const written = this.writtenAt(place)
     const isTornasole = this.#isTornasole
     if (written.error === null) return new ReadStep(written, this.#columns, this.#rows[place]!, isTornasole)
-    // An index file that can't be read does not tell its mode; those of other workers do if they agree.
+    // An unreadable index file has no mode; those of other workers decide if they agree.
     const { mode, modeStep, apart } = stepOf(written.step)
     const ofMode = hasMode(written) || apart ? written : { ...written, mode, modeStep }
     return { ...ofMode, eventFile: '', tensors: NO_TENSORS, isTornasole }
   }
 }
 
-/** A worker's step, by its index file. */
+/** A worker's step, read from its index file. */
 class ReadStep implements WorkerStep {
   readonly step: GlobalStep
   readonly worker: Worker
@@ -122,12 +122,12 @@ class ReadStep implements WorkerStep {
   }
 }
 
-/** True if both are the same step, made into two objects. */
+/** True if both objects are the same step. */
 export function isSameStep(a: WorkerStep, b: WorkerStep): boolean {
   return a === b || (a instanceof ReadStep && b instanceof ReadStep && a.isSame(b))
 }
 
-/** By step, then worker. Most come in that order. */
+/** Sorts rows by step, then worker. Most are sorted already. */
 function inOrder(columns: IndexColumns, rows: Int32Array): Int32Array {
   const ranks = new Map([...columns.workers].sort().map((worker, rank) => [worker, rank]))
   const rankOf = Int32Array.from(columns.workers, worker => ranks.get(worker)!)

@@ -1,6 +1,6 @@
 /**
- * The lists of index files, in columns: a million index files of a tensor each, or one of a million, would otherwise take
- * hundreds of bytes a tensor. Equal lists that come near each other are one list.
+ * The lists of index files, in columns: objects for a million index files of one tensor, or for one with a million, would take hundreds
+ * of bytes a tensor. Equal lists that are added soon after each other are stored once.
  */
 
 import { float64Column, int32Column } from '../../../base/column.js'
@@ -10,7 +10,7 @@ import { isSameShape, type SavedShape, type TensorLocation } from '../../../form
 import { parseReductionName } from '../../../format/reduction-name.js'
 import { Interner } from '../../job/plan/interner.js'
 
-/** A tensor as one worker saved it at one step. */
+/** A tensor that a worker saved at a step. */
 export interface SavedTensor {
   readonly tensor: string
   /** The place of the value; null if only reductions or the shape were saved. */
@@ -20,47 +20,47 @@ export interface SavedTensor {
   readonly shape: SavedShape | null
 }
 
-/** Saved tensors by their names, in the order of the index file. */
+/** The saved tensors by name, in the order of the index file. */
 export interface SavedTensors extends Iterable<[string, SavedTensor]> {
   readonly size: number
   has(name: string): boolean
   get(name: string): SavedTensor | undefined
-  /** The position of a tensor in a very long list, from 0. Other lists don't have it. */
+  /** The index of a tensor in a very long list. Other lists don't have it. */
   placeOf?(name: string): number | undefined
-  /** The tensor at a position. */
+  /** The tensor at an index. */
   at?(place: number): SavedTensor & { readonly value: TensorLocation }
   keys(): IterableIterator<string>
   values(): IterableIterator<SavedTensor>
 }
 
-/** The list of an index file that lists nothing, or can't be read. */
+/** The number of the empty list, which unreadable index files also have. */
 export const NO_LIST = 0
 
-/** The number of recent lists that are compared with new ones, and that are kept as objects: one for each remainder. */
+/** The number of recent lists that are kept as objects and compared with new ones: one for each remainder. */
 const KEPT = 1 << 12
-/** The number of entries from which on a list is recognised by its array. */
+/** The number of entries from which a list is recognised by its array. */
 const LONG = 16
-/** The number of entries from which on a list's tensors are not kept as objects. */
+/** The number of entries from which a list's tensors are not kept as objects. */
 const MANY = 1 << 16
 const NO_REDUCTIONS: ReadonlyMap<ReductionName, TensorLocation> = new Map()
 const NO_SHAPES: readonly SavedShape[] = []
 
 export class TensorLists {
   readonly #names = new Interner()
-  /** The start of each list's entries; behind the last, their end. */
+  /** The start of each list's entries, and the end of the last. */
   readonly #begins = int32Column()
-  /** By entry. */
+  /** The name of each entry. */
   readonly #name = int32Column()
   readonly #startByte = float64Column()
   readonly #byteLength = float64Column()
-  /** By entry: its event file, where it is not that of its index file. */
+  /** The event file of an entry, if it is not that of its index file. */
   readonly #eventFiles = new Map<number, string>()
-  /** By list, where there are any. */
+  /** The shapes of lists that have any. */
   readonly #shapes = new Map<number, readonly SavedShape[]>()
   readonly #recent = new Int32Array(KEPT)
   readonly #tensors = new Recent<SavedTensors>()
   readonly #locations = new Recent<readonly TensorLocation[]>()
-  /** Long lists that were added, as long as the one who added them keeps them: they are not compared again. */
+  /** Long lists that were added, for as long as their owner keeps them: they are not compared again. */
   readonly #known = new WeakMap<
     readonly TensorLocation[],
     { readonly shapes: readonly SavedShape[]; readonly list: number }
@@ -76,7 +76,7 @@ export class TensorLists {
     return this.#begins.length - 1
   }
 
-  /** The names in all lists, each once. */
+  /** The distinct names in all lists. */
   get names(): readonly string[] {
     return this.#names.names
   }
@@ -89,7 +89,7 @@ export class TensorLists {
     return this.#end(locations, shapes)
   }
 
-  /** Adds a list that may be very long. No other may be added meanwhile. @returns as `add` */
+  /** Adds a possibly very long list, yielding to the event loop. No other list may be added meanwhile. @returns as `add` */
   async addInTurns(locations: readonly TensorLocation[]): Promise<number> {
     const known = this.#find(locations, NO_SHAPES)
     if (known !== null) return known
@@ -97,7 +97,7 @@ export class TensorLists {
     return this.#end(locations, NO_SHAPES)
   }
 
-  /** The number of a list that was added; null: it is new. */
+  /** The number of a list that was added before; null if it is new. */
   #find(locations: readonly TensorLocation[], shapes: readonly SavedShape[]): number | null {
     if (locations.length === 0 && shapes.length === 0) return NO_LIST
     const known = this.#known.get(locations)
@@ -115,7 +115,7 @@ export class TensorLists {
     this.#byteLength.push(byteLength)
   }
 
-  /** Ends the list of the locations that were put last. @returns its number */
+  /** Ends the list of the locations that were added last. @returns its number */
   #end(locations: readonly TensorLocation[], shapes: readonly SavedShape[]): number {
     const list = this.length
     this.#begins.push(this.#name.length)
@@ -149,7 +149,7 @@ export class TensorLists {
     )
   }
 
-  /** The entries of a list. Long lists are kept for a while; short ones are made faster than they would be freed. */
+  /** The entries of a list. Long lists are kept for a while; short ones are cheaper to make again. */
   locations(list: number): readonly TensorLocation[] {
     const isLong = this.#begins.at(list + 1) - this.#begins.at(list) >= LONG
     return isLong ? this.#locations.get(list, () => this.#locationsOf(list)) : this.#locationsOf(list)
@@ -177,7 +177,7 @@ export class TensorLists {
     return { name, startByte, byteLength, eventFile }
   }
 
-  /** The value that an entry stands for. */
+  /** The value of an entry. */
   valueOf(entry: number): SavedValue {
     return new SavedValue(this.#nameOf(entry), this.#startByte.at(entry), this.#byteLength.at(entry))
   }
@@ -187,7 +187,7 @@ export class TensorLists {
     return this.#name.at(entry)
   }
 
-  /** The number of a name; undefined: it is in no list. */
+  /** The number of a name; undefined if no list has it. */
   numberOf(name: string): number | undefined {
     return this.#names.find(name)
   }
@@ -199,7 +199,7 @@ export class TensorLists {
     })
   }
 
-  /** A long list of values, each of another tensor; null: the list is another. */
+  /** A long list of values of distinct tensors; null if the list is different. */
   #manyValues(list: number): SavedTensors | null {
     const [begin, end] = [this.#begins.at(list), this.#begins.at(list + 1)]
     if (end - begin < MANY || this.#shapes.has(list)) return null
@@ -218,7 +218,7 @@ export class TensorLists {
   }
 }
 
-/** The place of a list among the recent ones. */
+/** The slot of a list among the recent ones. */
 function slotOf(locations: readonly TensorLocation[], shapes: readonly SavedShape[]): number {
   let hash = locations.length
   const mix = (number: number): void => {
@@ -235,7 +235,7 @@ function slotOf(locations: readonly TensorLocation[], shapes: readonly SavedShap
   return (hash ^ (hash >>> 15)) & (KEPT - 1)
 }
 
-/** The most recent products of lists, one for each remainder of their numbers. */
+/** The most recent objects made of lists, one for each remainder of their numbers. */
 class Recent<T> {
   readonly #made: ({ readonly list: number; readonly of: T } | undefined)[] = []
 
@@ -248,7 +248,7 @@ class Recent<T> {
   }
 }
 
-/** A tensor of which only the value was saved, as of most: one object is both it and where it lies. There may be a million. */
+/** A tensor of which only the value was saved, as usual: one object is both the tensor and its place. There may be a million. */
 class SavedValue implements SavedTensor, TensorLocation {
   readonly name: string
   readonly startByte: number
@@ -277,12 +277,12 @@ class SavedValue implements SavedTensor, TensorLocation {
   }
 }
 
-/** Values of a list that has very many, each of another tensor: objects are made of those that are looked at. */
+/** The values of a very long list of distinct tensors; objects are made on demand. */
 class ManyValues implements SavedTensors {
   readonly #lists: TensorLists
   readonly #begin: number
   readonly #end: number
-  /** By the number of the name; made only where the numbers don't follow each other, as those of the first list do. */
+  /** The entries by number of name; made only if the numbers aren't consecutive, as those of the first list are. */
   #entries: ReadonlyMap<number, number> | undefined
 
   constructor(lists: TensorLists, begin: number, end: number) {
@@ -341,7 +341,7 @@ class ManyValues implements SavedTensors {
   }
 }
 
-/** Brings a tensor's value, saved reductions and shape together under its name. */
+/** Groups values, saved reductions and shapes by tensor. */
 function groupByTensor(locations: readonly TensorLocation[], shapes: readonly SavedShape[]): SavedTensors {
   const tensors = new Map<string, SavedTensor>()
   const add = (tensor: string, more: Partial<SavedTensor>): void => {

@@ -1,4 +1,4 @@
-/** The collections files of a trial: what those of all workers tell, and which are missing. */
+/** Reads the collections files of all workers, and finds missing ones. */
 
 import { MissingCollectionFiles, TrialscanError } from '../../../base/errors.js'
 import type { Worker } from '../../../base/types.js'
@@ -20,7 +20,7 @@ import { eachFile, type Store } from '../../../storage/store.js'
 
 /** The workers' collections, and the errors of unreadable collections files. */
 export interface FoundCollections extends Pick<Collections, 'collections'> {
-  /** Null where no file tells it. */
+  /** The number of workers; null if no file has it. */
   readonly numWorkers: number | null
   readonly paths: readonly string[]
   readonly problems: readonly TrialscanError[]
@@ -48,7 +48,7 @@ export async function readCollections(store: Store, paths: readonly string[]): P
 
 /** Reads Tornasole's collections file. */
 export async function readTornasoleCollections(store: Store): Promise<FoundCollections> {
-  // How many workers a step needs, it does not tell.
+  // This file doesn't have the number of workers.
   const file = { numWorkers: null, paths: [TORNASOLE_COLLECTIONS_FILE] }
   try {
     const bytes = await store.read(TORNASOLE_COLLECTIONS_FILE, { maxByteLength: MAX_COLLECTIONS_BYTES })
@@ -75,15 +75,15 @@ export function missingCollections(
   return [new MissingCollectionFiles(store.url(COLLECTIONS_DIRECTORY), `${wanted} ${fileCount}${hint}`)]
 }
 
-/** Two that differ in what a worker that begins, or a file that was mended, changes differ in this. */
+/** A digest of what changes when a worker begins or a file is repaired. */
 export function summaryOf(found: FoundCollections | null): string {
   return found === null ? '' : JSON.stringify([found.paths, found.numWorkers, found.problems.length])
 }
 
-/** Workers with data and those with a collections file, by its name; sorted. */
+/** Workers with data, and those with a collections file, under the file's name; sorted. */
 export function allWorkers(withData: readonly Worker[], collectionsPaths: readonly string[]): Worker[] {
   const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
-  // A long name is not in its file's.
+  // A long name is shortened in the file's name.
   const byFile = new Map(withData.map(worker => [nameOf(collectionsFilePath(worker)), worker]))
   const withFile = collectionsPaths.flatMap(path => {
     const worker = byFile.get(nameOf(path)) ?? parseCollectionsFileName(path)

@@ -1,10 +1,8 @@
 /**
- * The opt-in cache of index files: what they say, with the stamp that each file had. An entry is used only while its
- * file still has that stamp, and the cache only if its checksum is right.
- *
- * One line of JSON (which says what the sections are), then the sections: numbers in columns, names as JSON, since
- * names can hold anything, even NUL. Anyone who can write the file can write a checksum, so an impossible number or
- * name makes the whole cache invalid.
+ * The opt-in cache of index files: their content, with the stamp of each file. An entry is valid while its file has that stamp, and the
+ * cache only if its checksum is right. It is a line of JSON that lists the sections, then the sections: numbers in columns, names as
+ * JSON, since names can contain anything, even NUL. Anyone who can write the file can write a checksum, so an impossible number or name
+ * invalidates the whole cache.
  */
 
 import { crc32 } from 'node:zlib'
@@ -16,16 +14,16 @@ import type { Store } from '../../../storage/store.js'
 import { Interner } from '../../job/plan/interner.js'
 import type { IndexColumns, ListedRow } from '../columns/index-columns.js'
 
-/** The numbers in a stamp: the file's length, and the times of the last change of content and of status. */
+/** The numbers of a stamp: the file's length, and the times of the last change of content and of status. */
 export const STAMP_LENGTH = 3
 
-/** Changes with the format of the cache. */
+/** The version of the cache's format. */
 const FORM = 'trialscan index cache 5'
-/** Numbers: per file, per list of tensors (equal steps share one), and per tensor in a list. */
+/** The columns of numbers: per file, per list of tensors (equal steps share one), and per tensor in a list. */
 const COLUMNS = ['stamps', 'modes', 'modeSteps', 'eventFiles', 'lists', 'counts', 'names', 'starts', 'lengths'] as const
 type Columns = Record<(typeof COLUMNS)[number], Float64Array<ArrayBuffer>>
 
-/** In the column of event files: the one that the hook writes, none, or from then on the number of a name. */
+/** In the column of event files: the hook's own name, none, or from there on the number of a name. */
 const USUAL = 0
 const NONE = 1
 const NAMED = 2
@@ -35,14 +33,14 @@ const MAX = Number.MAX_SAFE_INTEGER
 interface Header {
   readonly form: string
   readonly trial: string
-  /** Bytes of each section: the columns, then paths of files, names of event files and tensors. */
+  /** The number of bytes of each section: the columns, then paths of files, names of event files and tensors. */
   readonly sections: readonly number[]
-  /** Saved shapes, by the list. */
+  /** Saved shapes, by list. */
   readonly shapes: readonly (readonly [number, readonly SavedShape[]])[]
   readonly crc: number
 }
 
-/** An index file, and what it said when it had the stamp. */
+/** An index file, and its content under that stamp. */
 export interface StampedFile {
   readonly path: string
   readonly stamp: Float64Array
@@ -56,7 +54,7 @@ export interface Cacheable {
   readonly columns: IndexColumns
 }
 
-/** The cache as bytes. `trial` names the trial it belongs to. */
+/** Encodes a cache. @param trial identifies the trial */
 export function encodeIndexCache(trial: string, { files, columns: from }: Cacheable): Uint8Array {
   const tensors = new Interner()
   const eventFiles = new Interner()
@@ -109,7 +107,7 @@ export function encodeIndexCache(trial: string, { files, columns: from }: Cachea
   return Buffer.concat([Buffer.from(`${JSON.stringify(header)}\n`), body])
 }
 
-/** Decodes a cache; null if the bytes are not a whole cache of that trial. */
+/** Decodes a cache; null unless the bytes are an intact cache of that trial. */
 export function decodeIndexCache(trial: string, bytes: Uint8Array): IndexCache | null {
   try {
     return decode(trial, bytes)
@@ -126,7 +124,7 @@ function decode(trial: string, bytes: Uint8Array): IndexCache | null {
   const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes.subarray(0, headerEnd))
   const header = JSON.parse(text) as Header
   if (header.form !== FORM || header.trial !== trial) return null
-  // The checksum is that of what the text says, and the text is to be as it was written.
+  // The checksum is that of the parsed text, which must be in the form in which it was written.
   if (JSON.stringify(header) !== text) return null
   const body = bytes.subarray(headerEnd + 1)
   const { crc, ...known } = header
@@ -138,7 +136,7 @@ function decode(trial: string, bytes: Uint8Array): IndexCache | null {
   })
   const columns = {} as Columns
   COLUMNS.forEach((name, i) => {
-    // A copy, since the section need not lie on a multiple of eight.
+    // A copy, since the section may not be aligned to eight bytes.
     columns[name] = new Float64Array(new Uint8Array(sections[i]!).buffer)
   })
   const names = sections.slice(COLUMNS.length).map(namesOf) as [string[], string[], string[]]
@@ -148,7 +146,7 @@ function decode(trial: string, bytes: Uint8Array): IndexCache | null {
     (['modes', 'modeSteps', 'eventFiles', 'lists'] as const).every(name => columns[name].length === paths.length) &&
     [columns.starts, columns.lengths].every(column => column.length === columns.names.length) &&
     [columns.counts, columns.starts, columns.lengths].every(column => areIntegers(column, 0, MAX)) &&
-    // −1: before the first step of a mode.
+    // −1 precedes the first step of a mode.
     areIntegers(columns.modeSteps, -1, MAX - 1) &&
     columns.counts.reduce((sum, count) => sum + count, 0) === columns.names.length &&
     areIntegers(columns.names, 0, tensors.length - 1) &&
@@ -162,16 +160,16 @@ function decode(trial: string, bytes: Uint8Array): IndexCache | null {
 
 type Names = Record<'paths' | 'eventFiles' | 'tensors', readonly string[]>
 
-/** Index files as they were. */
+/** Index files in their cached state. */
 export class IndexCache {
-  /** In the order of the columns. */
+  /** The paths, in the order of the columns. */
   readonly paths: readonly string[]
   readonly #columns: Columns
   readonly #names: Names
   readonly #shapes: ReadonlyMap<number, readonly SavedShape[]>
   /** The start of each list's tensors. */
   readonly #begins: Float64Array
-  /** The numbers that lists have in the columns they were added to, and one more; 0: none yet. */
+  /** The number of each list in the columns it was added to, plus one; 0 if it was not added yet. */
   readonly #added: Int32Array
 
   constructor(columns: Columns, names: Names, shapes: ReadonlyMap<number, readonly SavedShape[]>) {
@@ -200,7 +198,7 @@ export class IndexCache {
     return true
   }
 
-  /** Adds what a file said to columns, always the same. @returns the number of the row */
+  /** Adds the content of a file to columns, which must always be the same. @returns the number of the row */
   addTo(columns: IndexColumns, file: number, step: GlobalStep, worker: Worker): number {
     const { modes, modeSteps, lists, eventFiles } = this.#columns
     const list = lists[file]!
@@ -231,14 +229,14 @@ export function stampAt(stamps: Float64Array, i: number): Float64Array {
   return stamps.subarray(i * STAMP_LENGTH, (i + 1) * STAMP_LENGTH)
 }
 
-/** Index files as they are now. */
+/** The present stamps of index files. */
 export interface IndexStamps {
   readonly paths: readonly string[]
-  /** The position of each file in the cache, if it has not changed; else -1. */
+  /** The index of each file in the cache, if it has not changed; otherwise -1. */
   readonly places: Int32Array
-  /** Three numbers a file: see `Store.stamps`. */
+  /** Three numbers per file: see `Store.stamps`. */
   readonly stamps: Float64Array
-  /** True if the cache has all of these files as they are, and no others. */
+  /** True if the cache has exactly these files, unchanged. */
   readonly areKnown: boolean
 }
 
@@ -256,7 +254,7 @@ export async function indexStamps(
   return { paths, places, stamps, areKnown }
 }
 
-/** The places of files in a cache, which mostly has them in the same order; -1: not there. */
+/** The indices of files in a cache, which mostly has them in the same order; -1 for absent ones. */
 function placesIn(cache: IndexCache | null, paths: readonly string[]): Int32Array {
   const places = new Int32Array(paths.length).fill(-1)
   if (cache === null) return places
@@ -274,7 +272,7 @@ function placesIn(cache: IndexCache | null, paths: readonly string[]): Int32Arra
   return places
 }
 
-/** Covers everything in the cache, including the header's own fields. */
+/** The checksum of the whole cache, including the header's own fields. */
 function checksum(header: Omit<Header, 'crc'>, body: Uint8Array): number {
   return crc32(body, crc32(JSON.stringify(header)))
 }
@@ -285,7 +283,7 @@ function namesOf(section: Uint8Array): string[] {
   throw new TypeError('expected names')
 }
 
-/** A loop, since a call for each number of very many takes longer than its check. */
+/** True if all numbers are integers in a range. A plain loop, since a callback per number would take longer. */
 function areIntegers(numbers: Float64Array, least: number, most: number): boolean {
   for (let i = 0; i < numbers.length; i++) {
     const number = numbers[i]!

@@ -1,4 +1,4 @@
-/** The index files of a trial: listed, read once, and kept with what they hold. */
+/** The index files of a trial: listed, read once, and kept as rows. */
 
 import { pathToFileURL } from 'node:url'
 import { StoreError, type TrialscanError } from '../../../base/errors.js'
@@ -35,7 +35,7 @@ import {
 import { listParts } from './no-trial.js'
 import { RowsByPath } from './rows-by-path.js'
 
-/** Index files to be read, and what their names say. There may be a million, so that none is an object. */
+/** Index files to read, in columns by name, since there may be a million. */
 class UnreadFiles {
   readonly paths: string[] = []
   readonly steps: GlobalStep[] = []
@@ -63,13 +63,13 @@ class UnreadFiles {
 export interface IndexedOptions {
   readonly rangeSteps: StepRange | null
   readonly threads: number | undefined
-  /** Incomplete steps after the last complete one before the eldest of them count as complete. */
+  /** The number of steps after an incomplete one, all incomplete, after which it counts as complete. */
   readonly incompleteStepWindow: number
-  /** File of the index cache, an absolute path; null: none. */
+  /** The absolute path of the index cache; null for none. */
   readonly indexCache: string | null
 }
 
-/** Files of the index that are listed again although nothing is missing before them. */
+/** The number of index files that are listed again although no earlier one is missing. */
 const RELISTED_FILES = 500
 
 /** The index files of a trial. */
@@ -77,23 +77,23 @@ export class IndexedFiles {
   readonly #access: Access
   readonly #options: IndexedOptions
   #columns = new IndexColumns()
-  /** The rows of index files that were read and count, by path. */
+  /** The rows of the index files that count, by path. */
   readonly #rows = new RowsByPath()
-  /** The stamps of index files when they were examined; kept only for the cache. */
+  /** The stamps of index files when they were examined, for the cache. */
   #stamps: IndexStamps[] = []
   /** True if the cache is stale. */
   #isCacheOld = false
-  /** Index files, in order; kept only where they are not listed again every time. */
+  /** The paths of the index files, in order; kept only if they are not listed anew every time. */
   #listed: readonly string[] = []
-  /** The errors of directories where index files should be. */
+  /** The errors of directories that should contain index files. */
   #places: readonly TrialscanError[] = []
-  /** Index files beside which another counts, and that one. */
+  /** Superseded index files, each with its successor. */
   #duplicates: ReadonlyMap<string, string> = new Map()
-  /** True if an index file has another name than the hook's. Without one, no two files are of one step and worker. */
+  /** True if an index file has a name other than the hook's. Otherwise no two files are of the same step and worker. */
   #hasOdd = false
-  /** True if there may be a CSV index file of Tornasole's hook in whose place a JSON file counts. */
+  /** True if there may be a CSV index file of Tornasole's hook that a JSON file supersedes. */
   #hasCSV = false
-  /** Why the cache could not be written. */
+  /** The error of writing the cache. */
   #cacheProblem: StoreError | null = null
 
   constructor(access: Access, options: IndexedOptions) {
@@ -106,7 +106,7 @@ export class IndexedFiles {
     return this.#rows.size === 0
   }
 
-  /** The rows of index files that were read and count. */
+  /** The rows of the index files that count. */
   async rows(): Promise<IndexRows> {
     const columns = this.#columns
     const { rows } = this.#rows
@@ -119,7 +119,7 @@ export class IndexedFiles {
     return { columns, rows, faults }
   }
 
-  /** The errors of places where index files should be, and of files beside which another counts. */
+  /** The errors of directories that should contain index files, and of superseded files. */
   problems(): TrialscanError[] {
     const { store } = this.#access
     return [
@@ -128,12 +128,12 @@ export class IndexedFiles {
     ]
   }
 
-  /** Why the cache could not be written; null: it was, or there is none. */
+  /** The error of writing the cache; null if there is none. */
   get cacheProblem(): StoreError | null {
     return this.#cacheProblem
   }
 
-  /** Nothing more is read, and the catalog has what was. */
+  /** Releases everything after the last load; the catalog has its own references. */
   clear(): void {
     this.#columns = new IndexColumns()
     this.#rows.clear()
@@ -142,9 +142,9 @@ export class IndexedFiles {
   }
 
   /**
-   * The files of the index. Where listing costs requests, only what may be new is listed again: from the first step on
-   * that a worker may still write. What has ended is listed as a whole, once.
-   * @param catalog what is known so far
+   * Lists the index files. If listings cost requests, only files that may be new are listed again: from the first step on that a worker
+   * may still write. A finished trial is listed as a whole, once.
+   * @param catalog the catalog so far
    */
   async list(ended: boolean, catalog: Catalog | undefined): Promise<readonly string[]> {
     const { store, isRemote } = this.#access
@@ -157,28 +157,28 @@ export class IndexedFiles {
     return this.#listed
   }
 
-  /** A path that sorts before all index files that may still come; null if nothing is known yet. */
+  /** A path that sorts before all index files that may still come; null if that is unknown. */
   #settledUpTo(catalog: Catalog | undefined): string | null {
     if (catalog === undefined) return null
     const { steps } = catalog
     const { numWorkers } = steps
-    // Whom a step still lacks after so many others is not waited for.
+    // A step that so many others follow is no longer waited for.
     const eldest = steps.numberAt(steps.length - 1 - this.#options.incompleteStepWindow) ?? 0
     const isOpen = (step: number): boolean => step >= eldest && (steps.get(step)?.workers.length ?? 0) < numWorkers
-    // Some that are whole are listed all the same, since a page holds a thousand: who knows in which order steps arrive.
+    // Some complete steps are listed again, since a page has a thousand keys and steps may arrive in any order.
     let first = Math.max(0, this.#listed.length - RELISTED_FILES)
-    // In the order of the steps; a file of which nothing is known (it can't be read, or is not wanted) can't be late.
+    // In the order of the steps; files without known content (unreadable or unwanted) can't be late.
     for (const [i, path] of this.#listed.entries()) {
       if (i >= first) break
       const row = this.#rows.get(path)
       if (row !== undefined && (this.#columns.error(row) !== null || isOpen(this.#columns.step(row)))) first = i
     }
     const path = this.#listed[first]
-    // Up to the step, without the worker: the others of its workers sort behind it.
+    // Up to the step, without the worker, so that the files of its other workers sort behind it.
     return path === undefined ? null : path.replace(/_[^/]*$/, '')
   }
 
-  /** Reads the index files that are new. @param isFirst whether nothing was loaded yet @returns whether there was one */
+  /** Reads the new index files. @param isFirst true for the first load @returns true if there was one */
   async load(paths: readonly string[], files: TrialFiles, isFirst: boolean): Promise<boolean> {
     const found = await this.#unread(paths, files)
     const duplicates = new Map<string, string>()
@@ -187,12 +187,12 @@ export class IndexedFiles {
     }
     const isChanged = duplicates.size !== this.#duplicates.size
     this.#duplicates = duplicates
-    // One may have counted until another came.
+    // A file may have counted until its successor came.
     for (const path of duplicates.keys()) this.#rows.delete(path)
     const unread = duplicates.size === 0 ? found : found.filter(path => !duplicates.has(path))
     const cachedCount = await this.#fromCache(unread, isFirst)
     const isAllCached = cachedCount === unread.length
-    // Looking for paths costs a map of them all.
+    // Looking up paths takes a map of them all.
     const left = cachedCount === 0 || isAllCached ? unread : unread.filter(path => !this.#isRead(path))
     const readCount = isAllCached ? 0 : await this.#read(left)
     if (readCount > 0 || this.#isCacheOld) this.#writeCache()
@@ -210,9 +210,9 @@ export class IndexedFiles {
   }
 
   /**
-   * Adds what the cache knows of index files that have not changed since. Stamps are taken before a file is read, so that one
-   * that changes meanwhile is read again the next time.
-   * @returns how many
+   * Adds the cached content of unchanged index files. Stamps are taken before a file is read, so that one that changes during the read is
+   * read again next time.
+   * @returns the number of files
    */
   async #fromCache(files: UnreadFiles, isFirst: boolean): Promise<number> {
     const { indexCache } = this.#options
@@ -234,7 +234,7 @@ export class IndexedFiles {
     return count
   }
 
-  /** Keeps what is known of the index files for the next opening. */
+  /** Writes the index files to the cache. */
   #writeCache(): void {
     const { indexCache } = this.#options
     if (indexCache === null) return
@@ -250,7 +250,7 @@ export class IndexedFiles {
     try {
       writeAsideSync(indexCache, bytes)
     } catch (cause) {
-      // A full disk costs the next opening its cache, and not this one its trial.
+      // A full disk loses the cache, not the trial.
       const url = pathToFileURL(indexCache).href
       const reason = cause instanceof Error ? cause.message : String(cause)
       this.#cacheProblem = new StoreError('Unavailable', `${indexCache} can't be written: ${reason}`, { url }, cause)
@@ -260,7 +260,7 @@ export class IndexedFiles {
   /** Index files to be read. */
   async #unread(paths: readonly string[], files: TrialFiles): Promise<UnreadFiles> {
     const unread = new UnreadFiles()
-    // A string for each worker, and not for each file.
+    // One string per worker instead of one per file.
     const workers = new Map<Worker, Worker>()
     let last = ''
     await inTurns(paths, path => {
@@ -279,15 +279,15 @@ export class IndexedFiles {
     return unread
   }
 
-  /** Has threads start, if there will be work for them, while it is found out what is to be read. */
+  /** Starts threads early, if there will be work for them. */
   #startThreads(fileCount: number): void {
     if (!this.isEmpty || this.#options.indexCache !== null || fileCount < MANY_INDEX_FILES || this.#access.isRemote)
       return
-    // Whatever is wrong is told when there is work.
+    // Errors are reported when there is work.
     this.#access.runner(this.#options.threads, Number.POSITIVE_INFINITY).catch(() => {})
   }
 
-  /** @returns how many have told something new */
+  /** @returns the number of files with new content */
   async #read(files: UnreadFiles): Promise<number> {
     const many = files.length >= MANY_INDEX_FILES
     const { threads } = this.#options
@@ -322,7 +322,7 @@ export class IndexedFiles {
   }
 }
 
-/** The index files for the cache, each made into an object on its turn. */
+/** The index files for the cache, made into objects one by one. */
 function* stampedFiles(
   rows: RowsByPath,
   columns: IndexColumns,
@@ -334,7 +334,7 @@ function* stampedFiles(
   }
 }
 
-/** The index files whose numbers are another worker's: these can't be used. */
+/** The index files that carry another worker's number; they can't be used. */
 async function otherWorkersIn(columns: IndexColumns, rows: Int32Array) {
   const steps = new Set<GlobalStep>()
   await countInTurns(rows.length, i => {

@@ -1,4 +1,4 @@
-/** Opening and refreshing a trial: collections and index files from the store into one catalog. */
+/** Opens and refreshes a trial: reads collections and index files from the store into a catalog. */
 
 import { MissingCollectionFiles, type TrialscanError } from '../../../base/errors.js'
 import type { Worker } from '../../../base/types.js'
@@ -26,21 +26,21 @@ import { UnindexedEvents } from './unindexed.js'
 export interface TrialContents {
   readonly catalog: Catalog
   readonly collections: Collections
-  /** The workers with data or with a collections file (which may have written nothing yet); sorted. */
+  /** The workers with data or with a collections file (which may not have written yet), sorted. */
   readonly workers: readonly Worker[]
   /** True if the job has ended, and everything it wrote is in the catalog. */
   readonly ended: boolean
   /** The rows of the catalog: from index files or, without them, from event files. */
   readonly index: IndexRows
-  /** Event files without index: the steps of several lie in one, so that no index file can name it. */
+  /** True for event files without an index that hold several steps each, so that no index file can describe them. */
   readonly isTensorBoard: boolean
-  /** Collections files that are missing or can't be read, records of event files that have no index, a cache not written. */
+  /** Missing or unreadable collections files, bad records in event files without an index, a cache that could not be written. */
   readonly problems: readonly TrialscanError[]
   /** The problems of event files among them. */
   readonly recordProblems: readonly TrialscanError[]
   /** The facts about checkpoints beside their tensors; null if the trial is no checkpoint. */
   readonly checkpoint: CheckpointFacts | null
-  /** Notes that are no faults: checkpoints that are being written, files that are not read. */
+  /** Notes that are no faults: unfinished checkpoints, files that are not read. */
   readonly notes: readonly string[]
   /** Paths of the files of checkpoints. */
   readonly checkpointFiles: readonly string[]
@@ -51,11 +51,11 @@ export interface LoadOptions extends IndexedOptions {
   readonly requireCollections: boolean
   /** True to keep steps that a restart of the training has abandoned. */
   readonly abandonedSteps: boolean
-  /** The file that was named instead of a directory. Default: none. */
+  /** The file that was named instead of a directory; undefined for none. */
   readonly file?: string | undefined
 }
 
-/** Reads what is known of a trial without reading a tensor, and later what has come since. */
+/** Loads what is known of a trial without reading tensors, and later what is new. */
 export class TrialLoader {
   readonly #access: Access
   readonly #options: LoadOptions
@@ -66,10 +66,10 @@ export class TrialLoader {
   #checkpoints: CheckpointFiles | null = null
   #collections: { readonly stamp: string; readonly found: FoundCollections | null } | undefined
   #contents: TrialContents | undefined
-  /** The collections of the last load, and whether more files are to come. */
+  /** The collections of the last load, and whether more files may come. */
   #told: FoundCollections | null = null
   #awaitsCollections = true
-  /** The load that begins when the one under way has ended. */
+  /** The load that will follow the current one. */
   #next: Promise<TrialContents> | undefined
   #current: Promise<unknown> = Promise.resolve()
 
@@ -86,10 +86,9 @@ export class TrialLoader {
   }
 
   /**
-   * Lists the trial, reads the index files that are new, and those that could not be read before: they may have been
-   * looked at while they were written. An index file that can't be read is kept as an error in the catalog, not thrown.
-   * Where there is no index, the event files are scanned. One load at a time, since they add to the same entries: all who
-   * ask while one is under way, which may have listed already, get the next.
+   * Lists the trial, and reads index files that are new or were unreadable before, since they may have been incomplete. An unreadable
+   * index file is kept as an error in the catalog, not thrown. Without an index, the event files are scanned. Loads run one at a time,
+   * since they add to the same entries: calls during a load, which may have listed already, share the next one.
    * @returns the same object as before if nothing is new
    * @throws StoreError if the trial can't be reached, MissingCollectionFiles if there is none
    */
@@ -111,7 +110,7 @@ export class TrialLoader {
     const { store } = this.#access
     if (previous === undefined) await store.open()
     if (this.#options.file !== undefined || this.#checkpoints !== null) return this.#loadCheckpoints(previous ?? null)
-    // The end marker is looked for before the listing: what the job wrote before it is then in the listing.
+    // The end marker is read before the listing, which then has everything that the job wrote before it.
     const root = await this.#lookAtRoot()
     const { ended } = new TrialFiles(root)
     const paths = await this.#index.list(ended, previous?.catalog)
@@ -149,13 +148,13 @@ export class TrialLoader {
     const { numWorkers = null, paths: collectionsPaths = [] } = collections ?? {}
     const tellsWorkers = !isTensorBoard && !isTornasole
     this.#awaitsCollections = tellsWorkers && (numWorkers === null || collectionsPaths.length < numWorkers)
-    // Hooks write their collections about their first step. Where none are required, or the index is lost, they are waited for
-    // no longer once there is a second.
+    // Hooks write their collections about their first step. If none are required, or the index is lost, they are awaited only until there
+    // is a second step.
     const mayLack = !this.#options.requireCollections || !isIndexed
     const hasGoneOn = mayLack && hasManySteps(index)
     const isUnknown = tellsWorkers && !ended && numWorkers === null && !hasGoneOn
     const catalog = await Catalog.of(index, {
-      // Runs of TensorBoard know nothing of each other.
+      // TensorBoard runs are independent of each other.
       numWorkers: isTensorBoard ? 1 : isUnknown ? Number.POSITIVE_INFINITY : numWorkers,
       isTornasole,
       ended,
@@ -183,7 +182,7 @@ export class TrialLoader {
     return this.#contents
   }
 
-  /** The files in the root that mean something. They are asked for together, so that one listing answers. */
+  /** The relevant files in the root, requested together, so that one listing answers. */
   async #lookAtRoot(): Promise<readonly string[]> {
     const { store } = this.#access
     const there = await Promise.all(ROOT_FILES.map(file => store.exists(file)))
@@ -200,24 +199,24 @@ export class TrialLoader {
     return this.#collections.found
   }
 
-  /** Scans event files where there is no index. @returns whether there was something new */
+  /** Scans event files if there is no index. @returns true if something was new */
   async #loadEvents(root: readonly string[]): Promise<boolean> {
     const { store } = this.#access
     if (this.#events.writer === 'TensorBoard') return this.#events.load(true)
     const isNew = await this.#events.load(false)
     if (this.#events.writer !== null) return isNew
     const collections = await store.list(COLLECTIONS_DIRECTORY, { recursive: true })
-    // A run of TensorBoard can be called `collections`, too.
+    // A TensorBoard run can be called `collections`, too.
     if (!new TrialFiles([...root, ...collections]).isPlain) return isNew
     const everything = await listPlain(store)
     if (isCheckpointPlace(everything) && (await this.#findCheckpoints(everything))) return true
     return this.#events.load(true, everything)
   }
 
-  /** @returns whether there are checkpoints */
+  /** @returns true if there are checkpoints */
   async #findCheckpoints(paths: readonly string[]): Promise<boolean> {
     const { file, rangeSteps } = this.#options
-    // Most trials are none.
+    // Most trials have none.
     const { CheckpointFiles } = await import('../checkpoint/checkpoint-files.js')
     const found = new CheckpointFiles(this.#access, file ?? null, step => isInRange(step, rangeSteps))
     if ((await found.load(paths)) === null) return false
@@ -225,7 +224,7 @@ export class TrialLoader {
     return true
   }
 
-  /** Looks for checkpoints where there are some, or one was named. */
+  /** Loads checkpoints, if there are any or one was named. */
   async #loadCheckpoints(previous: TrialContents | null): Promise<TrialContents> {
     const { store } = this.#access
     const { file } = this.#options
@@ -239,7 +238,7 @@ export class TrialLoader {
     const index = await checkpoints.rows()
     const ended = checkpoints.isEnded
     const catalog = await Catalog.of(index, {
-      // Ranks know nothing of each other: who is missing is among the problems.
+      // Ranks are independent of each other; a missing one is among the problems.
       numWorkers: 1,
       isTornasole: false,
       ended,

@@ -1,4 +1,4 @@
-/** Directories that hold nothing of smdebug's: TensorBoard's files, or no trial at all. */
+/** Directories without smdebug's files: TensorBoard's, or no trial at all. */
 
 import { MissingCollectionFiles, quote, StoreError } from '../../../base/errors.js'
 import { CHECKPOINT_FILES, isCheckpointFile } from '../../../format/checkpoint/formats.js'
@@ -14,23 +14,18 @@ import {
 import { isPartDirectory } from '../../../format/trial-files.js'
 import type { Store } from '../../../storage/store.js'
 
-/** A function, so that what knows the formats is loaded when it is needed. */
+/** A function, so that the modules of the formats are loaded on demand. */
 const wanted = (): string =>
   `a trial: files under ${COLLECTIONS_DIRECTORY}/ and ${INDEX_DIRECTORY}/, event files, or checkpoints (${CHECKPOINT_FILES})`
 /** The most trials that an error names. */
 const MAX_NAMED = 5
-/**
- * After this many objects that belong to no trial, a place on S3 is taken for the wrong one; sooner if there are trials
- * below it.
- */
+/** The number of objects outside any trial after which a place on S3 counts as a mistake; sooner if there are trials below it. */
 const MAX_OTHERS = 100_000
 const MAX_OTHERS_BESIDE_TRIALS = 10_000
 
 /**
- * All files of a place that may not be a trial's. On S3 a listing goes through everything below a prefix, which may be
- * a whole bucket.
- * @throws MissingCollectionFiles, with `listed`, if a listing on S3 finds so many other objects that nobody can have
- *   meant it
+ * Lists all files of a place that may not be a trial. On S3 a listing covers everything below a prefix, which may be a whole bucket.
+ * @throws MissingCollectionFiles, with `listed`, if a listing on S3 finds so many other objects that the place must be a mistake
  */
 export function listEverything(
   store: Store,
@@ -40,10 +35,7 @@ export function listEverything(
   return store.list('', { recursive: true, ...options, onPaths: paths => limit.add(paths) })
 }
 
-/**
- * Lists index or event files, and whatever stands in their places. Anything in the place of a directory is among the
- * problems, since no file can be found in it.
- */
+/** Lists index or event files. Anything else in the place of a directory is a problem, since no file can be found in it. */
 export async function listParts(
   store: Store,
   directory: string,
@@ -59,7 +51,7 @@ export async function listParts(
   return { paths, problems }
 }
 
-/** All files of a directory in which TensorBoard's may lie; none if a link leads out of it, since it could be any directory. */
+/** All files of a directory that may have TensorBoard's; none if a link leads out of it, since that could be any directory. */
 export function listPlain(store: Store): Promise<string[]> {
   const expects = (path: string, isDirectory: boolean): boolean =>
     !isDirectory && (isTensorBoardFile(path) || isCheckpointFile(path))
@@ -70,8 +62,8 @@ export function listPlain(store: Store): Promise<string[]> {
 }
 
 /**
- * The error for a directory that is not a trial. It names the trials in it, says that it is part of one, or what else is there.
- * @param listed all of its files, if they have been listed
+ * The error for a directory that is not a trial. It names the trials inside, says that it is part of one, or what else it contains.
+ * @param listed all of its files, if they were listed
  */
 export async function noTrial(store: Store, listed: readonly string[] | null): Promise<MissingCollectionFiles> {
   let found: string
@@ -102,10 +94,10 @@ function trialsBelow(trials: readonly string[]): string | null {
   return `there are trials below it; name one of them: ${trials.slice(0, MAX_NAMED).join(', ')}${more}`
 }
 
-/** Watches what a listing finds, and ends it if that is not a trial. */
+/** Watches a listing, and ends it if it is not that of a trial. */
 class ListLimit {
   readonly #store: Store
-  /** The limit of files that the caller gave; null: the default. */
+  /** The caller's limit of files; null for the default. */
   readonly #given: number | null
   readonly #trials = new Set<string>()
   #listed = 0

@@ -1,4 +1,4 @@
-/** The place of a trial: a directory, or a file that was named. */
+/** The place of a trial: a directory, or a named file. */
 
 import { basename, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -12,18 +12,18 @@ import type { PlainStoreSpec } from '../../../storage/store.js'
 export interface TrialPlace {
   /** The store of the directory. */
   readonly spec: PlainStoreSpec
-  /** The name of the file in it; undefined: the directory is meant. */
+  /** The name of the file in it; undefined for the whole directory. */
   readonly file: string | undefined
 }
 
-/** @throws UsageError as `storeSpec`; StoreError (`NotADirectory`) for a file of no format that has tensors */
+/** @throws UsageError as `storeSpec`; StoreError (`NotADirectory`) for a file that no format with tensors has */
 export function placeOf(path: string, options: NonNullable<Parameters<typeof storeSpec>[1]> = {}): TrialPlace {
   const spec = storeSpec(path, options)
   if (spec.kind === 'local') {
     const name = basename(spec.root)
     if (!isFile(spec.root)) return { spec, file: undefined }
     if (!isCheckpointFile(name)) throw noTensors(path, pathToFileURL(spec.root).href)
-    // Whoever names a link means what it leads to.
+    // A named link stands for its target.
     return { spec: { ...spec, root: resolve(spec.root, '..'), allowSymlinks: true }, file: name }
   }
   const isNamed = spec.kind === 's3' && spec.only === undefined && !path.trim().endsWith('/')
@@ -38,9 +38,9 @@ function noTensors(path: string, url: string): StoreError {
 }
 
 /**
- * True if checkpoints are looked for in a place that has nothing of smdebug's: not where TensorBoard's files lie in its root. Trainings that
- * save checkpoints log for TensorBoard in a directory beside them.
- * @param paths all its files
+ * True if a place without smdebug's files may have checkpoints: not if TensorBoard's files are in its root. Trainings that save
+ * checkpoints log for TensorBoard in a directory beside them.
+ * @param paths all files of the place
  */
 export function isCheckpointPlace(paths: readonly string[]): boolean {
   return (

@@ -1,17 +1,17 @@
-/** The rows of index files by their paths. There may be a million: of those that came at once, the first to be asked for costs a map. */
+/** The rows of index files by path. There may be a million; the map is made at the first lookup. */
 
 export class RowsByPath {
-  /** In the order in which they were added. */
+  /** The paths, in the order in which they were added. */
   #paths: string[] = []
   #rows: number[] = []
-  /** Null while none was asked for. */
+  /** The map; null before the first lookup. */
   #byPath: Map<string, number> | null = null
 
   get size(): number {
     return this.#byPath?.size ?? this.#paths.length
   }
 
-  /** A file that is not there yet; any, once one was asked for. */
+  /** Adds a file that is new, or any file after the first lookup. */
   add(path: string, row: number): void {
     if (this.#byPath !== null) this.#byPath.set(path, row)
     else {
@@ -34,7 +34,7 @@ export class RowsByPath {
     this.#byPath = null
   }
 
-  /** In the order in which they were added. */
+  /** The rows, in the order in which they were added. */
   get rows(): Int32Array {
     return Int32Array.from(this.#byPath?.values() ?? this.#rows)
   }

@@ -1,4 +1,4 @@
-/** Trials without index files: a catalog's entries made from what stands in the event files themselves. */
+/** Trials without index files: catalog entries made from the event files themselves. */
 
 import { errorFromData, type TrialscanError } from '../../../base/errors.js'
 import { countBelow } from '../../../base/sorted.js'
@@ -22,19 +22,19 @@ import { IndexColumns } from '../columns/index-columns.js'
 import type { IndexRows } from '../columns/saved-rows.js'
 import { listParts, listPlain } from './no-trial.js'
 
-/** Event files a job scans. */
+/** The number of event files that one job scans. */
 const FILES_PER_JOB = 32
-/** The number of files from which on threads pay. */
+/** The number of files from which threads pay off. */
 const MANY_FILES = 64
 
 /** The facts about an event file. */
 interface KnownFile {
   readonly path: string
-  /** Null for TensorBoard's, whose steps stand in the Events. */
+  /** The name; null for TensorBoard's files, whose Events have the steps. */
   readonly name: EventFileName | null
-  /** In the order of the file; more with every scan of one that grows. */
+  /** The scans of the file, in order; a growing file has several. */
   scans: SurveyedFile[]
-  /** Why nothing of it could be read. */
+  /** The reason why nothing of it could be read. */
   error: TrialscanError | null
 }
 
@@ -44,16 +44,16 @@ export class UnindexedEvents {
   readonly #threads: number | undefined
   readonly #isWanted: (step: number) => boolean
   readonly #keepsAbandoned: boolean
-  /** By path, in the order of the paths. */
+  /** The files by path, in order. */
   readonly #files = new Map<string, KnownFile>()
-  /** The errors of directories where event files should be. */
+  /** The errors of directories that should contain event files. */
   #places: readonly TrialscanError[] = []
-  /** Event files beside which another counts, and that one. */
+  /** Superseded event files, each with its successor. */
   #duplicates: ReadonlyMap<string, string> = new Map()
   #writer: 'smdebug' | 'TensorBoard' | null = null
   #everything: readonly string[] | null = null
 
-  /** @param keepsAbandoned whether steps count that a restart of the training has left behind */
+  /** @param keepsAbandoned true to keep steps that a restart of the training has abandoned */
   constructor(
     access: Access,
     threads: number | undefined,
@@ -71,16 +71,16 @@ export class UnindexedEvents {
     return this.#writer
   }
 
-  /** All files there are, if they were listed for TensorBoard's, and there was none. */
+  /** All files, if they were listed in search of TensorBoard's and there were none. */
   get everything(): readonly string[] | null {
     return this.#everything
   }
 
   /**
-   * Scans the event files that are new, and what was appended to others.
-   * @param isPlain whether there is nothing of smdebug's, so that TensorBoard's files are looked for
-   * @param listed all files there are, if they were listed
-   * @returns whether something was found
+   * Scans new event files, and what was appended to others.
+   * @param isPlain true if smdebug's files are missing, so that TensorBoard's are searched for
+   * @param listed all files, if they were listed
+   * @returns true if something was found
    */
   async load(isPlain: boolean, listed?: readonly string[]): Promise<boolean> {
     const { store } = this.#access
@@ -91,7 +91,7 @@ export class UnindexedEvents {
     const duplicates = isPlain ? new Map<string, string>() : new TrialFiles(paths).eventDuplicates
     const isChanged = duplicates.size !== this.#duplicates.size
     this.#duplicates = duplicates
-    // One may have counted until another came.
+    // A file may have counted until its successor came.
     for (const path of duplicates.keys()) this.#files.delete(path)
     const jobs: { readonly file: KnownFile; readonly startByte: number }[] = []
     for (const path of paths) {
@@ -122,13 +122,13 @@ export class UnindexedEvents {
     return { columns, rows: Int32Array.from({ length: columns.length }, (_, row) => row), faults: new Map() }
   }
 
-  /** Records that can't be read, where others of their file can. */
+  /** Unreadable records of files with readable ones. */
   problems(): TrialscanError[] {
     const { store } = this.#access
     const duplicates = [...this.#duplicates].map(([path, taken]) => duplicateError(store.url(path), path, taken))
     const ofRecords = [...this.#files.values()].flatMap(({ name, scans, error }) => {
       if (error !== null) return name === null ? [error] : []
-      // What cost a file all its records stands in its entry.
+      // An error that concerns all records is in the file's entry.
       if (name !== null && scans.every(({ tag }) => tag.length === 0)) return []
       return scans.flatMap(scan => scan.problems.map(errorFromData))
     })
@@ -139,14 +139,14 @@ export class UnindexedEvents {
   async #continuation({ path, name, scans, error }: KnownFile): Promise<number | null> {
     const last = scans.at(-1)
     if (error !== null || last === undefined) return 0
-    // smdebug's files are whole once they have their name; one that is not was cut off or is being copied.
+    // smdebug's files are complete when they get their name; an incomplete one was cut off or is being copied.
     if (name !== null && last.scannedByteLength === last.byteLength) return null
     const byteLength = await this.#access.store.byteLength(path)
     if (byteLength === last.byteLength) return null
     return byteLength < last.scannedByteLength ? 0 : last.scannedByteLength
   }
 
-  /** @returns whether something was found: not, if all there is are files that could not be read before either */
+  /** @returns true if something was found that is not a file which was unreadable before */
   async #scan(jobs: readonly { readonly file: KnownFile; readonly startByte: number }[]): Promise<boolean> {
     if (jobs.length === 0) return false
     let isNew = false
@@ -177,7 +177,7 @@ export class UnindexedEvents {
     return isNew
   }
 
-  /** The steps of TensorBoard's event files: of a run, everything that was logged under one number. */
+  /** Adds the steps of TensorBoard event files: everything that a run logged under one number. */
   #addRuns(columns: IndexColumns): void {
     type Run = Map<number, { path: string; tensors: Map<string, TensorLocation> }>
     const runs = new Map<string, Run>()
@@ -192,7 +192,7 @@ export class UnindexedEvents {
           const location = locationOf(scan, i)
           const known = run.get(step)
           if (known === undefined) run.set(step, { path, tensors: new Map([[location.name, location]]) })
-          // After a restart a step comes again: the last one counts.
+          // After a restart a step comes again; the last one counts.
           else known.tensors.set(location.name, known.path === path ? location : { ...location, eventFile: path })
         }
       }
@@ -213,12 +213,12 @@ export class UnindexedEvents {
 }
 
 /**
- * A test for Values that a restart of the training has left behind: as in TensorBoard, those of the run that lie before a SessionLog START,
- * of its step or a later one.
- * @param files in the order in which they were written, run by run
+ * A test for Values that a restart of the training has abandoned: as in TensorBoard, Values of a run before a SessionLog START that have
+ * its step or a later one.
+ * @param files in the order of writing, run by run
  */
 function abandonment(files: readonly KnownFile[]): (scan: SurveyedFile, i: number) => boolean {
-  /** For the starts and the end of each scan: the lowest step at which the training starts there or later. */
+  /** The lowest step at which the training starts there or later, for the starts and the end of each scan. */
   const floors = new Map<SurveyedFile, Float64Array>()
   const lowest = new Map<string, number>()
   for (const { path, scans } of files.toReversed()) {
@@ -249,7 +249,7 @@ function addStep(columns: IndexColumns, { path, name, scans, error }: KnownFile)
   for (const scan of scans) {
     for (let i = 0; i < scan.tag.length; i++) {
       tensors.push(locationOf(scan, i))
-      // smdebug's index has the mode of the first record: scalars come last, and may have the mode that comes next.
+      // smdebug's index has the mode of the first record: scalars come last, and may have the next mode.
       const [mode, modeStep] = [scan.mode[i]!, scan.modeStep[i]!]
       if (mode !== 0) told ??= { mode, modeStep }
     }
@@ -269,7 +269,7 @@ function firstProblem(scans: readonly SurveyedFile[]): TrialscanError | null {
   return problem ? errorFromData(problem) : null
 }
 
-/** A scan that was continued: what cut it off, its last problem, has gone. */
+/** A scan that was continued: its last problem, the incomplete record, is gone. */
 function withoutTornTail(scan: SurveyedFile): SurveyedFile {
   if (scan.scannedByteLength === scan.byteLength) return scan
   return { ...scan, byteLength: scan.scannedByteLength, problems: scan.problems.slice(0, -1) }

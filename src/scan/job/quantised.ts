@@ -1,4 +1,4 @@
-/** Weights beside what quantisation made of them: numbers of few bits, and scales that they are multiplied with. */
+/** Compares weights with their quantised form: numbers of few bits, and scales to multiply them with. */
 
 import type { StoreSpec } from '../../storage/store.js'
 import type { JobRecords } from './plan/coalesce.js'
@@ -10,27 +10,28 @@ export interface QuantisationError {
   readonly scheme: string
   /** Σ(a − b)² / Σa² over finite elements. */
   readonly normalisedError: number
-  /** −10·log10 of that, in dB; Infinity where nothing was lost. */
+  /** −10·log10 of the normalised error, in dB; Infinity if nothing was lost. */
   readonly sqnr: number
   readonly cosine: number
   /** The largest |a − b|. */
   readonly maxAbsolute: number
-  /** The block with the largest normalised error: its place among blocks of rows and of columns. */
+  /** The block with the largest normalised error, by its row and column of blocks. */
   readonly worstBlock: { readonly index: readonly [number, number]; readonly normalisedError: number }
-  /** The share of elements at the largest number of the format. */
+  /** The share of elements at the format's largest magnitude. */
   readonly saturated: number
-  /** Elements for which either has NaN or an infinity. */
+  /** The number of elements for which either side has NaN or an infinity. */
   readonly notFinite: number
 }
 
 /**
- * - scaled: a number an element, and a scale for all, for each row or for each block
- * - nvfp4: two in a byte, a scale per 16 of a row, and one of all scales
- * - mxfp4: two in a byte, a power of two per 32 of a row
+ * The layouts of quantised weights.
+ * - scaled: a number per element, and one scale for all, for each row or for each block
+ * - nvfp4: two numbers per byte, a scale per 16 numbers of a row, and one for all scales
+ * - mxfp4: two numbers per byte, a power of two per 32 numbers of a row
  */
 export type QuantisedForm = 'scaled' | 'nvfp4' | 'mxfp4'
 
-/** Compares the weights of one record with those of the others: numbers, their scales and, of some, the scale of all. */
+/** A job that compares the weights of one record with other records: numbers, their scales and, for some layouts, the global scale. */
 export interface QuantisedJob extends JobRecords {
   readonly kind: 'quantised'
   readonly stores: readonly StoreSpec[]
@@ -40,11 +41,11 @@ export interface QuantisedJob extends JobRecords {
   readonly windowByteLength: number
   readonly aheadByteLength: number
   readonly form: QuantisedForm
-  /** True if the scale of all divides. */
+  /** True if the global scale divides. */
   readonly divides: boolean
 }
 
-/** A failure of code `NotComparable` where they don't fit together. */
+/** A failure has code `NotComparable` if they don't match. */
 export interface QuantisedReply extends RecordReply {
   readonly kind: 'quantised'
   readonly error: QuantisationError | null

@@ -1,7 +1,4 @@
-/**
- * The common part of all replies. Plain data, since it crosses a thread; numbers in columns, whose buffers
- * are moved.
- */
+/** The common part of all replies. Plain data, since it crosses a thread, with numbers in columns whose buffers are moved. */
 
 import type { ErrorData } from '../../base/errors.js'
 import type { Histogram } from '../../format/histogram.js'
@@ -12,21 +9,21 @@ export interface JobStats {
   readonly records: number
   readonly readBytes: number
   readonly reads: number
-  /** The time by activity, if asked for. */
+  /** The time by activity, if requested. */
   readonly spent?: ThreadTimes | undefined
 }
 
-/** Milliseconds of one thread. */
+/** The time of one thread by activity, in milliseconds. */
 export interface ThreadTimes {
   readonly readMs: number
-  /** Framing, checksums and the walk. */
+  /** Framing, checksums and the protobuf walk. */
   readonly decodeMs: number
   readonly reduceMs: number
-  /** Rows as text, if they were asked for, and the rest of the job. */
+  /** Rows as text, if requested, and the rest of the job. */
   readonly writeMs: number
 }
 
-/** A record that could not be read: its index in the job's columns, and why. */
+/** A record that could not be read: its index in the job's columns, and the error. */
 export interface RecordFailure {
   readonly record: number
   readonly error: ErrorData
@@ -50,14 +47,17 @@ export interface Descriptions {
   readonly dims: Float64Array
 }
 
-/** Shapes of records: each is there once. */
+/** Shapes of records; equal shapes are stored once. */
 export interface ShapeColumn {
   readonly lists: readonly (readonly number[])[]
   /** The index of each record's shape. */
   readonly codes: Int32Array<ArrayBuffer>
 }
 
-/** The shape of each described record; that of one that failed is empty. @param tags of the records: those of a tag mostly share a shape */
+/**
+ * The shape of each described record; empty for one that failed.
+ * @param tags the tags of the records: those of one tag mostly share a shape
+ */
 export function shapeColumn({ ranks, dims }: Descriptions, tags?: Int32Array): ShapeColumn {
   const lists: number[][] = []
   const codes = new Int32Array(ranks.length)
@@ -102,8 +102,8 @@ export interface HistogramResult {
 }
 
 /**
- * CRC-32C of a run of a payload's bytes (check level `full` only). `storedCrc` is that of the record's footer, in the
- * last part only.
+ * The CRC-32C of a run of a payload's bytes (only at check level `full`). `storedCrc` is that of the record's footer, only in the last
+ * part.
  */
 export interface PartChecksum {
   readonly crc: number

@@ -21,10 +21,10 @@ export interface ElementOf
   string: string
 }
 
-/** Arrays of arrays, down to elements; of a tensor without axes, its element. */
+/** Nested arrays of elements; for a tensor without axes, its element. */
 export type Nested<T> = T | readonly Nested<T>[]
 
-/** `data` as the types of scijs' ndarray have them. */
+/** The types of `data` in scijs' ndarray. */
 interface NdarrayData extends Omit<ElementsOf, 'int64' | 'uint64' | 'string'> {
   int64: BigInt64Array<ArrayBuffer>
   uint64: BigUint64Array<ArrayBuffer>
@@ -34,48 +34,48 @@ interface NdarrayData extends Omit<ElementsOf, 'int64' | 'uint64' | 'string'> {
 /** A value of one dtype. */
 export interface ValueOf<D extends DType> extends DataOf<D> {
   /**
-   * A part of the value, as numpy's basic indexing has it, over the same `data`: nothing but shape, stride and offset differ, and
-   * `bytes` are those of the part (copied when they are first asked for, unless they lie together).
+   * A part of the value, by numpy's basic indexing, over the same `data`: only shape, stride and offset differ. `bytes` are those of the
+   * part (copied on first use, unless contiguous).
    * @param indices one per axis: an index, which removes the axis; null for all; or { start, stop, step } or [start, stop, step].
-   * Negative ones count from the end. Axes behind the last one are taken whole.
+   *   Negative numbers count from the end. Missing indices select whole axes.
    * @throws UsageError
    */
   slice(...indices: readonly AxisIndex[]): ValueOf<D>
   /**
-   * An element, as numpy's `item`: by an index for each axis, by one index in C order, or, of a single element, by none.
-   * Negative ones count from the end.
+   * An element, as by numpy's `item`: by an index for each axis, by one index in C order, or, for a single element, without index.
+   * Negative numbers count from the end.
    * @throws UsageError
    */
   item(...indices: readonly number[]): ElementOf[D]
   /**
-   * The elements as arrays of arrays, as numpy's `tolist`.
+   * The elements as nested arrays, as by numpy's `tolist`.
    * @throws QueryError `ValueTooLarge` for more than 16,777,216 elements, or as many arrays
    */
   toNested(): Nested<ElementOf[D]>
   /**
-   * scijs' ndarray over the same `data`. Complex elements are an axis more: its last, of two numbers.
-   * @throws UsageError where it can't be: if code may not be made of text (a Content-Security-Policy without 'unsafe-eval'), and
-   * for `data` longer than it can address, 2,147,483,647 elements
+   * A scijs ndarray over the same `data`. Complex elements get a last axis of length two.
+   * @throws UsageError if code can't be made from text (a Content-Security-Policy without 'unsafe-eval'), or for `data` longer than it
+   *   can address, 2,147,483,647 elements
    */
   toNdarray(): NdArray<NdarrayData[D]>
 }
 
 /**
- * The value of a tensor at a step, in C order, or a slice of it. Its `dtype` tells what `data` is.
- * @typeParam D narrows the dtypes: `TensorValue<'float32' | 'float64'>`
+ * The value of a tensor at a step, in C order, or a slice of it. Its `dtype` determines the type of `data`. @typeParam D narrows the
+ * dtypes: `TensorValue<'float32' | 'float64'>`
  */
 export type TensorValue<D extends DType = DType> = { readonly [K in D]: ValueOf<K> }[D]
 
-/** Makes a value of what a thread has read. */
+/** Makes a value from what a thread has read. */
 export function tensorValue(raw: RawValue): TensorValue {
   const data = tensorData(raw)
   return new Value(data, data.bytes) as TensorValue
 }
 
-/** The most elements, and the most arrays, of nested arrays: of any dtype they take about a gigabyte. */
+/** The limit of elements, and of arrays, in nested arrays: for any dtype about a gigabyte. */
 const MAX_NESTED = 2 ** 24
 
-/** ndarray counts in 32 bits, with a sign. */
+/** The largest index of ndarray, which uses signed 32-bit integers. */
 const MAX_NDARRAY = 2 ** 31 - 1
 
 class Value<D extends DType> implements ValueOf<D> {
@@ -90,7 +90,7 @@ class Value<D extends DType> implements ValueOf<D> {
   /** The elements as they were saved, laid out as `data`. */
   readonly #saved: Uint8Array
 
-  /** The data are properties of its own, so that a value is compared, cloned and written as them. */
+  /** The data are own properties, so that a value is compared, cloned and serialised as they are. */
   constructor(data: Omit<DataOf<D>, 'bytes'>, saved: Uint8Array) {
     Object.assign(this, data)
     this.#saved = saved
@@ -122,7 +122,7 @@ class Value<D extends DType> implements ValueOf<D> {
       arrays += elements
       elements *= size
     }
-    // Of a shape with a 0 the product may be NaN.
+    // For a shape with a 0 the product may be NaN.
     if (!(elements <= MAX_NESTED && arrays <= MAX_NESTED)) {
       const got = `shape [${shape}]`
       const message = `value.toNested: expected at most ${MAX_NESTED} elements, and arrays of them, got ${got}; slice it first`
@@ -164,14 +164,14 @@ function elementOf({ dtype, data }: Pick<TensorData, 'dtype' | 'data'>, at: numb
 
 const isComplex = (dtype: DType): boolean => dtype === 'complex64' || dtype === 'complex128'
 
-/** The bytes of a view's elements, in C order; a copy, unless they lie so already. */
+/** The bytes of a view's elements, in C order; a copy unless they are contiguous. */
 function bytesOf(dtype: DType, view: View, saved: Uint8Array): Uint8Array {
   const size = elementByteLength(dtype)
   const count = view.shape.reduce((product, length) => product * length, 1)
   if (count === 0) return saved.subarray(0, 0)
   const [from, byteLength] = [view.offset * size, byteLengthOf(dtype, count)]
   const isWhole = isDense(view.shape, view.stride) && Number.isInteger(from)
-  // What follows an odd number of float4 is no part of it.
+  // The second half of the last byte of an odd number of float4 is not part of it.
   if (isWhole && (size >= 1 || count % 2 === 0)) return saved.subarray(from, from + byteLength)
   const bytes = new Uint8Array(byteLength)
   copyElements({ dtype, bytes: saved, layout: view }, 0, count, bytes)

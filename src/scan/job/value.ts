@@ -18,36 +18,36 @@ export interface ValueJob extends RecordJob {
   readonly kind: 'value'
   /** Indices into `records`, so that each batch is a run of them. */
   readonly order: Int32Array
-  /** Empty if the records are too large to be read at once. */
+  /** The batches; empty if the records are too large to be read at once. */
   readonly batches: readonly ReadBatch[]
   readonly aheadByteLength: number
   readonly windowByteLength: number
-  /** The most bytes that values may take, all together, whose records don't hold every element. */
+  /** The limit of bytes for all values whose records store them in short form. */
   readonly unfoldLimit: number
 }
 
-/** A tensor's value as it crosses a thread. */
+/** A tensor's value in transferable form. */
 export interface RawValue {
   readonly dtype: DType
   readonly shape: readonly number[]
   /** Little-endian elements in C order; empty for strings. */
   readonly bytes: Uint8Array<ArrayBuffer>
-  /** Floats of at most 16 bits only: the elements as float32. */
+  /** Only for floats of at most 16 bits: the elements as float32. */
   readonly widened: Float32Array<ArrayBuffer> | null
-  /** Strings only. */
+  /** The elements of a string tensor; null otherwise. */
   readonly strings: readonly string[] | null
 }
 
 export interface ValueReply extends RecordReply {
   readonly kind: 'value'
-  /** In the order of the records, without those that failed. */
+  /** The values, in the order of the records, without those that failed. */
   readonly values: readonly RawValue[]
 }
 
 export interface ValueContext {
   readonly store: StoreSpec
   readonly checkLevel: number
-  /** Bytes a thread may use for file contents. */
+  /** The number of bytes of file contents that a thread may hold. */
   readonly memory: number
   readonly unfoldLimit: number
 }

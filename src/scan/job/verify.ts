@@ -1,31 +1,31 @@
-/** Jobs that check event files byte by byte: what is asked, how files are cut into ranges and jobs, what comes back. */
+/** Jobs that verify event files byte by byte: requests, the division into ranges and jobs, and replies. */
 
 import type { ErrorData } from '../../base/errors.js'
 import type { StoreSpec } from '../../storage/store.js'
 import type { AnyReply } from './reply.js'
 
-/** Check event files, or ranges of them, byte by byte. */
+/** A job that verifies event files, or ranges of them, byte by byte. */
 export interface VerifyJob {
   readonly kind: 'verify'
   readonly store: StoreSpec
   readonly ranges: readonly VerifyRange[]
-  /** Bytes of files that may be in memory at once. */
+  /** The number of bytes of files that may be in memory at once. */
   readonly windowByteLength: number
   /** True for a Tornasole trial, which labelled float16 as int32. */
   readonly isTornasole: boolean
-  /** True to check values, too: see docs/verify.md. */
+  /** True to verify values, too: see docs/verify.md. */
   readonly deep: boolean
-  /** True to reply the tensors' shapes, for comparison with those that index files saved. */
+  /** True to return the tensors' shapes, for comparison with those in index files. */
   readonly withShapes?: boolean
 }
 
-/** The records of a file that begin in a range. */
+/** A range of a file, for the records that begin in it. */
 export interface VerifyRange {
   readonly path: string
   readonly startByte: number
-  /** Null: the end of the file. */
+  /** The end of the range; null for the end of the file. */
   readonly endByte: number | null
-  /** The starts of records by index entries, in order: places to go on at behind a broken frame. */
+  /** The starts of records according to index entries, in order: places to continue at behind a broken frame. */
   readonly anchors: Float64Array
 }
 
@@ -40,34 +40,34 @@ export interface VerifiedRange {
   readonly byteLength: number
   readonly startByte: number
   /**
-   * The start of the first record that was not checked: the end of the file, or of the last record of the range. Less
-   * than the end of the range if the job stopped early, so that another has to go on from there.
+   * The start of the first record that was not verified: the end of the file, or of the last record in the range. It is below the end of
+   * the range if the job stopped early, and another must continue there.
    */
   readonly endByte: number
   // One entry per record.
   readonly recordStart: Float64Array
-  /** With its frame. */
+  /** The length with the frame. */
   readonly recordByteLength: Float64Array
-  /** The number of records with smdebug's constant in place of the payload's checksum. */
+  /** The number of records with smdebug's constant instead of a payload checksum. */
   readonly withoutChecksum: number
   /** The Event's step; NaN if the record is not an Event. */
   readonly step: Float64Array
-  /** 1: something is wrong with the record, and is among the problems. 0: it is good. */
+  /** 1 for a record with a problem, which is listed; 0 for a good one. */
   readonly isBad: Uint8Array
-  // One entry per Value, in the order of the records; those of bad records, too, as far as they are known.
+  // One entry per Value, in the order of the records, including the known Values of bad records.
   /** Index into the record columns. */
   readonly record: Int32Array
   /** Index into the tags of the reply. */
   readonly tag: Int32Array
-  /** 1 + the index of the mode in MODES; 0: not stored. */
+  /** The index into the tags of the reply. */
   readonly mode: Uint8Array
-  /** -1: not stored. */
+  /** The mode step; -1 if not stored. */
   readonly modeStep: Float64Array
-  /** Null if it is not a good tensor; empty if shapes were not asked for. */
+  /** The shape; null for a bad tensor, empty if shapes were not requested. */
   readonly shape: readonly (readonly number[] | null)[]
-  /** Index into VALUE_KINDS. An index file can name Values that hold a tensor or a histogram. */
+  /** The index into VALUE_KINDS. An index file can list Values with a tensor or a histogram. */
   readonly kind: Uint8Array
-  /** Ranges of bytes that hold no records, one after the other: start, end. */
+  /** Ranges of bytes without records: start, end, start, end, … */
   readonly skipped: Float64Array
   /** The first problems, in the order of the file. */
   readonly problems: readonly RecordProblem[]
@@ -77,36 +77,36 @@ export interface VerifiedRange {
   readonly noteCounts: Readonly<Record<string, number>>
 }
 
-/** Something wrong with a record, or with the bytes where one should be. */
+/** A problem of a record, or of the bytes where one should be. */
 export interface RecordProblem {
   readonly error: ErrorData
   /** The bytes of the file that it concerns. */
   readonly startByte: number
   readonly endByte: number
-  /** Null if it is not known, or if it concerns the whole record. */
+  /** The tag; null if it is unknown, or if the problem concerns the whole record. */
   readonly tag: string | null
-  /** NaN if it is not known. */
+  /** The step; NaN if unknown. */
   readonly step: number
 }
 
 export interface VerifyReply extends AnyReply {
   readonly kind: 'verify'
-  /** One per range, in order; an error if the file can't be read at all. */
+  /** A result per range, in order; an error if the file can't be read at all. */
   readonly ranges: readonly (VerifiedRange | ErrorData)[]
   readonly tags: readonly string[]
   readonly readBytes: number
 }
 
-/** The most that one job checks: bytes of event files, ranges, and anchors in them. */
+/** The limits of a job: bytes of event files, ranges, and anchors. */
 const VERIFY_JOB_BYTES = 8 << 20
 const JOB_RANGES = 256
 const JOB_ANCHORS = 1 << 20
-/** A file longer than this is cut at records that the index names, so that threads share it. */
+/** The length beyond which a file is cut at records that the index lists, so that threads share it. */
 export const CUT_BYTES = 16 << 20
 
 /**
- * The ranges of a file: one, or several if it is longer than CUT_BYTES, cut at records that the index names.
- * @param anchors where records begin according to index entries, in order and without duplicates
+ * The ranges of a file: one, or several if it is longer than CUT_BYTES, cut at records that the index lists.
+ * @param anchors the starts of records according to index entries, in order and without duplicates
  */
 export function rangesOfFile(path: string, byteLength: number, anchors: Float64Array): VerifyRange[] {
   const ranges: VerifyRange[] = []
@@ -124,7 +124,7 @@ export function rangesOfFile(path: string, byteLength: number, anchors: Float64A
   return [...ranges, { path, startByte, endByte: null, anchors: first === 0 ? anchors : anchors.slice(first) }]
 }
 
-/** Jobs on ranges of files, in order, each with as many ranges as make a round trip to a thread worthwhile. */
+/** Jobs on ranges of files, in order, each with enough ranges to be worth a round trip to a thread. */
 export function* verifyJobs(
   files: Iterable<{ readonly ranges: readonly VerifyRange[]; readonly byteLength: number }>,
   job: Omit<VerifyJob, 'ranges'>,

@@ -6,29 +6,29 @@ import type { PartReply, ScanReply } from '../job/scan.js'
 
 /** The cost of a scan so far. */
 export interface ScanStats {
-  /** Rows handed out, and how many of them have an error. */
+  /** The number of rows that were yielded, and of those with an error. */
   rows: number
   failedRows: number
   records: number
   readBytes: number
   reads: number
   jobs: number
-  /** 0: the calling thread does the work. */
+  /** The number of threads; 0 for the calling thread. */
   readonly threads: number
   elapsedMs: number
   /** The time by activity, if `timed` was set. */
   spent?: ScanTimes
-  /** Requests that were made, if the trial's store makes requests. */
+  /** The number of requests, if the trial's store makes requests. */
   traffic?: Readonly<Traffic>
 }
 
-/** Milliseconds; those of all threads are added up. */
+/** The time by activity in milliseconds, summed over all threads. */
 export interface ScanTimes extends ThreadTimes {
-  /** Time that the calling thread waited for the others. */
+  /** The time that the calling thread waited for the others. */
   readonly waitMs: number
 }
 
-/** Adds up what the jobs of a scan cost. */
+/** Sums the costs of the jobs of a scan. */
 export class Costs {
   readonly stats: { -readonly [K in keyof ScanStats]: ScanStats[K] } = {
     rows: 0,
@@ -42,7 +42,7 @@ export class Costs {
   }
   #waitMs = 0
 
-  /** @param reply null: the job has failed. @param waitMs that the calling thread waited for it */
+  /** @param reply null if the job has failed @param waitMs the time that the calling thread waited for it */
   add(reply: ScanReply | PartReply | null, waitMs: number): void {
     const { stats } = this
     this.#waitMs += waitMs

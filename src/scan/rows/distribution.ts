@@ -1,4 +1,4 @@
-/** The sketches of many rows, merged. */
+/** Merges the sketches of many rows. */
 
 import { undefinedReduction } from '../../core/moments.js'
 import type { Distribution } from '../../core/statistics/distribution.js'

@@ -1,4 +1,4 @@
-/** Requests made one by one within a turn of the event loop, answered together. */
+/** Collects requests made within a turn of the event loop, to answer them together. */
 
 import type { TrialState } from '../catalog/state.js'
 
@@ -7,13 +7,13 @@ interface Rejectable {
 }
 
 export class Gathered<R extends Rejectable> {
-  /** By what they have in common. */
+  /** The open batch of each key. */
   readonly #batchesOf = new WeakMap<TrialState, Map<string, R[]>>()
 
   /**
-   * Adds a request to those of the same key. Even an answer that is known takes a turn of the event loop, so that asking again and again
-   * doesn't keep out all others.
-   * @param answer resolves each of a batch; if it fails, all are rejected
+   * Adds a request to those with the same key. Even a known answer takes a turn of the event loop, so that a caller who polls doesn't
+   * block everyone else.
+   * @param answer resolves the requests of a batch; if it fails, all are rejected
    */
   add(state: TrialState, key: string, request: R, answer: (batch: readonly R[]) => Promise<void>): void {
     let batches = this.#batchesOf.get(state)

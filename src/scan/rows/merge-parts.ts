@@ -1,4 +1,4 @@
-/** A record that was read in parts: its moments are merged, and its combined checksum is compared with the saved one. */
+/** Merges a record that was read in parts: its moments, and its checksum, which is compared with the saved one. */
 
 import type { TrialscanError } from '../../base/errors.js'
 import { Status } from '../../core/border/abi.js'
@@ -12,17 +12,17 @@ import type { PartChecksum } from '../job/reply.js'
 import { noAnswer } from './record-result.js'
 
 export interface RecordParts {
-  /** In the order of the parts. */
+  /** The rows of moments, in the order of the parts. */
   readonly rows: readonly Float64Array[]
-  /** The checksums of the parts, one per row; none if the record was read at once, since then the core has verified it. */
+  /** The checksums of the parts, one per row; none if the record was read at once, since the core has verified it. */
   readonly checksums: readonly PartChecksum[]
-  /** TensorFlow's number; 0 if it is not known. */
+  /** TensorFlow's number; 0 if unknown. */
   readonly dtype: number
-  /** The record's place in its job, */
+  /** The record's index in its job. */
   readonly record: number
-  /** its length with its frame, */
+  /** Its length with the frame. */
   readonly byteLength: number
-  /** and where it lies. */
+  /** Returns its place, for errors. */
   readonly placeOf: () => FaultPlace
   readonly checkLevel: number
 }

@@ -1,6 +1,6 @@
 /**
- * Reductions that are asked for one by one, but read together: those asked for in one turn of the event loop become one
- * scan. Results are remembered by record.
+ * Reductions that are requested one by one but read together: those of one turn of the event loop become one scan. Results are remembered
+ * by record.
  */
 
 import { ReductionUndefined, TrialscanError, withFullPath } from '../../base/errors.js'
@@ -55,12 +55,12 @@ interface RecordRequests {
   readonly requests: ReductionRequest[]
 }
 
-/** All reductions of a record this small are computed, since that takes no time and another may be asked for next. */
+/** The size up to which all reductions of a record are computed, since that takes no time and another may be requested next. */
 const SMALL_BYTES = 64 << 10
 
 const gathered = new Gathered<ReductionRequest>()
 
-/** The reduction of one saved tensor, read together with all others that are asked for in the same turn of the event loop. */
+/** The reduction of one saved tensor, read together with all others of the same turn of the event loop. */
 export function readOneReduction(
   state: TrialState,
   workerStep: WorkerStep,
@@ -83,7 +83,7 @@ export function readOneReduction(
   options: ReadOptions,
 ): Promise<StatisticValue> {
   const location = isReductionName(reduction) ? saved.reductions.get(reduction) : undefined
-  // A saved reduction is read as what it is: a tensor of one element.
+  // A saved reduction is read as a tensor of one element.
   const item = { workerStep, saved: location ? { ...saved, value: location } : saved }
   return new Promise((resolve, reject) => {
     const isMoment = isMomentName(reduction)
@@ -139,8 +139,8 @@ async function readBatch(state: TrialState, batch: readonly ReductionRequest[], 
 }
 
 /**
- * Reads records in one job: what a scan does around its jobs would take longer than the job.
- * @returns null if they are more, or if the job failed as a whole, which says nothing of each
+ * Reads records in one job: a scan's work around its jobs would take longer than this job.
+ * @returns null if there are too many, or if the job failed as a whole, which doesn't concern each record
  */
 async function readInOneJob(
   { access }: TrialState,
@@ -168,7 +168,7 @@ function ofItsOwn({ dtype, row }: Moments): Moments {
   return momentsOf(dtype, row.slice())
 }
 
-/** Reads what moments don't know, which is not remembered. */
+/** Reads statistics other than moments, which are not remembered. */
 async function readStatistics(
   state: TrialState,
   batch: readonly ReductionRequest[],
@@ -195,7 +195,7 @@ async function readStatistics(
   })
 }
 
-/** Hands out the row of each record, or rejects what was asked of it. */
+/** Resolves the requests of each record with its row, or rejects them. */
 async function scanRecords(
   { access }: TrialState,
   records: RecordRequests[],
@@ -223,7 +223,7 @@ async function scanRecords(
   }
 }
 
-/** The moments that answer a reduction. */
+/** The moments that a reduction needs. */
 function knownFor(reduction: StatisticName): KnownMoments {
   return isMomentName(reduction) ? setFor([reduction]) : KnownMoments.none
 }
@@ -232,17 +232,17 @@ function notInHistogram(reduction: StatisticName): ReductionUndefined {
   return new ReductionUndefined(reduction, 'a histogram', 'a histogram does not record that')
 }
 
-/** Several reductions of one value are made from one record. */
+/** Groups requests by record: several reductions of one value need one read. */
 async function byRecord(
   batch: readonly ReductionRequest[],
   checkLevel: number,
   store: Store,
 ): Promise<Iterable<RecordRequests>> {
-  // Taken before the files are read, so that a file that changes meanwhile is read again the next time.
+  // Stamps are taken before the files are read, so that a file that changes meanwhile is read again next time.
   const files = new Interner()
   for (const request of batch) files.number(fileOf(request))
   const all = await store.stamps(files.names)
-  // A view takes longer to make than most else here.
+  // Making a view takes longer than most else here.
   const stamps = files.names.map((_, i, { length }) =>
     length === 1 ? all : all.subarray(i * STAMP_LENGTH, (i + 1) * STAMP_LENGTH),
   )

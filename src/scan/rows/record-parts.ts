@@ -10,7 +10,7 @@ import type { PartJob, PartReply } from '../job/scan.js'
 import { mergeParts } from './merge-parts.js'
 import type { RecordResult } from './record-result.js'
 
-/** @param job the last of those that read parts of the record; if a part could not be read, the record can't */
+/** @param job the last of the jobs that read parts of the record; if a part could not be read, the record can't */
 export function resultOfParts(
   { files, records: { startByte, byteLength }, tags, checkLevel, statistics }: PartJob,
   parts: readonly (PartReply | TrialscanError)[],
@@ -50,7 +50,7 @@ function answersOfParts(statistics: readonly ElementStatistic[], replies: readon
   )
 }
 
-/** The distribution of the record, if it was sketched: each part is of the elements of one job. */
+/** The merged distribution of the record, if it was sketched. */
 function sketchOfParts(replies: readonly PartReply[], whole: Moments): Distribution | undefined {
   if (replies.every(({ sketches }) => sketches.ends.length === 0)) return undefined
   const counts = new Map<number, number>()

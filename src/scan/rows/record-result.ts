@@ -1,4 +1,4 @@
-/** The outcome for each record of a scan's job. */
+/** The result for each record of a scan's job. */
 
 import { EngineError, type ErrorData, errorFromData, TrialscanError } from '../../base/errors.js'
 import { dtypeOf } from '../../core/dtype.js'
@@ -14,7 +14,7 @@ export type RecordResult =
       readonly shape: readonly number[]
       readonly answers: Float64Array
       readonly sketched: Distribution | undefined
-      /** Seconds since 1970; undefined: it was not asked for. */
+      /** The wall time in seconds since 1970; undefined if not requested. */
       readonly wallTime: number | undefined
     }
   | { readonly histogram: HistogramResult; readonly wallTime: number | undefined }
@@ -25,7 +25,7 @@ export interface WrittenRows {
   readonly text: Uint8Array
 }
 
-/** The outcome for each record of a job, in order; or its row, if it was written. */
+/** The result for each record of a job, in order, or its row if the thread wrote it. */
 export function resultsOf(reply: ScanReply): (RecordResult | WrittenRows)[] {
   const { lines } = reply
   const results = recordResults(reply)
@@ -43,14 +43,14 @@ export function recordResults(reply: ScanReply): RecordResult[] {
   return Array.from(reply.described.dtypes, (_, record) => results.at(record))
 }
 
-/** The outcome for each record of a job, made when it is asked for. */
+/** The result for each record of a job, made on demand. */
 export class RecordResults {
   readonly #reply: ScanReply
   #shapes: ShapeColumn | undefined
   readonly #errors: ReadonlyMap<number, ErrorData>
   readonly #histograms: ReadonlyMap<number, HistogramResult>
 
-  /** @param shapes of the reply's records, if they are known */
+  /** @param shapes the shapes of the records, if they are known */
   constructor(reply: ScanReply, shapes?: ShapeColumn) {
     this.#reply = reply
     this.#shapes = shapes
@@ -58,7 +58,7 @@ export class RecordResults {
     this.#histograms = new Map(reply.histograms.map(histogram => [histogram.record, histogram]))
   }
 
-  /** The moments of a record; or the histogram that it holds, or why there is neither. */
+  /** The moments of a record, its TensorBoard histogram, or the error. */
   outcome(record: number): Moments | HistogramResult | TrialscanError {
     const { described, moments } = this.#reply
     const histogram = this.#histograms.get(record)

@@ -1,4 +1,4 @@
-/** The values of records: of many that are asked for at once, and of those that are asked for one by one, in one turn of the event loop. */
+/** Reads the values of records: of many that are requested together, and of those requested one by one within a turn of the event loop. */
 
 import { errorFromData, TrialscanError } from '../../base/errors.js'
 import { NO_OPTIONS } from '../../base/options.js'
@@ -14,13 +14,13 @@ import { pumpAll } from '../runner/pump.js'
 import { Gathered } from './gathered.js'
 
 export interface ReadValueOptions extends ReadOptions {
-  /** The most bytes that the values of a job may unfold to. Default: 256 MiB. */
+  /** The limit of bytes for a job's values whose records store them in short form. Default: 256 MiB. */
   readonly unfoldLimit?: number
 }
 
 type ReadValue = TensorValue | TrialscanError
 
-/** Jobs that read the values of records, and how each is run: to the value of each of its records, or why it can't be had. */
+/** The jobs that read the values of records, and a function that runs one and returns the value of each of its records, or the error. */
 async function planReading(
   { access }: TrialState,
   places: readonly RecordPlace[],
@@ -42,10 +42,7 @@ async function planReading(
   return { jobs: planValues(places, context), read, runner }
 }
 
-/**
- * The value of each record, or why it can't be had, in order: those of a job at a time.
- * @throws what is wrong with a job as a whole
- */
+/** Yields the value of each record, or its error, in order, a job at a time. @throws the error of a job as a whole */
 export async function* readRecordValues(
   state: TrialState,
   places: readonly RecordPlace[],
@@ -63,7 +60,7 @@ interface ValueRequest {
 
 const gathered = new Gathered<ValueRequest>()
 
-/** The value of one record, read together with all others that are asked for in the same turn of the event loop. */
+/** The value of one record, read together with all others of the same turn of the event loop. */
 export function readOneValue(state: TrialState, place: RecordPlace, options: ReadValueOptions): Promise<TensorValue> {
   const { checkLevel, threads, memory, unfoldLimit } = options
   return new Promise((resolve, reject) => {
@@ -82,13 +79,13 @@ async function readBatch(state: TrialState, batch: readonly ValueRequest[], opti
     for await (const values of readRecordValues(state, places, options)) {
       for (const value of values) {
         const request = batch[answered++]!
-        // Together they unfold to more than one value may; each alone need not.
+        // Together they exceed the limit; each alone may not.
         if (value instanceof TrialscanError && value.code === 'ValueTooLarge') alone.push(request)
         else answer(request, value)
       }
     }
   } catch {
-    // What failed a job says nothing of the other values.
+    // The failure of a job doesn't concern the other values.
     alone.push(...batch.slice(answered))
   }
   for (const request of alone) await readAlone(state, request, options).catch(request.reject)

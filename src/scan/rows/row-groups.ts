@@ -1,6 +1,6 @@
 /**
- * Rows that belong together: those of the tensors that a worker saved at a step. Most steps save the same tensors in the same places, so
- * what a list of them comes to is made once, and not tensor by tensor for each step.
+ * Rows that belong together: those of a worker's step. Most steps save the same tensors at the same places, so the derived data of such a
+ * list are made once instead of for each step.
  */
 
 import { countBelow } from '../../base/sorted.js'
@@ -9,7 +9,7 @@ import type { SavedTensor, SavedTensors } from '../catalog/columns/tensor-lists.
 import type { WorkerStep } from '../catalog/worker-steps.js'
 import { type ListedPlaces, listPlaces } from '../job/plan/coalesce.js'
 
-/** A row: of a saved tensor, or null if the index file can't be read. */
+/** A row of a saved tensor; null stands for an unreadable index file. */
 export interface ScanItem {
   readonly workerStep: WorkerStep
   readonly saved: SavedTensor | null
@@ -18,7 +18,7 @@ export interface ScanItem {
 /** Tensors that were saved together, in the order of the index file. */
 export interface SavedList {
   readonly saved: readonly SavedTensor[]
-  /** The places of the records; null if there are few, or if some have no value in the step's event file. */
+  /** The places of the records; null for short lists, or if some tensors have no value in the step's event file. */
   readonly records: ListedPlaces | null
 }
 
@@ -28,9 +28,9 @@ export interface RowGroup {
   readonly list: SavedList | null
 }
 
-/** The places of a shorter list are taken one by one: columns of so few cost more than they save. */
+/** The length up to which the places of a list are used one by one: columns cost more than they save. */
 const SHORT_LIST = 4
-/** A longer list becomes several, so that little of it has to be in memory. */
+/** The length at which a list is split, to limit memory. */
 const LIST_LENGTH = 4096
 /** The number of tensors of lists that are kept. */
 const KEPT_TENSORS = 1 << 16
@@ -41,7 +41,7 @@ export class SavedLists {
   readonly #known = new Map<SavedTensors, readonly SavedList[]>()
   #kept = 0
 
-  /** @param names of the tensors that are selected; null: all */
+  /** @param names the names of the selected tensors; null for all */
   constructor(names: ReadonlySet<string> | null) {
     this.#names = names
   }
@@ -87,7 +87,7 @@ function listOf(saved: readonly SavedTensor[]): SavedList {
   return { saved, records: isPlain ? listPlaces(values as readonly NonNullable<(typeof values)[number]>[]) : null }
 }
 
-/** Rows of tensors, those of one step of a worker together where they follow each other. */
+/** Groups the rows of a worker's step, if they are adjacent. */
 export function groupsOf(items: readonly (ScanItem & { readonly saved: SavedTensor })[]): RowGroup[] {
   const groups: RowGroup[] = []
   for (let first = 0, end = 1; first < items.length; first = end++) {
@@ -105,7 +105,7 @@ export function* itemsOf(groups: Iterable<RowGroup>): Generator<ScanItem> {
   }
 }
 
-/** Rows in their order, which are objects when they are looked at. */
+/** Rows in order, made into objects on demand. */
 export class Rows {
   #groups: { readonly workerStep: WorkerStep; readonly saved: readonly SavedTensor[] | null; readonly from: number }[] =
     []
@@ -113,14 +113,14 @@ export class Rows {
   #begins: number[] = []
   #first = 0
   #end = 0
-  /** The group that was looked at last. */
+  /** The group of the last lookup. */
   #last = 0
 
   get length(): number {
     return this.#end - this.#first
   }
 
-  /** @param saved null: one row, without a tensor. @param from the first of them, up to `end` */
+  /** Adds rows. @param saved null for one row without a tensor @param from the first tensor, up to `end` */
   add(workerStep: WorkerStep, saved: readonly SavedTensor[] | null, from = 0, end = saved?.length ?? 1): void {
     this.#groups.push({ workerStep, saved, from })
     this.#begins.push(this.#end)
@@ -133,7 +133,7 @@ export class Rows {
     return { workerStep, saved: saved === null ? null : saved[from + this.#first + i - this.#begins[group]!]! }
   }
 
-  /** Some of them. */
+  /** A range of the rows. */
   slice(from: number, end: number): Rows {
     const rows = new Rows()
     const [first, last] = [this.#first + from, this.#first + end]
@@ -145,7 +145,7 @@ export class Rows {
     return rows
   }
 
-  /** Forgets the first of them. */
+  /** Removes the first rows. */
   drop(count: number): void {
     this.#first += count
     if (count === 0) return
@@ -160,7 +160,7 @@ export class Rows {
   }
 
   #groupAt(row: number): number {
-    // Mostly they are looked at one after the other.
+    // Lookups are mostly sequential.
     if (!this.#isIn(row, this.#last)) {
       const isNext = this.#isIn(row, this.#last + 1)
       this.#last = isNext ? this.#last + 1 : countBelow(this.#begins.length, group => this.#begins[group]! <= row) - 1

@@ -1,4 +1,4 @@
-/** The rows of a scan: which rows there will be, from which records, and what each becomes once its records are read. */
+/** The rows of a scan: which rows there will be, from which records, and how they are made once these are read. */
 
 import { ReductionUndefined, type TrialscanError, withFullPath } from '../../base/errors.js'
 import type { ReductionName, StatisticName } from '../../base/types.js'
@@ -20,24 +20,24 @@ import type { RecordResult } from './record-result.js'
 import { itemsOf, type RowGroup, type Rows, type ScanItem } from './row-groups.js'
 import { savedNumber } from './saved-number.js'
 
-/** The wanted rows, and their content. */
+/** The requested rows. */
 export interface RowsRequest {
-  /** Iterated more than once. */
+  /** The groups; iterated more than once. */
   readonly groups: Iterable<RowGroup>
-  /** The reductions of `all` are left out if a dtype does not have them; for one asked for by name that is an error. */
+  /** The reductions. Those of `all` that a dtype lacks are left out; for one requested by name that is an error. */
   readonly reductions: readonly StatisticName[]
   readonly strict: boolean
   readonly url: (path: string) => string
 }
 
-/** The cost of a number in a histogram, as bytes that are read and reduced. */
+/** The cost of a number in a histogram, in bytes that are read and reduced. */
 const NUMBER_COST = 64
 
 /** The total amount of work, and whether it includes saved reductions. */
 export function totals({ groups, reductions }: Pick<RowsRequest, 'groups' | 'reductions'>): {
   totalRows: number
   totalBytes: number
-  /** The total cost, as bytes that are read and reduced. */
+  /** The total cost, in bytes that are read and reduced. */
   totalCost: number
   hasSaved: boolean
 } {
@@ -65,7 +65,7 @@ export function totals({ groups, reductions }: Pick<RowsRequest, 'groups' | 'red
   return { totalRows, totalBytes, totalCost: totalBytes + numbers * NUMBER_COST, hasSaved }
 }
 
-/** The records to read, null for a row that needs none. Appends the rows to `rows`. */
+/** Yields the records to read, null for a row that needs none. Appends the rows to `rows`. */
 export function* planRecords(
   { groups, reductions }: RowsRequest,
   rows: Rows,
@@ -94,7 +94,7 @@ export function* planRecords(
   }
 }
 
-/** The number of records from which a row is made. */
+/** The number of records that a row is made from. */
 export function recordCountOf({ saved }: ScanItem, reductions: readonly StatisticName[]): number {
   if (saved === null) return 0
   return saved.value === null ? savedNames(saved, reductions).length : 1
@@ -105,11 +105,11 @@ function savedNames({ reductions }: SavedTensor, names: readonly StatisticName[]
   return names.filter(name => isReductionName(name)).filter(name => reductions.has(name))
 }
 
-/** Makes rows from what was read from their records. */
+/** Makes rows from what was read of their records. */
 export class RowMaker {
   readonly #request: RowsRequest
   readonly #columns: readonly StatisticColumn[]
-  /** Event files that an error has already named in full. */
+  /** Event files that an earlier error has named in full. */
   readonly #named = new Set<string>()
 
   constructor(request: RowsRequest) {
@@ -156,7 +156,7 @@ export class RowMaker {
     return undefinedFor ? { ...read, error: undefinedFor } : read
   }
 
-  /** The error of a row. The first about an event file has its full path: see `withShortPath`. */
+  /** The error of a row. The first one about an event file has its full path: see `withShortPath`. */
   #naming(error: TrialscanError, workerStep: WorkerStep, location: TensorLocation): TrialscanError {
     const file = location.eventFile ?? workerStep.eventFile
     if (this.#named.has(file) || error.fields.url === undefined) return error
@@ -165,7 +165,7 @@ export class RowMaker {
   }
 }
 
-/** The row of a tensor of which only reductions were saved. */
+/** The row of a tensor with only saved reductions. */
 function savedRow(
   names: readonly ReductionName[],
   results: readonly RecordResult[],

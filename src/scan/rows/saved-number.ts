@@ -8,7 +8,7 @@ import type { Moments, ReductionValue } from '../../core/moments.js'
 /** The moments that `savedNumber` needs. */
 export const OF_SCALAR: KnownMoments = KnownMoments.extremes | KnownMoments.sum
 
-/** The value of a tensor of one element, as which a reduction is saved; or why it is not a number. */
+/** The value of a saved reduction, which is stored as a tensor of one element; or the reason why it is not a number. */
 export function savedNumber(moments: Moments, name: ReductionName): ReductionValue | ReductionUndefined {
   const { dtype, count, nanCount } = moments
   if (count !== 1 || dtype === 'string') {

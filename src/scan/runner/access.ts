@@ -1,4 +1,4 @@
-/** Access to a trial's bytes: the store, and the runner for a piece of work. */
+/** Access to a trial's bytes: the store, and a runner for work of a given size. */
 
 import { availableParallelism } from 'node:os'
 import { type Kinds, kinds } from '../../base/options.js'
@@ -13,22 +13,22 @@ import { DEFAULT_MEMORY, jobsAtOnce, MIN_MEMORY } from '../job/plan/memory.js'
 import { InlineRunner } from './inline.js'
 import type { Runner } from './runner.js'
 
-/** Less work than this is done on the calling thread, since starting a pool takes longer. */
+/** The size below which work is done on the calling thread, since starting a pool takes longer. */
 const INLINE_BYTES = 8 << 20
 
-/** Threads per core of the machine. More of them only get in each other's way, and take some 9 MB each. */
+/** The largest number of threads per core. More of them only compete, and take about 9 MB each. */
 const THREADS_A_CORE = 2
-/** The number of threads per core if they mostly wait for answers. */
+/** The number of threads per core if they mostly wait for requests. */
 const WAITING_THREADS_A_CORE = 8
 
 /** The distribution of work over threads. */
 export interface WorkOptions {
   /**
-   * Threads to work on; 0: the calling thread does the work. Default: as many as the machine runs at once, but none for
-   * work of a few megabytes. Never more than `maxThreads` of the trial.
+   * The number of threads; 0 means the calling thread. Default: the parallelism of the machine, but none for work of a few megabytes. At
+   * most `maxThreads` of the trial.
    */
   readonly threads?: number
-  /** Bytes of file contents that a thread may hold at once; at least 4 MiB. Default: 64 MiB. */
+  /** The number of bytes of file contents that a thread may hold at once; at least 4 MiB. Default: 64 MiB. */
   readonly memory?: number
 }
 
@@ -39,7 +39,7 @@ export const WORK_OPTIONS: Kinds<WorkOptions> = {
 
 /** The options of reading records. */
 export interface ReadOptions extends WorkOptions {
-  /** The checksums that are verified. Default: `minimal`. */
+  /** The checksums to verify. Default: `minimal`. */
   readonly checkLevel?: CheckLevel
 }
 
@@ -55,7 +55,7 @@ export async function closePools(): Promise<void> {
   await (await threads)?.closeThreadPools()
 }
 
-/** The most threads that are of use for a trial at a path or URL. No call starts more, however many it asks for. */
+/** The useful number of threads for a trial at a path or URL. No call starts more, however many it requests. */
 export function maxThreads(pathOrUrl: string): number {
   return threadLimit(storeSpec(pathOrUrl).kind === 's3')
 }
@@ -67,12 +67,12 @@ function threadLimit(isRemote: boolean): number {
 export class Access {
   #store: Store
   #spec: StoreSpec
-  /** All requests that were made for this trial, if its store makes requests. */
+  /** All requests for this trial, if its store makes requests. */
   readonly traffic: Traffic = newTraffic()
-  /** By the number of jobs that a runner has under way. */
+  /** The inline runners, by their number of concurrent jobs. */
   readonly #inline = new Map<number, { readonly runner: Runner; close(): Promise<void> }>()
   #source: Store
-  /** The store without tables, once there are any. */
+  /** The store without composed files, once there are any. */
   #base: Store | null = null
 
   constructor(store: Store, spec: StoreSpec) {
@@ -98,7 +98,7 @@ export class Access {
     this.#spec = { kind: 'composed', base, tables }
     this.#source = new ComposedStore(this.#base, this.#spec)
     this.#store = this.#source.within?.({ traffic: [this.traffic] }) ?? this.#source
-    // Their files are those of the same store.
+    // Their files belong to the same store.
     this.#inline.clear()
   }
 
@@ -108,10 +108,10 @@ export class Access {
   }
 
   /**
-   * The runner for work on that many bytes. The pool's code is loaded only when there is a pool to start. Requests are
-   * made on the calling thread unless threads are asked for: it mostly waits, and a thread would have to load the SDK
-   * (110 ms) and fetch credentials of its own. 307 MB over a link of 30 ms: 1.07 s here, 3.90 on one thread, 2.28 on
-   * two, 1.22 on four; without delay 0.41, 0.50, 0.47, 0.57 s (best of three, two cores, Node.js 20).
+   * A runner for work on that many bytes. The pool's code is loaded only to start a pool. Requests are made on the calling thread unless
+   * threads are requested: it mostly waits, and a thread would load the SDK (110 ms) and fetch its own credentials. 307 MB over a link of
+   * 30 ms took 1.07 s here, 3.90 on one thread, 2.28 on two, 1.22 on four; without delay 0.41, 0.50, 0.47, 0.57 s (best of three, two
+   * cores, Node.js 20).
    */
   async runner(
     asked: number | undefined,
@@ -139,7 +139,7 @@ export class Access {
     return runner
   }
 
-  /** Closes open files, including those of other trials that were read along with this one. */
+  /** Closes open files, including those of other trials that were read with this one. */
   async close(): Promise<void> {
     await this.store.close()
     for (const inline of this.#inline.values()) await inline.close()

@@ -8,8 +8,8 @@ export function buffersOf(reply: unknown): ArrayBuffer[] {
 }
 
 /**
- * A buffer of which a view shows only a part is shared with others, so the view is
- * copied; a reply holds no view of the core's memory (docs/design/core.md).
+ * Collects buffers. A view of a part of a buffer is copied, since others use the rest; a reply has no view of the core's memory
+ * (docs/design/core.md).
  * @param seen lists that several parts of the reply share
  */
 function collectBuffers(part: unknown, buffers: Set<ArrayBuffer>, seen = new Set<unknown>()): void {

@@ -1,6 +1,6 @@
 /**
- * Jobs on threads and on the calling thread, which is one of them: a thread less has to start, and jobs are done while the others
- * start. A thread takes a job when it is free, the calling one between two turns of its event loop.
+ * Runs jobs on threads and on the calling thread, which is one of them: one thread less must start, and jobs are done while the others
+ * start. A thread takes a job when it is free, the calling thread between two turns of its event loop.
  */
 
 import { setImmediate } from 'node:timers/promises'
@@ -8,7 +8,7 @@ import { ThreadError } from '../../base/errors.js'
 import type { Job, ReplyTo } from '../job/job.js'
 import type { Runner } from './runner.js'
 
-/** Jobs that a thread has at once: the second is there when the first is done, even if the calling thread is at work then. */
+/** The number of jobs that a thread has at once: the second is there when the first is done, even while the calling thread is busy. */
 export const JOBS_A_THREAD = 2
 
 /** Threads that take a while to start. */
@@ -31,17 +31,14 @@ export class CallerRunner implements Runner {
   readonly #caller: Runner
   readonly #waiting: Waiting[] = []
   #haveStarted = false
-  /** Jobs that the other threads have. */
+  /** The number of jobs that the other threads have. */
   #away = 0
   #isWorking = false
 
-  /**
-   * @param others null: there are none
-   * @param caller runs jobs on the calling thread
-   */
+  /** @param others the other threads; null for none @param caller runs jobs on the calling thread */
   constructor(others: StartingThreads | null, caller: Runner) {
     this.threads = 1 + (others?.threads ?? 0)
-    // Replies come in order, and the calling thread is done with several jobs before the others have started.
+    // Replies come in order, and the calling thread finishes several jobs before the others have started.
     this.ahead = this.threads * 3 + 1
     this.#others = others
     this.#caller = caller
@@ -90,7 +87,7 @@ export class CallerRunner implements Runner {
 
   async #work(): Promise<void> {
     for (;;) {
-      // Replies that have come make threads free, which then take what is next.
+      // Arriving replies make threads free, which then take the next jobs.
       await setImmediate()
       const next = this.#waiting.shift()
       if (next === undefined) break

@@ -1,4 +1,4 @@
-/** A job that failed as a whole: what that means for each of its records and files. */
+/** Turns the failure of a whole job into errors of its records and files. */
 
 import {
   type ErrorData,
@@ -15,7 +15,7 @@ import type { ScanJob } from '../job/scan.js'
 import type { ValueJob } from '../job/value.js'
 import { isFaultOfJob, type Runner, runTwice } from './runner.js'
 
-/** The error of one of the job's records: it names file, offset, tensor and step. */
+/** The error of one of the job's records, with file, offset, tensor and step. */
 export function failureOfRecord(
   error: ErrorData,
   { files, tags, records }: JobRecords,
@@ -31,12 +31,12 @@ export function failureOfRecord(
   return errorFromData(withShortPath(errorFromData({ ...error, message, fields }).toJSON()))
 }
 
-/** Once this many files have failed by themselves, too, the rest of their job is given up. */
+/** The number of files that may fail on their own before the rest of their job is given up. */
 const MAX_POISONED_FILES = 3
 
 /**
- * The answer of a job for each of its files, or its error. A job that failed as a whole is repeated file by file, so
- * that a file that kills its thread doesn't cost the others their answers.
+ * The result of a job for each of its files, or the error. A job that failed as a whole is repeated file by file, so that a file that
+ * kills its thread doesn't affect the others.
  * @param run runs a job on some of the files
  */
 export async function runOnFiles<F, T extends object>(
@@ -66,7 +66,7 @@ function failureOfFile(error: ErrorData, url: string): TrialscanError {
   return errorFromData({ ...error, message: `${url}: ${error.message}`, fields: { ...error.fields, url } })
 }
 
-/** Runs a job whose answer is of use only as a whole. @throws the error of its first record, if any failed */
+/** Runs a job that is useful only as a whole. @throws the error of its first record, if any failed */
 export async function runWhole<J extends DescribeJob | ScanJob | ValueJob>(
   runner: Runner,
   job: J,

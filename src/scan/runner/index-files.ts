@@ -1,4 +1,4 @@
-/** All index files of a trial, read by jobs. */
+/** Reads all index files of a trial in jobs. */
 
 import type { TrialscanError } from '../../base/errors.js'
 import type { IndexFile } from '../../format/index-file.js'
@@ -16,8 +16,8 @@ export interface IndexReading {
 }
 
 /**
- * The contents of index files, or their errors: in their order, as many at once as a job reads. The mode is not looked for in event
- * files where an index file lacks it (Tornasole's).
+ * Yields the contents of index files, or their errors, in order, a job at a time. If an index file lacks the mode (Tornasole's), it is
+ * not searched for in event files.
  */
 export async function* readIndexFiles(
   paths: readonly string[],

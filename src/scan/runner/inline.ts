@@ -1,4 +1,4 @@
-/** Jobs on the calling thread: for small scans, for `threads: 0`, and where most of the time goes to waiting for answers. */
+/** Runs jobs on the calling thread: for small scans, for `threads: 0`, and if most of the time is spent waiting for requests. */
 
 import { setImmediate } from 'node:timers/promises'
 import { withEngine } from '../../core/engines.js'
@@ -19,10 +19,7 @@ export class InlineRunner implements Runner {
   #next = 0
   #turnAt = 0
 
-  /**
-   * @param store used for the jobs on its spec
-   * @param jobs how many run at once
-   */
+  /** @param store the store for jobs on its spec @param jobs the number of concurrent jobs */
   constructor(store: Store | null = null, jobs = 1) {
     this.#stores = new Map(store ? [[keyOf(store.spec), store]] : [])
     this.#lanes = new Array<Promise<unknown>>(jobs).fill(Promise.resolve())
@@ -67,7 +64,7 @@ export async function runJobHere<J extends Job>(
     const reply = (await withEngine(engine => runJob(job, engine, openWithin))) as ReplyTo<J>
     return makesRequests ? { ...reply, traffic } : reply
   } finally {
-    // Only jobs hold descriptors: an idle pool has none.
+    // Only jobs hold descriptors; an idle pool has none.
     for (const store of stores.values()) store.release?.()
   }
 }

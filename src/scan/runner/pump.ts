@@ -1,31 +1,30 @@
-/** The pump: runs work in order, with no more of it under way than keeps a runner busy. */
+/** The pump: runs work in order, with only as much in progress as keeps a runner busy. */
 
 import { turnsWhenDue } from '../../base/turns.js'
 import { isOutOfResources } from './runner.js'
 
 export interface PumpOptions {
-  /** The number of plans that may be under way at once. */
+  /** The number of plans that may be in progress at once. */
   readonly ahead: number
   readonly signal?: AbortSignal | undefined
-  /** True to wait for the plans under way when the pump ends early. Default: false. */
+  /** True to wait for the plans in progress when the pump ends early. Default: false. */
   readonly settles?: boolean
 }
 
-/** The outcome of a plan. */
+/** The result of a plan. */
 export interface Pumped<P, R> {
   readonly plan: P
   /** Null if the plan failed. */
   readonly reply: R | null
-  /** Why it failed. */
+  /** The error of a failed plan. */
   readonly error: unknown
   /** The time that the caller waited for it, in milliseconds. */
   readonly waitMs: number
 }
 
 /**
- * Works on plans, several at once, and yields the outcome of each in their order. Lazy: a plan is made when it is about
- * to be worked on. The failure of a plan is an outcome like any other; if nothing can run at all, the pump throws that
- * error.
+ * Works on plans, several at once, and yields the results in order. Lazy: a plan is made just before it is worked on. A failed plan is a
+ * result like any other; if nothing can run at all, the pump throws the error.
  */
 export async function* pump<P, R>(
   plans: Iterable<P>,
@@ -33,7 +32,7 @@ export async function* pump<P, R>(
   { ahead, signal, settles = false }: PumpOptions,
 ): AsyncGenerator<Pumped<P, R>> {
   const waiting = plans[Symbol.iterator]()
-  // Many replies may be there at once.
+  // Many replies may arrive at once.
   const turnWhenDue = turnsWhenDue()
   const underWay: Promise<Omit<Pumped<P, R>, 'waitMs'>>[] = []
   try {

@@ -4,17 +4,17 @@ import { EngineError, ThreadError } from '../../base/errors.js'
 import type { Job, ReplyTo } from '../job/job.js'
 
 export interface Runner {
-  /** Threads that jobs run on; 0: the calling one. */
+  /** The number of threads; 0 for the calling thread. */
   readonly threads: number
-  /** The number of jobs to keep under way, so that a thread that is done finds the next one. */
+  /** The number of jobs to keep in progress, so that a free thread finds the next one. */
   readonly ahead: number
   /** Runs a job. Rejects with a TrialscanError, or with the signal's reason. */
   run<J extends Job>(job: J, signal?: AbortSignal): Promise<ReplyTo<J>>
 }
 
 /**
- * Runs a job, and once more if its thread died or its engine failed: by then there is a new thread, or a new engine.
- * Jobs change nothing, so the first attempt leaves no trace. If the second one fails, too, the job itself is to blame.
+ * Runs a job, and once more if its thread died or its engine failed: there is a new thread or engine then. Jobs change nothing, so the
+ * first attempt leaves no trace. If the second one also fails, the job itself is at fault.
  */
 export async function runTwice<J extends Job>(runner: Runner, job: J, signal?: AbortSignal): Promise<ReplyTo<J>> {
   try {
@@ -31,7 +31,7 @@ export function isOutOfResources(error: unknown): boolean {
   return (error instanceof EngineError || error instanceof ThreadError) && !isFaultOfJob(error)
 }
 
-/** True if an error concerns one job only, not a lack of threads or engines. */
+/** True if an error concerns one job, not a lack of threads or engines. */
 export function isFaultOfJob(error: unknown): boolean {
   return (
     (error instanceof EngineError && error.code === 'Engine') ||

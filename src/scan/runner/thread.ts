@@ -15,25 +15,25 @@ export interface ThreadFailure {
   readonly error: ErrorData
 }
 
-/** Asks whether the thread has started. */
+/** A message that checks if the thread has started. */
 export interface Ping {
   readonly kind: 'ping'
 }
 
 adoptModule(workerData as CompiledCore)
 
-/** Trials whose stores a thread keeps, besides those of its present job: it never learns which trials are done with. */
+/** The number of trials whose stores a thread keeps, besides that of its present job: it never learns when a trial is closed. */
 const MAX_STORES = 4
 
 const stores = new Map<string, Store>()
 
-/** The job that came last. */
+/** The latest job. */
 let last: Promise<unknown> = Promise.resolve()
 
-/** A job that comes while another runs waits for it, since each would take an engine. */
+/** Runs a job after the one in progress, since each would need an engine. */
 export default async function run(job: Job | Ping): Promise<unknown> {
   const answered = last.then(() => answer(job))
-  // The next is not to fail with it.
+  // The next job must not fail with it.
   last = answered.catch(() => {})
   return answered
 }
@@ -47,20 +47,20 @@ async function answer(job: Job | Ping): Promise<unknown> {
   try {
     const reply = await runJobHere(job, stores)
     const buffers = buffersOf(reply)
-    // Moved, not copied.
+    // The buffers are moved, not copied.
     return buffers.length === 0 ? reply : moved(reply, buffers)
   } catch (error) {
     return { kind: 'failure', error: errorToData(error) } satisfies ThreadFailure
   }
 }
 
-/** Symbols of Piscina's that are in its documentation. */
+/** Documented symbols of Piscina. */
 const TRANSFERABLE = Symbol.for('Piscina.transferable')
 const VALUE = Symbol.for('Piscina.valueOf')
 
 /**
- * A reply whose buffers Piscina moves. Its own `move` marks such a reply with a symbol that only its main module has, and loading that would
- * take 8 ms of each thread; this has whatever symbol Piscina asks for.
+ * A reply whose buffers Piscina moves. Piscina's own `move` marks a reply with a symbol that only its main module has, and loading that
+ * takes 8 ms per thread; this object accepts whatever symbol Piscina reads.
  */
 function moved(reply: unknown, buffers: readonly ArrayBuffer[]): object {
   return new Proxy(

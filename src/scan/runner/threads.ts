@@ -1,4 +1,4 @@
-/** Jobs on a pool of threads (Piscina): one engine per thread, with nothing shared but the compiled core. */
+/** Runs jobs on a pool of threads (Piscina): one engine per thread; only the compiled core is shared. */
 
 import { setMaxListeners } from 'node:events'
 import { Piscina } from 'piscina'
@@ -9,9 +9,9 @@ import { CallerRunner, JOBS_A_THREAD, type StartingThreads } from './caller.js'
 import type { Runner } from './runner.js'
 import type { ThreadFailure } from './thread.js'
 
-/** A pool that loses its threads this many times without finishing a job in between is given up. */
+/** The number of times that a pool may lose its threads without finishing a job, before it is given up. */
 const MAX_LOSSES = 5
-/** The time, in milliseconds, that a job has to end after an abort. Then its thread is terminated, since its read may hang. */
+/** The time, in milliseconds, that an aborted job has to end before its thread is terminated, since its read may hang. */
 const DROPPED_JOB_MS = 1000
 
 export class ThreadRunner implements StartingThreads {
@@ -23,7 +23,7 @@ export class ThreadRunner implements StartingThreads {
   #losses = 0
   #isClosed = false
 
-  /** @param jobsAThread how many jobs a thread has at once, of which it does one after the other */
+  /** @param jobsAThread the number of jobs that a thread has at once; it runs one after the other */
   constructor(threads: number, jobsAThread = 1) {
     this.threads = threads
     this.ahead = threads * 2 + 1
@@ -32,7 +32,7 @@ export class ThreadRunner implements StartingThreads {
   }
 
   async run<J extends Job>(job: J, signal?: AbortSignal): Promise<ReplyTo<J>> {
-    // Each job that is under way listens to it.
+    // Each job in progress listens to it.
     if (signal !== undefined) setMaxListeners(0, signal)
     for (;;) {
       const own = this.#pool
@@ -43,7 +43,7 @@ export class ThreadRunner implements StartingThreads {
         if (this.#isClosed) throw closed()
         if (this.#pool !== own) continue
         const transfer = job.kind === 'arrays' && { transferList: job.moved }
-        // A thread whose job has a signal gets no other from Piscina before that is done, since an abort ends the thread.
+        // Piscina gives a thread with such a job no other until it is done, since an abort ends the thread.
         reply =
           signal !== undefined && this.#jobsAThread > 1
             ? await this.#unlessAborted(pool.run(job, { ...transfer }), signal, own)
@@ -52,7 +52,7 @@ export class ThreadRunner implements StartingThreads {
         signal?.throwIfAborted()
         if (cause instanceof ThreadError || (cause instanceof EngineError && cause.code !== 'Engine')) throw cause
         if (this.#isClosed) throw closed()
-        // The pool was given up while the job was in it, which says nothing about the job.
+        // The pool was given up with the job in it, which is not the job's fault.
         if (this.#pool !== own) continue
         throw new ThreadError('ThreadDied', `its thread died: ${reasonOf(cause)}`, {}, cause)
       }
@@ -62,10 +62,7 @@ export class ThreadRunner implements StartingThreads {
     }
   }
 
-  /**
-   * The result of work, unless it is aborted first. If the work doesn't end, its pool is given up and other jobs go to a new
-   * one.
-   */
+  /** The result of work, unless it is aborted first. If the work doesn't end, its pool is given up and other jobs move to a new one. */
   #unlessAborted<T>(work: Promise<T>, signal: AbortSignal, own: Promise<Piscina>): Promise<T> {
     return new Promise((resolve, reject) => {
       let grace: NodeJS.Timeout | undefined
@@ -100,7 +97,7 @@ export class ThreadRunner implements StartingThreads {
     )
   }
 
-  /** Starts a pool. If that fails it is tried once more; after that, the next scan tries again. */
+  /** Starts a pool. If that fails it is retried once; after that, the next scan tries again. */
   #start(): Promise<Piscina> {
     const started = this.#open()
       .catch(() => this.#open())
@@ -122,10 +119,7 @@ export class ThreadRunner implements StartingThreads {
     return started
   }
 
-  /**
-   * If a thread's file fails to load, Piscina leaves every later task waiting for ever. So a new pool is first asked
-   * whether it runs at all.
-   */
+  /** Opens a pool and checks that it runs: if a thread's file fails to load, Piscina leaves every later task waiting for ever. */
   async #open(): Promise<Piscina> {
     const pool = new Piscina({
       filename: new URL('./thread-entry.cjs', import.meta.url).href,
@@ -134,7 +128,7 @@ export class ThreadRunner implements StartingThreads {
       concurrentTasksPerWorker: this.#jobsAThread,
       workerData: coreModule(),
     })
-    // Errors of threads that die while they are idle. Such threads are replaced.
+    // Errors of threads that die while idle. Piscina replaces such threads.
     pool.on('error', () => {})
     try {
       await pool.run({ kind: 'ping' })
@@ -146,8 +140,8 @@ export class ThreadRunner implements StartingThreads {
   }
 
   /**
-   * Piscina replaces a thread that dies. But if one dies before it was ready, Piscina never makes another, and in the
-   * end tasks wait for threads that will not come. Such a pool is given up, and its jobs go to a new one.
+   * Replaces a pool whose threads die before they are ready: Piscina never replaces these, and tasks would wait for ever. Its jobs move
+   * to a new pool.
    */
   #replace(pool: Piscina, started: Promise<Piscina>): void {
     if (this.#isClosed || this.#pool !== started || pool.threads.length >= this.threads) return
@@ -169,14 +163,14 @@ function closed(): ThreadError {
   )
 }
 
-/** The reason in one line: some versions of Node.js append a stack. */
+/** The reason on one line: some versions of Node.js append a stack. */
 function reasonOf(cause: unknown): string {
   return (cause instanceof Error ? cause.message : String(cause)).split('\n', 1)[0]!
 }
 
 const runners = new Map<string, ThreadRunner>()
 
-/** The pool of that many threads, kept for the next scan. An idle pool does not keep the process alive. */
+/** The pool with that many threads, kept for the next scan. An idle pool does not keep the process alive. */
 export function threadRunner(threads: number, jobsAThread = 1): ThreadRunner {
   const key = `${threads} ${jobsAThread}`
   let runner = runners.get(key)
@@ -187,12 +181,12 @@ export function threadRunner(threads: number, jobsAThread = 1): ThreadRunner {
   return runner
 }
 
-/** A runner of threads of which the calling thread is one. @param caller runs jobs on the calling thread */
+/** A runner of threads that include the calling thread. @param caller runs jobs on the calling thread */
 export function withCaller(threads: number, caller: Runner): Runner {
   return new CallerRunner(threads === 1 ? null : threadRunner(threads - 1, JOBS_A_THREAD), caller)
 }
 
-/** Ends every pool of this process. Scans that are still running are rejected. */
+/** Ends every pool of this process. Scans in progress are rejected. */
 export async function closeThreadPools(): Promise<void> {
   await Promise.all([...runners.values()].map(runner => runner.close()))
 }

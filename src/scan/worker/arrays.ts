@@ -1,6 +1,6 @@
 /**
- * Moments of arrays that lie outside of the core's memory. They are copied into it a window at a time, so that it does not grow
- * with them, and cut into the parts that a scan would cut the record of such a tensor into: so both come to the same bits.
+ * Moments of arrays outside the core's memory. They are copied into it a window at a time, so that it does not grow with them, and cut
+ * into the same parts as the record of such a tensor, so that both give the same bits.
  */
 
 import { BLOCK_ELEMENTS, type KnownMoments } from '../../core/border/abi.js'
@@ -13,7 +13,7 @@ import type { ArrayElements, ArrayPart, ArraysJob, ArraysReply } from '../job/ar
 import { PART_BYTES } from '../job/plan/memory.js'
 import { copyElements } from '../job/tensor/copy.js'
 
-/** Bytes copied into the core at once: they stay in the cache, and hold a block of the widest elements. */
+/** The number of bytes copied into the core at once: they stay in the cache, and hold a block of the widest elements. */
 export const WINDOW_BYTES = 128 << 10
 
 export function reduceArrays({ parts, known, returned }: ArraysJob, engine: Engine): ArraysReply {
@@ -49,9 +49,9 @@ export function reduceInPlace(
   })
 }
 
-/** The parts of an array: those of a record that holds it. */
+/** The number of parts of an array: those of a record that holds it. */
 export function partsOf({ dtype, count }: Pick<ArrayElements, 'dtype' | 'count'>): ArrayPart[] {
-  // A record is longer than its elements, if only by some hundred bytes.
+  // A record is some hundred bytes longer than its elements.
   const parts = Math.floor(byteLengthOf(dtype, count) / PART_BYTES) + 1
   const perPart = Math.ceil(count / parts / BLOCK_ELEMENTS) * BLOCK_ELEMENTS
   return Array.from({ length: parts }, (_, part) => {
@@ -92,7 +92,7 @@ function addCopied(
   eachWindow(engine, array, add, { first, count })
 }
 
-/** Copies an array into the core's memory, a window at a time. @param part default: all of it */
+/** Copies an array into the core's memory, a window at a time. @param part the part to copy; default: all of it */
 export function eachWindow(
   engine: Engine,
   array: ArrayElements,

@@ -9,10 +9,10 @@ import { PieceWriter } from '../../storage/local/output.js'
 import type { Store } from '../../storage/store.js'
 import type { CopiedFile, CopyJob, CopyReply } from '../job/copy.js'
 
-/** Read and written at once. */
+/** The number of bytes that are read and written at once. */
 const COPIED_BYTES = 2 << 20
 
-/** Writes each file of the job, whole records in their order. */
+/** Writes the files of a job, whole records in order. */
 export async function copyRecords(job: CopyJob, engine: Engine, store: Store): Promise<CopyReply> {
   engine.reset()
   const checksums = job.checksums ? new Checksums(engine) : null
@@ -31,19 +31,19 @@ export async function copyRecords(job: CopyJob, engine: Engine, store: Store): P
           output.write(part)
           byteLength += part.length
         }
-        // A turn of the event loop, so that signals come through on the calling thread.
+        // Gives signals a turn of the event loop on the calling thread.
         await setImmediate()
       }
     } finally {
       output.close()
-      // It is not read again.
+      // The file is not read again.
       store.release?.()
     }
   }
   return { kind: 'copy', byteLength }
 }
 
-/** Bytes of a file that are read at once, and what of them is copied. */
+/** A range of a file that is read at once, and the parts of it that are copied. */
 interface CopiedPiece {
   startByte: number
   endByte: number
@@ -71,12 +71,12 @@ function* pieces({ startByte, byteLength }: CopiedFile): Generator<CopiedPiece> 
   if (piece !== null) yield piece
 }
 
-/** Gives records the checksums of their payloads, as the pieces of a file go by. */
+/** Sets the payload checksums of records as the pieces of a file pass by. */
 class Checksums {
   readonly #engine: Engine
   readonly #buffer: Address
   #file: CopiedFile | null = null
-  /** The record that is under way, and the checksum of its payload so far. */
+  /** The current record, and the checksum of its payload so far. */
   #record = 0
   #crc = 0
 
@@ -85,7 +85,7 @@ class Checksums {
     this.#buffer = engine.reserveBytes(COPIED_BYTES)
   }
 
-  /** @param piece what lies at `pieceStart` of the file: whole records, or parts of them, without a gap */
+  /** @param piece the bytes from `pieceStart` of the file on: whole records, or parts of them, without a gap */
   correct(piece: Uint8Array, pieceStart: number, file: CopiedFile): void {
     if (this.#file !== file) {
       this.#file = file
@@ -116,7 +116,7 @@ class Checksums {
   }
 }
 
-/** A file that was long enough a moment ago. */
+/** The error for a file that has become shorter. */
 function shrunk(url: string, offset: number, expected: number, got: number): FormatError {
   const message = `${url}, offset ${offset}: expected ${expected} bytes, got ${got}: the file changed in the meantime`
   const fields = { url, offset, expected: `${expected} bytes`, got: `${got}` }

@@ -1,4 +1,4 @@
-/** Dtypes and shapes of records, from their heads. */
+/** Reads dtypes and shapes of records from their heads. */
 
 import { StoreError } from '../../base/errors.js'
 import { dtypeNumber } from '../../core/dtype.js'
@@ -17,7 +17,7 @@ export async function describe(job: DescribeJob, engine: Engine, store: Store): 
   const table = new RecordTable(total)
   const failures = new Failures(job, () => source)
   const stats = { records: total, readBytes: 0, reads: 0 }
-  // Files that can't be read, so that they are not tried again for each of their records.
+  // Unreadable files, so that they are not tried again for each record.
   const lost = new Map<number, StoreError>()
   for (let record = 0; record < total; record++) {
     const file = job.records.file[record]!
@@ -49,11 +49,11 @@ interface FilePiece {
   readonly read: Promise<number>
 }
 
-/** A store that already has the heads of a job's records: neighbours are requested together, and all at once. */
+/** A store with the prefetched heads of a job's records: neighbours share a request, and all run at once. */
 function withHeads({ files, records, store: spec }: DescribeJob, store: RemoteStore): ByteSource {
   const { file, startByte } = records
   const longest = recordLimit(spec)
-  // An impossible length is refused unread.
+  // A record with an impossible length is refused unread.
   const byteLength = records.byteLength.map((length, i) => {
     const most = store.headByteLength?.(files[file[i]!]!, startByte[i]!) ?? RECORD_HEAD_BYTES
     return length > longest ? 0 : Math.min(length, most)

@@ -1,15 +1,15 @@
-/** Pieces of a file, read as a walk over its records needs them. */
+/** Reads pieces of a file as a walk over its records needs them. */
 
 import type { FileBytes } from '../../format/event-head.js'
 import { isRemote, type Store } from '../../storage/store.js'
 
-/** Read at once: a large record costs one such piece, and small ones come by the hundred. */
+/** The number of bytes read at once: a large record costs one such piece, and small ones come by the hundred. */
 export const PIECE_BYTES = 64 << 10
-/** The most that is read at once if one piece after another is needed: on the local disk, and if reads are requests. */
+/** The largest piece in a sequence of pieces: on the local disk, and if reads are requests. */
 const LOCAL_PIECE_BYTES = 1 << 20
 const REMOTE_PIECE_BYTES = 4 << 20
 
-/** A file of which one piece is in memory. */
+/** A file with one piece in memory. */
 export class FilePieces implements FileBytes {
   readonly byteLength: number
   readonly #store: Store
@@ -20,7 +20,7 @@ export class FilePieces implements FileBytes {
   #start = 0
   #length = 0
 
-  /** @param view of the memory where pieces lie, which must stay as it is until the next is loaded */
+  /** @param view returns the memory for pieces, which must stay unchanged until the next is loaded */
   constructor(store: Store, path: string, byteLength: number, view = ownMemory()) {
     this.#store = store
     this.#path = path
@@ -45,7 +45,7 @@ export class FilePieces implements FileBytes {
     return { offset: at - this.#start, byteLength: this.#start + this.#length - at }
   }
 
-  /** Reads the piece that begins at `at`. Anything appended since the file was measured is ignored. */
+  /** Reads the piece that begins at `at`. Bytes appended since the file was measured are ignored. */
   async load(at: number): Promise<void> {
     const end = this.#start + this.#length
     const isNext = this.#length > 0 && at > this.#start && at <= end + PIECE_BYTES
@@ -57,13 +57,13 @@ export class FilePieces implements FileBytes {
   }
 
   get #bytes(): Uint8Array {
-    // A view of the core's memory is empty once that has grown.
+    // A view of the core's memory is empty after that has grown.
     if (this.#piece.length === 0) this.#piece = this.#view(this.#length)
     return this.#piece
   }
 }
 
-/** The most that is read at once. */
+/** The largest piece that is read at once from a store. */
 export function mostOf(store: Store): number {
   return isRemote(store) ? REMOTE_PIECE_BYTES : LOCAL_PIECE_BYTES
 }

@@ -15,7 +15,7 @@ function errorOf(error: unknown): ErrorData {
   throw error
 }
 
-/** Longer index files are read by themselves. */
+/** The length beyond which an index file is read on its own. */
 const SMALL_BYTES = 1 << 16
 
 export async function readIndexFiles({ paths, readsModes = true }: IndexJob, store: Store): Promise<IndexReply> {
@@ -48,20 +48,20 @@ export async function readIndexFiles({ paths, readsModes = true }: IndexJob, sto
   }
 }
 
-/** A copy of a text in a buffer, which has no byte 0 but its last. */
+/** A copy of a text in a buffer; its only byte 0 is the last. */
 function textOf(buffer: Uint8Array, length: number): Uint8Array {
   const zero = buffer.subarray(0, length).indexOf(0)
   return Uint8Array.prototype.slice.call(buffer, 0, zero < 0 ? length : zero + 1)
 }
 
-/** A reply to be. */
+/** A reply in the making. */
 class Said {
   readonly #paths: readonly string[]
   readonly #mode: Uint8Array
   readonly #modeStep: Float64Array
   readonly #list: Int32Array
   readonly #lists: Listed[] = []
-  /** By their lists of tensors. */
+  /** The numbers of lists of tensors. */
   readonly #numbers = new Map<Listed['tensors'], number>()
   readonly #eventFiles = new Map<number, string | null>()
   readonly #errors = new Map<number, ErrorData>()
@@ -73,7 +73,7 @@ class Said {
     this.#list = new Int32Array(paths.length).fill(-1)
   }
 
-  /** A file that names the event file which the hook writes. */
+  /** Adds a file that names the hook's own event file. */
   add(i: number, mode: number, modeStep: number, { tensors, shapes }: Listed): void {
     let list = this.#numbers.get(tensors)
     if (list === undefined) {

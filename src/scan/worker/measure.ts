@@ -1,6 +1,6 @@
 /**
- * Answers what rules ask about tensors, in the thread that reads the bytes: moments, and tasks on the elements of one
- * record or of two. The elements of a record that is compared with a later one are held until then; nothing else is.
+ * Answers the questions of rules about tensors, in the thread that reads the bytes: moments, and tasks on the elements of one record or
+ * two. Only the elements of a record that is compared with a later one are kept until then.
  */
 
 import { BLOCK_ELEMENTS } from '../../core/border/abi.js'
@@ -30,8 +30,8 @@ export async function measure(job: MeasureJob, engine: Engine, stores: readonly 
 }
 
 /**
- * The number of batches that have to stay so that every record is in memory when a later one is compared with it, as far as there is room: what
- * doesn't stay is copied.
+ * The number of batches that must stay in memory so that every record is there when a later one is compared with it, as far as there is
+ * room; other records are copied.
  */
 function keptBatches({ batches, records, tasks, windowByteLength }: MeasureJob, isAnyRemote: boolean): number {
   const { first, second } = tasks
@@ -63,7 +63,7 @@ function inColumns(lists: ReadonlyMap<number, ArrayLike<number>>): TaskLists {
   return { tasks: Int32Array.from(lists.keys()), ends, numbers }
 }
 
-/** The tasks of records for which only moments are asked. */
+/** The tasks of records that need only moments. */
 const NO_TASKS: number[] = []
 
 class Measurement {
@@ -76,14 +76,14 @@ class Measurement {
   readonly #answers: Float64Array<ArrayBuffer>
   readonly #lists = new Map<number, ArrayLike<number>>()
   readonly #values: TaskValue[] = []
-  /** The tasks that become possible once a record is there, by record. */
+  /** The tasks that become possible with each record. */
   readonly #tasksOf: readonly (readonly number[])[]
   /** The number of tasks that wait for a later record, by record. */
   readonly #waiting: Int32Array
   /** The number of batches, besides the present one, that stay in memory for later records. */
   readonly #kept: number
   readonly #held: HeldElements
-  /** The limit on what short records unfold to: copies that are held, and values for rules. */
+  /** The limit for values that records store in short form: copies that are kept, and values for rules. */
   readonly #unfoldBudget: UnfoldBudget
   readonly #reader: ElementReader
   readonly #counts: ReadCounts = { readBytes: 0, reads: 0 }
@@ -108,7 +108,7 @@ class Measurement {
     this.#waiting = new Int32Array(total)
     const earlier = first.map((record, task) => Math.min(record, second[task]!))
     first.forEach((record, task) => {
-      // A pair is compared as soon as its later record is there.
+      // A pair is compared as soon as its later record is read.
       const later = Math.max(record, second[task]!)
       if (tasksOf[later] === NO_TASKS) tasksOf[later] = [task]
       else tasksOf[later]!.push(task)
@@ -120,7 +120,7 @@ class Measurement {
 
   async readBatches(): Promise<void> {
     const engine = this.#engine
-    // Where nothing but tasks is asked, there is nothing to reduce.
+    // Without questions besides tasks there is nothing to reduce.
     const known = this.#job.known === 0 ? null : this.#job.known
     engine.reset()
     const read = await readRecords(
@@ -144,7 +144,7 @@ class Measurement {
     this.#counts.reads += read.reads
   }
 
-  /** The tasks on a record that is in memory as a whole. */
+  /** Runs the tasks on a record that is completely in memory. */
   #work(record: number, found: RecordContents, content: Address, decoded: DecodedBatch, i: number): void {
     if (found.kind === 'strings') {
       const { values } = this.#engine
@@ -157,7 +157,7 @@ class Measurement {
     })
   }
 
-  /** Records that have no batch. */
+  /** Reads the records that have no batch. */
   async readAllLarge(): Promise<void> {
     const { known, tasks, records } = this.#job
     if (known === 0 && tasks.asked.every(({ kind }) => kind === 'difference')) {
@@ -172,7 +172,7 @@ class Measurement {
     for (let record = 0; record < records.file.length; record++) await this.readLarge(record)
   }
 
-  /** A record that is in memory one part at a time, or is so large that it has a read to itself. */
+  /** Reads a record in parts, or one so large that it gets a read of its own. */
   async readLarge(record: number): Promise<void> {
     const { part, parts, records, known, aheadByteLength } = this.#job
     const engine = this.#engine
@@ -214,7 +214,7 @@ class Measurement {
     }
   }
 
-  /** The only thing that can be asked about strings is the value. */
+  /** Answers for strings, which have only a value. */
   #takeStrings(record: number, found: RecordContents, copy: () => string[]): void {
     for (const task of this.#tasksOf[record]!) {
       if (this.#askedBy(task).kind !== 'value') continue
@@ -222,7 +222,7 @@ class Measurement {
     }
   }
 
-  /** @param isInWindow whether they lie where the batch was read, and so outlast it */
+  /** @param isInWindow true if they lie where the batch was read, and so outlast it */
   #runTasks(record: number, elements: Elements, isInWindow = false): void {
     const engine = this.#engine
     const { first, second } = this.#job.tasks
@@ -281,7 +281,7 @@ class Measurement {
     return asked[what[task]!]!
   }
 
-  /** One task fewer waits for a record. */
+  /** Counts down the tasks that wait for a record. */
   #release(record: number): void {
     this.#waiting[record]!--
     if (this.#waiting[record]! > 0) return
@@ -290,7 +290,7 @@ class Measurement {
 
   #fail(record: number, error: unknown): void {
     this.#failures.add(record, error)
-    // The records it was to be compared with are no longer held for it.
+    // The records to compare it with are no longer kept for it.
     const { first, second } = this.#job.tasks
     for (const task of this.#tasksOf[record]!) {
       const other = Math.min(first[task]!, second[task]!)

@@ -1,4 +1,4 @@
-/** A value as it crosses a thread, of what a record was found to hold. */
+/** Makes a transferable value from the content of a record. */
 
 import { isNarrowFloat } from '../../core/dtype.js'
 import type { Engine } from '../../core/engine.js'

@@ -1,8 +1,7 @@
 /**
- * Places of records → byte ranges to read, with neighbours coalesced. Pure: nothing is read here.
- *
- * The figures are from the project's performance study: what a file holds is checksummed from the L2 cache as long as
- * one read stays within about 1 MiB, and reading over a gap of 64 KiB costs less than a second read.
+ * Turns places of records into byte ranges to read, with neighbours coalesced. Pure: nothing is read here. The limits come from
+ * measurements: checksums run from the L2 cache while one read stays within about 1 MiB, and reading over a gap of 64 KiB costs less than
+ * a second read.
  */
 
 import { CHECK_LEVELS, type CheckLevel, MODES, type Mode } from '../../../base/types.js'
@@ -11,14 +10,14 @@ import type { StoreSpec } from '../../../storage/store.js'
 import { Interner } from './interner.js'
 import { aheadByteLength } from './memory.js'
 
-/** A batch is closed when it is this long. A longer record is a batch by itself. */
+/** The size at which a batch is closed. A longer record is a batch by itself. */
 const BATCH_BYTES = 1 << 20
 const BATCH_RECORDS = 4096
-/** Neighbours further apart than this are read separately. */
+/** The distance beyond which neighbours are read separately. */
 const GAP_BYTES = 64 << 10
 export const LOCAL_SHAPE: ReadShape = { gapByteLength: GAP_BYTES, batchByteLength: BATCH_BYTES }
 
-/** A record to read: where it lies and what it must be. */
+/** The place of a record to read, and its expected content. */
 export interface RecordPlace {
   readonly file: string
   readonly tag: string
@@ -27,7 +26,7 @@ export interface RecordPlace {
   readonly step: number
   /** True for a Tornasole trial, which labelled float16 as int32. */
   readonly tornasole?: boolean
-  /** The row made from this record alone. */
+  /** The row that is made from this record alone. */
   readonly row?: RowPlace | null
 }
 
@@ -43,12 +42,12 @@ export interface ListedPlaces {
   readonly tags: readonly string[]
   readonly startByte: Float64Array
   readonly byteLength: Float64Array
-  /** The bytes in front of each tensor; then the bytes of all. */
+  /** The number of bytes before each tensor, followed by the total. */
   readonly bytesBefore: Float64Array
   readonly longest: number
 }
 
-/** Records to read of one file, all those of a list, each of which has a row. */
+/** A run of records to read from one file: all those of a list, each with a row. */
 export interface RecordRun extends Pick<RecordPlace, 'file' | 'step' | 'tornasole'> {
   readonly list: ListedPlaces
   readonly row: RowPlace
@@ -98,7 +97,7 @@ export function checkLevelNumber(level: CheckLevel): number {
   return CHECK_LEVELS.indexOf(level)
 }
 
-/** Neighbouring records to be read at once: `order[first .. first + count)` of the job. */
+/** Neighbouring records that are read at once: `order[first .. first + count)` of the job. */
 export interface ReadBatch {
   readonly file: number
   readonly startByte: number
@@ -167,7 +166,7 @@ export function listOf(places: readonly RecordPlace[]): ListedRecords {
   return list.take()
 }
 
-/** Collects records as columns: a hundred thousand places, each an object, would outlive what the collector takes to be young. */
+/** Collects records as columns: a hundred thousand objects would survive the garbage collector's young generation. */
 export class RecordList {
   readonly #files = new Interner()
   readonly #tags = new Interner()
@@ -175,7 +174,7 @@ export class RecordList {
   #columns: Columns
   #capacity: number
   #apart = false
-  /** The numbers of the tags of lists. */
+  /** The numbers of each list's tags. */
   readonly #tagsOf = new Map<ListedPlaces, Int32Array>()
   length = 0
 
@@ -200,7 +199,7 @@ export class RecordList {
     }
   }
 
-  /** Adds the records of a run from one up to another. */
+  /** Adds a range of the records of a run. */
   addRun({ list, file, step, tornasole, row }: RecordRun, from: number, end: number): void {
     const first = this.length
     this.length += end - from
@@ -217,7 +216,7 @@ export class RecordList {
     columns.modeStep.fill(row.modeStep, first, this.length)
   }
 
-  /** The numbers of some tags of a list. */
+  /** The numbers of a range of a list's tags. */
   #numbersOf(list: ListedPlaces, from: number, end: number): Int32Array {
     const known = this.#tagsOf.get(list)
     if (known !== undefined) return known.subarray(from, end)
@@ -227,7 +226,7 @@ export class RecordList {
     return numbers
   }
 
-  /** The records that were added. The list must not be used any more. */
+  /** The records that were added. The list must not be used afterwards. */
   take(): ListedRecords {
     const { length } = this
     const { file, tag, startByte, byteLength, step, tornasole, worker, mode, modeStep } =
@@ -268,7 +267,7 @@ function emptyColumns(length: number): Columns {
   }
 }
 
-/** A copy, cut off or with room for more. */
+/** A copy, truncated or with room for more. */
 function resized(columns: Columns, length: number): Columns {
   const copy = emptyColumns(length)
   for (const name of Object.keys(copy) as (keyof Columns)[]) {
@@ -278,9 +277,9 @@ function resized(columns: Columns, length: number): Columns {
   return copy
 }
 
-/** Indices of records, by file and then by position. Those of one file nearly always come in their order. */
+/** Indices of records, by file and then by position. Records of a file are nearly always in order. */
 export function inFileOrder({ file, startByte }: RecordColumns): Int32Array {
-  // Where the records of each file begin; behind the last, where its records end.
+  // The start of each file's records, and the end of the last.
   const begins: number[] = [0]
   for (let i = 0; i < file.length; i++) {
     while (begins.length < file[i]! + 2) begins.push(0)
@@ -299,7 +298,7 @@ export function inFileOrder({ file, startByte }: RecordColumns): Int32Array {
   return order
 }
 
-/** The size of reads over several stores. A store that makes requests decides, since it loses more. */
+/** The shape of reads over several stores. A store that makes requests decides, since it has more to lose. */
 export function requestShape(stores: readonly StoreSpec[], memory: number): ReadShape | null {
   const shape = stores.map(readShape).find(shape => shape !== null)
   if (!shape) return null
@@ -309,17 +308,17 @@ export function requestShape(stores: readonly StoreSpec[], memory: number): Read
 export interface CoalesceOptions {
   /** The shape of reads from a store that makes requests; null on the local disk. */
   readonly shape: ReadShape | null
-  /** A longer record is refused unread, so its length must not make a batch longer. */
+  /** The longest valid record. A longer one is refused unread, and must not lengthen a batch. */
   readonly longest: number
-  /** The most records per batch. */
+  /** The largest number of records per batch. */
   readonly mostRecords?: number
-  /** A test whether a record may share a batch with the one before it. Default: always. */
+  /** Returns true if a record may share a batch with the one before it. Default: always. */
   readonly mayJoin?: (at: number) => boolean
 }
 
 /**
- * Coalesces neighbours into batches. A record that begins before the batch is none.
- * @param order indices of the records as they lie in the files; null if they are in that order
+ * Coalesces neighbours into batches. A record that begins before the batch starts a new one.
+ * @param order indices of the records in the order of the files; null if they are in that order
  */
 export function coalesce(
   { file, startByte, byteLength }: Pick<RecordColumns, 'file' | 'startByte' | 'byteLength'>,

@@ -2,7 +2,7 @@
 export class DisjointSets {
   readonly #parent: Int32Array
 
-  /** @param count of numbers, each in a set of its own at first */
+  /** @param count the number of sets, each with one member */
   constructor(count: number) {
     this.#parent = new Int32Array(count).map((_, i) => i)
   }

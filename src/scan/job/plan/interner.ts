@@ -2,7 +2,7 @@
 export class Interner {
   readonly names: string[] = []
   readonly #numbers = new Map<string, number>()
-  /** The last number returned: the same file is often asked for many times in a row. */
+  /** The last result: the same file is often looked up many times in a row. */
   #last = -1
 
   number(name: string): number {
@@ -17,7 +17,7 @@ export class Interner {
     return number
   }
 
-  /** The number of a name that has one. */
+  /** The number of a name; undefined if it has none. */
   find(name: string): number | undefined {
     return this.#numbers.get(name)
   }

@@ -6,7 +6,7 @@ import { dtypeOfArray } from '../../../core/dtype.js'
 import { withEngineSync } from '../../../core/engines.js'
 import type { NumericArray, TensorData } from './data.js'
 
-/** Tolerances of allclose; the defaults are numpy's. */
+/** The tolerances of allclose; the defaults are numpy's. */
 export interface Tolerance {
   /** Default 1e-5. */
   readonly rtol?: number
@@ -22,8 +22,8 @@ export const TOLERANCE = optionsOf<Tolerance>({ rtol: kinds.tolerance, atol: kin
 type Comparable = Pick<TensorData, 'dtype' | 'shape' | 'bytes'>
 
 /**
- * True if every element of `a` is close to its counterpart in `b`: |a − b| ≤ atol + rtol·|b|; an infinity is close only
- * to itself. Two float32 are compared in float32 arithmetic, as numpy does, all others in float64.
+ * True if every element of `a` is close to its counterpart in `b`: |a − b| ≤ atol + rtol·|b|; an infinity is close only to itself. Two
+ * float32 are compared in float32 arithmetic, as numpy does, all others in float64.
  * @param a a tensor's value, or a typed array, which has one dimension
  * @param b the same; its dtype may differ
  * @throws UsageError if the shapes differ, for strings, and for anything that is neither a value nor a typed array

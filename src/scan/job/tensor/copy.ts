@@ -1,9 +1,9 @@
-/** Elements copied from wherever they lie in memory, in C order. */
+/** Copies elements of any layout in memory into C order. */
 
 import { elementByteLength } from '../../../core/dtype.js'
 import type { ArrayElements, Layout } from '../arrays.js'
 
-/** Copies elements in C order: `count` of them, from the `first` on. @param to the index in `into` from which on they are to lie */
+/** Copies `count` elements in C order, from the `first` on. @param to the index in `into` of the first copy */
 export function copyElements(
   { dtype, bytes, layout }: Pick<ArrayElements, 'dtype' | 'bytes' | 'layout'>,
   first: number,
@@ -49,14 +49,14 @@ function gather(
   }
 }
 
-/** Copies elements from index `at` on to index `to` on. */
+/** Copies `count` elements from index `at` on to index `to` on. */
 type Copy = (at: number, count: number, to: number) => void
 
 function runs(bytes: Uint8Array, into: Uint8Array, size: number): Copy {
   return (at, count, to) => into.set(bytes.subarray(at * size, (at + count) * size), to * size)
 }
 
-/** In the largest units that the elements and where they lie allow. */
+/** Copies single elements in the largest units that their size and alignment allow. */
 function singles(bytes: Uint8Array, into: Uint8Array, size: number, stride: number): Copy {
   const unit = [4, 2].find(unit => size % unit === 0 && bytes.byteOffset % unit === 0) ?? 1
   const [from, target] = [unitsOf(bytes, unit), unitsOf(into, unit)]
@@ -70,7 +70,7 @@ function singles(bytes: Uint8Array, into: Uint8Array, size: number, stride: numb
   }
 }
 
-/** Elements of which two share a byte, the first in its lower half. Those beside them stay as they are. */
+/** Copies elements that share bytes in pairs, the first in the lower half. Neighbours stay unchanged. */
 function halves(bytes: Uint8Array, into: Uint8Array, stride: number): Copy {
   return (at, count, to) => {
     for (let i = 0; i < count; i++) {

@@ -15,7 +15,7 @@ export type NumericArray =
   | Uint32Array
   | BigUint64Array
 
-/** The array that holds the elements of each dtype in JavaScript. */
+/** The JavaScript array of the elements, by dtype. */
 export interface ElementsOf {
   float16: Float32Array
   bfloat16: Float32Array
@@ -47,37 +47,43 @@ export interface DataOf<D extends DType> {
   readonly shape: readonly number[]
   /** The distance of neighbours along each axis, in elements. */
   readonly stride: readonly number[]
-  /** Index of the first element in `data`. 0 but in slices. */
+  /** The index of the first element in `data`; 0 except in slices. */
   readonly offset: number
   /**
-   * The elements. Floats of 16 bits and less are widened to a Float32Array. bool is a Uint8Array of 0 and 1. complex64 and
-   * complex128 are a Float32Array and a Float64Array with two numbers per element, real part first; shape and stride
-   * count complex elements. int64 and uint64 are BigInt arrays. Strings are an array of strings.
+   * The elements. Floats of 16 bits and less are widened to a Float32Array. bool is a Uint8Array of 0 and 1. complex64 and complex128 are
+   * a Float32Array and a Float64Array with two numbers per element, real part first; shape and stride count complex elements. int64 and
+   * uint64 are BigInt arrays. Strings are an array of strings.
    */
   readonly data: ElementsOf[D]
-  /** The elements as they were saved: little-endian, in C order, float4 two in a byte (the first in its lower half); empty for strings. */
+  /**
+   * The elements as they were saved: little-endian, in C order, float4 in pairs (the first in the lower half of the byte); empty for
+   * strings.
+   */
   readonly bytes: Uint8Array
-  /** Floats of 16 and 8 bits only: the bits of each element, laid out as `data`. */
+  /** Only for floats of 16 and 8 bits: the bits of each element, laid out as `data`. */
   readonly bits?: D extends 'float16' | 'bfloat16' ? Uint16Array : D extends `float8${string}` ? Uint8Array : undefined
-  /** float16 only, if the runtime has Float16Array (Node.js 24): the elements unconverted, laid out as `data`. */
+  /** Only for float16, if the runtime has Float16Array (Node.js 24): the elements unconverted, laid out as `data`. */
   readonly float16?: D extends 'float16' ? ArrayLike<number> : undefined
 }
 
 /**
- * A value without methods: what can be cloned and given back to calls that take values. Its `dtype` tells what `data` is.
+ * A value without methods, which can be cloned and passed to calls that take values. Its `dtype` determines the type of `data`.
  * @typeParam D narrows the dtypes: `TensorData<'float32' | 'float64'>`
  */
 export type TensorData<D extends DType = DType> = { readonly [K in D]: DataOf<K> }[D]
 
-/** The data of a value, of what a thread has read. Without spread, which takes 1 µs (Node.js 20), half as long as reading a small value. */
+/**
+ * The data of a value, from what a thread has read. Written without spread, which takes 1 µs (Node.js 20), half as long as reading a
+ * small value.
+ */
 export function tensorData({ dtype, shape, bytes, widened, strings }: RawValue): TensorData {
-  // The thread has made sure that the data are of the dtype.
+  // The thread has checked that the data match the dtype.
   const data = strings ?? widened ?? typedArray(dtype, bytes)
   const made = { dtype, shape, stride: stridesOf(shape), offset: 0, bytes, data } as TensorData
   return widened ? withBits(made, bytes) : made
 }
 
-/** Narrow floats besides as they were saved, but for float4, of which two share a byte. */
+/** Adds the saved bits of narrow floats, except for float4, which has two in a byte. */
 function withBits(made: TensorData, bytes: Uint8Array<ArrayBuffer>): TensorData {
   if (made.dtype === 'float4_e2m1fn') return made
   if (made.dtype !== 'float16' && made.dtype !== 'bfloat16') return { ...made, bits: bytes } as TensorData
@@ -116,7 +122,7 @@ function typedArray(dtype: DType, bytes: Uint8Array<ArrayBuffer>): NumericArray 
   }
 }
 
-/** Anything but 0 is true. */
+/** Booleans as 0 and 1; anything but 0 is true. */
 function booleans(bytes: Uint8Array<ArrayBuffer>): Uint8Array {
   let at = 0
   // Without a function call per element: there can be billions.

@@ -1,4 +1,4 @@
-/** Basic indexing as in numpy, as arithmetic on shape, strides and offset. */
+/** Numpy's basic indexing, as arithmetic on shape, strides and offset. */
 
 import { UsageError } from '../../../base/errors.js'
 import { shown } from '../../../base/options.js'
@@ -10,7 +10,7 @@ export interface View {
   readonly offset: number
 }
 
-/** Indices from `start` up to, but not including, `stop`, as Python's `start:stop:step`: negative ones count from the end. */
+/** Indices from `start` to before `stop`, as Python's `start:stop:step`: negative numbers count from the end. */
 export interface AxisSlice {
   /** Default: the first index; the last one if `step` is negative. */
   readonly start?: number | null | undefined
@@ -22,13 +22,10 @@ export interface AxisSlice {
 
 type Bound = number | null | undefined
 
-/** The part of an axis: an index, which removes the axis; all of it (null, undefined); or a slice. */
+/** The selection of an axis: an index, which removes the axis; null or undefined for all; or a slice. */
 export type AxisIndex = Bound | AxisSlice | readonly [start: Bound, stop: Bound, step?: Bound]
 
-/**
- * The part of a view that is meant by an index for each of the first axes; of the others all is.
- * @throws UsageError
- */
+/** The part of a view selected by an index for each of the first axes; the other axes stay whole. @throws UsageError */
 export function sliceView({ shape, stride, offset }: View, indices: readonly AxisIndex[]): View {
   if (indices.length > shape.length) {
     throw wrong('slice', `no more indices than axes of the shape [${shape}]`, indices.length)
@@ -48,7 +45,7 @@ export function sliceView({ shape, stride, offset }: View, indices: readonly Axi
 }
 
 /**
- * The place of an element: by an index for each axis, by one in C order, or, of a single element, by none.
+ * The position of an element: by an index for each axis, by one index in C order, or, for a single element, without index.
  * @throws UsageError
  */
 export function placeOf({ shape, stride, offset }: View, indices: readonly number[]): number {

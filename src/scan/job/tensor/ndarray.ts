@@ -1,4 +1,4 @@
-/** scijs' ndarray. In a browser src/web/packages.ts stands in the place of this file. */
+/** Loads scijs' ndarray. In a browser src/web/packages.ts replaces this module. */
 
 import { createRequire } from 'node:module'
 import type ndarray from 'ndarray'
@@ -7,7 +7,7 @@ export type { NdArray } from 'ndarray'
 
 let loaded: typeof ndarray | undefined
 
-/** Loading it takes 3 ms. Most who read values never need it, and a synchronous caller can't wait for an import. */
+/** Loaded on demand, since that takes 3 ms and few callers need it. They are synchronous, so `import` can't be used. */
 export function loadNdarray(): typeof ndarray {
   loaded ??= createRequire(import.meta.url)('ndarray') as typeof ndarray
   return loaded

@@ -1,4 +1,4 @@
-/** Large records that are compared, two by two: they stream side by side, so that neither need be in memory as a whole. */
+/** Compares large records in pairs: they stream side by side, so that neither is completely in memory. */
 
 import { BLOCK_ELEMENTS } from '../../../core/border/abi.js'
 import type { Engine } from '../../../core/engine.js'
@@ -9,11 +9,11 @@ import type { MeasureJob } from '../../job/measure.js'
 import { openLarge, type ReadCounts } from '../records/large.js'
 import { Difference } from '../task/difference.js'
 
-/** Elements of either side that are compared at a time: both lie in the cache together. Of requests there are few. */
+/** The number of elements of either side that are compared at a time: both fit in the cache. Pieces of requests are larger. */
 const LOCAL_PIECE = 16 * BLOCK_ELEMENTS
 const REMOTE_PIECE = 256 * BLOCK_ELEMENTS
 
-/** Takes what is found. */
+/** Receives the results. */
 interface PairSink {
   describe(record: number, found: RecordContents): void
   answer(task: number, numbers: readonly number[]): void
@@ -23,7 +23,7 @@ interface PairSink {
 
 /**
  * Answers the tasks of a job, all of which ask for differences.
- * @returns false: the elements of a record don't lie in one piece, which is left to others
+ * @returns false if the elements of a record aren't contiguous, which this doesn't handle
  */
 export async function comparePairs(
   job: MeasureJob,

@@ -1,4 +1,4 @@
-/** Weights and what they were quantised to, side by side in pieces: neither is ever in memory as a whole. */
+/** Compares weights with their quantised form, streamed side by side in pieces. */
 
 import { TrialscanError } from '../../../base/errors.js'
 import type { DType } from '../../../base/types.js'
@@ -15,7 +15,7 @@ import { failureData } from '../records/record.js'
 import { copyIn } from '../task/elements.js'
 import { QuantisedSums, scaleGrid } from '../task/quantised.js'
 
-/** Elements at a time: both sides lie in the cache together. Of requests there are few. */
+/** The number of elements in a piece: both sides fit in the cache. Pieces of requests are larger. */
 const LOCAL_PIECE = 16 * BLOCK_ELEMENTS
 const REMOTE_PIECE = 256 * BLOCK_ELEMENTS
 
@@ -56,7 +56,7 @@ export async function compareQuantised(
     const sums = new QuantisedSums(engine, weight.found, grid, job.divides ? 1 / whole : whole, (count, into) =>
       of(2, scaleReader.read(count, into)),
     )
-    // Of four bits, two are in an element of a byte.
+    // 4-bit numbers are packed in pairs.
     const packed = elementByteLength(codes.found.dtype) / elementByteLength(grid.codes)
     const [piecesA, piecesB] = [pieces(weight, length), pieces(codes, length / packed)]
     for (;;) {
@@ -72,7 +72,7 @@ export async function compareQuantised(
   return { kind: 'quantised', error, failures, stats }
 }
 
-/** Elements that are no bytes in a row are few, and are copied. */
+/** Elements that aren't contiguous bytes are few, and are copied. */
 async function* piecesOf(
   large: LargeRecord,
   elements: number,
@@ -91,14 +91,14 @@ async function* piecesOf(
   }
 }
 
-/** The first of some numbers; 1: there are none. */
+/** The first number; 1 if there is none. */
 async function firstOf(pieces: AsyncGenerator<Piece>, dtype: DType, engine: Engine): Promise<number> {
   const first = new Float64Array(1).fill(1)
   await new NumberReader(engine, dtype, pieces).read(1, first)
   return first[0]!
 }
 
-/** Numbers of any real type as float64, as many at a time as are asked for. */
+/** Reads numbers of any real type as float64, a requested number at a time. */
 class NumberReader {
   readonly #engine: Engine
   readonly #dtype: DType

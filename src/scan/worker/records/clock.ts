@@ -18,7 +18,7 @@ export class Clock {
     return this.#spent
   }
 
-  /** Adds the time since the last lap to one account, without what was spent on doing something twice. @returns the lap */
+  /** Adds the time since the last lap to one account, without the time for doing something twice. @returns the lap */
   lap(account: keyof ThreadTimes, twiceMs = 0): number {
     if (this.#spent === undefined) return 0
     const now = performance.now()

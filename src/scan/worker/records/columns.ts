@@ -1,4 +1,4 @@
-/** Reductions of a job's rows as columns, made by the thread that has the rows, batch by batch. */
+/** Collects reductions of a job's rows in columns, batch by batch. */
 
 import { NumberColumns } from '../../../core/batch/columns.js'
 import type { Engine } from '../../../core/engine.js'
@@ -7,7 +7,7 @@ import { isCountName } from '../../../core/statistics/statistic.js'
 import type { ColumnsRequest, MomentColumn } from '../../job/scan.js'
 import type { DecodedBatch } from './records.js'
 
-/** The header of a page of fewer rows would be much of it. */
+/** The number of rows from which a column becomes a page; in a smaller one the header would weigh too much. */
 const PAGE_ROWS = 1024
 
 export class ColumnTable {
@@ -17,7 +17,7 @@ export class ColumnTable {
   /** True if every row so far has all numbers, and its dtype has no others. */
   #isWhole = true
 
-  /** @param total of the records */
+  /** @param total the number of records */
   constructor(asked: ColumnsRequest, total: number, engine: Engine) {
     this.#asked = asked
     this.#total = total
@@ -38,7 +38,7 @@ export class ColumnTable {
     }
   }
 
-  /** A column for each name. @param missing records that have no numbers */
+  /** Finishes the columns, one for each name. @param missing the records without numbers */
   finish(missing: readonly number[]): readonly MomentColumn[] {
     const { names, packed } = this.#asked
     const isPacked = packed && this.#isWhole && missing.length === 0 && this.#total >= PAGE_ROWS

@@ -1,6 +1,6 @@
 /**
- * A record too large to be read at once. Its head and tail are walked with a hole where tensor_content lies. The
- * elements then stream through the window in blocks, which changes no bit of their moments (BLOCK_ELEMENTS).
+ * Reads a record that is too large to be read at once. Its head and tail are walked with a hole in place of tensor_content. The elements
+ * then stream through the window in blocks, which changes no bit of their moments (BLOCK_ELEMENTS).
  */
 
 import { EngineError, type TrialscanError } from '../../../base/errors.js'
@@ -26,9 +26,9 @@ import { contentsOf } from './tensor-head.js'
 /** The check level at which payload checksums are verified. */
 export const CHECK_FULL = CHECK_LEVELS.indexOf('full')
 
-/** Bytes of a record that are read to find where its elements begin; more than a tag and the fields around it take. */
+/** The number of bytes that are read to find the start of the elements: more than a tag and the fields around it take. */
 export const RECORD_HEAD_BYTES = 16 << 10
-/** More bytes than anything that follows the elements in a record that a hook has saved. */
+/** More bytes than follow the elements in a record that a hook has saved. */
 const END_BYTES = 1 << 10
 
 export interface LargeRecordPlace {
@@ -38,20 +38,20 @@ export interface LargeRecordPlace {
   readonly tags: Texts
   readonly place: FaultPlace
   readonly checkLevel: number
-  /** Bytes of the file that may be in memory at once. */
+  /** The number of bytes of the file that may be in memory at once. */
   readonly windowByteLength: number
   /** The memory for streaming, if several reads are under way. */
   readonly aheadByteLength: number
   readonly counts: ReadCounts
 }
 
-/** The reads of a job, those of records that fail included. */
+/** The reads of a job, including those of failed records. */
 export interface ReadCounts {
   readBytes: number
   reads: number
 }
 
-/** The bytes to be read of a record, and where they are cut. */
+/** The bytes of a record to read, and the places where they are cut. */
 interface Windows {
   readonly from: number
   readonly end: number
@@ -60,10 +60,10 @@ interface Windows {
   readonly checksum: PartChecksum
 }
 
-/** Takes elements in the core's memory. */
+/** Receives elements in the core's memory. */
 type ElementSink = (address: Address, count: number, byteLength: number) => void
 
-/** Opens a record of a job; it need not fit into memory. Reserves some of the core's. */
+/** Opens a record of a job, which need not fit into memory. Reserves some of the core's memory. */
 export async function openLarge(
   job: JobRecords & { readonly checkLevel: number; readonly windowByteLength: number },
   record: number,
@@ -90,7 +90,7 @@ export async function openLarge(
 }
 
 export class LargeRecord {
-  /** The content of the record, once it is open. */
+  /** The content of the record; set when it is open. */
   found!: RecordContents
   readonly #engine: Engine
   readonly #store: ByteSource
@@ -108,7 +108,7 @@ export class LargeRecord {
     this.#batch = engine.reserveBatch(1)
   }
 
-  /** Reads and walks everything in a record but its elements. */
+  /** Reads and walks everything in a record except its elements. */
   static async open(engine: Engine, store: ByteSource, record: LargeRecordPlace): Promise<LargeRecord> {
     const opened = new LargeRecord(engine, store, record)
     const known = store.headByteLength?.(record.path, record.startByte)
@@ -163,7 +163,7 @@ export class LargeRecord {
     return true
   }
 
-  /** Requests the end together with the head if every answer takes time: the tail is rarely longer. */
+  /** Requests the end together with the head if every request takes time: the tail is rarely longer. */
   #askForEnd(): void {
     const { path, startByte, asked } = this.#record
     const bytes = new Uint8Array(Math.min(END_BYTES, asked.byteLength))
@@ -172,7 +172,7 @@ export class LargeRecord {
     this.#end.catch(() => {})
   }
 
-  /** Reads what lies between tensor_content and the end of the record, its footer included. */
+  /** Reads the bytes between tensor_content and the end of the record, including the footer. */
   async #readTail(tailStart: number): Promise<void> {
     const { asked, windowByteLength } = this.#record
     const byteLength = asked.byteLength - tailStart
@@ -185,22 +185,22 @@ export class LargeRecord {
 
   /**
    * Streams one part of the elements, which begins and ends at whole blocks.
-   * @param sink takes elements in the core's memory, in order
+   * @param sink receives the elements in the core's memory, in order
    */
   async streamPart(part: number, parts: number, sink: ElementSink): Promise<PartChecksum> {
     const { windowByteLength, aheadByteLength } = this.#record
-    // If every read is a request, there are few of them.
+    // If every read is a request, few are made.
     const longest = Math.max(STREAM_BYTES, isRemote(this.#store) ? Math.floor(aheadByteLength / 4) : 0)
     const windows = this.#windows(part, parts, Math.min(windowByteLength, longest), sink)
     for await (const _ of this.#reading(windows, aheadByteLength)) {
-      // The sink takes all.
+      // The sink needs no bytes back.
     }
     return windows.checksum
   }
 
   /**
-   * All elements, in pieces of so many; each is valid until the next is asked for. The checksum is verified as the check level requires,
-   * once all have been asked for.
+   * Yields all elements, in pieces of a fixed number; each is valid until the next is requested. The checksum is verified according to
+   * the check level, after the last.
    * @param elements a multiple of BLOCK_ELEMENTS
    */
   async *pieces(elements: number, aheadByteLength: number): AsyncGenerator<{ address: Address; count: number }> {
@@ -215,7 +215,7 @@ export class LargeRecord {
     this.checkPayload(windows.checksum.crc, windows.checksum.storedCrc)
   }
 
-  /** Reads windows, one after the other; each has been taken when it is yielded. */
+  /** Reads windows one after the other; each is consumed before it is yielded. */
   async *#reading({ from, end, endOf, take }: Windows, aheadByteLength: number): AsyncGenerator<void> {
     const { path, startByte } = this.#record
     const store = this.#store
@@ -240,9 +240,8 @@ export class LargeRecord {
   }
 
   /**
-   * Streams neighbouring parts: one after another or, if reading means making requests, all at once, with one request
-   * each.
-   * @param sink takes elements of a part in the core's memory, in order
+   * Streams neighbouring parts: one after another or, if reads are requests, all at once with one request each.
+   * @param sink receives the elements of a part in the core's memory, in order
    * @param inOrder true to stream them one after another in any case
    */
   async streamParts(
@@ -272,7 +271,7 @@ export class LargeRecord {
       const window = this.#engine.reserveBytes(capacity)
       let [at, filled] = [from, 0]
       const got = await stream(path, startByte + from, end - from, chunk => {
-        // By then the memory belongs to another job.
+        // The memory belongs to another job by then.
         if (isOver) throw new EngineError('bytes came in after their job had ended')
         for (let used = 0; used < chunk.length; ) {
           const piece = chunk.subarray(used, used + endOf(at) - at - filled)
@@ -298,8 +297,8 @@ export class LargeRecord {
   }
 
   /**
-   * The bytes to be read for a part: its elements, with what surrounds them if that is checksummed. They are taken in windows,
-   * each of which holds either elements, or other bytes, or the footer.
+   * The bytes to read for a part: its elements, with the surrounding bytes if those are checksummed. Each window contains either
+   * elements, or other bytes, or the footer.
    */
   #windows(part: number, parts: number, byteLength: number, sink: ElementSink): Windows {
     const { asked, checkLevel } = this.#record
@@ -310,8 +309,7 @@ export class LargeRecord {
     const size = elementByteLength(dtype)
     const isContent = kind === 'content'
     const [first, last, elementCount] = isContent ? this.#elementsOf(part, parts) : [payloadEnd, payloadEnd, 0]
-    // Head and tail are read again: they are what surrounds the first hole, and the elements may lie after that one, in
-    // another Value.
+    // Head and tail are read again: they surround the first hole, and the elements may lie after it, in another Value.
     const from = checked && part === 0 ? HEADER_LENGTH : first
     const end = checked && part === parts - 1 ? asked.byteLength : last
     const step = isContent ? byteLength - (byteLength % (BLOCK_ELEMENTS * size)) : byteLength
@@ -325,7 +323,7 @@ export class LargeRecord {
         checksum.crcByteLength += byteLength
       }
       if (at < first || at >= last) return
-      // The last half of a byte of float4 may hold no element.
+      // The last half of a byte of float4 may be unused.
       sink(window, Math.min(byteLength / size, elementCount - (at - first) / size), byteLength)
     }
     return { from, end, endOf, take, checksum }
@@ -348,10 +346,10 @@ export class LargeRecord {
   }
 
   /**
-   * Moments of neighbouring parts of the elements, which `streamParts` reads.
-   * @param kept where these elements are copied to, in the core's memory
-   * @param sketch in which they are counted
-   * @param digests to which they are added
+   * Computes moments of neighbouring parts of the elements, which `streamParts` reads.
+   * @param kept the place for a copy of these elements, in the core's memory
+   * @param sketch the sketch to which they are added
+   * @param digests the digests to which they are added
    */
   async reduceParts(
     first: number,
@@ -384,7 +382,7 @@ export class LargeRecord {
     return { rows: engine.rows(rows, count).slice(), checksums }
   }
 
-  /** Moments of one part of the elements. @param also gets the same elements, in the core's memory and in order */
+  /** Computes moments of one part of the elements. @param also receives the same elements, in the core's memory and in order */
   async reducePart(
     part: number,
     parts: number,
@@ -404,17 +402,17 @@ export class LargeRecord {
     return { row: engine.rows(row, 1).slice(), checksum }
   }
 
-  /** The elements, if they are not in tensor_content; the checksum is not verified. */
+  /** Copies elements that are not in tensor_content; the checksum is not verified. */
   copyElements(budget: UnfoldBudget): Uint8Array<ArrayBuffer> {
     return this.#engine.values.copyElements(this.#batch, 0, this.found, budget)
   }
 
-  /** The strings of a record of strings; the checksum is not verified. */
+  /** Copies the strings of a record; the checksum is not verified. */
   copyStrings(budget: UnfoldBudget): string[] {
     return this.#engine.values.copyStrings(this.#batch, 0, this.found, budget)
   }
 
-  /** The little-endian bytes of all elements, verified as the check level requires. */
+  /** Reads the little-endian bytes of all elements, verified according to the check level. */
   async readElements(budget: UnfoldBudget): Promise<Uint8Array<ArrayBuffer>> {
     const { kind, dataOffset, dataByteLength } = this.found
     const out = kind === 'content' ? allocate(dataByteLength) : this.copyElements(budget)
@@ -435,17 +433,14 @@ export class LargeRecord {
     return out
   }
 
-  /** The strings of a record of strings, verified as the check level requires. */
+  /** Reads the strings of a record, verified according to the check level. */
   async readStrings(budget: UnfoldBudget): Promise<string[]> {
     const { crc, storedCrc } = await this.streamPart(0, 1, () => {})
     this.checkPayload(crc, storedCrc)
     return this.copyStrings(budget)
   }
 
-  /**
-   * Throws unless the stored checksum is the payload's, or the constant that stands for one never computed. Does nothing
-   * below check level `full`.
-   */
+  /** Throws unless the stored checksum is the payload's, or smdebug's constant. Does nothing below check level `full`. */
   checkPayload(crc: number, storedCrc: number): void {
     if (this.#record.checkLevel !== CHECK_FULL) return
     if (!this.#engine.checkPayload(this.#batch, crc, storedCrc)) throw this.#fault()

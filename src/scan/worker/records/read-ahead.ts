@@ -1,6 +1,6 @@
 /**
- * The reads of a job, in order. If the store answers at once, each read is made when it is its turn, into the only
- * window, or into one of several by turns. If it makes requests, several are under way, each into a window of its own.
+ * The reads of a job, in order. If the store answers at once, each read is made when it is due, into the only window or into several in
+ * turn. If it makes requests, several are in progress, each into a window of its own.
  */
 
 import { EngineError } from '../../../base/errors.js'
@@ -23,7 +23,7 @@ export interface Arrival {
 }
 
 export interface ReadAheadOptions {
-  /** Bytes of all windows together, if several reads are under way; there is always room for what is in use. */
+  /** The number of bytes of all windows together, if several reads are in progress; there is always room for those in use. */
   readonly byteLength: number
   /** The number of windows that stay valid after the next read; at most 1 if reads are requests. Default: 0. */
   readonly kept?: number
@@ -32,7 +32,7 @@ export interface ReadAheadOptions {
 export class ReadAhead {
   readonly #engine: Engine
   readonly #reads: readonly JobRead[]
-  /** Windows are cut from this region in the order of the reads, as in a ring buffer. */
+  /** The windows are cut from this region in the order of the reads, as in a ring buffer. */
   readonly #region: Address
   readonly #byteLength: number
   readonly #arrivals: Arrival[] = []
@@ -40,7 +40,7 @@ export class ReadAhead {
   readonly #taken: { readonly start: number; readonly end: number }[] = []
   /** The number of windows that stay valid after their read. */
   readonly #kept: number
-  /** The distance of windows if each read is made on its turn. */
+  /** The distance of windows if each read is made when it is due; otherwise null. */
   readonly #apart: number | null
   #asked = 0
   #answered = 0
@@ -54,17 +54,20 @@ export class ReadAhead {
     const all = isAnyRemote ? reads.reduce((sum, read) => sum + read.byteLength, 0) : 0
     this.#kept = kept
     this.#apart = isAnyRemote ? null : longest
-    // Around one that lies anywhere in three times the longest there is room for another.
+    // Three times the longest window leaves room beside a window at any place.
     const atLeast = (kept + (isAnyRemote && kept > 0 ? 2 : 1)) * longest
     this.#byteLength = Math.max(atLeast, Math.min(all, byteLength))
     this.#region = engine.reserveBytes(this.#byteLength)
   }
 
-  /** The next read. Its window is valid until the read after it, or after one that is kept, is asked for. Throws what a store throws at once. */
+  /**
+   * The next read. Its window is valid until the following read is requested, or the one after the kept ones. Throws the store's
+   * synchronous errors.
+   */
   next(): Arrival {
     const at = this.#answered++
     if (at > this.#kept) this.#taken.shift()
-    // Reads that have no room yet are made later.
+    // Reads without room are made later.
     while (this.#asked < this.#reads.length && (this.#asked <= at || isRemote(this.#reads[this.#asked]!.store))) {
       const window = this.#place(this.#reads[this.#asked]!.byteLength)
       if (window === null) break

@@ -90,7 +90,7 @@ export { type ReadValuesOptions, readValues, type SavedValue } from './trial/val
 export type { EmbeddingMethod } from './view/data.js'
 export { type HistogramsOptions, histograms, type StepTensors } from './view/histograms/histograms.js'
 export type { NotJudged } from './view/judged.js'
-export { type NotFinite, type OverviewLine, type TrialOverview, trialOverview } from './view/overview.js'
+export { type NotFinite, type OverviewLine, type TrialOverview, trialOverview } from './view/overview/overview.js'
 export { type Report, type ReportOptions, reportHtml } from './view/report.js'
 export { type EmbedOptions, embed } from './view/samples/embed.js'
 export { type ServeOptions, serveTrials, type TrialServer } from './view/serve/serve.js'

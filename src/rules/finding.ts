@@ -51,6 +51,14 @@ export interface Missing {
   readonly partial: boolean
 }
 
+/** The point at which a sentence about missing tensors goes on to those of the trial. */
+export const TRIAL_HAS = '; the trial has '
+
+/** True if tensors are missing, not steps or unreadable data. */
+export function lacksTensors({ missing }: Pick<Missing, 'missing'>): boolean {
+  return missing.includes(TRIAL_HAS)
+}
+
 /** A collection to save. All parameter values are texts, as in SageMaker's configurations. */
 export interface HookCollection {
   readonly CollectionName: string

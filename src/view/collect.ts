@@ -4,6 +4,7 @@ import { ReductionUndefined } from '../base/errors.js'
 import type { ProblemLines } from '../base/problem-lines.js'
 import { MODES, type StatisticName } from '../base/types.js'
 import { Distribution } from '../core/statistics/distribution.js'
+import { lacksTensors } from '../rules/finding.js'
 import type { ScanRow } from '../scan/job/row.js'
 import { kindsOf } from '../trial/kinds/kinds.js'
 import { damageAmong, type ScanSelection } from '../trial/scan-selection.js'
@@ -12,6 +13,8 @@ import { StatisticTable } from './columns.js'
 import { type FindingView, SCANNED_STATISTICS, type SeriesView, type TensorView, type TrialView } from './data.js'
 import type { RunDifferences } from './differences.js'
 import { type Judging, judged } from './judged.js'
+import { Lines } from './overview/lines.js'
+import { notFiniteText, remarks } from './overview/remarks.js'
 import { packed } from './packing.js'
 import { chosenSeries, chosenSteps, ridgeOf } from './ridges.js'
 import { classesOf } from './samples/classes.js'
@@ -48,6 +51,7 @@ class Collection {
   readonly #sketches: Map<number, Distribution>[]
   readonly #differences: RunDifferences | null
   readonly #problems: ProblemLines
+  readonly #lines: Lines
   #values = 0
 
   constructor(trial: Trial, judged: Judging, selection: ScanSelection, differences: RunDifferences | null) {
@@ -55,6 +59,7 @@ class Collection {
     this.#trial = trial
     this.#judged = judged
     this.#problems = judged.problems
+    this.#lines = new Lines(trial)
     this.#skeleton = new Skeleton(trial, selection)
     const { tensors, series, steps } = this.#skeleton
     const kindOf = kindsOf(trial)
@@ -73,7 +78,9 @@ class Collection {
     const reductions: StatisticName[] = [...SCANNED_STATISTICS, 'sketch']
     const scan = trial.scan({ ...selection, reductions, ...(onProgress && { onProgress }) })
     for await (const row of scan) this.#add(row, drawn)
-    for (const { tensor, worker, step, ratio } of this.#judged.updates) {
+    for (const update of this.#judged.updates) {
+      const { tensor, worker, step, ratio } = update
+      this.#lines.addUpdate(update)
       const series = this.#skeleton.seriesAt(worker, tensor)
       const at = this.#skeleton.stepAt(step)
       if (series !== undefined && at !== undefined) this.#table.set('update_ratio', series, at, ratio)
@@ -102,6 +109,7 @@ class Collection {
     const series = this.#skeleton.seriesAt(row.worker, row.tensor)
     // A step that was written since is not shown.
     if (step === undefined || series === undefined) return
+    this.#lines.add(row)
     if (error) this.#skeleton.fail(series, step)
     const tensor = this.#tensors[this.#skeleton.series[series]!.tensor]!
     tensor.dtype ??= row.dtype
@@ -133,10 +141,24 @@ class Collection {
       columns: this.#table.pack(series.length),
       ridges: [...chosen].sort((a, b) => a - b).flatMap(series => ridgeOf(series, this.#sketches[series]!) ?? []),
       ...findingsOf(this.#judged, this.#skeleton),
+      remarks: this.#remarks(),
       problems: this.#problems.lines.slice(0, MAX_PROBLEMS),
       values: this.#values,
       readBytes,
     }
+  }
+
+  #remarks(): readonly string[] {
+    const lines = this.#lines
+    const notFinite = notFiniteText(lines.notFinite)
+    const { fromZero } = this.#judged
+    const said = remarks({
+      losses: lines.of('losses'),
+      gradients: lines.training('gradients'),
+      updates: lines.training('updates'),
+      fromZero,
+    })
+    return notFinite === null ? said : [`NaN and infinities: ${notFinite}.`, ...said]
   }
 
   /** The series by importance: those with findings, then losses, gradients and weights, then the others. */
@@ -172,11 +194,17 @@ function checkpointText({ model, formats, parameters, dtypes }: NonNullable<Tria
   return `${model}: ${parameters.toLocaleString('en')} parameter${parameters === 1 ? '' : 's'}, ${[types, ...formats].filter(Boolean).join(', ')}`
 }
 
+/** The part of a view that rules make. */
+export type JudgedPart = Pick<
+  TrialView,
+  'findings' | 'findingCount' | 'rules' | 'judged' | 'advice' | 'besides' | 'notJudged' | 'limits'
+>
+
 /** The findings about what is shown. */
 export function findingsOf(
-  { findings, rules, judged }: Judging,
+  { findings, rules, judged, advice, learningRates, notJudged, limits }: Judging,
   skeleton: Skeleton,
-): Pick<TrialView, 'findings' | 'findingCount' | 'rules' | 'judged'> {
+): JudgedPart {
   const tensorIndex = new Map(skeleton.tensors.map((name, i) => [name, i]))
   const views = findings.slice(0, MAX_FINDINGS).map(
     ({ name, step, tensor, worker, message, cause }): FindingView => ({
@@ -188,5 +216,20 @@ export function findingsOf(
       cause,
     }),
   )
-  return { findings: views, findingCount: findings.length, rules, judged }
+  return {
+    findings: views,
+    findingCount: findings.length,
+    rules,
+    judged,
+    advice,
+    besides: learningRates.map(({ message }) => message),
+    notJudged: notJudged.filter(one => !lacksTensors(one)),
+    limits,
+  }
+}
+
+/** The part of a view before rules have begun. */
+export function unjudged(state: 'waiting' | 'off'): JudgedPart {
+  const judged = { state, steps: 0 }
+  return { findings: [], findingCount: 0, rules: [], judged, advice: [], besides: [], notJudged: [], limits: [] }
 }

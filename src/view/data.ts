@@ -111,6 +111,21 @@ export interface FindingView {
   readonly cause: number | null
 }
 
+/** A rule that fired, and what to do about it. */
+export interface AdviceView {
+  readonly rule: string
+  readonly meaning: string
+  readonly advice: string
+}
+
+/** A limit of mean |gradient| below which a rule fires. */
+export interface LimitView {
+  readonly rule: string
+  readonly below: number
+  /** And below this share of the largest at the step; null: that does not matter. */
+  readonly share: number | null
+}
+
 /** All elements of a small tensor at a step. */
 export interface ValueView {
   readonly series: number
@@ -227,6 +242,15 @@ export interface TrialView {
   readonly findingCount: number
   /** The rules that judge. */
   readonly rules: readonly string[]
+  /** Advice of the rules that fired. */
+  readonly advice: readonly AdviceView[]
+  /** Learning rates out of the ordinary, in a sentence each. */
+  readonly besides: readonly string[]
+  /** Rules that judged nothing although their tensors were saved, and what they lacked. */
+  readonly notJudged: readonly { readonly rule: string; readonly missing: string }[]
+  readonly limits: readonly LimitView[]
+  /** Sentences about the numbers; null: nobody has looked at all of them. */
+  readonly remarks: readonly string[] | null
   /** The progress of the rules. */
   readonly judged: JudgedView
   /** The read errors, in a sentence each. */

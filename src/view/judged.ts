@@ -2,8 +2,10 @@
 
 import { ProblemLines } from '../base/problem-lines.js'
 import type { ReductionValue } from '../core/moments.js'
+import type { BuiltinClass } from '../rules/base/builtin.js'
 import { LearningRates, type UnusualRate } from '../rules/base/learning-rates.js'
 import { positionOf, stepsOfWorkers } from '../rules/base/moment.js'
+import { VanishingGradient } from '../rules/builtin/vanishing-gradient.js'
 import { type DiagnosedFinding, diagnose } from '../rules/diagnosis.js'
 import { type EvaluateOptions, evaluate } from '../rules/evaluate.js'
 import type { Finding } from '../rules/finding.js'
@@ -13,7 +15,7 @@ import { kindsOf } from '../trial/kinds/kinds.js'
 import type { Question } from '../trial/measure/question.js'
 import type { ScanSelection } from '../trial/scan-selection.js'
 import { stateOf, type Trial } from '../trial/trial.js'
-import type { JudgedView } from './data.js'
+import type { AdviceView, JudgedView, LimitView } from './data.js'
 
 /** ‖W − W₀‖ / ‖W₀‖ of a weight, where W₀ is what its worker saved of it before in the same mode. */
 export interface Update {
@@ -62,6 +64,25 @@ export class Judging {
   /** Rules that judged nothing although their tensors were saved, and what they lacked. */
   get notJudged(): readonly NotJudged[] {
     return this.#lacking
+  }
+
+  /** Advice about the findings, by rule. */
+  get advice(): readonly AdviceView[] {
+    const fired = new Set(this.#findings.map(({ name }) => name))
+    return this.#rules.flatMap(one => {
+      const { ruleName: rule } = one
+      const { meaning, advice } = one.constructor as Partial<BuiltinClass>
+      return fired.has(rule) && meaning && advice ? [{ rule, meaning, advice }] : []
+    })
+  }
+
+  /** The limits of gradients. */
+  get limits(): readonly LimitView[] {
+    return this.#rules.flatMap(rule => {
+      if (!(rule instanceof VanishingGradient)) return []
+      const { threshold, relative_threshold } = JSON.parse(rule.report.ruleParameters) as Record<string, number | null>
+      return [{ rule: rule.ruleName, below: threshold!, share: relative_threshold ?? null }]
+    })
   }
 
   /** Steps at which a rule had anything to judge. */

@@ -12,15 +12,17 @@ export interface Locator {
   first(): Locator
   locator(selector: string): Locator
   click(): Promise<void>
+  isVisible(): Promise<boolean>
 }
 
 export interface Page {
   readonly keyboard: { press(key: string): Promise<void>; type(text: string): Promise<void> }
+  readonly mouse: { move(x: number, y: number): Promise<void> }
   goto(url: string): Promise<unknown>
   goBack(): Promise<unknown>
   title(): Promise<string>
   locator(selector: string): Locator
-  waitForSelector(selector: string, options?: { timeout: number }): Promise<unknown>
+  waitForSelector(selector: string, options?: { timeout?: number; state?: 'attached' }): Promise<unknown>
   waitForEvent(event: 'download'): Promise<{ suggestedFilename(): string; path(): Promise<string | null> }>
   getAttribute(selector: string, name: string): Promise<string | null>
   fill(selector: string, text: string): Promise<void>

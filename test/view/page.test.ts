@@ -4,7 +4,8 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createTrial, diff, reportHtml, type Trial } from '#dist/index.js'
+import { createTrial, diff, reportHtml, type Trial, trialOverview, VanishingGradient } from '#dist/index.js'
+import { remarks } from '#dist/view/overview/remarks.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
 import { type Browser, hasChromium, launch, type Page } from '../support/chromium.js'
 import { isRequired, ROOT, sharedTrials } from '../support/golden.js'
@@ -80,6 +81,15 @@ async function cellsOf(rows: number, columns: number): Promise<Map<string, strin
     await page.keyboard.press('ArrowDown')
   }
   return cells
+}
+
+/** The rows that a picture copies. */
+async function copied(within: string): Promise<string[]> {
+  await page.evaluate(`navigator.clipboard.writeText = text => { globalThis.copied = text; return Promise.resolve() }`)
+  await page.locator(`${within} .actions button`).first().click()
+  return String(await page.evaluate('copied'))
+    .trim()
+    .split('\n')
 }
 
 const close = (trials: readonly Trial[]) => Promise.all(trials.map(trial => trial.close()))
@@ -246,6 +256,86 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     await close(trials)
   })
 
+  describe('begins with an overview that', () => {
+    function writeLosses(name: string, losses: readonly number[]): string {
+      const directory = join(scratch, name)
+      const writer = new TrialWriter(directory)
+      for (const [step, loss] of losses.entries()) {
+        writer.step({ step, tensors: [{ name: 'loss', dtype: 'float64', shape: [], values: [loss] }] })
+      }
+      writer.end()
+      return directory
+    }
+    it('tells what the summary tells, and what to do as check does', async () => {
+      const { url, trials } = await write(join(TRIALS, 'mlp-vanishing'))
+      await open(url, 'overview')
+      const said = await page.locator('.said li').allTextContents()
+      const { losses, gradients, updates, fromZero } = await trialOverview(trials[0]!)
+      expect(said).toEqual(remarks({ losses, gradients, updates, fromZero }))
+      expect(said.at(-1)).toBe(
+        'gradient/DeepSigmoid_out.bias gets 41,000,000 times the gradient that gradient/DeepSigmoid_inp.weight gets.',
+      )
+      expect(await page.locator('.advice p').allTextContents()).toEqual([
+        `${VanishingGradient.meaning} What to do: ${VanishingGradient.advice}`,
+      ])
+      // Facts are folded away.
+      expect(await page.locator('.facts').isVisible()).toBe(false)
+      expect(wrong).toEqual([])
+      await close(trials)
+    })
+
+    it('has the size of each gradient at a step, in the order of execution, as a scan has it', async () => {
+      const { url, trials } = await write(join(TRIALS, 'mlp-vanishing'))
+      await open(url, 'overview')
+      await page.fill('.flow input[type=range]', '2')
+      expect(await page.textContent('.flow output')).toBe('step 20 (TRAIN 20)')
+      expect(await page.textContent('.flow .note')).toBe(
+        'VanishingGradient fires below 1e-7, and below 0.001 of the largest.',
+      )
+      expect(await page.textContent('.flow svg')).toContain('VanishingGradient: below 1e-7')
+      const rows = await copied('.flow')
+      const expected = new Map<string, string>()
+      for await (const { tensor, reductions } of trials[0]!.scan({ collection: 'gradients', steps: 20 }))
+        expected.set(tensor!, String(reductions.abs_mean))
+      expect(rows[0]).toBe('trial,step,tensor,abs_mean,least worker,greatest worker')
+      const cells = rows.slice(1).map(row => row.split(','))
+      expect(new Map(cells.map(([, , tensor, mean]) => [tensor, mean]))).toEqual(expected)
+      const layers = cells.map(([, , tensor]) => tensor!.replace(/^.*DeepSigmoid_|\.\w+$/g, ''))
+      expect([...new Set(layers)]).toEqual(['inp', ...Array.from({ length: 8 }, (_, i) => `hidden.${i}`), 'out'])
+      expect(wrong).toEqual([])
+      await close(trials)
+    })
+
+    it('shows the updates of weights likewise', async () => {
+      const { url, trials } = await write(join(ROOT, 'fixtures/checkpoints/run'))
+      await open(url, 'overview')
+      const { updates } = await trialOverview(trials[0]!)
+      const last = new Map(updates.map(({ tensor, values }) => [tensor, String(values.at(-1))]))
+      const cells = (await copied('.flow')).slice(1).map(row => row.split(','))
+      expect(new Map(cells.map(([, , tensor, ratio]) => [tensor, ratio]))).toEqual(last)
+      await close(trials)
+    })
+
+    it('marks causes, the best EVAL, and where the loss is NaN', async () => {
+      const { url, trials } = await write(join(TRIALS, 'mlp-vanishing'))
+      await open(url, 'overview')
+      expect(await page.textContent('.courses .cards svg')).toContain('VanishingGradient')
+      expect(await page.textContent('.courses .cards .note')).toMatch(/^○ The best EVAL: 2\.28\d+, at step \d+\.$/)
+      await close(trials)
+      const broken = await write(writeLosses('broken', [3, Number.NaN, Number.NaN, 2, Number.NaN]))
+      await open(broken.url, 'overview')
+      expect(await page.locator('.courses .cards svg g[aria-label=rect] rect').count()).toBe(2)
+      await close(broken.trials)
+    })
+
+    it('has a logarithmic loss where it spans decades', async () => {
+      const { url, trials } = await write(writeLosses('decades', [1000, 10, 0.5]))
+      await open(url, 'overview')
+      expect(await page.textContent('.courses .cards svg')).toContain('logarithmic')
+      await close(trials)
+    })
+  })
+
   describe('of numbers', () => {
     /** A trial of a gradient, a number a step. */
     function writeNumbers(name: string, numbers: readonly number[], more: readonly number[] = []): string {
@@ -373,13 +463,7 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     const name = 'gradient/DeepSigmoid_inp.weight'
     await open(url, `tensor=${encodeURIComponent(name)}`)
     await page.selectOption('.controls select >> nth=0', 'l2')
-    await page.evaluate(
-      `navigator.clipboard.writeText = text => { globalThis.copied = text; return Promise.resolve() }`,
-    )
-    await page.click('figure .actions button >> nth=0')
-    const rows = String(await page.evaluate('copied'))
-      .trim()
-      .split('\n')
+    const rows = await copied('figure')
     const expected: string[] = []
     for await (const { step, reductions } of trials[0]!.scan({ tensors: name, reductions: ['l2'] }))
       expected.push(`TRAIN,${step},${reductions.l2}`)

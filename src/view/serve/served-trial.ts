@@ -7,7 +7,7 @@ import type { Kind } from '../../trial/kinds/kinds.js'
 import { kindsOf } from '../../trial/kinds/kinds.js'
 import { createTrial, type TrialOptions } from '../../trial/open.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
-import { findingsOf, identityOf } from '../collect.js'
+import { findingsOf, identityOf, unjudged } from '../collect.js'
 import type { ClassesView, EmbeddingView, RidgeView, ServedStatistic, TensorView, TrialView } from '../data.js'
 import { Judging } from '../judged.js'
 import { packed } from '../packing.js'
@@ -257,16 +257,12 @@ export class ServedTrial {
       classes: null,
       hasClasses: labelNames(trial) !== null,
       embedding: null,
-      ...(this.#judging ? findingsOf(this.#judging, of) : this.#unjudged),
+      ...(this.#judging ? findingsOf(this.#judging, of) : unjudged(this.#options.judges ? 'waiting' : 'off')),
+      remarks: null,
       problems: [...new Set([...problemLines(trial.problems), ...(this.#judging?.problems.lines ?? [])])],
       values: states.reduce((sum, state) => sum + state, 0),
       readBytes: 0,
     }
-  }
-
-  get #unjudged(): Pick<TrialView, 'findings' | 'findingCount' | 'rules' | 'judged'> {
-    const state = this.#options.judges ? 'waiting' : 'off'
-    return { findings: [], findingCount: 0, rules: [], judged: { state, steps: 0 } }
   }
 
   /** Reads dtypes and shapes of tensors that are not known yet. */

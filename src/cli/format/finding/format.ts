@@ -101,11 +101,3 @@ export function distinct(rules: readonly JudgingRule[]): readonly JudgingRule[] 
 export function configurationKey(rule: string, name: string): string {
   return JSON.stringify([rule, name])
 }
-
-/** The point at which a sentence about missing tensors goes on to those of the trial. */
-export const TRIAL_HAS = '; the trial has '
-
-/** True if tensors are missing, not steps or unreadable data. */
-export function lacksTensors({ missing }: Pick<Missing, 'missing'>): boolean {
-  return missing.includes(TRIAL_HAS)
-}

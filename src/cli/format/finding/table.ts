@@ -2,7 +2,7 @@
 
 import { problemLines } from '../../../base/problem-lines.js'
 import type { DiagnosedFinding } from '../../../rules/diagnosis.js'
-import type { Finding, Missing } from '../../../rules/finding.js'
+import { type Finding, lacksTensors, type Missing, TRIAL_HAS } from '../../../rules/finding.js'
 import { type Colors, safe, wrapped } from '../../terminal.js'
 import { counted, countText, shortNumber } from '../number.js'
 import {
@@ -14,9 +14,7 @@ import {
   type JudgingReport,
   type JudgingRule,
   judgingOf,
-  lacksTensors,
   stepsOfFindings,
-  TRIAL_HAS,
 } from './format.js'
 import { isBlind, readText } from './read.js'
 import { toSaveText } from './to-save.js'

@@ -1,13 +1,12 @@
 /** A training at a glance, as text: as wide as the terminal, and 80 columns at least. */
 
-import type { OverviewLine, TrialOverview } from '../../../view/overview.js'
+import { lacksTensors } from '../../../rules/finding.js'
+import type { OverviewLine, TrialOverview } from '../../../view/overview/overview.js'
+import { enumeration, notFiniteText, numberText, remarks } from '../../../view/overview/remarks.js'
 import { type Colors, columns, padEnd, safe, safeName, widthOf, wrapped } from '../../terminal.js'
 import { sparkline } from '../bars.js'
-import { lacksTensors } from '../finding/format.js'
-import { bytesText, counted, countText, shortNumber } from '../number.js'
+import { bytesText, counted, countText } from '../number.js'
 
-/** A loss that changes by less than this fraction hardly changes. */
-const STANDSTILL = 0.01
 const LEAST_WIDTH = 80
 /** The share of the width that a name may take. */
 const NAME_SHARE = 0.4
@@ -53,7 +52,7 @@ export function overviewText(overview: TrialOverview, options: OverviewOptions):
     section('Mean |weight| of each layer', weights, true),
     section('Updates: ‖Δ‖ / ‖W‖ of each weight from step to step', updates, true),
     legend.length > 0 ? colors.dim(`  (${legend.join(', ')})\n`) : '',
-    ...notFiniteText(overview, title, paragraph),
+    ...notFiniteSection(overview, title, paragraph),
     ...remarks(overview).map((text, i) => (i === 0 ? title('What this says') : '') + paragraph(text)),
     ...problemsText(overview, title, paragraph),
     tookText(overview, colors),
@@ -70,7 +69,7 @@ function headText(overview: TrialOverview, width: number, colors: Colors): strin
   const byMode = modes.map(({ mode, steps }) => `${mode} ${steps}`).join(', ')
   const facts: readonly (readonly [string, string])[] = [
     ['steps', steps.length === 0 ? 'none' : `${countText(steps.length)} (${byMode}), ${first} to ${last}`],
-    ['workers', enumeration(workers)],
+    ['workers', enumeration(workers.map(safeName))],
     ['collections', collections.map(({ name, size }) => `${safeName(name)} ${size}`).join(', ') || 'none'],
   ]
   const state = isEnded ? 'the training has ended' : 'the training may still run'
@@ -83,13 +82,6 @@ function headText(overview: TrialOverview, width: number, colors: Colors): strin
     `${colors.bold(safeName(name))}: ${counted(tensors, 'tensor')}, ${state}${unreadText}\n`,
     ...facts.map(([term, text]) => `${wrapped(text, width, `  ${padEnd(term, 13)}`, ' '.repeat(15))}\n`),
   ].join('')
-}
-
-function enumeration(names: readonly string[]): string {
-  const rest = names.length - 4
-  return rest > 1
-    ? `${names.slice(0, 4).map(safeName).join(', ')} and ${countText(rest)} more`
-    : names.map(safeName).join(', ') || 'none'
 }
 
 /** The causes, the earliest first. */
@@ -163,11 +155,6 @@ function linesText(lines: readonly OverviewLine[], width: number, scale: readonl
   )
 }
 
-/** Four significant digits tell enough. */
-function numberText(value: number): string {
-  return shortNumber(Number.isFinite(value) ? Number(value.toPrecision(4)) : value)
-}
-
 function scaleOf(lines: readonly OverviewLine[]): readonly [number, number] {
   const logs = lines.flatMap(({ values }) => values.map(Math.log10)).filter(Number.isFinite)
   return [
@@ -199,122 +186,13 @@ function fitted(name: string, width: number): string {
   return `${characters.slice(0, head).join('')}…${characters.slice(characters.length - (width - 1 - head)).join('')}`
 }
 
-function notFiniteText(
+function notFiniteSection(
   { notFinite }: TrialOverview,
   title: (text: string) => string,
   paragraph: (text: string) => string,
 ): readonly string[] {
-  const [first] = notFinite
-  if (first === undefined) return []
-  const { tensor, step, worker, nan, infinite } = first
-  const counts = [
-    ...(nan > 0 ? [`${countText(nan)} NaN`] : []),
-    ...(infinite > 0 ? [`${countText(infinite)} infinite`] : []),
-  ]
-  const rest = notFinite.length - 1
-  const more =
-    rest > 0 ? `, then ${counted(rest, 'more tensor')} (${enumeration(notFinite.slice(1).map(one => one.tensor))})` : ''
-  return [
-    title('NaN and infinities'),
-    paragraph(`first in ${tensor} at step ${step} of ${worker}: ${counts.join(', ')} of its elements${more}`),
-  ]
-}
-
-/** Plain sentences, each with its figures. */
-function remarks({ losses, gradients, updates, fromZero }: TrialOverview): readonly string[] {
-  const zero = gradients.filter(({ values }) => values.some(value => value === 0))
-  const always = zero.filter(({ values }) => values.every(value => value === 0))
-  const broken = gradients.filter(({ values }) => !values.every(Number.isFinite))
-  const still = updates.filter(({ values }) => values.length > 0 && values.every(value => value === 0))
-  const sentences = [
-    ...losses.flatMap(lossRemarks),
-    ...zeroRemarks(always, zero.length - always.length, gradients.length),
-    ...(broken.length > 0
-      ? [
-          `${counted(broken.length, 'gradient')} of ${countText(gradients.length)} ${broken.length === 1 ? 'is' : 'are'} not finite at some step.`,
-        ]
-      : []),
-    ...(still.length > 0
-      ? [
-          `${counted(still.length, 'weight')} of ${countText(updates.length)} never ${still.length === 1 ? 'changes' : 'change'}: ${enumeration(still.map(({ tensor }) => tensor))}.`,
-        ]
-      : []),
-  ]
-  if (fromZero.length > 0) {
-    const [one] = fromZero
-    const rest = fromZero.length > 1 ? ` and ${counted(fromZero.length - 1, 'more weight')}` : ''
-    sentences.push(`${one}${rest} ${fromZero.length > 1 ? 'start' : 'starts'} at zero: the first update has no ratio.`)
-  }
-  // How gradients compare says something only of those that are finite and not zero throughout.
-  const alive = gradients
-    .filter(({ values }) => values.every(value => Number.isFinite(value) && value !== 0))
-    .map(({ tensor, values }) => ({ tensor, mean: meanOf(values) }))
-    .sort((a, b) => a.mean - b.mean)
-  const [least, most] = [alive[0], alive.at(-1)]
-  if (least && most && least !== most && broken.length === 0) {
-    const times = countText(Number((most.mean / least.mean).toPrecision(2)))
-    sentences.push(`${most.tensor} gets ${times} times the gradient that ${least.tensor} gets.`)
-  }
-  return sentences
-}
-
-function zeroRemarks(always: readonly OverviewLine[], sometimes: number, all: number): readonly string[] {
-  const rest = sometimes > 0 ? `, and ${countText(sometimes)} at some steps` : ''
-  if (always.length > 0) {
-    const names = enumeration(always.map(({ tensor }) => tensor))
-    const are = always.length === 1 ? 'is' : 'are'
-    return [
-      `${counted(always.length, 'gradient')} of ${countText(all)} ${are} exactly zero at every step${rest}: ${names}.`,
-    ]
-  }
-  if (sometimes === 0) return []
-  return [
-    `${counted(sometimes, 'gradient')} of ${countText(all)} ${sometimes === 1 ? 'is' : 'are'} exactly zero at some steps.`,
-  ]
-}
-
-/** A change that is less than so many of the usual changes from value to value tells nothing. */
-const TREND = 2
-/** A rise since the lowest value that is told, as a fraction of it. */
-const PASSED = 0.1
-
-function lossRemarks({ tensor, mode, steps, values }: OverviewLine): readonly string[] {
-  const name = mode === 'GLOBAL' ? tensor : `${tensor} of ${mode}`
-  const broken = values.findIndex(value => !Number.isFinite(value))
-  if (broken >= 0) return [`${name} is not a number from step ${steps[broken]} on.`]
-  const [first, last] = [values[0]!, values.at(-1)!]
-  if (values.length < 2 || first === 0) return []
-  const ends = `from ${numberText(first)} to ${numberText(last)}`
-  if (values.every(value => value === first)) return [`${name} stands still at ${numberText(first)}.`]
-  const change = last - first
-  const wobble = meanOf(values.slice(1).map((value, i) => Math.abs(value - values[i]!)))
-  const [lowest, highest] = [Math.min(...values), Math.max(...values)]
-  if (values.length > 2 && Math.abs(change) < TREND * wobble) {
-    return [
-      `${name} goes up and down between ${numberText(lowest)} and ${numberText(highest)}, ${ends}: no trend beside that.`,
-    ]
-  }
-  const at = values.indexOf(lowest)
-  const hasPassed = at > 0 && at < values.length - 2 && last - lowest > PASSED * Math.abs(lowest)
-  if (hasPassed && values.at(-2)! - lowest > PASSED * Math.abs(lowest)) {
-    const since = changeText(lowest, last)
-    return [
-      `${name} was lowest at step ${steps[at]}, ${numberText(lowest)}; since then it ${since}, to ${numberText(last)}.`,
-    ]
-  }
-  if (Math.abs(change) < STANDSTILL * Math.abs(first))
-    return [`${name} hardly changes: it ${changeText(first, last)}, ${ends}.`]
-  return [`${name} ${changeText(first, last)}, ${ends}.`]
-}
-
-/** In percent or, from ten times on, in times. */
-function changeText(before: number, now: number): string {
-  if (before > 0 && now / before >= 10) return `rose to ${numberText(now / before)} times that`
-  return `${now < before ? 'fell' : 'rose'} by ${((100 * Math.abs(now - before)) / Math.abs(before)).toFixed(1)} %`
-}
-
-function meanOf(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length
+  const sentence = notFiniteText(notFinite)
+  return sentence === null ? [] : [title('NaN and infinities'), paragraph(sentence)]
 }
 
 function problemsText(

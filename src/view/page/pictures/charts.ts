@@ -2,6 +2,7 @@
 
 import * as Plot from '@observablehq/plot'
 import { button, h, save } from '../dom.js'
+import { moment } from '../moment.js'
 import { csv, short } from '../text.js'
 import { savePng, svgText } from './raster.js'
 
@@ -20,9 +21,11 @@ export interface LineChartOptions {
   readonly isLog?: boolean
   readonly yLabel?: string
   readonly height?: number
-  readonly width?: number
-  /** A step that is marked. */
-  readonly mark?: number
+  readonly width?: number | 'half'
+  /** Steps that are marked, each with a text above. */
+  readonly marks?: readonly { readonly x: number; readonly text: string }[]
+  /** Points that stand out. */
+  readonly rings?: readonly { readonly x: number; readonly y: number }[]
 }
 
 interface Point {
@@ -38,25 +41,29 @@ export function lineChart({
   yLabel,
   height = 240,
   width: most = 640,
-  mark,
+  marks = [],
+  rings = [],
 }: LineChartOptions): HTMLElement {
-  const width = fitting(most)
+  const width = most === 'half' ? halfWidth() : fitting(most)
   const points: Point[] = lines.flatMap(({ name, points }) => points.map(({ x, y }) => ({ line: name, x, y })))
   const isDrawn = ({ y }: Point) => Number.isFinite(y) && (!isLog || y > 0)
   const drawn = points.filter(isDrawn)
   const lost = points.filter(point => !Number.isFinite(point.y))
+  const [from, to] = extentOf(points.map(({ x }) => x))
+  const texts = placedTexts(marks, x => ((x - from) / Math.max(1, to - from)) * (width - 96), width - 96)
   const zeros = isLog ? points.filter(({ y }) => y === 0).length : 0
   const svg = Plot.plot({
     width,
     height,
     marginLeft: 76,
-    marginTop: 26,
+    marginTop: 26 + (texts.length > 0 ? ROW * (1 + Math.max(...texts.map(({ row }) => row))) : 0),
     marginBottom: 40,
-    style: { background: 'transparent', fontFamily: 'inherit', fontSize: '12px' },
+    style: STYLE,
     x: {
       label: 'step',
       labelOffset: 36,
       tickFormat: 'd',
+      domain: [from, to],
       ticks: ticksFor(
         points.map(({ x }) => x),
         width / 90,
@@ -65,7 +72,23 @@ export function lineChart({
     y: { label: yLabel ?? null, type: isLog ? 'log' : 'linear', grid: true, tickFormat: short, ticks: 5, nice: true },
     color: { domain: lines.map(({ name }) => name), range: lines.map(({ color }) => color) },
     marks: [
-      ...(mark === undefined ? [] : [Plot.ruleX([mark], { stroke: 'currentColor', strokeOpacity: 0.4 })]),
+      ...(lost.length > 0
+        ? [
+            Plot.rect(bandsOf(lines), { x1: 'x1', x2: 'x2', fill: NOT_FINITE, fillOpacity: 0.14 }),
+            Plot.tickX(lost, { x: 'x', stroke: NOT_FINITE, strokeOpacity: 0.5 }),
+          ]
+        : []),
+      Plot.ruleX(marks, { x: 'x', stroke: 'var(--bad)', strokeDasharray: '2 3' }),
+      ...texts.map(({ x, text, row, isLeft }) =>
+        Plot.text([text], {
+          x: [x],
+          frameAnchor: 'top',
+          dy: -13 - ROW * row,
+          dx: isLeft ? 4 : -4,
+          textAnchor: isLeft ? 'end' : 'start',
+          fill: 'var(--bad)',
+        }),
+      ),
       ...lines.map(({ name, isDashed }) =>
         Plot.line(
           drawn.filter(({ line }) => line === name),
@@ -73,8 +96,7 @@ export function lineChart({
         ),
       ),
       ...(drawn.length <= 120 ? [Plot.dot(drawn, { x: 'x', y: 'y', fill: 'line', r: 2.2 })] : []),
-      // Where a number is none.
-      Plot.tickX(lost, { x: 'x', stroke: '#d60093', strokeWidth: 2, strokeOpacity: 0.5 }),
+      Plot.dot(rings, { x: 'x', y: 'y', r: 5, stroke: 'currentColor', strokeWidth: 1.5 }),
       Plot.tip(
         drawn,
         Plot.pointer({
@@ -87,8 +109,9 @@ export function lineChart({
     ],
   })
   describe(svg, label)
+  followMoment(svg, [...new Set(points.map(({ x }) => x))])
   const notes = [
-    lost.length > 0 ? `${lost.length} of ${points.length} values are NaN or infinite: the marked steps.` : '',
+    lost.length > 0 ? `${lost.length} of ${points.length} values are NaN or infinite, where it is coloured.` : '',
     zeros > 0 ? `${zeros} values are exactly 0, which a logarithmic axis has no place for.` : '',
   ].filter(note => note !== '')
   return h(
@@ -101,17 +124,98 @@ export function lineChart({
   )
 }
 
+/** The widest that a page is, and the least of a column beside another: as in style.css. */
+const PAGE_WIDTH = 1480
+const COLUMN_WIDTH = 440
+const GAP = 24
+
 /** The width, at most that of the page, so that texts stay readable on a narrow one. */
 export function fitting(width: number): number {
   return Math.max(280, Math.min(width, document.documentElement.clientWidth - 58))
 }
 
+/** The width of one of two columns or, on a narrow page, of the page. */
+export function halfWidth(): number {
+  const page = Math.min(PAGE_WIDTH, document.documentElement.clientWidth) - 2 * GAP
+  return fitting((page >= 2 * COLUMN_WIDTH + GAP ? (page - GAP) / 2 : page) - 36)
+}
+
+/** The part of a texts' height that is a line. */
+const ROW = 14
+const MAX_ROWS = 4
+/** The width of a letter, about. */
+const LETTER = 6.4
+export const NOT_FINITE = '#d60093'
+export const STYLE = { background: 'transparent', fontFamily: 'inherit', fontSize: '12px' }
+
+function extentOf(steps: readonly number[]): readonly [from: number, to: number] {
+  const from = steps.reduce((a, b) => Math.min(a, b), steps[0] ?? 0)
+  return [from, steps.reduce((a, b) => Math.max(a, b), from)]
+}
+
+/** Texts above a picture, in rows where none lies over another; those for which there is no place are left out. */
+function placedTexts(
+  marks: readonly { readonly x: number; readonly text: string }[],
+  pixel: (x: number) => number,
+  width: number,
+): { readonly x: number; readonly text: string; readonly row: number; readonly isLeft: boolean }[] {
+  const taken: (readonly [from: number, to: number])[][] = []
+  return marks.flatMap(({ x, text }) => {
+    const size = LETTER * text.length + 8
+    const isLeft = pixel(x) + size > width + 20 && pixel(x) > size
+    const [from, to] = isLeft ? [pixel(x) - size, pixel(x)] : [pixel(x), pixel(x) + size]
+    for (let row = 0; row < MAX_ROWS; row++) {
+      taken[row] ??= []
+      if (taken[row]!.some(([a, b]) => from < b && a < to)) continue
+      taken[row]!.push([from, to])
+      return [{ x, text, row, isLeft }]
+    }
+    return []
+  })
+}
+
+/** From the first step at which a line is not finite to the last before it is again. */
+function bandsOf(lines: readonly Line[]): { readonly x1: number; readonly x2: number }[] {
+  return lines.flatMap(({ points }) => {
+    const bands: { x1: number; x2: number }[] = []
+    for (const [i, { x, y }] of points.entries()) {
+      if (Number.isFinite(y)) continue
+      if (i > 0 && !Number.isFinite(points[i - 1]!.y)) bands.at(-1)!.x2 = x
+      else bands.push({ x1: x, x2: x })
+    }
+    return bands
+  })
+}
+
+/** A picture over steps: pointing at it chooses one, and the chosen one is marked. */
+export function followMoment(svg: Element, steps: readonly number[]): void {
+  const { scale } = svg as Element & { scale(name: 'x'): { apply(x: number): number; invert(x: number): number } }
+  const x = scale('x')
+  const { height, width } = (svg as SVGSVGElement).viewBox.baseVal
+  const line = document.createElementNS('http://www.w3.org/2000/svg', 'line')
+  for (const [name, value] of Object.entries({ class: 'moment', y1: 20, y2: height - 40 })) {
+    line.setAttribute(name, String(value))
+  }
+  const mark = () => {
+    const { step } = moment
+    line.setAttribute('visibility', step === null || !steps.includes(step) ? 'hidden' : 'visible')
+    for (const name of ['x1', 'x2']) line.setAttribute(name, String(step === null ? 0 : x.apply(step)))
+  }
+  svg.append(line)
+  moment.follow(svg, mark)
+  mark()
+  svg.addEventListener('pointermove', event => {
+    const { left, width: shown } = svg.getBoundingClientRect()
+    const at = x.invert((((event as PointerEvent).clientX - left) * width) / shown)
+    const nearest = steps.reduce((a, b) => (Math.abs(b - at) < Math.abs(a - at) ? b : a), steps[0]!)
+    moment.point(nearest)
+  })
+}
+
 /** Steps are whole: no more marks than there are numbers between them. */
 function ticksFor(steps: readonly number[], most: number): number {
-  const [first, last] = [steps, steps].map((all, i) =>
-    all.reduce((a, b) => (i === 0 ? Math.min(a, b) : Math.max(a, b)), all[0] ?? 0),
-  )
-  return Math.max(1, Math.min(Math.round(most), last! - first!))
+  const [first, last] = extentOf(steps)
+  return Math.max(1, Math.min(Math.round(most), last - first))
 }
 
 function legend(lines: readonly Line[]): HTMLElement {
@@ -176,14 +280,14 @@ export interface TimelinePoint {
 }
 
 export function timeline(points: readonly TimelinePoint[], steps: readonly number[], label: string): HTMLElement {
-  const width = fitting(960)
+  const width = fitting(1100)
   const rows = [...new Set(points.map(({ row }) => row))]
   const svg = Plot.plot({
     width,
     height: 62 + rows.length * 24,
     marginLeft: Math.min(210, 20 + 7 * Math.max(...rows.map(row => row.length))),
     marginBottom: 40,
-    style: { background: 'transparent', fontFamily: 'inherit', fontSize: '12px' },
+    style: STYLE,
     x: {
       label: 'step',
       labelOffset: 36,
@@ -206,6 +310,7 @@ export function timeline(points: readonly TimelinePoint[], steps: readonly numbe
     ],
   })
   describe(svg, label)
+  followMoment(svg, steps)
   return h('figure', {}, svg as unknown as HTMLElement)
 }
 

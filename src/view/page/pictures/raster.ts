@@ -7,6 +7,7 @@ import { withColors } from './colors.js'
 /** An SVG element as a text that needs no page around it. */
 export function svgText(svg: Element): string {
   const copy = svg.cloneNode(true) as Element
+  for (const pointed of copy.querySelectorAll('.moment')) pointed.remove()
   copy.setAttribute('xmlns', 'http://www.w3.org/2000/svg')
   copy.setAttribute('color', 'black')
   return withColors(new XMLSerializer().serializeToString(copy))

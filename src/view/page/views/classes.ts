@@ -78,7 +78,12 @@ function partsOf(all: Shown): (HTMLElement | null)[] {
       ...(classes.classes === null ? residuals(steps[i]!, all) : confusion(steps[i]!, classes.classes, all)),
     )
   const text = (i: number) => `step ${trial.stepText(steps[i]!.step)}`
-  const control = stepper(steps.length, text, show, steps.length - 1)
+  const control = stepper({
+    steps: steps.map(({ step }) => trial.view.steps[step]!),
+    text,
+    show,
+    first: steps.length - 1,
+  })
   return [
     h('p', { class: 'muted' }, `Labels: ${shown(labels)}. Predictions: ${shown(predictions)}.`),
     noteOf(thinnedText(classes.thinned)),

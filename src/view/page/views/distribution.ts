@@ -95,7 +95,7 @@ export function distribution(options: DistributionOptions): HTMLElement {
     h(
       'div',
       {},
-      stepper(rows.length, text, show),
+      stepper({ steps: rows.map(({ step }) => step), text, show, first: 0 }),
       one,
       h(
         'p',

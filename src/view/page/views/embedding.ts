@@ -187,7 +187,13 @@ async function pictureOf(trial: ShownTrial, embedding: EmbeddingView, method: Em
       labels === null ? '.' : `; colours are ${shown(labels)}.`,
       thinnedText(embedding.thinned) === null ? null : ` ${thinnedText(embedding.thinned)}`,
     ),
-    stepper(steps.length, text, show, steps.length - 1, PLAY_MS),
+    stepper({
+      steps: steps.map(({ step }) => trial.view.steps[step]!),
+      text,
+      show,
+      first: steps.length - 1,
+      ms: PLAY_MS,
+    }),
     h(
       'div',
       { class: 'embedding' },

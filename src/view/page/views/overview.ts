@@ -5,8 +5,10 @@ import type { FindingView } from '../../data.js'
 import { h, term } from '../dom.js'
 import { actions, type Line, lineChart, timeline } from '../pictures/charts.js'
 import { isDashed, modeColor, runColor } from '../pictures/colors.js'
+import { linesOf, remarksOf } from '../remarks.js'
 import { counted, KIND_NAMES, sentence, short, shortened, shown } from '../text.js'
 import type { ShownTrial } from '../trials.js'
+import { type FlowChoice, gradientFlow } from './flow.js'
 import type { View } from './view.js'
 
 /** Opens a tensor's view. */
@@ -30,14 +32,27 @@ export async function overview(
   comparison: Comparison | null,
 ): Promise<View> {
   const element = h('section', { class: 'overview' })
+  const flow: FlowChoice = { flow: 'gradients' }
   const update = async (trials: readonly ShownTrial[]) => {
+    const courses = h(
+      'div',
+      { class: 'courses' },
+      ...[
+        await curves(trials, 'losses', open),
+        await gradientFlow(trials, flow, open),
+        await curves(trials, 'metrics', open),
+      ].filter(part => part !== null),
+    )
+    const isPair = trials.length > 1
     const parts = [
       comparison && comparisonText(comparison),
-      ...trials.map((trial, i) => verdict(trial, trials.length > 1 ? i : null, open)),
-      await curves(trials, 'losses', open),
-      await curves(trials, 'metrics', open),
+      ...trials.map((trial, i) => verdict(trial, isPair ? i : null)),
+      courses,
+      ...(await Promise.all(trials.map((trial, i) => report(trial, isPair ? i : null, open)))),
     ]
+    const wereOpen = new Map([...element.querySelectorAll('details')].map(one => [one.dataset.part, one.open] as const))
     element.replaceChildren(...parts.filter(part => part !== null))
+    for (const one of element.querySelectorAll('details')) one.open = wereOpen.get(one.dataset.part) ?? one.open
   }
   await update(trials)
   return { element, update }
@@ -53,23 +68,71 @@ function comparisonText({ verdict, differ, compared, open }: Comparison): HTMLEl
   )
 }
 
-function verdict(trial: ShownTrial, place: number | null, open: OpenTensor): HTMLElement {
+function verdict(trial: ShownTrial, place: number | null): HTMLElement {
   const { view } = trial
   return h(
     'article',
     {},
     place === null ? null : h('h2', {}, badge(place), shown(view.name)),
     verdictText(trial),
-    facts(trial),
-    ...findings(trial, open),
     view.problems.length === 0
       ? null
       : h(
           'details',
-          { class: 'problems', open: true },
+          { class: 'problems', open: true, 'data-part': `problems ${place}` },
           h('summary', {}, `${counted(view.problems.length, 'thing')} could not be read`),
           h('ul', {}, ...view.problems.map(problem => h('li', {}, shown(problem)))),
         ),
+  )
+}
+
+/** Sentences about a trial: causes and advice, its numbers, the findings, the facts. */
+async function report(trial: ShownTrial, place: number | null, open: OpenTensor): Promise<HTMLElement> {
+  const { view } = trial
+  const said = view.remarks ?? (await remarksOf(trial))
+  return h(
+    'section',
+    {},
+    place === null || (said.length === 0 && view.findings.length === 0)
+      ? null
+      : h('h2', {}, badge(place), shown(view.name)),
+    h('div', { class: 'courses' }, advice(trial), sentences('What the numbers say', said)),
+    ...findings(trial, place, open),
+    facts(trial, place),
+  )
+}
+
+function sentences(title: string, all: readonly string[]): HTMLElement | null {
+  if (all.length === 0) return null
+  return h('div', { class: 'said' }, h('h3', {}, title), h('ul', {}, ...all.map(text => h('li', {}, shown(text)))))
+}
+
+/** Each rule that found a cause: since when, what it means, what to do. */
+function advice({ view }: ShownTrial): HTMLElement | null {
+  const causes = new Map<string, FindingView>()
+  for (const finding of view.findings) {
+    if (finding.cause === null && !causes.has(finding.rule)) causes.set(finding.rule, finding)
+  }
+  const reasons = [...new Set(view.notJudged.map(({ missing }) => missing))].map(missing => {
+    const rules = view.notJudged.filter(one => one.missing === missing).map(({ rule }) => rule)
+    return `Not judged by ${rules.join(', ')}, which ${rules.length === 1 ? 'needs' : 'need'} ${missing}.`
+  })
+  const besides = view.besides.map(text => sentence(`beside that, ${text}`))
+  if (causes.size === 0) return sentences('What the rules could not judge', reasons)
+  return h(
+    'div',
+    { class: 'said advice' },
+    h('h3', {}, 'Causes, and what to do'),
+    ...[...causes.values()].map(({ rule, step, message }) => {
+      const known = view.advice.find(one => one.rule === rule)
+      return h(
+        'section',
+        {},
+        h('h4', {}, h('span', { class: 'cause' }, shown(rule)), ` from step ${view.steps[step]}: ${shown(message)}`),
+        known === undefined ? null : h('p', {}, `${known.meaning} `, h('strong', {}, 'What to do: '), known.advice),
+      )
+    }),
+    ...[...besides, ...reasons].map(text => h('p', { class: 'muted' }, shown(text))),
   )
 }
 
@@ -113,7 +176,7 @@ function verdictText({ view }: ShownTrial): HTMLElement {
   )
 }
 
-function facts({ view }: ShownTrial): HTMLElement {
+function facts({ view }: ShownTrial, place: number | null): HTMLElement {
   const kinds = new Map<Kind, number>()
   for (const { kind } of view.tensors) kinds.set(kind, (kinds.get(kind) ?? 0) + 1)
   const modes = new Map<string, number>()
@@ -122,7 +185,8 @@ function facts({ view }: ShownTrial): HTMLElement {
     [...entries].map(([name, n]) => `${name} ${n}`).join(', ')
   const fact = (name: Node | string, value: string) => h('div', {}, h('dt', {}, name), h('dd', {}, value))
   const { steps } = view
-  return h(
+  const ended = view.checkpoint !== null ? '' : view.isEnded ? ', the job has ended' : ', the job has not ended'
+  const all = h(
     'dl',
     { class: 'facts' },
     fact(
@@ -140,6 +204,8 @@ function facts({ view }: ShownTrial): HTMLElement {
       ? fact('The job', view.isEnded ? 'has ended' : 'has not ended')
       : fact('Last checkpoint', shown(view.checkpoint)),
   )
+  const text = `Facts: ${counted(steps.length, 'step')}, ${counted(view.tensors.length, 'tensor')}, ${counted(view.workers.length, 'worker')}${ended}`
+  return h('details', { 'data-part': `facts ${place}` }, h('summary', {}, text), all)
 }
 
 /** Findings of one rule about one tensor. */
@@ -150,7 +216,7 @@ interface FindingGroup {
   isCause: boolean
 }
 
-function findings(trial: ShownTrial, open: OpenTensor): (HTMLElement | null)[] {
+function findings(trial: ShownTrial, place: number | null, open: OpenTensor): (HTMLElement | null)[] {
   const { view } = trial
   if (view.findings.length === 0) return []
   const groups = new Map<string, FindingGroup>()
@@ -194,7 +260,7 @@ function findings(trial: ShownTrial, open: OpenTensor): (HTMLElement | null)[] {
     ),
     h(
       'details',
-      { open: all.length <= 12 },
+      { open: all.length <= 12, 'data-part': `findings ${place}` },
       h('summary', {}, `By rule and tensor (${all.length})`),
       h(
         'div',
@@ -260,13 +326,25 @@ async function curves(trials: readonly ShownTrial[], kind: Kind, open: OpenTenso
       lines.push(...(await modeLines(trial, kind, name, trials.length > 1 ? i : null)))
     if (lines.length === 0) continue
     const ends = lines.map(({ name, points }) => `${name} from ${short(points[0]!.y)} to ${short(points.at(-1)!.y)}`)
+    const best = kind === 'losses' && trials.length === 1 ? lowest(lines.find(({ name }) => name === 'EVAL')) : null
+    const isLog = kind === 'losses' && spansDecades(lines)
     const label = `${shown(name)} over the steps: ${ends.join('; ')}.`
     charts.push(
       h(
         'div',
         { class: 'card' },
         h('h4', {}, link(name, open)),
-        lineChart({ label, lines, height: 220, width: names.length === 1 ? 1100 : 500 }),
+        lineChart({
+          label: best === null ? label : `${label} The best EVAL is ${short(best.y)}, at step ${best.x}.`,
+          lines,
+          height: 300,
+          width: names.length === 1 ? 'half' : 500,
+          isLog,
+          ...(isLog && { yLabel: 'logarithmic' }),
+          ...(kind === 'losses' && { marks: causesOf(trials) }),
+          rings: best === null ? [] : [best],
+        }),
+        best === null ? null : h('p', { class: 'note' }, `○ The best EVAL: ${short(best.y)}, at step ${best.x}.`),
       ),
     )
   }
@@ -281,27 +359,44 @@ async function curves(trials: readonly ShownTrial[], kind: Kind, open: OpenTenso
   )
 }
 
+/** The lowest of some finite points. */
+function lowest(line: Line | undefined): Line['points'][number] | null {
+  const finite = line?.points.filter(({ y }) => Number.isFinite(y)) ?? []
+  return finite.reduce<Line['points'][number] | null>(
+    (best, one) => (best === null || one.y < best.y ? one : best),
+    null,
+  )
+}
+
+/** True if all numbers are above 0, and the largest is a hundred times the smallest. */
+function spansDecades(lines: readonly Line[]): boolean {
+  const all = lines.flatMap(({ points }) => points.map(({ y }) => y)).filter(Number.isFinite)
+  const [least, most] = [Math.min(...all), Math.max(...all)]
+  return least > 0 && most >= 100 * least
+}
+
+/** The first step at which each rule found a cause, the rules of a step together. */
+function causesOf(trials: readonly ShownTrial[]): { readonly x: number; readonly text: string }[] {
+  const rules = new Map<number, Set<string>>()
+  for (const [i, { view }] of trials.entries()) {
+    const seen = new Set<string>()
+    for (const { rule, step, cause } of view.findings) {
+      if (cause !== null || seen.has(rule)) continue
+      seen.add(rule)
+      const number = view.steps[step]!
+      rules.set(number, (rules.get(number) ?? new Set()).add(trials.length > 1 ? `${'AB'[i]} ${rule}` : rule))
+    }
+  }
+  return [...rules].sort(([a], [b]) => a - b).map(([x, names]) => ({ x, text: shown([...names].join(', ')) }))
+}
+
 /** The mean over the elements and workers, a line for each mode. */
 async function modeLines(trial: ShownTrial, kind: Kind, name: string, place: number | null): Promise<Line[]> {
-  const { view } = trial
-  const tensor = trial.tensorOf.get(name)
-  const column = await trial.column('mean', { kind })
-  if (tensor === undefined || column === null) return []
-  const lines = new Map<string, { x: number; y: number }[]>()
-  for (const [step, number] of view.steps.entries()) {
-    if (!column.has(step)) continue
-    const there = trial.seriesOf[tensor]!.filter(series => column.isThere(series, step))
-    if (there.length === 0) continue
-    const y = there.reduce((sum, series) => sum + column.at(series, step), 0) / there.length
-    const mode = view.modes[view.mode[step]!]!
-    const points = lines.get(mode) ?? []
-    points.push({ x: number, y })
-    lines.set(mode, points)
-  }
-  return [...lines].map(([mode, points]) => ({
+  const lines = (await linesOf(trial, kind, 'mean')).filter(({ tensor }) => tensor === name)
+  return lines.map(({ mode, steps, values }) => ({
     name: place === null ? mode : `${'AB'[place]} ${mode}`,
     color: place === null ? modeColor(mode) : runColor(place),
     isDashed: place !== null && isDashed(mode),
-    points,
+    points: steps.map((x, i) => ({ x, y: values[i]! })),
   }))
 }

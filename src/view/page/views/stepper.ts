@@ -1,17 +1,23 @@
 /** A slider over steps, and a button that moves it. */
 
 import { button, h } from '../dom.js'
+import { moment } from '../moment.js'
 
 const PLAY_MS = 160
 
-/** @param show is called at once, and whenever the slider has moved */
-export function stepper(
-  length: number,
-  text: (i: number) => string,
-  show: (i: number) => void,
-  first = 0,
-  ms = PLAY_MS,
-): HTMLElement {
+export interface StepperOptions {
+  /** The numbers of the steps, ascending. */
+  readonly steps: readonly number[]
+  readonly text: (i: number) => string
+  /** Is called at once, and whenever the slider has moved or another step is pointed at. */
+  readonly show: (i: number) => void
+  /** The index to begin with where no step has been chosen. */
+  readonly first: number
+  readonly ms?: number
+}
+
+export function stepper({ steps, text, show, first, ms = PLAY_MS }: StepperOptions): HTMLElement {
+  const { length } = steps
   const said = h('output', {})
   const slider = h('input', {
     type: 'range',
@@ -19,12 +25,17 @@ export function stepper(
     max: length - 1,
     value: first,
     'aria-label': 'Step',
-    oninput: () => move(Number(slider.value)),
+    oninput: () => choose(Number(slider.value)),
   })
   const move = (i: number) => {
     slider.value = String(i)
     said.textContent = text(i)
+    slider.setAttribute('aria-valuetext', text(i))
     show(i)
+  }
+  const choose = (i: number) => {
+    move(i)
+    moment.point(steps[i]!)
   }
   let timer: ReturnType<typeof setInterval> | undefined
   const stop = () => {
@@ -36,7 +47,7 @@ export function stepper(
   const advance = () => {
     // The view may have been left.
     if (!slider.isConnected) return stop()
-    move((Number(slider.value) + 1) % length)
+    choose((Number(slider.value) + 1) % length)
   }
   const play = button('Play', () => {
     if (timer !== undefined) return stop()
@@ -45,6 +56,10 @@ export function stepper(
     timer = setInterval(advance, ms)
   })
   const element = h('div', { class: 'player' }, length > 1 ? play : null, length > 1 ? slider : null, said)
-  move(first)
+  moment.follow(element, () => {
+    const i = moment.indexIn(steps, first)
+    if (Number(slider.value) !== i) move(i)
+  })
+  move(moment.indexIn(steps, first))
   return element
 }

@@ -1,34 +1,16 @@
 /** A training at a glance: its losses, its layers, its updates, and what is wrong with it. */
 
-import { checkOptions, optionsOf } from '../base/options.js'
-import type { GlobalStep, Mode, StatisticName, Worker } from '../base/types.js'
-import type { UnusualRate } from '../rules/base/learning-rates.js'
-import type { DiagnosedFinding } from '../rules/diagnosis.js'
-import { faultOf } from '../scan/job/row.js'
-import type { Kind } from '../trial/kinds/kinds.js'
-import { kindsOf } from '../trial/kinds/kinds.js'
-import { damageAmong, type ScanSelection, SELECTION_KINDS } from '../trial/scan-selection.js'
-import type { Trial } from '../trial/trial.js'
-import { judged, type NotJudged } from './judged.js'
+import { checkOptions, optionsOf } from '../../base/options.js'
+import type { GlobalStep, Mode, Worker } from '../../base/types.js'
+import type { UnusualRate } from '../../rules/base/learning-rates.js'
+import type { DiagnosedFinding } from '../../rules/diagnosis.js'
+import { faultOf } from '../../scan/job/row.js'
+import { damageAmong, type ScanSelection, SELECTION_KINDS } from '../../trial/scan-selection.js'
+import type { Trial } from '../../trial/trial.js'
+import { judged, type NotJudged } from '../judged.js'
+import { LINE_STATISTICS, Lines, type NotFinite, type OverviewLine } from './lines.js'
 
-/** One number of a tensor over the steps of a mode; of several workers their mean. */
-export interface OverviewLine {
-  readonly tensor: string
-  readonly mode: Mode
-  /** Ascending. */
-  readonly steps: readonly GlobalStep[]
-  /** One for each of the steps. */
-  readonly values: readonly number[]
-}
-
-/** The place at which a tensor first had non-finite elements. */
-export interface NotFinite {
-  readonly tensor: string
-  readonly step: GlobalStep
-  readonly worker: Worker
-  readonly nan: number
-  readonly infinite: number
-}
+export type { NotFinite, OverviewLine }
 
 export interface TrialOverview {
   readonly name: string
@@ -76,7 +58,6 @@ export interface TrialOverview {
 }
 
 const OVERVIEW_OPTIONS = optionsOf<ScanSelection>(SELECTION_KINDS)
-const ASKED = ['mean', 'abs_mean', 'nan_count', 'inf_count'] as const satisfies readonly StatisticName[]
 
 /**
  * A training at a glance, from one scan and one evaluation of the rules.
@@ -90,16 +71,14 @@ export async function trialOverview(trial: Trial, options?: ScanSelection): Prom
     trial,
     selection,
   )
-  const kindOf = kindsOf(trial)
-  const lines = new Lines()
-  const notFinite = new Map<string, NotFinite>()
+  const lines = new Lines(trial)
   const steps = new Map<GlobalStep, Mode>()
   const tensors = new Set<string>()
   let values = 0
   let unread = 0
-  const scan = trial.scan({ ...selection, reductions: ASKED })
+  const scan = trial.scan({ ...selection, reductions: LINE_STATISTICS })
   for await (const row of scan) {
-    const { tensor, step, mode, worker, reductions } = row
+    const { tensor, step, mode, reductions } = row
     const fault = faultOf(row)
     if (fault) problems.add(fault)
     if (tensor === null) continue
@@ -107,27 +86,12 @@ export async function trialOverview(trial: Trial, options?: ScanSelection): Prom
     tensors.add(tensor)
     if (fault && Object.keys(reductions).length === 0) unread++
     else values++
-    const kind = kindOf(tensor)
-    const { mean, abs_mean, nan_count: nan = 0, inf_count: infinite = 0 } = reductions
-    const number = kind === 'losses' || kind === 'metrics' ? mean : abs_mean
-    if (typeof number === 'number') lines.add(kind, { tensor, mode, step, number })
-    if (typeof nan !== 'number' || typeof infinite !== 'number' || nan + infinite === 0) continue
-    // Trees of XGBoost have NaN for whatever a leaf lacks.
-    if (!notFinite.has(tensor) && !tensor.startsWith('trees/')) {
-      notFinite.set(tensor, { tensor, step, worker, nan, infinite })
-    }
+    lines.add(row)
   }
-  for (const { tensor, step, ratio } of updates) {
-    const at = step as GlobalStep
-    const mode = steps.get(at)
-    if (mode !== undefined && tensors.has(tensor)) lines.add('updates', { tensor, mode, step: at, number: ratio })
-  }
+  for (const update of updates) lines.addUpdate(update)
   for (const error of [...trial.problems, ...damageAmong(scan.problems)]) problems.add(error)
   const modes = new Map<Mode, number>()
   for (const mode of steps.values()) modes.set(mode, (modes.get(mode) ?? 0) + 1)
-  // A job that set no mode saved all its steps as GLOBAL ones.
-  const training = (kind: Kind | 'updates') =>
-    lines.of(kind).filter(({ mode }) => mode === (modes.has('TRAIN') ? 'TRAIN' : 'GLOBAL'))
   return {
     name: trial.name,
     path: trial.path,
@@ -141,11 +105,11 @@ export async function trialOverview(trial: Trial, options?: ScanSelection): Prom
     tensors: tensors.size,
     losses: lines.of('losses'),
     metrics: lines.of('metrics'),
-    gradients: training('gradients'),
-    weights: training('weights'),
-    updates: training('updates'),
+    gradients: lines.training('gradients'),
+    weights: lines.training('weights'),
+    updates: lines.training('updates'),
     fromZero,
-    notFinite: [...notFinite.values()],
+    notFinite: lines.notFinite,
     findings,
     rules,
     notJudged,
@@ -156,36 +120,5 @@ export async function trialOverview(trial: Trial, options?: ScanSelection): Prom
     unread,
     readBytes: scan.stats.readBytes,
     elapsedMs: performance.now() - startedAt,
-  }
-}
-
-/** Numbers by kind, tensor and mode. Rows come in the order of steps. */
-class Lines {
-  readonly #lines = new Map<string, { tensor: string; mode: Mode; steps: GlobalStep[]; values: number[] }>()
-  readonly #counts = new Map<string, number>()
-
-  add(
-    kind: Kind | 'updates',
-    { tensor, mode, step, number }: { tensor: string; mode: Mode; step: GlobalStep; number: number },
-  ): void {
-    const key = `${kind}\n${mode}\n${tensor}`
-    const line = this.#lines.get(key) ?? { tensor, mode, steps: [], values: [] }
-    this.#lines.set(key, line)
-    if (line.steps.at(-1) !== step) {
-      line.steps.push(step)
-      line.values.push(number)
-      this.#counts.set(key, 1)
-      return
-    }
-    // Another worker's.
-    const count = this.#counts.get(key)! + 1
-    this.#counts.set(key, count)
-    const at = line.values.length - 1
-    line.values[at]! += (number - line.values[at]!) / count
-  }
-
-  /** In the order in which the tensors were saved. */
-  of(kind: Kind | 'updates'): OverviewLine[] {
-    return [...this.#lines].filter(([key]) => key.startsWith(`${kind}\n`)).map(([, line]) => line)
   }
 }

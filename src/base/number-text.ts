@@ -1,0 +1,26 @@
+/** Numbers as people read them. */
+
+/** Six significant digits at most; integers that fit stay whole. */
+export function shortNumber(value: number | bigint, digits = 6): string {
+  if (typeof value === 'bigint') {
+    return value > -1_000_000_000_000n && value < 1_000_000_000_000n
+      ? String(value)
+      : shortNumber(Number(value), digits)
+  }
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? 'NaN' : value > 0 ? 'Inf' : '-Inf'
+  if (Number.isSafeInteger(value) && Math.abs(value) < 1e9) return Object.is(value, -0) ? '-0' : String(value)
+  const size = Math.abs(value)
+  if (size >= 1e-4 && size < 10 ** digits) return String(Number(value.toPrecision(digits)))
+  return value.toExponential(digits - 1).replace(/\.?0+e/, 'e')
+}
+
+/** 1,234,567 */
+export function countText(count: number): string {
+  // Most are small, and that is ten times as fast.
+  return count >= 0 && count < 1000 ? String(count) : count.toLocaleString('en-US')
+}
+
+/** `1 row`, `2 rows`. */
+export function counted(count: number, noun: string): string {
+  return `${countText(count)} ${noun}${count === 1 ? '' : 's'}`
+}

@@ -1,0 +1,322 @@
+/** The flow of gradients: their size layer by layer at one step, and how far weights move. */
+
+import * as Plot from '@observablehq/plot'
+import { layersOf, roleOf } from '../../../trial/kinds/roles.js'
+import type { LimitView } from '../../data.js'
+import { choice, h } from '../dom.js'
+import { actions, describe, halfWidth, NOT_FINITE, STYLE } from '../pictures/charts.js'
+import { lineColor, runColor } from '../pictures/colors.js'
+import { short, shortened, shown } from '../text.js'
+import type { Column, ShownTrial } from '../trials.js'
+import { stepper } from './stepper.js'
+
+/** The numbers that are drawn of each layer. */
+const FLOWS = {
+  gradients: { kind: 'gradients', statistic: 'abs_mean', text: 'Mean |gradient| of each layer' },
+  updates: { kind: 'weights', statistic: 'update_ratio', text: 'Update of each weight, ‖W − W₀‖ / ‖W₀‖' },
+} as const
+
+type FlowName = keyof typeof FLOWS
+
+/** The choice, which outlives the picture. */
+export interface FlowChoice {
+  flow: FlowName
+}
+
+type OpenTensor = (name: string) => void
+
+/** The numbers of the layers of a trial, in the order of execution. */
+interface Flow {
+  readonly trial: ShownTrial
+  readonly column: Column
+  /** Indices of tensors. */
+  readonly tensors: readonly number[]
+  /** The indices of the steps with a number. */
+  readonly steps: readonly number[]
+}
+
+/** A layer at a step: the mean over the workers, and their range. */
+interface Point {
+  readonly layer: string
+  readonly mean: number
+  readonly low: number
+  readonly high: number
+  readonly workers: number
+}
+
+/** Null: nothing of that kind was saved. */
+export async function gradientFlow(
+  trials: readonly ShownTrial[],
+  chosen: FlowChoice,
+  open: OpenTensor,
+): Promise<HTMLElement | null> {
+  const all = {
+    gradients: await flowsOf(trials, 'gradients'),
+    updates: await flowsOf(trials, 'updates'),
+  }
+  const names = (['gradients', 'updates'] as const).filter(name => all[name].length > 0)
+  if (names.length === 0) return null
+  const picture = h('div', {})
+  const draw = (name: FlowName) => {
+    chosen.flow = name
+    picture.replaceChildren(strip(all[name], name, trials.length > 1, open))
+  }
+  draw(names.includes(chosen.flow) ? chosen.flow : names[0]!)
+  const controls =
+    names.length === 1
+      ? null
+      : choice(
+          'Show',
+          [
+            ['gradients', 'Gradients'],
+            ['updates', 'Updates'],
+          ],
+          chosen.flow,
+          draw,
+        )
+  return h(
+    'article',
+    { class: 'flow' },
+    h('h2', {}, names[0] === 'gradients' ? 'Gradient flow' : 'Updates'),
+    h('div', { class: 'card' }, controls && h('div', { class: 'controls' }, controls), picture),
+  )
+}
+
+async function flowsOf(trials: readonly ShownTrial[], name: FlowName): Promise<readonly Flow[]> {
+  const { kind, statistic } = FLOWS[name]
+  const flows: Flow[] = []
+  for (const trial of trials) {
+    const tensors = inOrder(trial, kind)
+    const column = tensors.length === 0 ? null : await trial.column(statistic, { kind })
+    if (column === null) continue
+    const isTrained = trial.view.mode.some(mode => trial.view.modes[mode] === 'TRAIN')
+    const steps = [...trial.view.steps.keys()].filter(
+      step =>
+        column.has(step) &&
+        (!isTrained || trial.view.modes[trial.view.mode[step]!] === 'TRAIN') &&
+        tensors.some(tensor => trial.seriesOf[tensor]!.some(series => column.isThere(series, step))),
+    )
+    if (steps.length > 0) flows.push({ trial, column, tensors, steps })
+  }
+  return flows
+}
+
+/**
+ * The tensors of a kind in the order in which their layers are executed: that of the layers' inputs and outputs or, where none were saved,
+ * of their parameters. Gradients without any were saved from the last layer to the first.
+ */
+function inOrder({ view, tensorOf }: ShownTrial, kind: 'gradients' | 'weights'): readonly number[] {
+  const own = [...view.tensors.keys()].filter(i => view.tensors[i]!.kind === kind)
+  const placeOf = (i: number): number | undefined => {
+    const parameter = roleOf(view.tensors[i]!.name, kind).of
+    for (const layer of layersOf(parameter)) {
+      const places = ['_input_0', '_output_0', '/inputs', '/outputs'].flatMap(end => tensorOf.get(layer + end) ?? [])
+      if (places.length > 0) return Math.min(...places)
+    }
+    return undefined
+  }
+  for (const place of [placeOf, (i: number) => tensorOf.get(roleOf(view.tensors[i]!.name, kind).of)]) {
+    const places = new Map(own.map(i => [i, place(i)]))
+    if ([...places.values()].every(at => at !== undefined)) {
+      return own.sort((a, b) => places.get(a)! - places.get(b)! || a - b)
+    }
+  }
+  return kind === 'gradients' ? own.reverse() : own
+}
+
+function pointsOf({ trial, column, tensors }: Flow, step: number): Point[] {
+  return tensors.flatMap(tensor => {
+    const numbers = trial.seriesOf[tensor]!.filter(series => column.isThere(series, step)).map(series =>
+      column.at(series, step),
+    )
+    if (numbers.length === 0) return []
+    const mean = numbers.reduce((sum, x) => sum + x, 0) / numbers.length
+    const layer = trial.view.tensors[tensor]!.name
+    return [{ layer, mean, low: Math.min(...numbers), high: Math.max(...numbers), workers: numbers.length }]
+  })
+}
+
+function strip(flows: readonly Flow[], name: FlowName, isPair: boolean, open: OpenTensor): HTMLElement {
+  const layers = [
+    ...new Set(flows.flatMap(({ trial, tensors }) => tensors.map(tensor => trial.view.tensors[tensor]!.name))),
+  ]
+  const numbers = flows
+    .flatMap(flow => flow.steps.flatMap(step => pointsOf(flow, step).flatMap(({ low, high }) => [low, high])))
+    .filter(x => Number.isFinite(x) && x > 0)
+  const least = numbers.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY)
+  const most = numbers.reduce((a, b) => Math.max(a, b), 0)
+  const limits = name === 'gradients' ? (flows[0]?.trial.view.limits ?? []) : []
+  const near = limits.filter(({ below }) => below >= least / NEAR && below <= most * NEAR)
+  const domain = [Math.min(least, ...near.map(({ below }) => below)), Math.max(most, ...near.map(({ below }) => below))]
+  const steps = [...new Set(flows.flatMap(({ trial, steps }) => steps.map(step => trial.view.steps[step]!)))].sort(
+    (a, b) => a - b,
+  )
+  const picture = h('div', {})
+  const note = h('p', { class: 'note', 'aria-live': 'polite' })
+  const show = (i: number) => {
+    const shownPoints = flows.map(flow => {
+      const at = flow.steps.filter(step => flow.trial.view.steps[step]! <= steps[i]!).at(-1)
+      return at === undefined ? [] : pointsOf(flow, at)
+    })
+    const label = `${FLOWS[name].text} at step ${steps[i]}, in the order of execution: ${rangeText(shownPoints[0]!)}.`
+    note.textContent = sayLimits(limits, near, shownPoints[0]!)
+    const svg = plot(shownPoints, { layers, domain, limits: near, label, isPair })
+    svg.addEventListener('click', () => {
+      const { value } = svg as unknown as { readonly value: Point | null }
+      if (value !== null) open(value.layer)
+    })
+    const rows = () => [
+      ['trial', 'step', 'tensor', FLOWS[name].statistic, 'least worker', 'greatest worker'],
+      ...flows.flatMap(({ trial }, place) =>
+        shownPoints[place]!.map(({ layer, mean, low, high }) => [trial.view.name, steps[i]!, layer, mean, low, high]),
+      ),
+    ]
+    picture.replaceChildren(svg, actions(label, rows, svg))
+  }
+  const text = (i: number) => {
+    const { trial } = flows[0]!
+    const at = trial.view.steps.indexOf(steps[i]!)
+    return `step ${at < 0 ? steps[i] : trial.stepText(at)}`
+  }
+  return h('div', {}, stepper({ steps, text, show, first: steps.length - 1 }), picture, note)
+}
+
+/** A limit that is so many times beyond what is drawn is told and not drawn. */
+const NEAR = 1000
+const MAX_LABELS = 48
+
+function rangeText(points: readonly Point[]): string {
+  const finite = points.filter(({ mean }) => Number.isFinite(mean)).sort((a, b) => a.mean - b.mean)
+  const [least, most] = [finite[0], finite.at(-1)]
+  if (least === undefined || most === undefined) return 'none is finite'
+  return `from ${short(least.mean)} in ${shown(least.layer)} to ${short(most.mean)} in ${shown(most.layer)}`
+}
+
+function sayLimits(limits: readonly LimitView[], near: readonly LimitView[], points: readonly Point[]): string {
+  const said = limits.map(limit => {
+    const { rule, below, share } = limit
+    const of = share === null ? '' : `, and below ${short(share)} of the largest`
+    return `${rule} fires below ${short(below)}${of}${near.includes(limit) ? '' : ', which lies far from all of these'}.`
+  })
+  const isNone = ({ mean }: Point) => !Number.isFinite(mean)
+  const lost = points.filter(isNone).length
+  const zeros = points.filter(({ mean }) => mean === 0).length
+  return [
+    ...said,
+    ...(zeros > 0 ? [`${zeros} of ${points.length} are exactly 0 (○ at the foot).`] : []),
+    ...(lost > 0 ? [`${lost} of ${points.length} are NaN or infinite (coloured).`] : []),
+  ].join(' ')
+}
+
+function plot(
+  all: readonly (readonly Point[])[],
+  {
+    layers,
+    domain,
+    limits,
+    label,
+    isPair,
+  }: {
+    readonly layers: readonly string[]
+    readonly domain: readonly number[]
+    readonly limits: readonly LimitView[]
+    readonly label: string
+    readonly isPair: boolean
+  },
+): SVGElement {
+  const width = halfWidth()
+  const every = Math.ceil(layers.length / Math.min(MAX_LABELS, (width - 100) / 13))
+  const colors = all.map((_, i) => (isPair ? runColor(i) : lineColor(0)))
+  const isDrawn = (x: number) => Number.isFinite(x) && x > 0
+  const log = domain[0]! > 0 && Number.isFinite(domain[0]!)
+  const svg = Plot.plot({
+    width,
+    height: 340,
+    marginLeft: 76,
+    marginBottom: 130,
+    marginTop: 18,
+    style: STYLE,
+    x: {
+      type: 'point',
+      domain: layers,
+      label: null,
+      tickRotate: -50,
+      tickFormat: (name: string, i: number) => (i % every === 0 ? shortened(withoutPrefix(name), 22) : ''),
+      tickSize: 3,
+    },
+    y: log
+      ? {
+          type: 'log',
+          domain: [...domain],
+          grid: true,
+          tickFormat: short,
+          ticks: decades(domain),
+          label: null,
+          nice: true,
+        }
+      : { label: null, domain: [0, 1], ticks: [] },
+    marks: [
+      ...limits.flatMap(({ rule, below }) => [
+        Plot.ruleY([below], { stroke: 'var(--bad)', strokeDasharray: '4 3' }),
+        Plot.text([`${rule}: below ${short(below)}`], {
+          y: [below],
+          frameAnchor: 'right',
+          dy: -7,
+          textAnchor: 'end',
+          fill: 'var(--bad)',
+        }),
+      ]),
+      ...all.flatMap((points, i) => [
+        ...(points.some(({ workers }) => workers > 1)
+          ? [
+              Plot.areaY(
+                points.filter(({ low, high }) => isDrawn(low) && isDrawn(high)),
+                { x: 'layer', y1: 'low', y2: 'high', fill: colors[i]!, fillOpacity: 0.22 },
+              ),
+            ]
+          : []),
+        Plot.lineY(points, {
+          x: 'layer',
+          y: ({ mean }: Point) => (isDrawn(mean) ? mean : Number.NaN),
+          stroke: colors[i]!,
+          strokeWidth: 1.75,
+        }),
+        Plot.dot(
+          points.filter(({ mean }) => isDrawn(mean)),
+          { x: 'layer', y: 'mean', fill: colors[i]!, r: 3 },
+        ),
+        Plot.dot(
+          points.filter(({ mean }) => mean === 0),
+          { x: 'layer', frameAnchor: 'bottom', stroke: colors[i]!, r: 3.5 },
+        ),
+        Plot.tickX(
+          points.filter(({ mean }) => !Number.isFinite(mean)),
+          { x: 'layer', stroke: NOT_FINITE, strokeWidth: 3, strokeOpacity: 0.5 },
+        ),
+      ]),
+      Plot.tip(
+        all.flat().filter(({ mean }) => isDrawn(mean)),
+        Plot.pointerX({ x: 'layer', y: 'mean', title: tipOf }),
+      ),
+    ],
+  })
+  describe(svg, label)
+  return svg as SVGElement
+}
+
+/** Some powers of ten. */
+function decades([least, most]: readonly number[]): number[] {
+  const [from, to] = [Math.floor(Math.log10(least!)), Math.ceil(Math.log10(most!))]
+  const every = Math.ceil((to - from) / 7)
+  return Array.from({ length: to - from + 1 }, (_, i) => 10 ** (from + i)).filter((_, i) => i % every === 0)
+}
+
+/** Most names of gradients begin alike. */
+function withoutPrefix(name: string): string {
+  return name.replace(/^grad(ient)?s?[/._]/, '')
+}
+
+function tipOf({ layer, mean, low, high, workers }: Point): string {
+  const range = workers > 1 ? `\n${workers} workers: ${short(low)} to ${short(high)}` : ''
+  return `${shortened(layer, 60)}\n${short(mean)}${range}`
+}

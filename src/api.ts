@@ -55,7 +55,7 @@ export {
 } from './core/moments.js'
 export type { ElementHistogram } from './core/statistics/distribution.js'
 export { Distribution, type DistributionData } from './core/statistics/distribution.js'
-export type { Statistics, StatisticValue } from './core/statistics/statistic.js'
+export type { StatisticOf, Statistics, StatisticsOf, StatisticValue } from './core/statistics/statistic.js'
 export {
   type PickleCall,
   type PickleDict,

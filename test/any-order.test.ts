@@ -72,7 +72,7 @@ describe('whatever the order of records, gaps and questions', () => {
         const expected = new Map(saved.map(({ tag, step }) => [key(tag, step), elements(tag, step)]))
 
         const scanned = new Map<string, readonly number[]>()
-        for await (const { tensor, step, reductions, error } of trial.scan({ regex: asked.source, threads: 0 })) {
+        for await (const { tensor, step, reductions, error } of trial.scan({ tensors: asked.source, threads: 0 })) {
           expect(error).toBeUndefined()
           scanned.set(key(tensor!, step), [reductions.min as number, reductions.max as number])
         }
@@ -80,7 +80,7 @@ describe('whatever the order of records, gaps and questions', () => {
         expect(scanned).toEqual(new Map([...expected].map(([at, values]) => [at, extremes(values)])))
 
         const values = new Map<string, readonly number[]>()
-        for await (const { tensor, step, value } of readValues(trial, { regex: asked.source, threads: 0 })) {
+        for await (const { tensor, step, value } of readValues(trial, { tensors: asked.source, threads: 0 })) {
           values.set(key(tensor!, step), [...(value!.data as Float32Array)])
         }
         expect(values).toEqual(expected)
@@ -111,7 +111,7 @@ describe('whatever the order of records, gaps and questions', () => {
           if (isClose) expect(isClose.value).toBe(mine.every((number, i) => Object.is(number, others[i])))
         }
 
-        const compared = await diff(trial, sorted, { regex: asked.source, threads: 0 })
+        const compared = await diff(trial, sorted, { tensors: asked.source, threads: 0 })
         expect(compared).toMatchObject({ divergence: null, problems: [], compared: saved.length, equal: saved.length })
         await Promise.all([trial.close(), sorted.close()])
       }),

@@ -178,6 +178,6 @@ it('come once, and end when the signal says so', async () => {
 
 it('of no rows are none', async () => {
   const trial = await opened(sample)
-  expect(await columnsOf(trial, { regex: 'there is no such tensor' })).toEqual([])
+  expect(await columnsOf(trial, { tensors: 'there is no such tensor' })).toEqual([])
   await trial.close()
 })

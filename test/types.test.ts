@@ -4,11 +4,18 @@ import { expect, expectTypeOf, it } from 'vitest'
 import { type Kinds, kinds, optionsOf } from '#dist/base/options.js'
 import {
   allclose,
+  type Complex,
   createTrial,
+  type Distribution,
+  type ElementHistogram,
   type FailedRow,
   parseReductions,
+  type ReductionValue,
+  type Scan,
+  type ScanOptions,
   type ScanRow,
   type StatisticName,
+  type StatisticValue,
   type Tensor,
   type TensorValue,
   type Trial,
@@ -36,6 +43,41 @@ it('reductions are names, in lists of any kind', () => {
   })
   expectTypeOf(parseReductions('all')).toEqualTypeOf<readonly StatisticName[]>()
   expect(() => parseReductions(['p95', 'medium'])).toThrow(/expected the name of a reduction, got "medium"/)
+})
+
+it('reductions that are named in place have types, with no cast', () => {
+  never(async () => {
+    const tensor = {} as Tensor
+    expectTypeOf(await tensor.reductionValue(0, 'mean')).toEqualTypeOf<number>()
+    expectTypeOf(await tensor.reductionValue(0, 'abs_mean')).toEqualTypeOf<number>()
+    expectTypeOf(await tensor.reductionValue(0, 'mean', { abs: true })).toEqualTypeOf<number>()
+    expectTypeOf(await tensor.reductionValue(0, 'p99')).toEqualTypeOf<number>()
+    expectTypeOf(await tensor.reductionValue(0, '~p50')).toEqualTypeOf<number>()
+    expectTypeOf(await tensor.reductionValue(0, 'histogram:64')).toEqualTypeOf<ElementHistogram>()
+    expectTypeOf(await tensor.reductionValue(0, 'sketch')).toEqualTypeOf<Distribution>()
+    expectTypeOf(await tensor.reductionValue(0, 'sha256')).toEqualTypeOf<string>()
+    expectTypeOf(await tensor.reductionValue({} as number, {} as StatisticName)).toEqualTypeOf<StatisticValue>()
+    const complex: Complex = await tensor.reductionValue(0, 'mean')
+    // @ts-expect-error: no reduction is a text
+    const text: string = await tensor.reductionValue(0, 'mean')
+    const trial = {} as Trial
+    for await (const { error, reductions } of trial.scan({ reductions: ['mean', 'histogram', 'crc32c'] })) {
+      if (error) continue
+      expectTypeOf(reductions.mean).toEqualTypeOf<number>()
+      expectTypeOf(reductions.histogram).toEqualTypeOf<ElementHistogram>()
+      expectTypeOf(reductions.crc32c).toEqualTypeOf<string>()
+      // @ts-expect-error: it was not asked for
+      reductions.std
+    }
+    for await (const { reductions } of trial.scan({ reductions: ['l2'] }).columns()) {
+      expectTypeOf(reductions.l2).toEqualTypeOf<Float64Array>()
+    }
+    const scans: Scan[] = [trial.scan({ reductions: ['mean'] }), trial.scan(), trial.scan({} as ScanOptions)]
+    const dynamic = trial.scan({ steps: 0, reductions: parseReductions(['p95']) })
+    expectTypeOf(dynamic).toEqualTypeOf<Scan>()
+    for await (const row of dynamic) expectTypeOf(row.reductions.mean).toEqualTypeOf<ReductionValue | undefined>()
+    return [complex, text, scans]
+  })
 })
 
 it('the dtype of a value tells what its data are', () => {

@@ -2,7 +2,17 @@
 
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
-import { closePools, createTrial, QueryError, type ScanOptions } from '#dist/index.js'
+import {
+  closePools,
+  createTrial,
+  diff,
+  diffWorkers,
+  ExplodingTensor,
+  evaluate,
+  QueryError,
+  type ScanOptions,
+  traceNonFinite,
+} from '#dist/index.js'
 import { trialscan } from './cli/run.js'
 import { ROOT } from './support/golden.js'
 
@@ -11,26 +21,26 @@ afterAll(() => closePools())
 
 const LOSS = 'CrossEntropyLoss_output_0'
 const CASES: readonly (readonly [ScanOptions, readonly string[]])[] = [
-  [{ regex: 'nosuch' }, ['no tensor of trial "mlp-vanishing" matches "nosuch"']],
-  [{ regex: '^los$' }, [`no tensor of trial "mlp-vanishing" matches "^los$"; did you mean "${LOSS}"?`]],
+  [{ tensors: 'nosuch' }, ['no tensor of trial "mlp-vanishing" matches "nosuch"']],
+  [{ tensors: '^los$' }, [`no tensor of trial "mlp-vanishing" matches "^los$"; did you mean "${LOSS}"?`]],
   [
     { tensors: [LOSS, /crossentropy/] },
     [`no tensor of trial "mlp-vanishing" matches /crossentropy/; did you mean "${LOSS}"?`],
   ],
-  [{ regex: [LOSS, 'bais'] }, ['no tensor of trial "mlp-vanishing" matches "bais"']],
+  [{ tensors: [LOSS, 'bais'] }, ['no tensor of trial "mlp-vanishing" matches "bais"']],
   [{ collection: ['losses', 'weights'] }, ['collection "weights" of trial "mlp-vanishing" has no tensors']],
   [{ steps: [0, 3] }, ['the trial has no global step 3; nearest to 3: 0 and 10']],
   [{ steps: '107' }, ['the trial has no global step 107; nearest to 107: 106']],
   [{ mode: 'EVAL', modeSteps: [12, 1, 2] }, ['the trial has no step of EVAL 1, 2; nearest to 1: 0 and 4']],
   [
-    { regex: 'gradient', mode: 'EVAL' },
+    { tensors: 'gradient', mode: 'EVAL' },
     [
       'the selected tensors were not saved at the selected steps, modes and workers, but at global step 0 (TRAIN step 0) of worker_0 and others',
     ],
   ],
-  [{ regex: 'gradient', collection: 'losses' }, ['no tensor of trial "mlp-vanishing" is in all that is selected']],
+  [{ tensors: 'gradient', collection: 'losses' }, ['no tensor of trial "mlp-vanishing" is in all that is selected']],
   [{ steps: { from: 100 } }, []],
-  [{ regex: LOSS }, []],
+  [{ tensors: LOSS }, []],
 ]
 it.each(CASES)('scan.problems: %j', async (options, expected) => {
   const trial = await createTrial(path)
@@ -38,6 +48,20 @@ it.each(CASES)('scan.problems: %j', async (options, expected) => {
   expect(problems.map(({ message }) => message)).toEqual(expected)
   for (const problem of problems)
     expect([problem instanceof QueryError, problem.code]).toEqual([true, 'NothingSelected'])
+})
+
+it('diff, traceNonFinite and evaluate have it in unmatched', async () => {
+  const trial = await createTrial(path)
+  const expected = ['no tensor of trial "mlp-vanishing" matches "^los$"; did you mean "CrossEntropyLoss_output_0"?']
+  const asked = { tensors: ['^los$', LOSS], threads: 0 }
+  const compared = await diff(trial, trial, asked)
+  expect([compared.unmatched, compared.problems, compared.compared > 0]).toEqual([expected, [], true])
+  expect((await diffWorkers(trial, asked)).unmatched).toEqual(expected)
+  const trace = await traceNonFinite(trial, asked)
+  expect([trace.unmatched, trace.problems, trace.records > 0]).toEqual([expected, [], true])
+  const evaluation = await evaluate(new ExplodingTensor(trial), { steps: [0, 3], threads: 0 })
+  expect(evaluation.unmatched).toEqual(['the trial has no global step 3; nearest to 3: 0 and 10'])
+  expect((await evaluate(new ExplodingTensor(trial), { threads: 0 })).unmatched).toEqual([])
 })
 
 it('the command line notes it, and ends with 5 only where nothing is there at all', async () => {

@@ -9,7 +9,7 @@ import { kindsOf } from '../trial/kinds/kinds.js'
 import { DIFFERENCE_TOLERANCE_KINDS, type DifferenceTolerance } from '../trial/measure/difference.js'
 import type { MeasureOptions } from '../trial/measure/measure.js'
 import { createTrial } from '../trial/open.js'
-import { type ScanSelection, SELECTION_KINDS } from '../trial/scan-selection.js'
+import { type ScanSelection, SELECTION_KINDS, unmatchedAmong, unmatchedParts } from '../trial/scan-selection.js'
 import { stateOf, Trial } from '../trial/trial.js'
 import { type Bisection, bisectSteps } from './bisect.js'
 import { Comparison, type ComparisonOptions, type DtypePair } from './comparison.js'
@@ -117,6 +117,8 @@ export interface TrialDiff {
   readonly dtypes: readonly DtypePair[]
   /** The read errors, in a sentence for each file: records and index files. They are no divergence. */
   readonly problems: readonly string[]
+  /** The parts of the selection, of the first run, that match nothing, each in a sentence, with the nearest that there is. */
+  readonly unmatched: readonly string[]
   /** Steps of both, of the first alone, and of the second alone. Of two runs of one step each these are compared, whatever their numbers. */
   readonly steps: { readonly both: number; readonly onlyA: readonly number[]; readonly onlyB: readonly number[] }
   /** The last step before the divergence at which all that was compared was equal, close or within noise; null: there is none. */
@@ -194,7 +196,7 @@ export async function diffWorkers(trial: Trial, options?: DiffWorkersOptions): P
   const parameters = ['weights', 'biases'].filter(
     name => collections.has(name) && trial.collection(name).members.length > 0,
   )
-  const isSelective = [asked.tensors, asked.regex, asked.collection].some(given => given !== undefined)
+  const isSelective = asked.tensors !== undefined || asked.collection !== undefined
   const selection = isSelective || parameters.length === 0 ? asked : { ...asked, collection: parameters }
   return { ...(await compared(new WorkerPairing(trial), selection)), split: [], suggestions: [] }
 }
@@ -213,7 +215,7 @@ async function noiseOf(
 }
 
 /** The options that select a part of a run. */
-const SELECTING = ['tensors', 'regex', 'collection', 'steps', 'modeSteps', 'mode', 'workers'] as const
+const SELECTING = ['tensors', 'collection', 'steps', 'modeSteps', 'mode', 'workers'] as const
 
 async function compared(
   pairing: Pairing,
@@ -280,6 +282,7 @@ async function compared(
     aliases: pairing.aliases,
     dtypes: [...comparison.dtypes.values()],
     problems: problemLines([...a.problems, ...b.problems, ...comparison.problems.values()]),
+    unmatched: unmatchedAmong(unmatchedParts(stateOf(a), a.name, selection)),
     steps: {
       both: both.length,
       onlyA: [...stepsA].filter(step => !stepsB.has(pairing.stepInB(step))),

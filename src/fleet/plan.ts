@@ -14,7 +14,7 @@ import type { Trial } from '../trial/trial.js'
 /** The options of a planned scan. */
 export type FleetScan = Pick<
   ScanOptions,
-  'regex' | 'collection' | 'steps' | 'mode' | 'workers' | 'reductions' | 'checkLevel'
+  'tensors' | 'collection' | 'steps' | 'mode' | 'workers' | 'reductions' | 'checkLevel'
 >
 
 /** The rules of a plan that checks trials instead of scanning them. A shard holds whole trials, since a diagnosis needs all steps. */

@@ -17,6 +17,7 @@ import {
 import { WAIT_OPTIONS, type WaitOptions, waitFor, waitingOf } from '../scan/catalog/wait.js'
 import { DEFAULT_MEMORY } from '../scan/job/plan/memory.js'
 import { Inquiry, MEASURE_OPTIONS, type MeasureOptions, type MeasureStats } from '../trial/measure/measure.js'
+import { absentParts, unmatchedAmong } from '../trial/scan-selection.js'
 import { stateOf, type Trial } from '../trial/trial.js'
 import type { Finding, Missing, Problem } from './finding.js'
 import { firstOf, meantSteps, type Queue, type RulesOfTrial } from './meant-steps.js'
@@ -94,6 +95,8 @@ export interface Evaluation {
   readonly findings: readonly Finding[]
   readonly missing: readonly Missing[]
   readonly problems: readonly Problem[]
+  /** The steps of `steps` and `modeSteps` that a trial does not have, in a sentence for each trial, with the nearest that it has. */
+  readonly unmatched: readonly string[]
   /** False if the evaluation stopped before the job had ended: without `follow`, or because no step came for too long. */
   readonly complete: boolean
   readonly stats: EvaluateStats
@@ -200,6 +203,7 @@ class Evaluator {
       findings: this.#outcome.findings,
       missing: this.#outcome.missing(this.#rules),
       problems: this.#outcome.problems,
+      unmatched: this.#groups.flatMap(({ trial }) => unmatchedAmong(absentParts(stateOf(trial), this.#options))),
       complete: !this.#hasGivenUp,
       stats: {
         steps: this.#doneSteps,

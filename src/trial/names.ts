@@ -16,13 +16,16 @@ export interface Collection extends CollectionConfig {
   readonly members: readonly string[]
 }
 
+/** Texts and RegExps that select tensors by their names. */
+export type NamePatterns = string | RegExp | readonly (string | RegExp)[]
+
 export interface TensorNamesOptions {
   /** Only tensors saved at this step: a global step for GLOBAL (the default mode), else a step of the mode. */
   readonly step?: number
   /** Only tensors saved in this mode. */
   readonly mode?: Mode
   /** Python patterns (strings) or JavaScript ones, matched anywhere in the name. Can't be combined with `collection`. */
-  readonly regex?: string | RegExp | readonly (string | RegExp)[]
+  readonly regex?: NamePatterns
   readonly collection?: string | Collection
 }
 
@@ -158,6 +161,11 @@ export function matcher(patterns: readonly (string | RegExp)[]): (name: string) 
     return (name: string) => copy.test(name)
   })
   return name => tests.some(test => test(name))
+}
+
+/** The tensors that a text or a RegExp selects: the one of that name, or those that it matches as a pattern. */
+export function namesOf({ byTensor, names }: TrialState['catalog'], one: string | RegExp): readonly string[] {
+  return typeof one === 'string' && byTensor.has(one) ? [one] : names.filter(matcher([one]))
 }
 
 export function asList<T extends string | RegExp>(one: T | readonly T[]): readonly T[] {

@@ -24,13 +24,14 @@ import type { WorkerStep, WorkerSteps } from '../scan/catalog/worker-steps.js'
 import { itemsOf, type RowGroup, SavedLists, type ScanItem } from '../scan/rows/row-groups.js'
 import type { ScanProgress } from '../scan/rows/scan.js'
 import { READ_KINDS, type ReadOptions } from '../scan/runner/access.js'
-import { asList, collectionOf, expectTensor, matcher } from './names.js'
+import { asList, collectionOf, type NamePatterns, namesOf } from './names.js'
 
 export interface ScanOptions extends ReadOptions {
-  /** Names, or patterns matched anywhere in the name. Default: all tensors. */
-  readonly tensors?: string | RegExp | readonly (string | RegExp)[]
-  /** Python patterns, matched anywhere in the name. With `tensors`: everything that either of them selects. */
-  readonly regex?: string | RegExp | readonly (string | RegExp)[]
+  /**
+   * Names and patterns. The name of a tensor selects that tensor alone; any other text is a Python pattern, found anywhere in the name. A
+   * RegExp is a pattern of JavaScript. Default: all tensors.
+   */
+  readonly tensors?: NamePatterns
   /** Only members of one of these collections. */
   readonly collection?: string | readonly string[]
   /** Global steps. Negative numbers count from the end of the steps that match the other options. */
@@ -81,8 +82,7 @@ export const DISTRIBUTION_OPTIONS = optionsOf<DistributionOptions>(PLACE_KINDS)
 
 export const SELECTION_KINDS: Kinds<ScanSelection> = {
   ...PLACE_KINDS,
-  tensors: kinds.oneOrMore('a name or a RegExp', 'such', kinds.pattern),
-  regex: kinds.oneOrMore('a pattern', 'patterns', kinds.pattern),
+  tensors: kinds.oneOrMore('a name or a pattern', 'such', kinds.pattern),
   collection: kinds.oneOrMore('the name of a collection', 'such', kinds.text),
 }
 
@@ -151,24 +151,15 @@ function selectWorkerSteps(
 }
 
 /** The tensors a scan is about; null: all. */
-function selectTensorNames(
+export function selectTensorNames(
   state: TrialState,
   trial: string,
-  { tensors, regex, collection }: ScanOptions,
+  { tensors, collection }: ScanOptions,
 ): ReadonlySet<string> | null {
-  let selected: ReadonlySet<string> | null = null
-  if (tensors !== undefined || regex !== undefined) {
-    const asked = tensors === undefined ? [] : asList(tensors)
-    const exact = asked.filter(name => typeof name === 'string')
-    for (const name of exact) expectTensor(state, trial, name)
-    const patterns = [...asked.filter(name => typeof name !== 'string'), ...(regex === undefined ? [] : asList(regex))]
-    selected = new Set([...exact, ...[...state.catalog.byTensor.keys()].filter(matcher(patterns))])
-  }
-  if (collection !== undefined) {
-    const members = new Set(asList(collection).flatMap(name => collectionOf(state, trial, name).members))
-    selected = selected === null ? members : new Set([...selected].filter(name => members.has(name)))
-  }
-  return selected
+  const selected = tensors === undefined ? null : new Set(asList(tensors).flatMap(one => namesOf(state.catalog, one)))
+  if (collection === undefined) return selected
+  const members = asList(collection).flatMap(name => collectionOf(state, trial, name).members)
+  return new Set(selected === null ? members : members.filter(name => selected.has(name)))
 }
 
 /** True if any of these tensors was saved; null: any tensor at all. */
@@ -191,16 +182,21 @@ export function damageAmong(problems: readonly TrialscanError[]): readonly Trial
   return problems.filter(({ code }) => code !== NOTHING_SELECTED)
 }
 
+/** The parts of a selection that match nothing, among these problems. */
+export function unmatchedAmong(problems: readonly TrialscanError[]): readonly string[] {
+  return problems.filter(({ code }) => code === NOTHING_SELECTED).map(({ message }) => message)
+}
+
 /** More steps are counted. */
 const MAX_STEPS = 8
 
 /** An error `NothingSelected` for each pattern, collection and step that matches nothing, or one for all if they match nothing together. */
 export function unmatchedParts(state: TrialState, trial: string, asked: ScanOptions): readonly QueryError[] {
-  const { tensors = [], regex = [], collection = [] } = asked
+  const { tensors = [], collection = [] } = asked
   const { names } = state.catalog
   const parts: QueryError[] = []
-  for (const pattern of [...asList(regex), ...asList(tensors).filter(one => typeof one !== 'string')]) {
-    if (names.some(matcher([pattern]))) continue
+  for (const pattern of asList(tensors)) {
+    if (namesOf(state.catalog, pattern).length > 0) continue
     const isText = typeof pattern === 'string'
     const nearest = nearestNames((isText ? pattern : pattern.source).replaceAll(/[\^$.*+?()[\]{}|\\]+/g, ''), names)
     const message = `no tensor of trial ${quote(trial)} matches ${isText ? quote(pattern) : pattern}${suggest(nearest)}`
@@ -218,20 +214,27 @@ export function unmatchedParts(state: TrialState, trial: string, asked: ScanOpti
 /** An error for the steps of each selection that are named by their numbers, and that do not exist. */
 export function absentParts(
   { catalog }: TrialState,
-  { steps, modeSteps, mode = 'GLOBAL' }: ScanOptions,
+  { steps, modeSteps, mode = 'GLOBAL' }: Pick<ScanOptions, 'steps' | 'modeSteps' | 'mode'>,
 ): readonly QueryError[] {
-  const all = [...catalog.workerSteps]
-  const counted = mode === 'GLOBAL' ? all : all.filter(one => one.mode === mode)
-  const numbers = counted.map(one => one.modeStep)
+  const numbers = (of: (saved: WorkerStep) => number, isMeant = (_: WorkerStep) => true) =>
+    [...catalog.workerSteps].filter(isMeant).map(of)
+  const isOfMode = (saved: WorkerStep) => mode === 'GLOBAL' || saved.mode === mode
+  const kind = mode === 'GLOBAL' ? 'mode step' : `step of ${mode}`
   return [
     ...(steps === undefined
       ? []
       : absent(
           'global step',
           steps,
-          all.map(({ step }) => step),
+          numbers(({ step }) => step),
         )),
-    ...(modeSteps === undefined ? [] : absent(mode === 'GLOBAL' ? 'mode step' : `step of ${mode}`, modeSteps, numbers)),
+    ...(modeSteps === undefined
+      ? []
+      : absent(
+          kind,
+          modeSteps,
+          numbers(({ modeStep }) => modeStep, isOfMode),
+        )),
   ]
 }
 

@@ -14,21 +14,9 @@ import {
   UsageError,
 } from '../base/errors.js'
 import { checkOptions, type Kinds, kinds, optionsOf } from '../base/options.js'
-import type {
-  AxisReductionName,
-  CountName,
-  DigestName,
-  HistogramName,
-  Mode,
-  PercentileName,
-  ReductionBase,
-  ReductionName,
-  SketchName,
-  Worker,
-} from '../base/types.js'
+import type { AxisReductionName, Mode, ReductionName, StatisticName, Worker } from '../base/types.js'
 import { type ReductionValue, undefinedReduction } from '../core/moments.js'
-import type { Distribution, ElementHistogram } from '../core/statistics/distribution.js'
-import { isReductionName, type StatisticValue } from '../core/statistics/statistic.js'
+import { isReductionName, type StatisticOf, type StatisticValue } from '../core/statistics/statistic.js'
 import { UNFOLD_LIMIT } from '../core/values.js'
 import { reduceAlong } from '../kernels/along.js'
 import { elementsOf } from '../kernels/elements.js'
@@ -170,23 +158,16 @@ export class Tensor {
    * together.
    * @param name one of min, max, mean, std, variance, sum, prod, l1, l2; or a count, a percentile (`p50`), a histogram, a digest (`sha256`)
    * @param options `abs`: of the absolute values
+   * @returns of complex numbers a `Complex` for mean and sum: `reductionValue<Complex>(step, 'mean')`
    * @throws as `value`; TensorUnavailableForStep if neither the reduction nor the value was saved
    */
-  reductionValue(step: number, name: ReductionBase, options?: ReductionOptions): Promise<ReductionValue>
-  reductionValue(step: number, name: ReductionName, options?: SavedOptions): Promise<ReductionValue>
-  reductionValue(
+  reductionValue<V extends ReductionValue = number>(
     step: number,
-    name: CountName | PercentileName | `~p${number}`,
-    options?: SavedOptions,
-  ): Promise<number>
-  reductionValue(step: number, name: HistogramName, options?: SavedOptions): Promise<ElementHistogram>
-  reductionValue(step: number, name: 'sketch', options?: SavedOptions): Promise<Distribution>
-  reductionValue(step: number, name: DigestName, options?: SavedOptions): Promise<string>
-  async reductionValue(
-    step: number,
-    name: ReductionName | CountName | PercentileName | HistogramName | SketchName | DigestName,
+    name: ReductionName,
     options?: ReductionOptions,
-  ): Promise<StatisticValue> {
+  ): Promise<V>
+  reductionValue<N extends StatisticName>(step: number, name: N, options?: SavedOptions): Promise<StatisticOf<N>>
+  async reductionValue(step: number, name: StatisticName, options?: ReductionOptions): Promise<StatisticValue> {
     const asked = checkOptions('tensor.reductionValue', REDUCTION_OPTIONS, options)
     const { mode = 'GLOBAL', worker, abs = false } = asked
     if (typeof name !== 'string')

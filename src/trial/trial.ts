@@ -2,10 +2,10 @@
 
 import { quote, TensorUnavailable, type TrialscanError, UsageError } from '../base/errors.js'
 import { checkOptions, kinds, optionsOf } from '../base/options.js'
-import type { GlobalStep, Mode, ModeStep, Worker } from '../base/types.js'
+import type { GlobalStep, Mode, ModeStep, StatisticName, Worker } from '../base/types.js'
 import { setFor } from '../core/moments.js'
 import type { Distribution } from '../core/statistics/distribution.js'
-import { elementStatistics, isMomentName, isSketchName } from '../core/statistics/statistic.js'
+import { elementStatistics, isMomentName, isSketchName, type StatisticsOf } from '../core/statistics/statistic.js'
 import type { CheckpointFacts } from '../scan/catalog/checkpoint/checkpoint-files.js'
 import { withHold } from '../scan/catalog/hold.js'
 import type { StepState, TrialState } from '../scan/catalog/state.js'
@@ -249,10 +249,16 @@ export class Trial extends TornasoleNames {
   /**
    * Reductions of many tensors in one pass over their bytes. Rows come in the order of global steps, workers (sorted)
    * and tensors (as in the index file), as soon as they are ready, with any number of threads. If only reductions of a
-   * tensor were saved, its row has those. A record that can't be read gives a row with an `error`.
+   * tensor were saved, its row has those. A record that can't be read gives a row with an `error`. A row without one has every reduction that
+   * is asked for by name, as a number. Complex means and sums, and texts, which have none, are left out of these types: `const scan: Scan = …`
+   * has them.
    * @throws UsageError, TensorUnavailable, InvalidWorker or QueryError at once, for anything that the trial does not
    *   have
    */
+  scan<const R extends readonly StatisticName[]>(
+    options: ScanOptions & { readonly reductions: R },
+  ): Scan<StatisticsOf<R>>
+  scan(options?: ScanOptions): Scan
   scan(options?: ScanOptions): Scan {
     const asked = checkOptions('trial.scan', SCAN_OPTIONS, options)
     const { checkLevel = 'minimal', reductions = 'all', threads, memory = DEFAULT_MEMORY } = asked
@@ -288,6 +294,7 @@ export class Trial extends TornasoleNames {
    */
   async distribution(tensor: string, options?: DistributionOptions): Promise<Distribution> {
     const asked = checkOptions('trial.distribution', DISTRIBUTION_OPTIONS, options)
+    expectTensor(this.#state, this.name, tensor)
     const merged = await distributionOf(this.scan({ ...asked, tensors: tensor, reductions: ['sketch'] }))
     if (merged !== null) return merged
     throw new TensorUnavailable(tensor, this.name, [])

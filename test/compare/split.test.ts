@@ -100,7 +100,7 @@ describe('q, k and v in one, of which k and v are shorter', () => {
     expect(differences.map(({ tensor, largest, difference }) => [tensor, largest, difference!.largestPair])).toEqual([
       ['h.0.k_proj.weight', [1, 2], [k[1][6], -1]],
     ])
-    expect((await diff(fused, b, { map, regex: 'q_proj' })).compared).toBe(1)
+    expect((await diff(fused, b, { map, tensors: 'q_proj' })).compared).toBe(1)
   })
 
   it('are told on the command line', async () => {

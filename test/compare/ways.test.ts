@@ -151,7 +151,7 @@ describe('workers of one run', () => {
   it('by what is selected, or all where there are no weights', async () => {
     const trial = await open(written(replicas(0)))
     expect((await diffWorkers(trial)).divergence).toMatchObject({ tensor: 'fc.weight_input', worker: 'worker_1' })
-    expect(await diffWorkers(trial, { regex: 'weight$' })).toMatchObject({ divergence: null, compared: 6 })
+    expect(await diffWorkers(trial, { tensors: 'weight$' })).toMatchObject({ divergence: null, compared: 6 })
   })
 
   it('on the command line', async () => {

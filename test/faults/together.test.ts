@@ -44,7 +44,8 @@ afterAll(closePools)
 const kinds: readonly ((trial: Trial, threads: number) => Promise<unknown>)[] = [
   (trial, threads) => scanBits(trial, { threads }),
   (trial, threads) => scanBits(trial, { threads, memory: 4 * MIB, checkLevel: 'full', reductions: ['l2', 'abs_mean'] }),
-  (trial, threads) => scanBits(trial, { threads, memory: 16 * MIB, steps: { from: 1, to: 3 }, regex: ['5$', 'bias'] }),
+  (trial, threads) =>
+    scanBits(trial, { threads, memory: 16 * MIB, steps: { from: 1, to: 3 }, tensors: ['5$', 'bias'] }),
   (trial, threads) => textBits(trial, 'csv', { threads, reductions: ['min', 'max'] }),
   (trial, threads) => textBits(trial, 'jsonl', { threads, memory: 8 * MIB, checkLevel: 'none' }),
   (trial, threads) => valueBits(trial, { threads }),

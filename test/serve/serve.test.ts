@@ -89,7 +89,7 @@ describe('a scan', () => {
 
   async function expected() {
     const trial = await createTrial(VANISHING)
-    const asked = { regex: 'gradient', steps: { to: 50 }, reductions: ['mean', 'abs_max'] } as const
+    const asked = { tensors: 'gradient', steps: { to: 50 }, reductions: ['mean', 'abs_max'] } as const
     const rows = []
     for await (const row of trial.scan(asked)) rows.push(row)
     const lines = async (format: 'csv' | 'jsonl') => {

@@ -523,7 +523,7 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     const importance = new Map<string, number>()
     const last = trials[0]!.steps().at(-1)!
     for await (const { tensor, reductions } of trials[0]!.scan({
-      regex: 'feature_importance/gain/',
+      tensors: 'feature_importance/gain/',
       steps: last,
     }))
       importance.set(tensor!.split('/').at(-1)!, reductions.mean as number)

@@ -9,6 +9,7 @@ import {
   exportTensorBoard,
   importTensorBoard,
   REDUCTIONS,
+  type ScanOptions,
   type Trial,
   UsageError,
   verifyTrial,
@@ -396,7 +397,7 @@ describe('an import', () => {
     const source = await opened(directory)
     const out = place()
     const real = source.scan.bind(source)
-    source.scan = options => {
+    source.scan = (options?: ScanOptions) => {
       const scan = real(options)
       const rows = scan[Symbol.asyncIterator].bind(scan)
       scan[Symbol.asyncIterator] = async function* () {

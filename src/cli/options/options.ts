@@ -24,8 +24,8 @@ export const TRIALS = 'trials: directories, patterns, or places in which trials 
 export const TRIAL = 'the directory of the trial, which holds collections/, index/ and events/; or s3://bucket/prefix'
 
 export const TENSOR = option(
-  '--tensor <REGEX>',
-  'tensors whose name matches (a Python pattern, found anywhere in the name); repeatable',
+  '--tensor <NAME>',
+  'the tensor of that name; any other text is a Python pattern, found anywhere in names; repeatable',
   collect,
 )
 

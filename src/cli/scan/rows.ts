@@ -5,8 +5,8 @@ import type { RowFormatName, ScanRow } from '../../scan/job/row.js'
 import type { Scan } from '../../scan/rows/scan.js'
 import type { TableFormatName } from '../../table/table.js'
 import type { RowFilter } from '../../table/where.js'
-import type { ScanOptions } from '../../trial/scan-selection.js'
-import type { Trial } from '../../trial/trial.js'
+import { type ScanOptions, selectTensorNames } from '../../trial/scan-selection.js'
+import { stateOf, type Trial } from '../../trial/trial.js'
 import type { FormatOf } from '../format/formats.js'
 import { type RowWriter, rowLines } from '../format/lines.js'
 import { tableFormat } from '../format/table.js'
@@ -69,7 +69,7 @@ export function rowWriterFor(
 ): RowWriter | RowFormatName {
   if (format === 'table') {
     const scope = {
-      names: trial.tensorNames(flags.tensor && { regex: flags.tensor }),
+      names: [...(selectTensorNames(stateOf(trial), trial.name, selectionOf(flags)) ?? trial.tensorNames())],
       workers: flags.worker ?? trial.workers(),
       modes: trial.modes(),
       lastStep: trial.steps({ showIncompleteSteps: true }).at(-1) ?? 0,

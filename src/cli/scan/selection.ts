@@ -21,7 +21,7 @@ export interface SelectionFlags {
 /** The selection for `trial.scan`. */
 export function selectionOf({ tensor, collection, steps, modeSteps, mode, worker }: SelectionFlags): ScanOptions {
   return {
-    ...(tensor && { regex: tensor }),
+    ...(tensor && { tensors: tensor }),
     ...(collection && { collection }),
     ...(steps && { steps: steps.selection }),
     ...(modeSteps && { modeSteps: modeSteps.selection }),

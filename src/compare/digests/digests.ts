@@ -309,8 +309,8 @@ class Selected {
 }
 
 function selectedOf(trial: Trial, selection: ScanSelection): Selected {
-  const { tensors, regex, collection, steps, modeSteps, mode, workers } = selection
-  const selected = new Selected([tensors, regex, collection, steps, modeSteps, mode, workers].some(Boolean))
+  const { tensors, collection, steps, modeSteps, mode, workers } = selection
+  const selected = new Selected([tensors, collection, steps, modeSteps, mode, workers].some(Boolean))
   for (const { workerStep, saved } of selectItems(stateOf(trial), trial.name, selection)) {
     if (saved !== null) selected.add(saved.tensor, workerStep.step, workerStep.worker)
   }

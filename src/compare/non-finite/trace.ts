@@ -6,7 +6,7 @@ import { REDUCTIONS, type StatisticName, type Worker } from '../../base/types.js
 import { recordsInOrder } from '../../scan/catalog/record-order.js'
 import { faultOf, type ScanRow } from '../../scan/job/row.js'
 import { HALF, scalesLoss } from '../../trial/kinds/precision.js'
-import { damageAmong, type ScanSelection, SELECTION_KINDS } from '../../trial/scan-selection.js'
+import { damageAmong, type ScanSelection, SELECTION_KINDS, unmatchedAmong } from '../../trial/scan-selection.js'
 import { expectTrial, stateOf, type Trial } from '../../trial/trial.js'
 import {
   type AffectedSlices,
@@ -54,6 +54,8 @@ export interface NonFiniteTrace {
   readonly isUncertain: boolean
   /** The read errors, in a line a file. */
   readonly problems: readonly string[]
+  /** The parts of the selection that match nothing, each in a sentence, with the nearest that there is. */
+  readonly unmatched: readonly string[]
   /** Values of tensors that were looked at. */
   readonly records: number
   /** Values of tensors that could not be read. */
@@ -97,7 +99,7 @@ export async function traceNonFinite(trial: Trial, options?: TraceOptions): Prom
   let isUncertain = false
   let isMixed = scalesLoss(trial)
   let [records, unread, leftOut] = [0, 0, 0]
-  const isSelected = [selection.tensors, selection.regex, selection.collection].some(one => one !== undefined)
+  const isSelected = selection.tensors !== undefined || selection.collection !== undefined
   const scan = trial.scan({ ...selection, reductions: ASKED, ...(onProgress && { onProgress }) })
   for await (const row of scan) {
     const { tensor } = row
@@ -154,6 +156,7 @@ export async function traceNonFinite(trial: Trial, options?: TraceOptions): Prom
         : null,
     isUncertain,
     problems: problems.lines,
+    unmatched: unmatchedAmong(scan.problems),
     records,
     unread,
     leftOut,

@@ -38,6 +38,22 @@ export type Values = Partial<Record<MomentName, ReductionValue>> &
 /** The statistics of a tensor, read-only. */
 export type Statistics = Readonly<Values>
 
+/** The value of the statistic of a name that is written out; of any other name, what there may be. `Complex` is left to the caller. */
+export type StatisticOf<N extends StatisticName> = StatisticName extends N
+  ? StatisticValue
+  : N extends HistogramName
+    ? ElementHistogram
+    : N extends 'sketch'
+      ? Distribution
+      : N extends DigestName
+        ? string
+        : number
+
+/** The statistics of names that are written out, all of which a row without an error has; of any other names, what there may be. */
+export type StatisticsOf<R extends readonly StatisticName[]> = number extends R['length']
+  ? Statistics
+  : { readonly [N in R[number]]: StatisticOf<N> }
+
 /** The number of bins that `numpy.histogram` makes by default. */
 export const DEFAULT_BINS = 10
 /** More bins than anybody looks at, and a bound on what a name can ask for. */

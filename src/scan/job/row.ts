@@ -24,9 +24,9 @@ interface SavedAt {
   readonly worker: Worker
 }
 
-interface AnyRow extends SavedAt {
+interface AnyRow<S extends Statistics> extends SavedAt {
   /** The requested reductions that the tensor has, in the requested order. */
-  readonly reductions: Statistics
+  readonly reductions: S
   /** When the record was written, in seconds since 1970, if that was asked for. */
   readonly wallTime?: number
   /** The exact values: min and max of int64 and uint64, and what was saved as such. */
@@ -34,7 +34,7 @@ interface AnyRow extends SavedAt {
 }
 
 /** A tensor whose value was read. */
-export interface ValueRow extends AnyRow {
+export interface ValueRow<S extends Statistics = Statistics> extends AnyRow<S> {
   readonly tensor: string
   readonly dtype: DType
   readonly shape: readonly number[]
@@ -48,7 +48,7 @@ export interface ValueRow extends AnyRow {
  * A tensor whose reductions are those that the hook saved; also a histogram of TensorBoard's, whose reductions are
  * those of the data it was made from, as far as it tells them.
  */
-export interface SavedRow extends AnyRow {
+export interface SavedRow<S extends Statistics = Statistics> extends AnyRow<S> {
   readonly tensor: string
   /** Null if it is not known, because only reductions were saved. */
   readonly dtype: DType | null
@@ -60,7 +60,7 @@ export interface SavedRow extends AnyRow {
 }
 
 /** A tensor that could not be read, or of which a reduction is missing. */
-export interface FailedRow extends AnyRow {
+export interface FailedRow extends AnyRow<Statistics> {
   /** Null if the index file itself could not be read, so that nothing says what was saved. */
   readonly tensor: string | null
   /** Null if it is not known. */
@@ -74,7 +74,7 @@ export interface FailedRow extends AnyRow {
 }
 
 /** One tensor of one worker at one step. `error` and `saved` tell which of the three it is. */
-export type ScanRow = ValueRow | SavedRow | FailedRow
+export type ScanRow<S extends Statistics = Statistics> = ValueRow<S> | SavedRow<S> | FailedRow
 
 /** Why a row's record could not be read. Nothing is wrong with a dtype that lacks some reductions, nor with one that the hook did not save. */
 export function faultOf({ error }: ScanRow): TrialscanError | undefined {

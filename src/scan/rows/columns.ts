@@ -31,8 +31,11 @@ export interface DictionaryColumn<T> {
 /** A row as an object, without its moments. */
 export type ColumnsRow = Omit<ValueRow, 'moments'> | Omit<SavedRow, 'moments'> | Omit<FailedRow, 'moments'>
 
+/** A number for each row, by the name of the reduction. */
+export type ReductionColumns = Readonly<Partial<Record<StatisticName, Float64Array>>>
+
 /** Rows of a scan in columns, as many as were ready: what Arrow calls a record batch. */
-export interface ScanColumns {
+export interface ScanColumns<C extends ReductionColumns = ReductionColumns> {
   /** The number of rows. Every column has as many entries. */
   readonly length: number
   /** None for a row whose index file could not be read. */
@@ -56,7 +59,7 @@ export interface ScanColumns {
    * The reductions that were asked for, a number for each row. NaN where a row has none, or one that is no number: a complex mean, a histogram,
    * a sketch, a digest. `row` has those, and all digits of 64-bit integers.
    */
-  readonly reductions: Readonly<Partial<Record<StatisticName, Float64Array>>>
+  readonly reductions: C
   /** A row as an object, without its moments. */
   row(i: number): ColumnsRow
 }

@@ -3,7 +3,7 @@
 import { errorToData, type TrialscanError, UsageError } from '../../base/errors.js'
 import type { StatisticName } from '../../base/types.js'
 import type { KnownMoments } from '../../core/border/abi.js'
-import { isMomentName } from '../../core/statistics/statistic.js'
+import { isMomentName, type Statistics } from '../../core/statistics/statistic.js'
 import { type JobRecords, type RecordPlace, type RecordRun, requestShape } from '../job/plan/coalesce.js'
 import { type RowFormat, type RowFormatName, rowFormat, type ScanRow } from '../job/row.js'
 import { type PartReply, type PlanContext, type PlannedJob, placesOf, planJobs, type ScanReply } from '../job/scan.js'
@@ -68,7 +68,7 @@ const MAX_GATHERED = 4096
 type Made = RepliedRows | { readonly item: ScanItem; readonly results: readonly (RecordResult | WrittenRows)[] }
 
 /** The rows of a scan, to be read once. Iterating starts the work; leaving the loop ends it. */
-export class Scan implements AsyncIterable<ScanRow> {
+export class Scan<S extends Statistics = Statistics> implements AsyncIterable<ScanRow<S>> {
   readonly #request: ScanRequest
   readonly #costs = new Costs()
   #started = false
@@ -106,13 +106,13 @@ export class Scan implements AsyncIterable<ScanRow> {
     return this.#firstError
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<ScanRow> {
+  async *[Symbol.asyncIterator](): AsyncGenerator<ScanRow<S>> {
     const { signal } = this.#request
     for await (const columns of this.#columns(false, true)) {
       for (let i = 0; i < columns.length; i++) {
         const row = columns.wholeRow(i)
         this.#count(row)
-        yield row
+        yield row as ScanRow<S>
         signal?.throwIfAborted()
       }
     }
@@ -122,8 +122,8 @@ export class Scan implements AsyncIterable<ScanRow> {
    * The rows in columns instead: typed arrays, of up to 16,384 rows at a time, as many as are ready. This takes a fraction of the time that
    * objects take. Use it instead of iterating over the scan; it, too, can be done once.
    */
-  columns(): AsyncGenerator<ScanColumns> {
-    return this.#countedColumns(false)
+  columns(): AsyncGenerator<ScanColumns<{ readonly [N in keyof S]: Float64Array }>> {
+    return this.#countedColumns(false) as AsyncGenerator<ScanColumns<never>>
   }
 
   /**

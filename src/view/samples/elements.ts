@@ -47,7 +47,7 @@ export async function elementsOf(
     names.add(tensors[tensor]!)
   }
   if (names.size === 0) return []
-  const { mode: _mode, modeSteps: _modeSteps, steps: _steps, tensors: _tensors, regex: _regex, ...rest } = selection
+  const { mode: _mode, modeSteps: _modeSteps, steps: _steps, tensors: _tensors, ...rest } = selection
   const only = taken.map(index => steps[index]!)
   const found: ValueView[] = []
   for await (const { tensor, worker, step, value } of readValues(trial, {

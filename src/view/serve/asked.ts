@@ -20,7 +20,7 @@ export interface Parameter {
 
 export const TENSOR: Parameter = {
   name: 'tensor',
-  description: 'Tensors whose name matches: a Python pattern, found anywhere in the name.',
+  description: 'The tensor of that name; any other text is a Python pattern, found anywhere in names.',
   isRepeatable: true,
   example: 'gradient/.*weight',
 }
@@ -104,10 +104,10 @@ export class Asked {
 
   /** The selection for `trial.scan`. @throws UsageError */
   get selection(): ScanOptions {
-    const [regex, collection, workers] = ['tensor', 'collection', 'worker'].map(name => this.#given.getAll(name))
+    const [tensors, collection, workers] = ['tensor', 'collection', 'worker'].map(name => this.#given.getAll(name))
     const [steps, modeSteps, mode] = ['steps', 'mode_steps', 'mode'].map(name => this.text(name))
     return {
-      ...(regex!.length > 0 && { regex: regex! }),
+      ...(tensors!.length > 0 && { tensors: tensors! }),
       ...(collection!.length > 0 && { collection: collection! }),
       ...(steps !== undefined && { steps: stepsOf('steps', steps) }),
       ...(modeSteps !== undefined && { modeSteps: stepsOf('mode_steps', modeSteps) }),

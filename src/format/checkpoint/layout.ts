@@ -193,9 +193,12 @@ export function layoutOf(paths: readonly string[], name: string): Layout | NoLay
   return { family: first.family, checkpoints: stepsOf(first.files), leftOut }
 }
 
+/** False for what is hidden, and for what a Trainer still writes: it renames `tmp-checkpoint-500/` at the end. */
 function isVisible(path: string): boolean {
   const parts = path.split('/')
-  return parts.every((part, i) => !part.startsWith('.') || (i === parts.length - 1 && part === '.metadata'))
+  const isHidden = (part: string, i: number) =>
+    part.startsWith('.') ? i < parts.length - 1 || part !== '.metadata' : part.startsWith('tmp-checkpoint-')
+  return !parts.some(isHidden)
 }
 
 /** The layout of a directory that holds nothing but directories: the layout of its only one. */

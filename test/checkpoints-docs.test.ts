@@ -21,6 +21,20 @@ it('has ten commands and more', () => {
   expect(blocks.length).toBeGreaterThanOrEqual(10)
 })
 
+it('answers what people ask, each with what is printed', () => {
+  const questions = [
+    'What changed?',
+    'Names and layouts',
+    'What did quantisation do?',
+    'Is it whole?',
+    'When did it go wrong?',
+    'Look at it',
+  ]
+  for (const question of questions) {
+    expect(text.split(/^## /m).find(section => section.startsWith(question))).toContain('\n$ trialscan ')
+  }
+})
+
 it.each(blocks)('trialscan %s', (command, output) => {
   const { COLUMNS: _, ...env } = process.env
   const { stdout, stderr } = spawnSync(process.execPath, [CLI, ...command.split(' ')], {

@@ -52,6 +52,13 @@ export const DIFFERENCE_COLUMNS: readonly DifferenceColumn[] = [
   { name: 'cosine', type: 'float64', of: ({ difference, quantised }) => (difference ?? quantised)?.cosine ?? null },
   { name: 'norm_ratio', type: 'float64', of: ({ difference }) => difference?.normRatio ?? null },
   { name: 'nmse', type: 'float64', of: ({ quantised }) => quantised?.normalisedError ?? null },
+  { name: 'sqnr', type: 'float64', of: ({ quantised }) => quantised?.sqnr ?? null },
+  {
+    name: 'worst_block_nmse',
+    type: 'float64',
+    of: ({ quantised }) => quantised?.worstBlock.normalisedError ?? null,
+  },
+  { name: 'worst_block', type: 'text', of: ({ quantised }) => quantised?.worstBlock.index.join(' ') ?? null },
   { name: 'saturated', type: 'float64', of: ({ quantised }) => quantised?.saturated ?? null },
   { name: 'not_finite', type: 'text', of: ({ difference }) => difference?.notFinite ?? null },
   { name: 'noise', type: 'float64', of: ({ noise }) => noise },

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { createTrial, type DiffOptions, diff, type TrialDiff } from '#dist/index.js'
 import { counting, npz, safetensors, writeFile, writeShards } from '../../fixtures/checkpoint-writer.js'
 import { trialscan } from '../cli/run.js'
-import { CHECKPOINTS, expectedOf, hasCheckpoints } from '../support/checkpoints.js'
+import { CHECKPOINTS, expectedOf, FIXTURES, hasCheckpoints } from '../support/checkpoints.js'
 import { scratchDirectory } from '../support/scratch.js'
 
 const place = (name: string): string => join(CHECKPOINTS, 'trials', name)
@@ -110,6 +110,17 @@ describe.runIf(hasCheckpoints)('checkpoints', () => {
     // Another training: each tensor has its shape there, and other values.
     expect(new Set(found.differences.map(({ kind }) => kind))).toEqual(new Set(['values']))
   })
+})
+
+it('what quantisation lost is in JSON Lines too', async () => {
+  const { stdout } = await trialscan('diff', join(FIXTURES, 'base'), join(FIXTURES, 'fp8'), '--format', 'jsonl')
+  const head = stdout
+    .split('\n')
+    .map(line => JSON.parse(line || 'null'))
+    .find(one => one?.tensor === 'lm_head.weight')
+  expect(head).toMatchObject({ kind: 'quantised', worst_block: '2 0', saturated: 0.25 })
+  expect(head.sqnr).toBeCloseTo(-10 * Math.log10(head.nmse), 9)
+  expect(head.worst_block_nmse).toBeGreaterThan(head.nmse)
 })
 
 describe('two of made tensors', () => {

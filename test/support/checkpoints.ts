@@ -35,9 +35,16 @@ export function goldenPlaces(): GoldenPlace[] {
   const dump = expectedOf('sglang-dump') as GoldenTensors
   const { dcp, ...newer } = expectedOf('torch-2.13') as Readonly<Record<string, GoldenTensors>>
   const published = expectedOf('public') as Readonly<Record<string, GoldenTensors>>
+  const optimizers = JSON.parse(readFileSync(join(FIXTURES, 'expected/hf-optimizer.json'), 'utf8')) as Readonly<
+    Record<string, GoldenTensors>
+  >
   return [
     ...['base', 'tuned', 'st-run', 'npz-run', 'every-dtype', 'fp8-block', 'dcp'].map(name => trial(name)),
     trial('hf-run', 'hf-run', { extra: '^(?:loss|grad_norm|learning_rate)$|^(?:optimizer|scheduler)\\.' }),
+    ...Object.entries(optimizers).map(([directory, answers]) => ({
+      place: `trials/hf-run/${directory}/optimizer.pt`,
+      steps: { 0: answers },
+    })),
     ...['zip', 'legacy', 'protocol4'].map(file => trial('torch', `torch/${file}.pt`)),
     { place: 'trials/sglang-dump', steps: { 1: dump }, byWorker: true },
     { place: 'trials/megatron', steps: { 100: Object.fromEntries(megatron) }, byWorker: true },

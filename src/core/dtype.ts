@@ -16,12 +16,12 @@ export function dtypeNumber(dtype: DType): number {
   return DTypeNumber[dtype]
 }
 
-/** True if a dtype is a known one of numbers. In plain JavaScript it may be anything. */
+/** True if a dtype is a known one of numbers. In plain JavaScript the argument may be anything. */
 export function isNumeric(dtype: DType): boolean {
   return typeof dtype === 'string' && dtype !== 'string' && dtypeOf(dtypeNumber(dtype)) === dtype
 }
 
-/** Dtypes that lack some reductions, or have some that float64 can't hold. */
+/** Dtypes that lack some reductions, or have reductions that float64 can't hold. */
 const OUT_OF_ORDINARY: ReadonlySet<DType> = new Set<DType>(['string', 'complex64', 'complex128', 'int64', 'uint64'])
 
 /** True if all reductions exist for a dtype, and float64 holds them. */
@@ -45,12 +45,12 @@ const ARRAYS: Readonly<Record<string, DType>> = {
   BigUint64Array: 'uint64',
 }
 
-/** The dtype of a typed array's elements, those of a Buffer too; undefined for a DataView. */
+/** The dtype of a typed array's elements, including a Buffer's; undefined for a DataView. */
 export function dtypeOfArray(array: ArrayBufferView): DType | undefined {
   return ARRAYS[(array as { readonly [Symbol.toStringTag]?: string })[Symbol.toStringTag] ?? '']
 }
 
-/** Floats that JavaScript has no arrays of everywhere: their elements are told as float32, which holds them exactly. */
+/** Floats without an array type in every JavaScript engine: their elements are converted to float32, exactly. */
 export type NarrowFloat =
   | 'float16'
   | 'bfloat16'
@@ -61,12 +61,12 @@ export type NarrowFloat =
   | 'float8_e8m0fnu'
   | 'float4_e2m1fn'
 
-/** True of a float of at most 16 bits. */
+/** True for a float of at most 16 bits. */
 export function isNarrowFloat(dtype: DType): dtype is NarrowFloat {
   return isFloat(dtype) && ElementBits[dtype] <= 16
 }
 
-/** True of real floats. */
+/** True for real floats. */
 export function isFloat(dtype: DType): boolean {
   return dtype.startsWith('float') || dtype === 'bfloat16'
 }
@@ -76,7 +76,7 @@ export function elementByteLength(dtype: DType): number {
   return ElementBits[dtype] / 8
 }
 
-/** Bytes that so many elements take, one after the other. */
+/** The number of bytes of densely packed elements. */
 export function byteLengthOf(dtype: DType, count: number): number {
   return Math.ceil(count * elementByteLength(dtype))
 }

@@ -24,13 +24,13 @@ export interface Bins {
   readonly isEven: boolean
 }
 
-/** The factors of each side's elements before they are squared. */
+/** The factors for each side's elements before they are squared. */
 export interface Scales {
   readonly a: number
   readonly b: number
 }
 
-/** A piece of a tensor, [outer, count, inner] in C order: its lines, outer · inner of them, run along the middle. */
+/** A piece of a tensor, [outer, count, inner] in C order: its outer · inner lines run along the middle axis. */
 export interface Piece {
   readonly outer: number
   readonly count: number
@@ -56,7 +56,7 @@ export class ElementKernels {
     return this.#core.squaredDifference(dtypeNumber(dtypeA), a, dtypeNumber(dtypeB), b, count)
   }
 
-  /** The place of the first byte that differs; -1: none does. */
+  /** The position of the first byte that differs; -1 for none. */
   differAt(a: Address, b: Address, length: number): number {
     return this.#core.differAt(a, b, length)
   }
@@ -70,7 +70,7 @@ export class ElementKernels {
     return row
   }
 
-  /** Adds how elements in the core's memory differ to a row. */
+  /** Adds the difference of elements in the core's memory to a row. */
   compare(dtypeA: DType, a: Address, dtypeB: DType, b: Address, count: number, scales: Scales, row: Address): void {
     this.#core.compare(dtypeNumber(dtypeA), a, dtypeNumber(dtypeB), b, count, scales.a, scales.b, row)
   }
@@ -93,10 +93,7 @@ export class ElementKernels {
     return this.#core.allclose(numberA, a, numberB, b, count, rtol, atol, equalNan ? 1 : 0) >>> 0
   }
 
-  /**
-   * The number of elements of a that are not close to those of b.
-   * @param a little-endian elements, as many as that
-   */
+  /** The number of elements of a that are not close to those of b. @param a little-endian elements, as many as those of b */
   countNotClose(
     a: { readonly dtype: DType; readonly bytes: Uint8Array },
     b: { readonly dtype: DType; readonly bytes: Uint8Array },
@@ -150,20 +147,20 @@ export class ElementKernels {
     return this.#core.countEqual(dtypeNumber(dtype), data, count, value) >>> 0
   }
 
-  /** Reserves accumulators for as many lines, two float64 each. */
+  /** Reserves the accumulators of lines, two float64 each. */
   reserveLines(lines: number): Address {
     return this.#memory.reserveBytes(lines * 16)
   }
 
-  /** Sets the accumulators of lines to those of no elements. */
+  /** Clears the accumulators of lines. */
   resetLines(fold: AxisFold, lines: number, accumulators: Address): void {
     this.#core.alongReset(fold, lines, accumulators)
   }
 
   /**
-   * Adds a piece of a tensor to the accumulators of its lines. Of complex elements each part has a line of its own, unless their
-   * magnitudes are added.
-   * @param means of the lines, for squares
+   * Adds a piece of a tensor to the accumulators of its lines. The parts of complex elements have lines of their own, unless magnitudes
+   * are added.
+   * @param means the means of the lines, for squares
    * @param scratch a float64 for each element, and two for a complex one
    */
   addToLines(
@@ -180,7 +177,7 @@ export class ElementKernels {
     this.#core.alongAdd(fold, number, absolute, data, outer, count, inner, means, scratch, accumulators)
   }
 
-  /** The numbers of lines; of sums, divided by `divisor`. A view. */
+  /** The results of the lines; sums are divided by `divisor`. A view. */
   lines(lines: number, accumulators: Address, divisor: number): Float64Array<ArrayBuffer> {
     this.#core.alongFinish(lines, accumulators, divisor)
     return this.#memory.doubles(accumulators, lines)
@@ -212,22 +209,19 @@ export class ElementKernels {
     })
   }
 
-  /** Reserves a range that holds no number yet. */
+  /** Reserves an empty range. */
   reserveRange(): Address {
     const range = this.#memory.reserveBytes(16)
     this.#memory.doubles(range, 2).set([Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])
     return range
   }
 
-  /** Extends a range to the finite ones of elements in the core's memory. */
+  /** Extends a range by the finite elements in the core's memory. */
   extendRange(dtype: DType, data: Address, count: number, range: Address): void {
     this.#core.extendRange(dtypeNumber(dtype), data, count, range)
   }
 
-  /**
-   * Reserves bins to count in.
-   * @param bins how many of one width, from the least number of the range to its greatest; or their edges
-   */
+  /** Reserves bins. @param bins the number of equal bins over the range, or their edges */
   reserveBins(bins: readonly number[], range: Address): Bins {
     const [low = 0, high = 0] = this.#memory.doubles(range, 2)
     const numbers = bins.length > 1 ? bins : evenEdges(low, high, bins[0] ?? 1)
@@ -266,7 +260,7 @@ export class ElementKernels {
     })
   }
 
-  /** The element at a place as float64; NaN if it is complex. */
+  /** The element at an index as float64; NaN if it is complex. */
   numberAt(dtype: DType, data: Address, place: number): number {
     const size = elementByteLength(dtype)
     // Two elements of four bits begin at one address.
@@ -300,7 +294,7 @@ export class ElementKernels {
   }
 }
 
-/** True if each edge is above the one before. Where a range is too narrow for its bins it is not. */
+/** True if each edge is above the one before. The edges of a very narrow range may not be. */
 function isAscending(edges: readonly number[]): boolean {
   let last = Number.NEGATIVE_INFINITY
   for (const edge of edges) {
@@ -310,11 +304,14 @@ function isAscending(edges: readonly number[]): boolean {
   return true
 }
 
-/** The edges of bins of one width, as numpy makes them: 0 to 1 for no numbers, and half a unit on either side for one. No edge is −0. */
+/**
+ * The edges of equal bins, as numpy makes them: from 0 to 1 without numbers, and half a unit on either side of a single one. No edge is
+ * −0.
+ */
 function evenEdges(low: number, high: number, bins: number): number[] {
   const [first, last] = low > high ? [0, 1] : low === high ? [low - 0.5, high + 0.5] : [low + 0, high + 0]
   const width = (last - first) / bins
-  // The width may be more than float64 holds.
+  // The width may exceed the range of float64.
   const edge = (i: number) =>
     width < Number.POSITIVE_INFINITY ? i * width + first : first * (1 - i / bins) + last * (i / bins)
   return Array.from({ length: bins + 1 }, (_, i) => (i === bins ? last : edge(i)))

@@ -1,7 +1,6 @@
 /**
- * The core as the rest of trialscan sees it: records in, rows of moments or values out. Jobs that run at the same time
- * need an engine each: see engines.ts. Every job starts with `reset`, reserves what it needs, and copies its results
- * out.
+ * The core's interface for the rest of trialscan: records in, rows of moments or values out. Concurrent jobs need an engine each: see
+ * engines.ts. Every job begins with `reset`, reserves what it needs, and copies its results out.
  */
 
 import { EngineError } from '../base/errors.js'
@@ -18,7 +17,7 @@ import { Sketch } from './statistics/sketch.js'
 import { Survey } from './survey.js'
 import { ValueReader } from './values.js'
 
-/** The core behind an engine, for what only some programs load. */
+/** The core behind an engine, for modules that only some programs load. */
 export let coreOf: (engine: Engine) => Core
 
 export class Engine extends CoreMemory {
@@ -43,7 +42,7 @@ export class Engine extends CoreMemory {
     this.elements = new ElementKernels(core, this)
   }
 
-  /** Reserves slots and rows for as many records as are decoded at once. */
+  /** Reserves slots and rows for the records that are decoded at once. */
   reserveBatch(capacity: number): Batch {
     return {
       slots: this.reserveBytes(capacity * RecordSlot.size),
@@ -52,7 +51,7 @@ export class Engine extends CoreMemory {
     }
   }
 
-  /** Writes what the records of a batch must be into their slots. `frame` gives the address and length of the i-th. */
+  /** Writes the expected content of a batch's records into their slots. `frame` returns the address and length of the i-th. */
   ask(
     batch: Batch,
     count: number,
@@ -68,7 +67,7 @@ export class Engine extends CoreMemory {
     this.#core.decodeRecords(batch.slots, count, checkLevel)
   }
 
-  /** Checks and walks the records of a batch and writes their moments, as much as `known` asks for. */
+  /** Checks and walks the records of a batch and writes their moments, as far as `known` requires. */
   scan(batch: Batch, count: number, checkLevel: number, known: KnownMoments = KnownMoments.all): void {
     this.#core.scanRecords(batch.slots, count, checkLevel, batch.rows, known)
   }
@@ -94,8 +93,8 @@ export class Engine extends CoreMemory {
   }
 
   /**
-   * The length of a record whose first bytes are in memory, frame and all; null if its header is bad or cut off: the batch's
-   * first slot then tells why.
+   * The length of a record with its frame, from its first bytes in memory; null if the header is bad or cut off: the batch's first slot
+   * then has the reason.
    */
   framedLength(batch: Batch, address: Address, byteLength: number): number | null {
     const any = { byteLength: 0, tag: -1, step: -1 }
@@ -114,7 +113,7 @@ export class Engine extends CoreMemory {
     return this.#core.checkPayload(batch.slots, crc, stored) !== 0
   }
 
-  /** Walks the batch's first record, of which only the head and perhaps the tail are in memory. */
+  /** Walks the batch's first record, of which only the head and possibly the tail are in memory. */
   walkSparse(batch: Batch, payloadLength: number, tail: Address | 0, tailLength: number): boolean {
     return this.#core.walkSparse(batch.slots, payloadLength, tail, tailLength) !== 0
   }
@@ -181,10 +180,7 @@ export class Engine extends CoreMemory {
     this.#core.momentsMerge(batch.rows + into * MomentsRow.size, batch.rows + from * MomentsRow.size)
   }
 
-  /**
-   * Merges the moments of the parts of a tensor, and keeps what all of the rows know.
-   * @param rows in the order of the parts
-   */
+  /** Merges the moments of the parts of a tensor; only what all rows know is kept. @param rows in the order of the parts */
   mergeRows(rows: readonly Float64Array[]): Float64Array<ArrayBuffer> {
     this.reset()
     const batch = this.reserveBatch(2)

@@ -1,4 +1,4 @@
-/** The engines of this thread. Each serves one job at a time, even while the job waits: its memory belongs to the job. */
+/** The engines of this thread. Each serves one job at a time, even while the job waits, since its memory belongs to the job. */
 
 import { EngineError, TrialscanError } from '../base/errors.js'
 import { Engine } from './engine.js'
@@ -6,7 +6,7 @@ import { Engine } from './engine.js'
 /** Engines not in use; the most recently used one is last. */
 const idle: Engine[] = []
 
-/** Runs work on an engine. After an error that no engine should cause, that engine is thrown away. */
+/** Runs work on an engine. After an unexpected error, that engine is discarded. */
 export async function withEngine<T>(work: (engine: Engine) => T | Promise<T>): Promise<T> {
   const engine = idle.pop() ?? new Engine()
   try {

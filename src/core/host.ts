@@ -1,6 +1,6 @@
 /**
- * The core's host: its file, and address space. The only file of the engine that knows Node.js; in a
- * browser src/web/host.ts stands in its place.
+ * The core's host: its file, and address space. The only module of the engine that uses Node.js; in a browser src/web/host.ts replaces
+ * it.
  */
 
 import { EngineError } from '../base/errors.js'
@@ -8,7 +8,7 @@ import { EngineError } from '../base/errors.js'
 /** A `WebAssembly.Module`. */
 export type CompiledCore = object
 
-/** The file system, loaded on its one use in a process that has an engine. */
+/** The file system, loaded on its only use in a process with an engine. */
 const fileSystem = (): typeof import('node:fs') => process.getBuiltinModule('fs')
 
 const CORE_URL = new URL('../../build/release.wasm', import.meta.url)
@@ -26,19 +26,18 @@ export function compileCore(): CompiledCore {
 }
 
 /**
- * Address space in bytes that V8 reserves for an instance: all that a 32-bit address and a 32-bit offset can reach,
- * with a margin on both sides, so that no access has to be checked. Only what is written to takes memory.
+ * The address space that V8 reserves for an instance, in bytes: everything that a 32-bit address and a 32-bit offset can reach, with a
+ * margin on both sides, so that no access needs a check. Only pages that are written to take memory.
  */
 const RESERVED_BYTES = 10 * 2 ** 30
-/** Address space in bytes of a thread: code and heaps. */
+/** The address space of a thread in bytes: code and heaps. */
 const THREAD_BYTES = 2 ** 30
 
 let fitting: number | undefined
 
 /**
- * The number of threads that fit into the address space, beside an instance of the calling thread: any number, unless `ulimit -v`
- * sets a limit. V8 ends the process when there is no address space for a thread. The answer is that of the first call,
- * made before there are any threads.
+ * The number of threads that fit into the address space, besides an instance of the calling thread: unlimited, unless `ulimit -v` is set.
+ * V8 ends the process if there is no address space for a thread. The result is that of the first call, before there are threads.
  */
 export function threadsThatFit(): number {
   fitting ??= countThatFit()
@@ -53,7 +52,7 @@ function countThatFit(): number {
   return Math.max(0, Math.floor((limit - taken - RESERVED_BYTES) / (RESERVED_BYTES + THREAD_BYTES)))
 }
 
-/** The limit of `ulimit -v` in bytes; null if there is none, or none that can be found out. */
+/** The limit of `ulimit -v` in bytes; null if there is none, or it can't be determined. */
 export function addressSpaceLimit(): number | null {
   try {
     const match = /^Max address space\s+(\d+)/m.exec(fileSystem().readFileSync('/proc/self/limits', 'latin1'))

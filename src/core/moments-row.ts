@@ -2,10 +2,10 @@
 
 import { MomentsRow } from './border/abi.js'
 
-/** All but the rounding errors of sums, which are for the core alone. */
+/** The slots except the rounding errors of sums, which only the core uses. */
 export type MomentSlot = Exclude<keyof typeof MomentsRow, 'size' | `${string}Low`>
 
-/** Numbers of a row. */
+/** The number of slots in a row. */
 export const ROW_LENGTH = MomentsRow.size / 8
 
 export const MOMENT_SLOTS = Object.keys(MomentsRow).filter((name): name is MomentSlot => !/^\d|^size$|Low$/.test(name))

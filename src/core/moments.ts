@@ -16,7 +16,7 @@ import { KnownMoments, NumberForm } from './border/abi.js'
 import { withEngineSync } from './engines.js'
 import { MOMENT_INDEX, type MomentSlot, ROW_LENGTH } from './moments-row.js'
 
-/** A complex number: what mean and sum of a complex tensor are. */
+/** A complex number, as mean and sum of a complex tensor are. */
 export interface Complex {
   readonly re: number
   readonly im: number
@@ -25,7 +25,7 @@ export interface Complex {
 /** The value of a reduction. Complex only for `mean` and `sum` of complex tensors, and where a job saved a complex number. */
 export type ReductionValue = number | Complex
 
-/** Exact extremes of a 64-bit integer tensor, where a float64 may be off by rounding. */
+/** Exact extremes of a 64-bit integer tensor, which float64 may round. */
 export interface ExactExtremes {
   readonly min: bigint
   readonly max: bigint
@@ -50,13 +50,13 @@ export function undefinedReduction(name: StatisticName | 'percentile', dtype: DT
 }
 
 /**
- * One tensor's moments. Any NaN among the elements makes every reduction NaN, as in numpy; infinities propagate. For no
- * elements, sum, l1 and l2 are 0, prod is 1, and the others are NaN.
+ * The moments of one tensor. Any NaN among the elements makes every reduction NaN, as in numpy; infinities propagate. Without elements,
+ * sum, l1 and l2 are 0, prod is 1, and the others are NaN.
  */
 export class Moments {
   readonly dtype: DType
   readonly #rows: Float64Array
-  /** The start of the row among the rows. A view would take longer to make than all else. */
+  /** The start of the row among the rows. A view would take longer to make than everything else. */
   readonly #from: number
   readonly #isFinite: boolean
 
@@ -68,14 +68,14 @@ export class Moments {
   }
 
   /**
-   * The row itself, a view of the rows of its job. A copy can be kept, or sent to another machine, where `momentsOf`
-   * makes it moments again.
+   * The row itself, a view of the rows of its job. A copy can be kept, or sent to another machine, where `momentsOf` restores the
+   * moments.
    */
   get row(): Float64Array {
     return this.#rows.subarray(this.#from, this.#from + ROW_LENGTH)
   }
 
-  /** Number of elements. */
+  /** The number of elements. */
   get count(): number {
     return this.slot('count')
   }
@@ -84,31 +84,28 @@ export class Moments {
     return this.slot('nanCount')
   }
 
-  /** Elements that are +Infinity or -Infinity. */
+  /** The number of elements that are +Infinity or -Infinity. */
   get infinityCount(): number {
     return this.slot('positiveInfinityCount') + this.slot('negativeInfinityCount')
   }
 
-  /** Elements that are 0; NaN if the row was not made for extremes. */
+  /** The number of elements that are 0; NaN if the row has no extremes. */
   get zeroCount(): number {
     return this.slot('zeroCount')
   }
 
-  /**
-   * True if the row was made to answer this reduction: see `setFor`. If the dtype doesn't have it, `reduction` still
-   * throws.
-   */
+  /** True if the row has the moments for this reduction: see `setFor`. If the dtype doesn't have it, `reduction` still throws. */
   knows(name: MomentName): boolean {
     const { known } = PART_BY_NAME[name]
     return (this.slot('known') & known) === known
   }
 
-  /** A slot as the core wrote it; NaN if the row does not know it. */
+  /** A slot as the core wrote it; NaN if the row does not have it. */
   slot(name: MomentSlot): number {
     return this.#rows[this.#from + MOMENT_INDEX[name]]!
   }
 
-  /** The extremes of int64 and uint64 tensors to the last digit. Undefined for other dtypes, and if there are no elements. */
+  /** The exact extremes of int64 and uint64 tensors. Undefined for other dtypes, and without elements. */
   get exact(): ExactExtremes | undefined {
     if ((this.dtype !== 'int64' && this.dtype !== 'uint64') || this.count === 0) return undefined
     const signed = this.dtype === 'int64'
@@ -121,9 +118,9 @@ export class Moments {
   }
 
   /**
-   * A reduction of the elements: population variance and std, l1 = Σ|x|, l2 = √Σx². Or how many there are: no NaN changes that.
+   * A reduction of the elements: population variance and std, l1 = Σ|x|, l2 = √Σx²; or a count, which NaN doesn't change.
    * @throws ReductionUndefined for a reduction that is not defined for the dtype
-   * @throws QueryError (`ReductionUnknown`) for one that the row was not made for
+   * @throws QueryError (`ReductionUnknown`) for one that the row lacks the moments for
    */
   reduction(name: MomentName): ReductionValue {
     const { base, absolute, slot, form } = PART_BY_NAME[name]
@@ -195,7 +192,7 @@ export class Moments {
 
   #complex(base: 'mean' | 'sum'): Complex {
     if (base === 'mean' && this.count === 0) return complexNaN
-    // Which part was infinite is not kept: an infinite element leaves both parts of the sum unknown.
+    // Which part was infinite is unknown: an infinite element leaves both parts of the sum undetermined.
     if (this.infinityCount > 0) return complexNaN
     const exponent = this.slot('exponent')
     return base === 'mean'
@@ -215,9 +212,9 @@ export class Moments {
 }
 
 /**
- * True if a row of a real dtype has elements, all of them finite, and is in units of 1. Then every reduction can be
- * computed as its form in PARTS says.
- * @param from where in `rows` the row begins
+ * True if a row of a real dtype has elements, all of them finite, and is in units of 1. Then every reduction can be computed by its form
+ * in PARTS.
+ * @param from the start of the row in `rows`
  */
 export function isFiniteRow(rows: Float64Array, from: number): boolean {
   const special =
@@ -251,7 +248,7 @@ function finiteNumber(rows: Float64Array, from: number, slot: MomentSlot, form: 
 interface Part {
   readonly base: ReductionBase | 'count'
   readonly absolute: boolean
-  /** The moments that it needs. */
+  /** The moments that this needs. */
   readonly known: KnownMoments
   /** The slot of a finite row. */
   readonly slot: MomentSlot
@@ -302,7 +299,7 @@ export function numberFrom(name: MomentName): { readonly slot: MomentSlot; reado
   return PART_BY_NAME[name]
 }
 
-/** The smallest set that answers all of these, so that a scan computes no more than is asked for. */
+/** The smallest set of moments for these reductions, so that a scan computes no more than it needs. */
 export function setFor(names: readonly MomentName[]): KnownMoments {
   return names.reduce((known, name) => known | PART_BY_NAME[name].known, KnownMoments.none)
 }
@@ -328,12 +325,12 @@ export function scale(x: number, exponent: number): number {
   return result
 }
 
-/** 2^-1000 to 2^1000: computing a power would take much longer than everything else here. */
+/** 2^-1000 to 2^1000, since computing a power takes much longer than everything else here. */
 const POWERS_OF_TWO = Float64Array.from({ length: 2001 }, (_, i) => 2 ** (i - 1000))
 
 /**
- * Makes moments of a row that was kept, or that came from another machine. A row travels as the bytes of its float64s,
- * since some of them are the bits of 64-bit integers.
+ * Restores moments from a row that was kept, or that came from another machine. A row must travel as the bytes of its float64s, since
+ * some of them are the bits of 64-bit integers.
  * @param row from a `Moments` of the same version of trialscan
  * @throws UsageError for a row of another length
  */
@@ -344,7 +341,7 @@ export function momentsOf(dtype: DType, row: Float64Array): Moments {
 
 /**
  * Merges the moments of parts, in order: the windows of one tensor, or the tensors of several workers or machines.
- * @param parts at least one; all of one dtype
+ * @param parts at least one, all of one dtype
  */
 export function mergeMoments(parts: readonly Moments[]): Moments {
   const [first] = parts

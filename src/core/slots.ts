@@ -1,4 +1,4 @@
-/** Record slots: what is asked of records, and what the core found. */
+/** Record slots: what is expected of records, and what the core found. */
 
 import { EngineError, type TrialscanError } from '../base/errors.js'
 import type { DType } from '../base/types.js'
@@ -9,9 +9,9 @@ import { dtypeOf } from './dtype.js'
 
 /** The expected content of a record. */
 export interface RecordRequest {
-  /** Bytes of the framed record, according to the index. */
+  /** The length of the framed record, according to the index. */
   readonly byteLength: number
-  /** Index into the tags; -1 for any tag. */
+  /** The index into the tags; -1 for any tag. */
   readonly tag: number
   /** The global step; negative for any. */
   readonly step: number
@@ -24,20 +24,17 @@ export interface RecordContents {
   readonly dtype: DType
   readonly shape: readonly number[]
   readonly elementCount: number
-  /**
-   * The number of values stored one by one, or of strings. If it is less than the number of elements, the last one is
-   * repeated.
-   */
+  /** The number of values that are stored individually, or of strings. If it is below the number of elements, the last one is repeated. */
   readonly valueCount: number
-  /** The storage of the elements: in one piece, one by one in a `*_val` field, as strings, or absent (no elements). */
+  /** The storage of the elements: contiguous, individually in a `*_val` field, as strings, or absent (no elements). */
   readonly kind: keyof typeof Placement
-  /** The start of the elements, from the start of the record. */
+  /** The offset of the elements in the record. */
   readonly dataOffset: number
   readonly dataByteLength: number
   readonly mode: number
   readonly modeStep: number
   readonly eventStep: number
-  /** Seconds since 1970; 0: the Event does not say. */
+  /** The time in seconds since 1970; 0 if the Event has none. */
   readonly wallTime: number
 }
 
@@ -58,12 +55,12 @@ export interface Frame {
 const SLOT_WORDS = RecordSlot.size / 4
 const SLOT_DOUBLES = RecordSlot.size / 8
 
-/** Strings are kept as written, including a byte order mark at the beginning. */
+/** Strings are kept as written, including a leading byte order mark. */
 export const utf8Decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /**
- * Writes what the first `count` records of a batch must be into their slots. `frame` gives the address and length of
- * the i-th.
+ * Writes the expected content of the first `count` records of a batch into their slots. `frame` returns the address and length of the
+ * i-th.
  */
 export function writeSlots(
   memory: CoreMemory,
@@ -89,7 +86,7 @@ export function writeSlots(
   }
 }
 
-/** The core's answers in the slots of a batch. */
+/** The core's results in the slots of a batch. */
 export class SlotReader {
   readonly #memory: CoreMemory
   readonly #words: Uint32Array
@@ -120,7 +117,7 @@ export class SlotReader {
     return this.status(i) === Status.ok
   }
 
-  /** True when a sparse walk asks for more bytes of the head, or for the tail. */
+  /** `more` or `tail` if a sparse walk needs more of the head, or the tail; otherwise null. */
   needs(i: number): 'more' | 'tail' | null {
     const status = this.status(i)
     return status === Status.needMore ? 'more' : status === Status.needTail ? 'tail' : null
@@ -145,7 +142,7 @@ export class SlotReader {
     return this.#word(i, RecordSlot.frameLength)
   }
 
-  /** Surveys only: what the Value holds. */
+  /** Surveys only: the content of the Value. */
   holds(i: number): ValueKind {
     return this.#word(i, RecordSlot.valueKind)
   }
@@ -172,7 +169,7 @@ export class SlotReader {
     return byteLength === 0 ? '' : this.#memory.latin1(this.#word(i, RecordSlot.tag) as Address, byteLength)
   }
 
-  /** A copy of the record's Value as it lies in the Event. */
+  /** A copy of the record's encoded Value. */
   valueBytes(i: number): Uint8Array {
     const address = this.#word(i, RecordSlot.value) as Address
     return this.#memory.view(address, this.#word(i, RecordSlot.valueLength)).slice()
@@ -186,7 +183,7 @@ export class SlotReader {
     return this.#word(i, RecordSlot.dataLength)
   }
 
-  /** The address of the elements, if the record holds them in one piece. */
+  /** The address of the elements, if they are contiguous. */
   dataAddress(i: number): Address {
     return this.#word(i, RecordSlot.data) as Address
   }
@@ -230,7 +227,7 @@ export class SlotReader {
   /** The error of the i-th record. */
   error(i: number, place: FaultPlace): TrialscanError {
     const status = this.status(i)
-    // A record that was refused before the walk has no tag: the slot still holds that of an earlier job.
+    // A record that was refused before the walk has no tag: the slot still has that of an earlier job.
     const tagLength = status === Status.tagMismatch ? Math.min(this.#word(i, RecordSlot.tagLength), 1000) : 0
     const tag =
       tagLength === 0 ? '' : utf8Decoder.decode(this.#memory.view(this.#word(i, RecordSlot.tag) as Address, tagLength))

@@ -1,4 +1,4 @@
-/** Surveys: what records without index entries hold, one slot per Value. */
+/** Surveys list the content of records without index entries, one slot per Value. */
 
 import { RecordSlot } from './border/abi.js'
 import type { Address, CoreMemory } from './border/memory.js'
@@ -15,10 +15,9 @@ export class Survey {
   }
 
   /**
-   * Follows the frames of consecutive records, verifies their checksums, and finds all their Values: one slot each, or one for a
-   * record without Values. Stops at the first record that is not completely in memory or has a bad header, and when the slots
-   * are used up.
-   * @returns the number of slots; if it is more than the batch's capacity, the only record has more Values, see `rest`
+   * Follows the frames of consecutive records, verifies their checksums, and lists all their Values: one slot each, or one for a record
+   * without Values. Stops at the first record that is incomplete in memory or has a bad header, and when the slots are used up.
+   * @returns the number of slots; if it exceeds the batch's capacity, the only record has more Values, see `rest`
    */
   records(batch: Batch, window: Address, byteLength: number, tornasole: boolean): number {
     this.#words(batch)[RecordSlot.askedTornasole / 4] = tornasole ? 1 : 0
@@ -30,7 +29,7 @@ export class Survey {
     return this.#core.surveyRest(batch.slots, batch.capacity, payloadLength) >>> 0
   }
 
-  /** Finds the Values of a record of which only the head and perhaps the tail are in memory. Does not look at its frame. */
+  /** Lists the Values of a record of which only the head and possibly the tail are in memory. Doesn't check its frame. */
   sparse(
     batch: Batch,
     { address, byteLength }: Frame,
@@ -47,9 +46,9 @@ export class Survey {
   }
 
   /**
-   * Looks for the next good header of a record that ends within the file.
-   * @param left bytes from the address to the end of the file
-   * @returns its offset; without one, the first offset at which a header would not be completely in memory
+   * Searches for the next valid header of a record that ends within the file.
+   * @param left the number of bytes from the address to the end of the file
+   * @returns its offset; without one, the first offset at which a header would be incomplete
    */
   findFrame(address: Address, byteLength: number, left: number): number {
     return this.#core.findFrame(address, byteLength, left) >>> 0

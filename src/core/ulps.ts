@@ -1,6 +1,6 @@
 /**
- * The part of a comparison that `ElementKernels.compare` lacks: what is not close, where the largest difference is, and how
- * many floats lie how far apart, in units of the last place. Apart from it, since `trialscan/kernels` needs none of this.
+ * The parts of a comparison that `ElementKernels.compare` lacks: elements that are not close, the place of the largest difference, and a
+ * histogram of distances in units of the last place. Separate, since `trialscan/kernels` doesn't need it.
  */
 
 import type { DType } from '../base/types.js'
@@ -15,18 +15,18 @@ export interface Operand {
   readonly address: Address
 }
 
-/** Numbers of bits that a distance can have: 0 to 64. */
+/** The number of bit lengths of a distance: 0 to 64. */
 const BIT_LENGTHS = 65
-/** Distances of floats of 16 bits, and one that pairs with a NaN have. */
+/** The distances of 16-bit floats, and one for pairs with a NaN. */
 const DISTANCES = 1 << 16
 
-/** Counts of distances: of floats of 16 bits each, of others by their numbers of bits: 0, 1, 2 to 3, 4 to 7 and so on. */
+/** Counts of distances: individually for 16-bit floats, otherwise by bit length: 0, 1, 2 to 3, 4 to 7 and so on. */
 export class UlpCounts {
   readonly address: Address
   readonly #engine: Engine
-  /** True if each distance is counted. */
+  /** True if every distance is counted individually. */
   readonly #isEach: boolean
-  /** Counts from before the counters of 32 bits were full. */
+  /** Counts from before the 32-bit counters were full. */
   #before: Float64Array | null = null
   #counted = 0
 
@@ -37,7 +37,7 @@ export class UlpCounts {
     this.#counters.fill(0)
   }
 
-  /** Makes room for so many more, at most 2^31. */
+  /** Makes room for further elements, at most 2^31. */
   expect(count: number): void {
     this.#counted += count
     if (this.#counted < 2 ** 32) return
@@ -48,7 +48,8 @@ export class UlpCounts {
   }
 
   /**
-   * The distances that these shares of all elements, ascending, don't exceed; where bits are counted rounded up to 0, 1, 3, 7 and so on.
+   * The distances that these shares of all elements, ascending, don't exceed; if bit lengths are counted, rounded up to 0, 1, 3, 7 and so
+   * on.
    * @param most the largest distance
    */
   atMost(shares: readonly number[], most: number): readonly number[] {
@@ -68,14 +69,14 @@ export class UlpCounts {
   }
 }
 
-/** True of types of which each distance is counted, of all elements. */
+/** True for types of which every distance of all elements is counted. */
 export function countsEach(dtype: DType): boolean {
   return dtype === 'float16' || dtype === 'bfloat16'
 }
 
 /**
- * Compares as `ElementKernels.compare`; also counts those that are not close, if rtol or atol is not 0, and the distances of the first `sampled` floats of
- * each WIDENED_ELEMENTS.
+ * Compares like `ElementKernels.compare`; also counts elements that are not close, if rtol or atol is not 0, and the distances of the
+ * first `sampled` floats of each WIDENED_ELEMENTS.
  */
 export function differ(
   engine: Engine,
@@ -92,7 +93,7 @@ export function differ(
   coreOf(engine).differ(dtypeA, a.address, dtypeB, b.address, count, rtol, atol, sampled, ulps.address, row)
 }
 
-/** The index of the first of `count` pairs from `first` on, at most WIDENED_ELEMENTS, that is as far apart as the one that is farthest. */
+/** The index of the first of `count` pairs from `first` on, at most WIDENED_ELEMENTS, with the largest difference. */
 export function placeApart(
   engine: Engine,
   a: Operand,

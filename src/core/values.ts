@@ -1,4 +1,4 @@
-/** Values copied out of the core: elements and strings, and the limit on unfolding those that repeat. */
+/** Copies values out of the core: elements and strings, with a limit for those that are stored in short form. */
 
 import { QueryError } from '../base/errors.js'
 import { BLOCK_ELEMENTS, RecordSlot } from './border/abi.js'
@@ -7,26 +7,26 @@ import type { Core } from './border/module.js'
 import { byteLengthOf, dtypeNumber, elementByteLength, type NarrowFloat } from './dtype.js'
 import { type Batch, type RecordContents, SlotReader, utf8Decoder } from './slots.js'
 
-/** The default limit on what values may unfold to, in bytes. */
+/** The default limit for values that are stored in short form, in bytes. */
 export const UNFOLD_LIMIT = 256 << 20
 /** Approximate bytes of a string besides its characters. */
 const STRING_BYTES = 32
 
 /**
- * A limit on what values may unfold to: a record of a hundred bytes can stand for any number of elements, since its
- * last value is repeated for all that are missing.
+ * A limit for values that are stored in short form: a record of a hundred bytes can stand for any number of elements, since its last
+ * value is repeated for all that are missing.
  */
 export class UnfoldBudget {
   readonly #byteLength: number
   #left: number
 
-  /** @param byteLength for all values together */
+  /** @param byteLength the limit for all values together */
   constructor(byteLength = UNFOLD_LIMIT) {
     this.#byteLength = byteLength
     this.#left = byteLength
   }
 
-  /** @throws QueryError `ValueTooLarge` if less than that is left */
+  /** @throws QueryError `ValueTooLarge` if less is left */
   take(byteLength: number): void {
     if (byteLength > this.#left) {
       throw new QueryError(
@@ -53,7 +53,7 @@ export class ValueReader {
     this.#memory = memory
   }
 
-  /** The little-endian bytes of the elements of a record in memory, in C order; `found` is what its slot says. */
+  /** The little-endian bytes of the elements of a record in memory, in C order; `found` is the content of its slot. */
   copyElements(batch: Batch, i: number, found: RecordContents, budget = new UnfoldBudget()): Uint8Array<ArrayBuffer> {
     const size = elementByteLength(found.dtype)
     if (found.kind === 'none' || found.elementCount === 0) return new Uint8Array(0)
@@ -89,16 +89,13 @@ export class ValueReader {
     const strings: string[] = []
     this.everyString(batch, i, bytes => strings.push(utf8Decoder.decode(bytes)) > 0)
     const last = strings.at(-1) ?? ''
-    // Each repetition is a string of its own once it has crossed a thread.
+    // Each repetition becomes a separate string when it crosses a thread.
     if (strings.length < found.elementCount) budget.take(found.elementCount * (STRING_BYTES + 2 * last.length))
     while (strings.length < found.elementCount) strings.push(last)
     return strings
   }
 
-  /**
-   * True if all strings of a record in memory pass a test; `i` is its slot. Each stored string is tested once, whatever
-   * the shape.
-   */
+  /** True if all strings of a record in memory pass a test; `i` is its slot. Each stored string is tested once, whatever the shape. */
   everyString(batch: Batch, i: number, test: (bytes: Uint8Array) => boolean): boolean {
     const slots = new SlotReader(this.#memory, batch, batch.capacity)
     while (this.#core.readString(batch.slots + i * RecordSlot.size) !== 0) {
@@ -107,7 +104,7 @@ export class ValueReader {
     return true
   }
 
-  /** Elements of a narrow float, as many as that, as float32. */
+  /** Elements of a narrow float as float32. */
   widenToFloat32(dtype: NarrowFloat, elements: Uint8Array, elementCount: number): Float32Array<ArrayBuffer> {
     const out = new Float32Array(allocate(elementCount * 4).buffer)
     const step = 1 << 16
@@ -129,8 +126,8 @@ export class ValueReader {
 
 /**
  * Allocates bytes outside of the core's memory.
- * @throws QueryError `ValueTooLarge` if there is not enough memory, and from 4 GiB on: when a longer array crosses
- *   a thread, its length is cut modulo 2^32
+ * @throws QueryError `ValueTooLarge` if there is not enough memory, and from 4 GiB on: when a longer array crosses a thread, its length
+ *   is truncated modulo 2^32
  */
 export function allocate(byteLength: number): Uint8Array<ArrayBuffer> {
   if (byteLength >= 2 ** 32) throw tooLarge(byteLength, 'bytes')

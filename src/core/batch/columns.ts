@@ -10,7 +10,7 @@ import type { CoreRecords } from './records.js'
 
 const COLUMN_WORDS = TextColumn.size / 4
 
-/** Numbers between columns, lest those of a row all have the same place in the cache. */
+/** The gap between columns, in numbers, so that the numbers of a row don't compete for one cache set. */
 const GAP = 24
 
 /** Reductions of the records of a job, in the core's memory. */
@@ -38,7 +38,7 @@ export class NumberColumns {
 
   /**
    * Adds ordinary records of a batch (`OrdinaryRecords`).
-   * @param first the first of them in the order of the job, and `from` in the batch
+   * @param first the index of the first in the order of the job, and `from` in the batch
    */
   add(records: CoreRecords, first: number, { rows }: Batch, from: number, count: number): void {
     coreOf(this.#engine).numberColumns(
@@ -58,7 +58,7 @@ export class NumberColumns {
     return this.#engine.doubles(this.#address(k), this.#length)
   }
 
-  /** A column as `pack` compresses it. */
+  /** A column, compressed by `pack`. */
   packed(k: number): Uint8Array<ArrayBuffer> {
     return packAt(this.#engine, this.#address(k), this.#length)
   }
@@ -99,11 +99,11 @@ export function compressed(engine: Engine, bytes: Uint8Array): Uint8Array<ArrayB
 
 function reserveSnappy(engine: Engine, byteLength: number): { readonly seen: Address; readonly out: Address } {
   const seen = engine.reserveBytes(SNAPPY_TABLE_BYTES)
-  // The most that snappy makes of so many bytes.
+  // The largest output of snappy for so many bytes.
   return { seen, out: engine.reserveBytes(byteLength + Math.ceil(byteLength / 6) + 32) }
 }
 
-/** Whole numbers of so many bits as Parquet has levels and indices: runs of one number, and packed bits. */
+/** Packs whole numbers in the form of Parquet's levels and indices: runs of one number, and packed bits. */
 export function packIntegers(engine: Engine, numbers: Int32Array, width: number): Uint8Array<ArrayBuffer> {
   return engine.scoped(() => {
     const { length } = numbers

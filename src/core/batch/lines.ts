@@ -39,7 +39,7 @@ export interface LineTableOptions {
   readonly dtype: (dtype: DType) => string
 }
 
-/** Lines and bytes written at once: no more than fit into the caches. */
+/** The number of lines and bytes written at once: they fit into the caches. */
 const MAX_LINES = 256
 const MAX_BYTES = 128 << 10
 /** Bytes for the place. */
@@ -92,7 +92,10 @@ export class LineTable {
     format[TextFormat.restLength / 4] = byteLengths.reduce((sum, length) => sum + length, columns.length * NUMBER_BYTES)
   }
 
-  /** Sets what stands between the name and the dtype from here on. @returns false if it is too long, which ends what was set before */
+  /**
+   * Sets the text between the name and the dtype for the following lines.
+   * @returns false if it is too long, which also clears the previous text
+   */
   setPlace(place: string): boolean {
     const { read, written } = encoder.encodeInto(place, this.#engine.view(this.#place, PLACE_BYTES))
     this.#engine.words(this.#format, FORMAT_WORDS)[TextFormat.placeLength / 4] = written
@@ -100,10 +103,10 @@ export class LineTable {
   }
 
   /**
-   * Writes lines of ordinary records of a batch (`OrdinaryRecords`), as many as there is space for. Numbers look as `Number.prototype.toString`
-   * writes them, except for -0.
-   * @param first the first of them in the order of the job, and `from` in the batch
-   * @returns views, valid until the next call: the text, and where in it each line ends; null if not even one has space
+   * Writes lines of ordinary records of a batch (`OrdinaryRecords`), as many as there is space for. Numbers are written as by
+   * `Number.prototype.toString`, except for -0.
+   * @param first the index of the first record in the order of the job, and `from` in the batch
+   * @returns views, valid until the next call: the text, and the end of each line; null if not even one has space
    */
   write(
     records: CoreRecords,

@@ -1,4 +1,4 @@
-/** Records of a job in the core's memory, so that those of a batch are asked for, and looked at, all at once (assembly/records.ts). */
+/** The records of a job in the core's memory, so that those of a batch are requested and examined together (assembly/records.ts). */
 
 import { MomentsRow, RecordColumn, RecordSlot, TextPiece } from '../border/abi.js'
 import type { Address, Texts } from '../border/memory.js'
@@ -7,7 +7,7 @@ import type { Batch } from '../slots.js'
 
 /** The expected content and the places of records; an entry for each. */
 export interface AskedRecords {
-  /** Index into the tags; negative: any. */
+  /** The index into the tags; negative for any. */
   readonly tag: Int32Array
   readonly startByte: Float64Array
   readonly byteLength: Float64Array
@@ -24,13 +24,13 @@ export interface FileWindow {
   readonly available: number
 }
 
-/** The records of a job; their memory is reserved for its length. */
+/** The records of a job; their memory is reserved for its duration. */
 export class CoreRecords {
   readonly #engine: Engine
   /** The address of the columns. */
   readonly address: Address
 
-  /** @param order as they lie in the files; null: as they are */
+  /** @param order the records in the order of the files; null if they are in it */
   constructor(engine: Engine, records: AskedRecords, order: Int32Array | null, tags: Texts) {
     this.#engine = engine
     const columns: (readonly [RecordColumn, Address | 0])[] = [
@@ -48,9 +48,9 @@ export class CoreRecords {
   }
 
   /**
-   * Writes what records must be into the slots of a batch.
-   * @param first of them, in their order
-   * @returns how many have a length that no record can have
+   * Writes the expected content of records into the slots of a batch.
+   * @param first the index of the first record
+   * @returns the number of records with an impossible length
    */
   ask(batch: Batch, first: number, count: number, window: FileWindow): number {
     const { address, startByte, byteLength, available } = window
@@ -76,11 +76,11 @@ export interface DescribedRun {
   readonly dims: Float64Array
 }
 
-/** Dimensions that there is space for, for each record of a batch and besides. */
+/** The number of dimensions reserved for each record of a batch. */
 const RANK = 4
 const MORE_DIMENSIONS = 256
 
-/** Looks for records that need not be looked at one by one. Its memory is reserved for the length of a job. */
+/** Finds records that need no individual treatment. Its memory is reserved for the duration of a job. */
 export class OrdinaryRecords {
   readonly #engine: Engine
   readonly #batch: Batch
@@ -101,7 +101,7 @@ export class OrdinaryRecords {
   }
 
   /**
-   * The number of records of a reduced batch, from one of them on, that are ordinary: their dtype is (`isOrdinary`), and their rows are finite
+   * The number of consecutive records of a reduced batch that are ordinary: their dtype is (`isOrdinary`), and their rows are finite
    * (`isFiniteRow`).
    */
   count(from: number, count: number): number {
@@ -116,7 +116,7 @@ export class OrdinaryRecords {
     )
   }
 
-  /** The first of those that were counted. */
+  /** Describes the first of the counted records. */
   describe(count: number): DescribedRun {
     const engine = this.#engine
     const ranks = engine.view(this.#ranks, count)
@@ -140,7 +140,7 @@ export function writePieces(engine: Engine, { addresses, byteLengths }: Texts): 
 
 function copied(engine: Engine, column: Int32Array | Float64Array | Uint8Array): Address {
   const address = engine.reserveBytes(column.byteLength)
-  // Of the same type: a short array has no buffer until one is asked for, and making it takes as long as all else.
+  // A set method of the same type: a short array has no buffer until it is requested, and making one dominates the time.
   if (column instanceof Float64Array) engine.doubles(address, column.length).set(column)
   else if (column instanceof Int32Array) engine.words(address, column.length).set(column)
   else engine.view(address, column.length).set(column)

@@ -1,6 +1,6 @@
 /**
- * The only file that turns the core's addresses into views. A view is made when asked for and never kept: growing
- * memory detaches every one of them, and no address outlives the job it was reserved for.
+ * The only file that turns the core's addresses into views. Views are made on demand and never kept: growing memory detaches all of them,
+ * and no address outlives the job it was reserved for.
  */
 
 import { QueryError } from '../../base/errors.js'
@@ -29,7 +29,7 @@ export class CoreMemory {
     this.#core = core
   }
 
-  /** Forgets every reservation: the start of a job. */
+  /** Discards every reservation, at the start of a job. */
   reset(): void {
     this.#core.arenaReset()
   }
@@ -48,7 +48,7 @@ export class CoreMemory {
 
   /** Copies texts in. */
   writeTexts(texts: readonly string[]): Texts {
-    // No character takes more bytes; what is not taken is given back.
+    // No character takes more bytes; the rest is given back.
     const most = texts.reduce((sum, { length }) => sum + 3 * length, 0)
     const start = this.reserveBytes(most)
     const view = this.view(start, most)
@@ -56,7 +56,7 @@ export class CoreMemory {
     const byteLengths = new Uint32Array(texts.length)
     let at = 0
     for (let i = 0; i < texts.length; i++) {
-      // Encoded where it belongs: bytes of its own would take four times as long.
+      // Encoded in place, since a buffer of its own would take four times as long.
       const { written } = encoder.encodeInto(texts[i]!, view.subarray(at))
       addresses[i] = start + at
       byteLengths[i] = written
@@ -66,7 +66,7 @@ export class CoreMemory {
     return { addresses, byteLengths }
   }
 
-  /** Runs `work`, then forgets what it, or the core meanwhile, reserved. */
+  /** Runs `work`, then discards everything reserved meanwhile. */
   scoped<T>(work: () => T): T {
     const mark = this.mark()
     try {
@@ -81,7 +81,7 @@ export class CoreMemory {
     return (this.#core.arenaMark() >>> 0) as Address
   }
 
-  /** Forgets what was reserved since the mark was taken. */
+  /** Discards what was reserved since the mark. */
   release(mark: Address): void {
     this.#core.arenaRelease(mark)
   }
@@ -110,7 +110,7 @@ export class CoreMemory {
     return new Float64Array(this.#buffer, address, length)
   }
 
-  /** All of the memory: for many short reads, each of which would take a view. */
+  /** The whole memory: for many short reads, each of which would need a view. */
   get everything(): Float64Array<ArrayBuffer> {
     return new Float64Array(this.#buffer)
   }

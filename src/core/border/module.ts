@@ -1,4 +1,4 @@
-/** The compiled core: read and compiled once per process, and handed to threads as it is. */
+/** The compiled core: read and compiled once per process, and passed to threads. */
 
 import { instantiateSync } from '@assemblyscript/loader'
 import { EngineError } from '../../base/errors.js'

@@ -1,12 +1,12 @@
-/** The core's statuses as errors: the one place where a number becomes a sentence. */
+/** Turns the core's statuses into errors; the only place where a number becomes a sentence. */
 
 import { EngineError, FormatError, quote, type TrialscanError } from '../../base/errors.js'
 import { MAX_DIMENSIONS, Status } from './abi.js'
 
-/** The fault that the core found in a record, and the request. */
+/** The fault that the core found in a record. */
 export interface Fault {
   readonly status: Status
-  /** Bytes from the start of the record. Default: 0. */
+  /** The offset in the record. Default: 0. */
   readonly faultOffset?: number
   readonly expected: number
   readonly got: number
@@ -14,16 +14,16 @@ export interface Fault {
   readonly tag?: string
 }
 
-/** The record the fault is in. */
+/** The record with the fault. */
 export interface FaultPlace {
   readonly url: string
   /** The start of the record in the file. */
   readonly startByte: number
-  /** Empty if it is not known. */
+  /** The name; empty if unknown. */
   readonly tensor: string
 }
 
-/** The sentence for a status: a stable code, what was expected of the record, and what it is instead. */
+/** The text for a status: a stable code, what was expected of the record, and what was found. */
 type RefusalText = readonly [code: string, expected: (fault: Fault) => string, got: (fault: Fault) => string]
 
 const TOO_LARGE: RefusalText = [

@@ -1,6 +1,6 @@
 /**
- * The distribution of tensors' elements: the number of those that share sign, exponent and the first five bits of the mantissa. So a bucket is
- * narrower than 1/32 of the numbers in it, whatever their range, and distributions are merged by addition.
+ * The distribution of tensors' elements: counts of elements that share sign, exponent and the first five bits of the mantissa. A bucket
+ * is narrower than 1/32 of its numbers, whatever their range, and distributions are merged by addition.
  */
 
 import { UsageError } from '../../base/errors.js'
@@ -9,22 +9,22 @@ import type { Moments } from '../moments.js'
 
 /** The number of elements between each edge and the next, counted as `numpy.histogram` does. */
 export interface ElementHistogram {
-  /** One for each bin. */
+  /** A count for each bin. */
   readonly counts: readonly number[]
-  /** Ascending, one more than there are bins. */
+  /** The edges, ascending, one more than there are bins. */
   readonly edges: readonly number[]
 }
 
-/** A distribution as plain data, to be stored or sent. */
+/** A distribution as plain data, for storage or transfer. */
 export interface DistributionData {
   /** The number of all elements. */
   readonly count: number
-  /** The number of NaN, which like infinities are in no bucket. */
+  /** The number of NaN; like infinities, they are in no bucket. */
   readonly nan_count: number
   readonly positive_infinity_count: number
   readonly negative_infinity_count: number
   /**
-   * The smallest and the largest finite element; null if there is none. Beside an infinity of the same sign it is the outer edge of the
+   * The smallest and the largest finite element; null without any. If there is an infinity of the same sign, the outer edge of the
    * outermost bucket.
    */
   readonly min: number | null
@@ -32,8 +32,8 @@ export interface DistributionData {
   /** True if all elements are integers by their dtypes. */
   readonly integers: boolean
   /**
-   * The buckets that hold elements, ascending. That of a number from 0 on is the upper 17 bits of its float64, a whole number; that
-   * of a negative number x is −1 − that of −x.
+   * The non-empty buckets, ascending. The bucket of a number from 0 on is the upper 17 bits of its float64, as an integer; that of a
+   * negative number x is −1 − that of −x.
    */
   readonly buckets: readonly number[]
   readonly counts: readonly number[]
@@ -41,16 +41,16 @@ export interface DistributionData {
 
 /** The number of a bucket is followed by 47 bits in a float64. */
 const BUCKET_UNIT = 2 ** 15
-/** Buckets for each exponent. */
+/** The number of buckets per exponent. */
 const PER_EXPONENT = 32
-/** Whole numbers below this have a bucket each. */
+/** Integers below this have a bucket each. */
 const OWN_BUCKETS = 64
 
 const view = new DataView(new ArrayBuffer(8))
 
 type Head = Omit<DistributionData, 'buckets' | 'counts'>
 
-/** The parts of a distribution: all but the buckets, and pairs of a bucket and its count, ascending. */
+/** The parts of a distribution: everything but the buckets, and pairs of a bucket and its count, ascending. */
 export let partsOf: (distribution: Distribution) => { readonly head: Head; readonly pairs: Float64Array }
 
 export class Distribution {
@@ -67,7 +67,7 @@ export class Distribution {
     this.#pairs = pairs
   }
 
-  /** A distribution from its data. @throws UsageError for what is no such data */
+  /** A distribution from its data. @throws UsageError for invalid data */
   static from({ buckets, counts, ...head }: DistributionData): Distribution {
     const others = head.nan_count + head.positive_infinity_count + head.negative_infinity_count
     const total = counts.reduce((sum, some) => sum + some, others)
@@ -80,7 +80,7 @@ export class Distribution {
     throw new UsageError('expected ascending buckets, and as many counts, of all elements, got others')
   }
 
-  /** @param pairs of a bucket and its count, ascending */
+  /** @param pairs pairs of a bucket and its count, ascending */
   static of(moments: Moments, pairs: Float64Array): Distribution {
     const { count, nanCount, dtype } = moments
     const [min, max] = [moments.slot('min'), moments.slot('max')]
@@ -90,8 +90,8 @@ export class Distribution {
       nan_count: nanCount,
       positive_infinity_count: moments.slot('positiveInfinityCount'),
       negative_infinity_count: moments.slot('negativeInfinityCount'),
-      // Of infinite extremes the buckets tell at least where the finite elements end.
-      // Finite ones are what they are: small numbers of float32 are counted with zeros.
+      // If the extremes are infinite, the buckets give the edges of the finite elements. Finite extremes are exact: small numbers of
+      // float32 are counted with zeros.
       min: first === undefined ? null : Number.isFinite(min) ? min : lowerEdge(first),
       max: last === undefined ? null : Number.isFinite(max) ? max : upperEdge(last),
       integers: isInteger(dtype),
@@ -99,21 +99,21 @@ export class Distribution {
     return new Distribution(head, pairs)
   }
 
-  /** All elements. */
+  /** The number of all elements. */
   get count(): number {
     return this.#head.count
   }
 
-  /** The distribution of no elements, to merge others into. */
+  /** The distribution of no elements, as a start for merging. */
   static get empty(): Distribution {
     const counts = { count: 0, nan_count: 0, positive_infinity_count: 0, negative_infinity_count: 0 }
     return new Distribution({ ...counts, min: null, max: null, integers: true }, new Float64Array(0))
   }
 
   /**
-   * About the quantile that `numpy.quantile` interpolates from all elements: off by at most 1/65 of the absolute value of the elements
-   * that it lies between. Exact for whole numbers of integer dtypes from −64 to 64. NaN if any element is, or if there are none.
-   * @param q from 0 to 1
+   * The approximate quantile, as `numpy.quantile` interpolates it from all elements: off by at most 1/65 of the absolute value of the
+   * neighbouring elements. Exact for integers of integer dtypes from −64 to 64. NaN if any element is, or if there are none.
+   * @param q a number from 0 to 1
    * @throws UsageError
    */
   quantile(q: number): number {
@@ -129,9 +129,10 @@ export class Distribution {
   }
 
   /**
-   * About how many elements lie in each bin, as `numpy.histogram` counts them: as if each were the one that stands for its bucket, which
-   * it differs from by at most 1/65.
-   * @param edges ascending @throws UsageError
+   * The approximate number of elements in each bin, counted as by `numpy.histogram`: each element counts as its bucket's representative,
+   * which differs by at most 1/65.
+   * @param edges the edges, ascending
+   * @throws UsageError
    */
   histogram(edges: readonly number[]): ElementHistogram {
     const pairs = this.#pairs
@@ -152,7 +153,7 @@ export class Distribution {
     return { counts: binned, edges: [...edges] }
   }
 
-  /** Both together. */
+  /** The merged distribution of both. */
   merge(other: Distribution): Distribution {
     const [a, b] = [this.#head, other.#head]
     const merged = new Map<number, number>()
@@ -177,11 +178,11 @@ export class Distribution {
     return { ...this.#head, buckets: pairs.filter((_, i) => i % 2 === 0), counts: pairs.filter((_, i) => i % 2 === 1) }
   }
 
-  /** The value that stands for the element at a rank, from 0. */
+  /** The representative of the element at a rank, from 0. */
   #at(rank: number): number {
     const { negative_infinity_count, min, max, count } = this.#head
     const pairs = this.#pairs
-    // The extremes are known exactly
+    // The extremes are known exactly.
     if (rank === negative_infinity_count && min !== null) return min
     let before = negative_infinity_count
     if (rank < before) return Number.NEGATIVE_INFINITY
@@ -192,7 +193,7 @@ export class Distribution {
     return Number.POSITIVE_INFINITY
   }
 
-  /** The number of a bucket from which none in it is further than 1/65 of itself: 2ab / (a + b) for the edges a and b. */
+  /** The representative of a bucket, within 1/65 of all its numbers: 2ab / (a + b) for the edges a and b. */
   #number(bucket: number): number {
     const { min, max, integers } = this.#head
     const place = bucket < 0 ? -1 - bucket : bucket

@@ -1,4 +1,4 @@
-/** Elements counted by their leading bits while their moments are computed (assembly/kernel/sketch.ts). */
+/** Counts elements by their leading bits while their moments are computed (assembly/kernel/sketch.ts). */
 
 import type { DType } from '../../base/types.js'
 import { NARROW_SKETCH_BYTES, WIDE_SKETCH_BYTES } from '../border/abi.js'
@@ -7,12 +7,12 @@ import type { Core } from '../border/module.js'
 import { dtypeNumber, elementByteLength } from '../dtype.js'
 import { MOMENT_INDEX } from '../moments-row.js'
 
-/** A sketch in the core's memory, for the length of a job: filled and taken for one tensor after the other. */
+/** A sketch in the core's memory for the duration of a job, filled and emptied for one tensor after another. */
 export class Sketch {
   readonly address: Address
   readonly #core: Core
   readonly #memory: CoreMemory
-  /** The number of bytes that have been zeroed. Memory that no tensor needs is never touched. */
+  /** The number of bytes that have been zeroed. Unneeded memory is never touched. */
   #emptyBytes = 0
 
   constructor(core: Core, memory: CoreMemory) {
@@ -21,7 +21,7 @@ export class Sketch {
     this.address = memory.reserveBytes(WIDE_SKETCH_BYTES)
   }
 
-  /** Makes it ready for elements of a dtype. */
+  /** Prepares it for elements of a dtype. */
   for(dtype: DType): this {
     const byteLength = bytesFor(dtype)
     const missing = byteLength - this.#emptyBytes
@@ -33,9 +33,9 @@ export class Sketch {
   }
 
   /**
-   * Takes what was counted, which empties it.
-   * @param row the moments of these elements, so that only the counters between their extremes are looked at. Default: all are
-   * @returns pairs of a bucket and its count, in ascending order
+   * Returns the counts and empties the sketch.
+   * @param row the moments of these elements, so that only the counters between their extremes are read. Default: all are
+   * @returns pairs of a bucket and its count, ascending
    */
   take(dtype: DType, row?: Float64Array): Float64Array<ArrayBuffer> {
     const [least = 0, greatest = 0, nans = 1] = row
@@ -50,7 +50,7 @@ export class Sketch {
   }
 }
 
-/** Counters of 64-bit elements are eight times as many. */
+/** The number of bytes for a dtype: 64-bit elements have eight times as many counters. */
 function bytesFor(dtype: DType): number {
   return elementByteLength(dtype) < 8 ? NARROW_SKETCH_BYTES : WIDE_SKETCH_BYTES
 }

@@ -1,7 +1,4 @@
-/**
- * Reductions, the hot path: a job's records as rows of moments. A bad record is one failure in the reply; the rest of
- * the job stands.
- */
+/** The hot path: reduces a job's records to rows of moments. A bad record is one failure in the reply; the rest of the job stands. */
 
 import { KnownMoments } from '../../core/border/abi.js'
 import type { Address } from '../../core/border/memory.js'
@@ -38,13 +35,13 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
   const lines = job.lines && new LinesWriter(job, job.lines, engine)
   const reader = new ElementReader(engine, job.windowByteLength)
   const sketches = sketched ? new SketchTable(engine, order.length, known) : null
-  // Whether the rows of moments are all that is asked for.
+  // True if only rows of moments are requested.
   const isPlain = statistics.length === 0 && sketches === null
   const columns = job.columns && isPlain ? new ColumnTable(job.columns, order.length, engine) : null
   const visitor: RecordVisitor = {
     run: isPlain
       ? (i, count, decoded, ordinary) => {
-          // Of what is text, nothing else is needed.
+          // Records written as text need nothing else.
           if (lines !== null) return lines.write(i, count, decoded)
           if (count === 0) return 0
           const { first, slots, rows } = decoded
@@ -154,7 +151,7 @@ export async function reducePart(job: PartJob, engine: Engine, store: Store): Pr
       const address = isContent
         ? (kept ?? (0 as Address))
         : copyIn(engine, record.copyElements(new UnfoldBudget(job.windowByteLength)))
-      // What lies one by one is of the first part.
+      // Values that are stored individually belong to the first part.
       const count = kind === 'none' || (!isContent && job.part > 0) ? 0 : elementCount
       const elements = { dtype, shape, address, count, isUnfolded: isShort(record.found) }
       answers =
@@ -181,7 +178,7 @@ export async function reducePart(job: PartJob, engine: Engine, store: Store): Pr
   }
 }
 
-/** The answers to all statistics of elements that are in memory as a whole. */
+/** The answers to all statistics of elements that are completely in memory. */
 function answersInMemory(
   engine: Engine,
   statistics: readonly ElementStatistic[],

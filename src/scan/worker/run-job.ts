@@ -10,7 +10,7 @@ import { measure } from './measure.js'
 import { reducePart, scan } from './reduce.js'
 import { readValues } from './values.js'
 
-/** Runs a job on this thread's engine. What few commands need is loaded with the first such job. */
+/** Runs a job on this thread's engine. Modules that few commands need are loaded with their first job. */
 export function runJob(job: Job, engine: Engine, storeOf: (spec: StoreSpec) => Store): Reply | Promise<Reply> {
   if (job.kind === 'measure') return measure(job, engine, job.stores.map(storeOf))
   if (job.kind === 'quantised') {

@@ -1,4 +1,4 @@
-/** Sketches of the records of a job, each filled while the moments of its record are computed. */
+/** Sketches of a job's records, each filled while the moments of its record are computed. */
 
 import type { DType } from '../../base/types.js'
 import { KnownMoments } from '../../core/border/abi.js'
@@ -14,18 +14,18 @@ export class SketchTable {
   readonly #engine: Engine
   readonly #known: KnownMoments
   readonly #sketch: Sketch
-  /** By record. */
+  /** The pairs of each record. */
   readonly #pairs: (Float64Array | undefined)[]
 
   constructor(engine: Engine, records: number, known: KnownMoments) {
     this.#engine = engine
-    // The extremes tell where to look for what was counted.
+    // The extremes limit the search for non-empty counters.
     this.#known = known | KnownMoments.extremes
     this.#sketch = engine.reserveSketch()
     this.#pairs = new Array(records)
   }
 
-  /** The sketch of the i-th record of a batch, whose moments `reduced` is to copy. */
+  /** The sketch of the i-th record of a batch, for `reduced` to fill. */
   take(
     dtype: DType,
     { batch }: DecodedBatch,

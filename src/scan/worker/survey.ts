@@ -1,6 +1,6 @@
 /**
- * Finds out what event files hold that no index file lists. The records are followed by their frames; of each, only the
- * fields that name it are read, in pieces.
+ * Lists the content of event files without an index. The records are followed by their frames; only the fields that identify them are
+ * read, in pieces.
  */
 
 import { type ErrorData, errorToData, FormatError, type TrialscanError } from '../../base/errors.js'
@@ -29,10 +29,10 @@ import { FilePieces, mostOf, PIECE_BYTES } from './file-pieces.js'
 import { expectedStep, isStep } from './verify/found.js'
 import { verifyEventFiles } from './verify/verify.js'
 
-/** Values that are found at once. */
+/** The number of Values that are listed at once. */
 const SURVEY_SLOTS = 1024
 const OTHER = VALUE_KINDS.indexOf('other')
-/** Faults of a file that are reported one by one. */
+/** The number of faults of a file that are reported one by one. */
 const MAX_SURVEY_PROBLEMS = 100
 
 /** Walks whole event files, or what was appended to them. */
@@ -52,11 +52,11 @@ export async function surveyEventFiles(job: SurveyJob, engine: Engine, store: St
   return { kind: 'survey', files }
 }
 
-/** A place behind which frames do not, or may not, lead from record to record. */
+/** A place behind which frames may not lead from record to record. */
 interface Damage {
-  /** The record that may hide others, or where none begins. */
+  /** The record that may hide others, or the place where none begins. */
   readonly startByte: number
-  /** The broken frame; null if the only fault is the record's payload. */
+  /** The broken frame; null if only the record's payload is damaged. */
   readonly broken: { readonly at: number; readonly error: ErrorData } | null
 }
 
@@ -69,7 +69,7 @@ class FileSurvey {
   readonly #columns: ValueColumns = { tag: [], startByte: [], byteLength: [], step: [], mode: [], modeStep: [] }
   #starts: SurveyedFile['starts'][number][] = []
   #problems: ErrorData[] = []
-  /** The end of the last whole record. */
+  /** The end of the last intact record. */
   #end = 0
 
   constructor(path: string, fileLength: number, store: Store) {
@@ -149,18 +149,18 @@ class FileSurvey {
     return null
   }
 
-  /** Looks at an intact record without Values. */
+  /** Searches an intact record without Values for a SessionLog START. */
   async #lookForStart(file: FilePieces, startByte: number, byteLength: number): Promise<void> {
     try {
       const { step, isStart } = await readHead(file, this.#store.url(this.#path), startByte, byteLength)
       if (isStart && isStep(step, this.#path)) this.#starts.push({ startByte, step })
     } catch (error) {
-      // It says nothing of the kind.
+      // The record has none.
       if (!(error instanceof FormatError)) throw error
     }
   }
 
-  /** Finds the records behind damage as `verify` and `repair` find them, and takes those that have names and a step. */
+  /** Finds the records behind damage as `verify` and `repair` do, and takes those with names and a step. */
   async goOnBehind({ startByte, broken }: Damage, { store }: SurveyJob, engine: Engine): Promise<void> {
     const columns = this.#columns
     const known = columns.startByte.findIndex(start => start >= startByte)
@@ -197,7 +197,7 @@ class FileSurvey {
 
   #take(range: VerifiedRange, tags: readonly string[], broken: Damage['broken']): void {
     const { byteLength, recordStart, recordByteLength, record, kind, skipped, problems } = range
-    // Where such a record ends is not what its header says.
+    // The true end of such a record differs from its header.
     const broke = new Set(
       problems.filter(({ error }) => error.code === 'BrokenFrame').map(({ startByte }) => startByte),
     )
@@ -222,13 +222,13 @@ class FileSurvey {
       this.#columns.mode.push(range.mode[value]!)
       this.#columns.modeStep.push(range.modeStep[value]!)
     }
-    // What is wrong with one that was taken is told by who reads it.
+    // Problems of a record that was taken are reported by its readers.
     const told = problems.filter(({ startByte }) => !taken.has(startByte))
     const isTorn = skipped.length > 0 && skipped.at(-1) === byteLength
     this.#end = isTorn ? skipped.at(-2)! : byteLength
     const tail = isTorn ? told.find(({ endByte }) => endByte === byteLength) : undefined
     for (const problem of told) if (problem !== tail) this.#tell(problem.error)
-    // What was found when the file ended so comes last, and is told in the words of that: the file may grow.
+    // A fault at the end of the file comes last and keeps that wording, since the file may grow.
     if (tail !== undefined) this.#problems.push(broken?.at === tail.startByte ? broken.error : tail.error)
   }
 
@@ -237,7 +237,7 @@ class FileSurvey {
   }
 }
 
-/** Completes an index file of Tornasole's with the mode, taken from the first Event that stores one. */
+/** Adds the mode to a Tornasole index file, from the first Event that has one. */
 export async function withModeOfEvents(
   { eventFile, tensors }: TornasoleIndexFile,
   step: number,
@@ -300,15 +300,15 @@ function truncated(url: string, startByte: number, expected: number, got: number
   return faultError({ status: Status.truncated, expected, got }, { url, startByte, tensor: '' })
 }
 
-/** The Values that were found, in columns. */
+/** The Values so far, in columns. */
 type ValueColumns = Readonly<Record<'tag' | 'startByte' | 'byteLength' | 'step' | 'mode' | 'modeStep', number[]>>
 
 /** A record without Values. */
 type HollowRecord = Readonly<Record<'startByte' | 'byteLength', number>>
 
 /**
- * Records that are in memory as a whole, and out of the ordinary in nothing: the core walks many at once, which takes a fifth of the time.
- * All others are walked here, field by field, which alone tells what is wrong.
+ * Handles intact ordinary records in memory: the core walks many at once, in a fifth of the time. All others are walked here, field by
+ * field, which also gives the reason for a fault.
  */
 class WholeRecords {
   readonly #engine: Engine
@@ -316,11 +316,11 @@ class WholeRecords {
   readonly #window: Address
   readonly #tags: Interner
   readonly #path: string
-  /** By the bytes of the tag. */
+  /** The numbers of tags, by their bytes. */
   readonly #numbers = new Map<string, number>()
-  /** Before this, one that is out of the ordinary was found: those around it are not looked at again and again. */
+  /** The end of the range with a special record: those around it are not examined again and again. */
   #from = 0
-  /** The last record that was found to have another payload than was written. */
+  /** The last record whose payload differs from what was written. */
   spoiltAt = -1
 
   constructor(engine: Engine, batch: Batch, window: Address, tags: Interner, path: string) {
@@ -332,8 +332,8 @@ class WholeRecords {
   }
 
   /**
-   * @param rest of the piece, from `at` on
-   * @returns where the first record begins that was not taken, the last one that was, and those without Values
+   * @param rest the rest of the piece, from `at` on
+   * @returns the start of the first record that was not taken, the last one that was, and those without Values
    */
   take(
     { offset, byteLength }: { readonly offset: number; readonly byteLength: number },
@@ -351,7 +351,7 @@ class WholeRecords {
       }
       const slots = this.#engine.slots(this.#batch, count)
       let [end, last] = [at, at]
-      // Values that were found before those of the record.
+      // The number of Values before those of the record.
       let before = columns.tag.length
       for (let i = 0; i < count; i++) {
         const startByte = at + slots.frame(i) - address
@@ -407,15 +407,15 @@ class Frames {
     this.#window = engine.reserveBytes(mostOf(store))
   }
 
-  /** The memory where pieces of files lie. */
+  /** The memory for pieces of files. */
   readonly view = (byteLength: number): Uint8Array<ArrayBuffer> => this.#engine.view(this.#window, byteLength)
 
-  /** @param tags of the file's */
+  /** @param tags the tags of the file */
   wholeRecords(tags: Interner, path: string): WholeRecords {
     return new WholeRecords(this.#engine, this.#records, this.#window, tags, path)
   }
 
-  /** The length of a record, with its frame. @throws FormatError */
+  /** The length of a record with its frame. @throws FormatError */
   byteLength(header: Uint8Array, place: FaultPlace): number {
     this.#engine.view(this.#header, header.length).set(header)
     const byteLength = this.#engine.framedLength(this.#batch, this.#header, header.length)

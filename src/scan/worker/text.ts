@@ -15,22 +15,20 @@ import type { LinesJob, ScanJob, WrittenLines } from '../job/scan.js'
 import type { DecodedBatch } from './records/records.js'
 
 const NO_ANSWERS = new Float64Array(0)
-/** No line of all eighteen reductions is longer, unless names are. */
+/** The limit for a line with all eighteen reductions, apart from long names. */
 const LINE_BYTES = 512
 
-/** The buffer of the last job's text, used again: touching new memory takes longer than writing the text. */
+/** The text buffer of the last job, reused since touching new memory takes longer than writing the text. */
 let spare: Uint8Array<ArrayBuffer> | null = null
 const MAX_SPARE_BYTES = 8 << 20
 
-/**
- * Writes rows as they are made. Rows of ordinary records are written by the core, many at once; all others one by one.
- */
+/** Writes rows as they are made. The core writes those of ordinary records, many at once; others are written one by one. */
 export class LinesWriter {
   readonly #job: ScanJob
   readonly #lines: LinesJob
   readonly #format: RowFormat
   readonly #columns: readonly StatisticColumn[]
-  /** The table for lines of moments alone. */
+  /** The table for lines of moments. */
   readonly #table: LineTable
   readonly #text: TextWriter
   readonly #starts: Float64Array
@@ -59,7 +57,7 @@ export class LinesWriter {
 
   /**
    * Writes ordinary records of a batch, from the i-th on.
-   * @returns how many: up to one that has no row of its own, or too long a line
+   * @returns the number of records, up to one without a row of its own or with too long a line
    */
   write(i: number, count: number, { batch, records, first }: DecodedBatch): number {
     const { order, records: columns } = this.#job
@@ -86,10 +84,10 @@ export class LinesWriter {
   }
 
   /**
-   * Writes a record with all that was computed of it.
-   * @param answers to the statistics of the job
-   * @param pairs of the sketch, if there is one
-   * @returns false, and writes nothing, for a record that has no row of its own or lacks something that was asked for
+   * Writes a record with all its results.
+   * @param answers the answers to the statistics of the job
+   * @param pairs the pairs of the sketch, if there is one
+   * @returns false, without writing, for a record that has no row of its own or lacks a requested result
    */
   writeWhole(
     record: number,
@@ -141,7 +139,7 @@ export class LinesWriter {
     const byteLengths = isWhole ? null : this.#byteLengths
     const written = this.#text.finish()
     if (written.buffer.byteLength <= MAX_SPARE_BYTES) spare = new Uint8Array(written.buffer)
-    // A buffer of its own is moved to the calling thread; of a view, the whole buffer behind it would be copied there.
+    // A buffer of its own is moved to the calling thread; for a view, the whole underlying buffer would be copied.
     if (this.#isInOrder) return { text: written.slice(), byteLengths }
     const text = new Uint8Array(written.length)
     let at = 0
@@ -167,7 +165,7 @@ type LineKind = Pick<ValueRow, 'dtype' | 'shape'>
 // Loops over records are functions of typed arrays, and texts are made by the same functions in each job: V8 would optimise the methods above
 // anew for many a job, which took a tenth of a scan of very many small tensors.
 
-/** Up to which entry of an order the records have the place of that at `from`. */
+/** The end of the range in an order in which records have the same place as that at `from`. */
 function placeEnd(
   { worker, mode, modeStep }: LinesJob,
   step: Float64Array,
@@ -190,7 +188,7 @@ function isRun(order: Int32Array, from: number, end: number, first: number): boo
   return true
 }
 
-/** Notes where lines are in a text. @param ends relative to `base` */
+/** Records the lines' positions in a text. @param ends relative to `base` */
 function noteLines(
   starts: Float64Array,
   byteLengths: Uint32Array,

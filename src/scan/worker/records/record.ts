@@ -1,4 +1,4 @@
-/** The treatment of a record that all jobs share: how it is requested, refused, opened and described. */
+/** What all jobs on records share: how a record is requested, refused, opened and described. */
 
 import { type ErrorData, FormatError, quote, StoreError, TrialscanError, withShortPath } from '../../../base/errors.js'
 import type { DescribedRun } from '../../../core/batch/records.js'
@@ -13,12 +13,12 @@ import type { JobRecords, RecordColumns } from '../../job/plan/coalesce.js'
 import { RECORD_LIMIT } from '../../job/plan/memory.js'
 import type { Descriptions, HistogramResult, RecordFailure } from '../../job/reply.js'
 
-/** A histogram takes 16 bytes a bucket. */
+/** The limit for a histogram, which takes 16 bytes per bucket. */
 const MAX_HISTOGRAM_BYTES = 16 << 20
 
 /**
- * The histogram in a record where the core finds no tensor of its tag, as in TensorBoard's files; null if there is none.
- * The core has checked the record by then. If it can't be read a second time, what the core said of it stands.
+ * Reads the histogram of a record in which the core found no tensor with its tag, as in TensorBoard's files; null if there is none. The
+ * core has checked the record. If it can't be read a second time, the core's error stands.
  */
 async function readHistogram(
   { files, tags, records }: JobRecords,
@@ -49,15 +49,15 @@ export function histogramResult(record: number, histogram: Histogram): Histogram
 }
 
 /**
- * A failure as data, so that the rest of the job stands: the file in short, since many records can fail with it. An error
- * that is not ours is a bug, and ends the job.
+ * A failure as data, so that the rest of the job stands. The file's path is shortened, since many records can fail with it. An unexpected
+ * error is a bug, and ends the job.
  */
 export function failureData(error: unknown): ErrorData {
   if (error instanceof TrialscanError) return withShortPath(error.toJSON())
   throw error
 }
 
-/** The records of a job that failed. Some of them are histograms of TensorBoard, which the core does not know. */
+/** The failed records of a job. Some are TensorBoard histograms, which the core does not decode. */
 export class Failures {
   readonly #job: JobRecords
   readonly #sourceOf: (file: number) => ByteSource
@@ -72,7 +72,7 @@ export class Failures {
     this.#failures.push({ record, error: failureData(error) })
   }
 
-  /** @returns those that are no histograms, in the order of the records */
+  /** @returns the failures that are no histograms, in the order of the records */
   async finish(onHistogram: (record: number, histogram: Histogram) => void): Promise<RecordFailure[]> {
     const failed: RecordFailure[] = []
     for (const failure of this.#failures) {
@@ -103,7 +103,7 @@ export function placeOf({ files, tags, records }: JobRecords, record: number, so
   }
 }
 
-/** The error of an index entry whose length no record can have; such a record is not read. */
+/** The error of an index entry with an impossible length; such a record is not read. */
 export function impossibleLength(job: JobRecords, record: number, source: ByteSource): FormatError | undefined {
   const byteLength = job.records.byteLength[record]!
   if (byteLength >= FRAMING_LENGTH && byteLength <= RECORD_LIMIT) return undefined
@@ -114,30 +114,30 @@ export function impossibleLength(job: JobRecords, record: number, source: ByteSo
   return new FormatError('LengthMismatch', message, { url, offset: startByte, expected, got: `${byteLength}`, tensor })
 }
 
-/** True for a record that the store puts together. */
+/** True for a record that the store composes. */
 function isComposed({ files, records }: JobRecords, record: number, source: ByteSource): boolean {
   return source.headByteLength?.(files[records.file[record]!]!, records.startByte[record]!) !== undefined
 }
 
-/** Collects what records turned out to be in the order of the job's columns, whatever order they come in. */
+/** Collects the results of records, which may come in any order, in the order of the job's columns. */
 export class RecordTable {
   readonly #dtypes: Uint8Array
   readonly #ranks: Uint8Array
   /** The start of each record's dimensions. */
   readonly #begins: Float64Array
-  /** In the order in which records were described. */
+  /** The dimensions, in the order in which records were described. */
   #dims: Float64Array<ArrayBuffer>
   #length = 0
-  /** The record that was described last, while they come in their order. */
+  /** The last described record, while they come in order. */
   #last = -1
-  /** Made when the first record needs it: rows that are written down need no moments. */
+  /** The moments, made for the first record that needs them: written rows don't. */
   #moments = new Float64Array(0)
 
   constructor(total: number) {
     this.#dtypes = new Uint8Array(total)
     this.#ranks = new Uint8Array(total)
     this.#begins = new Float64Array(total)
-    // Of one record, as are most that are asked for alone, so little that it lies with the object.
+    // A single record, as in most individual requests, needs so little that it is stored inline.
     this.#dims = new Float64Array(4 * Math.min(total, 16))
   }
 
@@ -153,7 +153,7 @@ export class RecordTable {
     for (let axis = 0; axis < rank; axis++) this.#dims[this.#length++] = slots.dimension(i, axis)
   }
 
-  /** Describes the records of a run. @param records the records' numbers */
+  /** Describes a run of records. @param records the indices of the records */
   describeAll(records: Int32Array, { count, dtypes, ranks, dims }: DescribedRun): void {
     for (let i = 0, at = 0; i < count; i++) {
       this.#begin(records[i]!, dtypes[i]!, ranks[i]!)
@@ -172,7 +172,7 @@ export class RecordTable {
     this.#dims = grown
   }
 
-  /** @param rows of moments, of that record and those behind it */
+  /** @param rows rows of moments, from that record on */
   reduce(record: number, rows: Float64Array): void {
     if (this.#moments.length === 0) this.#moments = new Float64Array(this.#dtypes.length * ROW_LENGTH)
     this.#moments.set(rows, record * ROW_LENGTH)
@@ -186,7 +186,7 @@ export class RecordTable {
     )
   }
 
-  /** @param rows of moments, one for each of the records, which may come in any order: those of neighbours are copied at once */
+  /** @param rows a row of moments for each record, in any order; those of neighbours are copied together */
   reduceAll(records: Int32Array, rows: Float64Array): void {
     for (let start = 0, end = 1; start < records.length; start = end++) {
       while (end < records.length && records[end] === records[end - 1]! + 1) end++
@@ -194,12 +194,12 @@ export class RecordTable {
     }
   }
 
-  /** TensorFlow's numbers; 0 for a record that failed. */
+  /** TensorFlow's dtype numbers; 0 for a failed record. */
   get dtypes(): Uint8Array {
     return this.#dtypes
   }
 
-  /** A row of moments a record; of no meaning where it failed. */
+  /** A row of moments per record; undefined for a failed one. */
   get moments(): Float64Array<ArrayBuffer> {
     return this.#moments
   }
@@ -213,7 +213,7 @@ export class RecordTable {
       const begin = this.#begins[record]!
       for (let axis = 0; axis < ranks[record]!; axis++) dims[at++] = this.#dims[begin + axis]!
     }
-    // A record can have been described twice.
+    // A record may have been described twice.
     return { dtypes, ranks, dims: dims.slice(0, at) }
   }
 }

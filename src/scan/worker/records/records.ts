@@ -1,4 +1,4 @@
-/** Read ▸ decode ▸ one call per record: every job that reads records in batches goes this way, and decides what to do with each. */
+/** Reads and decodes records in batches, with one callback per record: the common path of every job on records. */
 
 import { CoreRecords, OrdinaryRecords } from '../../../core/batch/records.js'
 import type { KnownMoments } from '../../../core/border/abi.js'
@@ -24,23 +24,22 @@ export interface DecodedBatch {
   readonly first: number
   readonly count: number
   readonly slots: SlotReader
-  /** Moments; undefined if they were not asked for. */
+  /** Moments; undefined if not requested. */
   readonly rows: Float64Array<ArrayBuffer>
 }
 
 export interface RecordVisitor {
   /**
-   * Takes ordinary records of a batch, from the i-th on, without a call for each. May call the core, but not reserve memory.
-   * @returns how many of the `count` that there are; the next one is for `record`
+   * Handles ordinary records of a batch together, from the i-th on. May call the core, but not reserve memory.
+   * @returns the number of the `count` records that were handled; the next one is for `record`
    */
   run?: ((i: number, count: number, batch: DecodedBatch, ordinary: OrdinaryRecords) => number) | undefined
   /**
-   * Takes the i-th record of the batch, which is what its index entry says.
-   * @returns work that calls the core or reserves memory, to be done once all records of the batch were seen. If it
-   *   throws, the record has failed.
+   * Handles the i-th record of the batch, which matches its index entry.
+   * @returns work that calls the core or reserves memory, to be done after all records of the batch. If it throws, the record has failed.
    */
   record(record: number, i: number, batch: DecodedBatch): (() => void) | undefined
-  /** Called before the bytes of the next batch are read, if those of the batch before are kept: of that one nothing is valid any more. */
+  /** Called before the next batch is read, if the previous one was kept: nothing of it is valid any more. */
   beginBatch?(): void
   /** Called after the last record of a batch, while its rows are in memory. */
   endBatch?(batch: DecodedBatch): void
@@ -51,14 +50,14 @@ export interface ReadRecordsOptions {
   readonly sourceOf: (file: number) => ByteSource
   /** The moments that rows must have; null for no rows. */
   readonly known: KnownMoments | null
-  /** The order in which the batches have the records. Default: as they are. */
+  /** The order of the records in the batches. Default: that of the job. */
   readonly order?: Int32Array
   /** The number of further batches that are read before the bytes of one are gone; see ReadAheadOptions. Default: 0. */
   readonly kept?: number
   readonly clock?: Clock
 }
 
-/** Works on all records of a job, batch by batch. The engine must have been reset. */
+/** Processes all records of a job, batch by batch. The engine must have been reset. */
 export async function readRecords(
   job: BatchedRecords,
   engine: Engine,
@@ -106,7 +105,7 @@ export async function readRecords(
         if (known === null || clock.isOn) engine.decode(batch, count, checkLevel)
         const decodeMs = clock.lap('decodeMs')
         if (known !== null) engine.scan(batch, count, checkLevel, known)
-        // The core decodes and reduces in one call; what that takes beyond decoding alone is the time for reducing.
+        // The core decodes and reduces in one call; its time beyond decoding alone is that of reducing.
         clock.lap('reduceMs', decodeMs)
         const [slots, rows] = [engine.slots(batch, count), engine.rows(batch, count)]
         const decoded = { batch, records: asked, first, count, slots, rows }
@@ -115,7 +114,7 @@ export async function readRecords(
           if (ordinary && impossible === 0) i += visitor.run!(i, ordinary.count(i, count - i), decoded, ordinary)
           if (i === count) break
           const record = recordOf(i)
-          // Compared with the index entry here, since lengths in the core have only 32 bits.
+          // Compared with the index entry here, since the core has 32-bit lengths.
           const refused = impossibleLength(job, record, sourceOf(file))
           if (refused) visitor.fail(record, refused)
           else if (decoded.slots.ok(i)) {

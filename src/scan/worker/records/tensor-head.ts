@@ -1,6 +1,6 @@
 /**
- * The contents of a record of a checkpoint, from its head alone. The core counts the bytes of a record in 32 bits, which is enough for
- * what a protobuf message may hold; a tensor of a checkpoint may be longer.
+ * The content of a checkpoint's record, from its head alone. The core has 32-bit record lengths, which suffices for a protobuf message; a
+ * tensor of a checkpoint may be longer.
  */
 
 import { EngineError } from '../../../base/errors.js'
@@ -15,7 +15,10 @@ const TENSOR_CONTENT = 0x22
 const SHAPE_DIM = 0x12
 const DIM_SIZE = 0x08
 
-/** @param head of a record that a composed store makes: all of it up to its elements @param byteLength of the record, its frame included */
+/**
+ * @param head the record's bytes before its elements, as a composed store makes them
+ * @param byteLength the length of the record with its frame
+ */
 export function contentsOf(head: Uint8Array, byteLength: number): RecordContents {
   const bytes = {
     has: () => true,

@@ -5,17 +5,17 @@ import type { Address } from '../../../core/border/memory.js'
 import type { Engine } from '../../../core/engine.js'
 import { type ElementStatistic, isDigestName } from '../../../core/statistics/statistic.js'
 
-/** The maker of SHA-256; null where none is asked for. */
+/** Makes a SHA-256; null if none is requested. */
 export type Sha256 = (() => { update(bytes: Uint8Array): unknown; digest(encoding: 'hex'): string }) | null
 
-/** The maker of SHA-256, loaded only if such digests are asked for. */
+/** Loads SHA-256 only if such digests are requested. */
 export async function sha256For(statistics: readonly ElementStatistic[]): Promise<Sha256> {
   if (!statistics.some(({ kind }) => kind === 'sha256')) return null
   const { createHash } = await import('node:crypto')
   return () => createHash('sha256')
 }
 
-/** The answer to a digest of bytes in the core's memory: words of 32 bits. */
+/** The digest of bytes in the core's memory, as 32-bit words. */
 export function digestOf(
   engine: Engine,
   kind: DigestName,
@@ -29,7 +29,7 @@ export function digestOf(
   return wordsOf(hash.digest('hex'))
 }
 
-/** The digests of neighbouring parts of a tensor, whose elements come piece by piece. */
+/** The digests of neighbouring parts of a tensor, whose elements arrive piece by piece. */
 export class PartDigests {
   readonly #engine: Engine
   readonly #crcs: { crc: number; byteLength: number }[]
@@ -43,12 +43,12 @@ export class PartDigests {
     this.#isCrc = statistics.some(({ kind }) => kind === 'crc32c')
   }
 
-  /** True if pieces must come in the order of all parts, not only in that of each. */
+  /** True if pieces must come in the order of all parts, not only of each. */
   get needsOrder(): boolean {
     return this.#hash !== null
   }
 
-  /** Bytes of elements so far. */
+  /** The number of bytes of elements so far. */
   get byteLength(): number {
     return this.#crcs.reduce((sum, { byteLength }) => sum + byteLength, 0)
   }

@@ -1,4 +1,4 @@
-/** Elements of records, as a whole in the core's memory, for what needs more of them than moments. */
+/** Whole records' elements in the core's memory, for questions beyond moments. */
 
 import { QueryError } from '../../../base/errors.js'
 import type { DType } from '../../../base/types.js'
@@ -16,26 +16,26 @@ export interface Elements {
   readonly shape: readonly number[]
   readonly address: Address
   readonly count: number
-  /** The index of the first of them in the tensor. Default: 0. */
+  /** The index of the first element in the tensor. Default: 0. */
   readonly first?: number
-  /** True if the record holds fewer values than the tensor has elements. */
+  /** True if the record has fewer values than the tensor has elements. */
   readonly isUnfolded: boolean
 }
 
-/** Brings the elements of one record after the other into memory, if they aren't there. */
+/** Brings the elements of one record after the other into memory, if needed. */
 export class ElementReader {
   readonly #engine: Engine
   readonly #windowByteLength: number
 
-  /** @param windowByteLength the most bytes that values stored one by one may unfold to */
+  /** @param windowByteLength the limit for values that are stored in short form */
   constructor(engine: Engine, windowByteLength: number) {
     this.#engine = engine
     this.#windowByteLength = windowByteLength
   }
 
   /**
-   * Hands out the elements of the i-th record of a batch, which must be numbers; they are in memory until `use` returns.
-   * @param content where they lie, if in one piece
+   * Passes the elements of the i-th record of a batch, which must be numbers, to `use`; they are in memory until it returns.
+   * @param content the address of the elements, if they are contiguous
    */
   with(
     found: RecordContents,

@@ -1,6 +1,6 @@
 /**
- * Elements that are held until a later record is compared with them: where they were read for as long as that stays, which
- * spares most a copy, and then as a copy.
+ * Keeps elements until a later record is compared with them: in place as long as their batch stays, which avoids most copies, and then as
+ * a copy.
  */
 
 import { byteLengthOf } from '../../../core/dtype.js'
@@ -8,12 +8,12 @@ import type { Engine } from '../../../core/engine.js'
 import type { UnfoldBudget } from '../../../core/values.js'
 import { copyIn, type Elements } from './elements.js'
 
-/** The most copies that are kept for reuse: the tensors of a lane have the same lengths at every step. */
+/** The number of buffers kept for reuse: the tensors of a lane have the same lengths at every step. */
 const MAX_SPARE = 16
 
 interface Held {
   readonly elements: Elements
-  /** A copy; null: they lie in the core where they were read. */
+  /** A copy; null if they are still in the core's memory. */
   bytes: Uint8Array | null
 }
 
@@ -21,14 +21,14 @@ export class HeldElements {
   readonly #engine: Engine
   readonly #unfoldBudget: UnfoldBudget
   readonly #held = new Map<number, Held>()
-  /** Records that are held where they were read, by batch: the oldest that stays first, the present one last. */
+  /** The records kept in place, by batch: the oldest batch first, the present one last. */
   readonly #inWindows: number[][]
   /** Buffers of former copies. */
   readonly #spare: Uint8Array[] = []
 
   /**
-   * @param unfoldBudget the limit on what short records unfold to
-   * @param kept how many batches stay where they were read, besides the present one
+   * @param unfoldBudget the limit for values in short form
+   * @param kept the number of batches that stay in place, besides the present one
    */
   constructor(engine: Engine, unfoldBudget: UnfoldBudget, kept: number) {
     this.#engine = engine
@@ -36,21 +36,21 @@ export class HeldElements {
     this.#unfoldBudget = unfoldBudget
   }
 
-  /** @param isInWindow whether they lie where the batch was read, and so outlast it */
+  /** @param isInWindow true if they lie where the batch was read, and so outlast it */
   hold(record: number, elements: Elements, isInWindow: boolean): void {
     if (isInWindow) this.#inWindows.at(-1)!.push(record)
     else if (elements.isUnfolded) this.#unfoldBudget.take(bytesHeld(elements))
     this.#held.set(record, { elements, bytes: isInWindow ? null : this.#copyOf(elements) })
   }
 
-  /** Elements in the core, until the scope ends; undefined: none are held of that record. */
+  /** Elements in the core's memory, until the scope ends; undefined if none of that record are kept. */
   get(record: number): Elements | undefined {
     const held = this.#held.get(record)
     if (held === undefined || held.bytes === null) return held?.elements
     return { ...held.elements, address: copyIn(this.#engine, held.bytes) }
   }
 
-  /** Copies held elements out of the window before the next batch is read into it. */
+  /** Copies kept elements out of the window before the next batch overwrites it. */
   leaveWindow(): void {
     for (const record of this.#inWindows.shift()!) {
       const held = this.#held.get(record)

@@ -1,4 +1,4 @@
-/** The error of quantised weights, added up of pieces: a row of blocks at a time, so that nothing is held but its scales and sums. */
+/** Sums the error of quantised weights over pieces, a row of blocks at a time, so that only its scales and sums are in memory. */
 
 import { QueryError } from '../../../base/errors.js'
 import type { DType } from '../../../base/types.js'
@@ -9,25 +9,25 @@ import { coreOf, type Engine } from '../../../core/engine.js'
 import { isSameShape } from '../../../format/index-file.js'
 import type { QuantisationError, QuantisedForm } from '../../job/quantised.js'
 
-/** A tensor, as far as its header tells. */
+/** A tensor according to its header. */
 export interface Described {
   readonly dtype: DType
   readonly shape: readonly number[]
 }
 
-/** The grid of blocks that have a scale each. */
+/** The grid of blocks with a scale each. */
 export interface ScaleGrid {
   readonly scheme: string
   /** The shape of the weights. */
   readonly shape: readonly number[]
   readonly codes: DType
   readonly scales: DType
-  /** Rows of all matrices, those of a matrix, and those of a block; a block ends with its matrix. */
+  /** The numbers of rows: in all matrices, in a matrix, and in a block; a block ends with its matrix. */
   readonly matrixRows: number
   readonly columns: number
   readonly blockRows: number
   readonly blockColumns: number
-  /** The largest finite number of the codes, at which what is larger ends up. */
+  /** The largest finite number of the codes; larger numbers saturate there. */
   readonly largest: number
 }
 
@@ -40,7 +40,7 @@ const LARGEST: Readonly<Record<string, number>> = {
   int8: 127,
 }
 
-/** @throws QueryError `NotComparable` where the scales don't fit the numbers */
+/** @throws QueryError `NotComparable` if the scales don't fit the numbers */
 export function scaleGrid(form: QuantisedForm, codes: Described, scale: Described): ScaleGrid {
   for (const { dtype } of [codes, scale]) expectReal(dtype)
   return form === 'scaled' ? scaledGrid(codes, scale) : fourBitGrid(form, codes, scale)
@@ -57,7 +57,7 @@ function fourBitGrid(form: 'nvfp4' | 'mxfp4', codes: Described, scale: Described
     scheme: form === 'nvfp4' ? 'NVFP4, a scale per 16 elements' : 'MXFP4, a scale per 32 elements',
     shape,
     codes: 'float4_e2m1fn',
-    // Bytes that stand for powers of two.
+    // Bytes as powers of two.
     scales: scale.dtype === 'uint8' ? 'float8_e8m0fnu' : scale.dtype,
     matrixRows: shape.at(-2) ?? 1,
     columns,
@@ -83,7 +83,7 @@ function scaledGrid(codes: Described, scale: Described): ScaleGrid {
     const all = outermost * rows
     return { ...common, scheme: `${dtype}, one scale`, matrixRows: all, blockRows: all, blockColumns: columns }
   }
-  // As many as rows may still be a grid of blocks.
+  // A scale per row can also be a grid of blocks.
   const isOfRows = scale.shape.length < shape.length && scales === outermost * rows
   const [down, across] = isOfRows ? [rows, 1] : [scale.shape.at(-2) ?? 0, scale.shape.at(-1) ?? 0]
   const [blockRows, blockColumns] = [blockSize(rows, down), blockSize(columns, across)]
@@ -92,7 +92,7 @@ function scaledGrid(codes: Described, scale: Described): ScaleGrid {
   return { ...common, scheme: `${dtype}, a scale per ${of}`, matrixRows: rows, blockRows, blockColumns }
 }
 
-/** The power of two that cuts a length into that many blocks; null: none does. Where there is one block, the length itself. */
+/** The power of two that divides a length into that many blocks; null if none does. For one block, the length itself. */
 function blockSize(length: number, blocks: number): number | null {
   if (blocks === 1) return length
   for (let size = 1; size <= length; size *= 2) if (Math.ceil(length / size) === blocks) return size
@@ -119,7 +119,7 @@ export class QuantisedSums {
   readonly #grid: ScaleGrid
   readonly #nextScales: (count: number, into: Float64Array) => Promise<void>
   readonly #factor: number
-  /** Blocks side by side. */
+  /** The number of blocks side by side. */
   readonly #across: number
   readonly #scales: Address
   readonly #blocks: Address
@@ -134,9 +134,9 @@ export class QuantisedSums {
 
   /**
    * Reserves memory in the core.
-   * @param factor of all scales
-   * @param nextScales reads the scales that follow
-   * @throws QueryError `NotComparable` where shapes differ
+   * @param factor the global scale
+   * @param nextScales reads the following scales
+   * @throws QueryError `NotComparable` if shapes differ
    */
   constructor(
     engine: Engine,
@@ -162,7 +162,7 @@ export class QuantisedSums {
     engine.doubles(this.#row, QuantisedRow.size / 8).fill(0)
   }
 
-  /** Adds the elements that follow. */
+  /** Adds the following elements. */
   async add(a: Address, b: Address, count: number): Promise<void> {
     const { columns, blockColumns, largest, codes } = this.#grid
     const core = coreOf(this.#engine)
@@ -221,7 +221,7 @@ export class QuantisedSums {
   }
 }
 
-/** 0 of nothing is nothing lost. */
+/** A share; 0 if nothing was lost of nothing. */
 function share(error: number, squares: number): number {
   return error === 0 ? 0 : error / squares
 }

@@ -1,4 +1,4 @@
-/** Questions of rules about the elements of one or two records in the core's memory. */
+/** Answers questions of rules about the elements of one or two records in the core's memory. */
 
 import { EngineError, QueryError } from '../../../base/errors.js'
 import type { DigestName } from '../../../base/types.js'
@@ -13,13 +13,13 @@ import { ChannelLayout, type Task } from '../../job/measure.js'
 import { differenceOf } from './difference.js'
 import type { Elements } from './elements.js'
 
-/** A task, without the records it is about. */
+/** A task without its records. */
 export type Asking = Pick<Task, 'kind' | 'numbers'>
 
 /** The two numbers that answer a task: how many out of how many. */
 export type Pair = readonly [number, number]
 
-/** A list of answers, for questions with any number of them. */
+/** A list of any number of answers. */
 export interface List {
   readonly list: ArrayLike<number>
 }
@@ -36,7 +36,7 @@ export function answerAlone(engine: Engine, { kind, numbers }: Asking, elements:
       return { list: engine.elements.percentiles(dtype, address, count, numbers) }
     case 'percentile':
     case 'histogram':
-      // Complex numbers have no order, so they have no answer.
+      // Complex numbers have no order, and no answer.
       return { list: isDefined(kind, dtype) ? answersTo(engine, [{ kind, numbers }], elements, noDigest) : [] }
     case 'channels':
       return { list: channelSums(engine, elements, numbers) }
@@ -47,17 +47,14 @@ export function answerAlone(engine: Engine, { kind, numbers }: Asking, elements:
   }
 }
 
-/**
- * The answers to all statistics of one tensor, one after the other.
- * @param digest the answer to a digest
- */
+/** The answers to all statistics of one tensor, in order. @param digest the answer to a digest */
 export function answersTo(
   engine: Engine,
   statistics: readonly ElementStatistic[],
   { dtype, address, count }: Elements,
   digest: (kind: DigestName) => readonly number[],
 ): Float64Array<ArrayBuffer> {
-  // In one go, since each would read the elements again.
+  // Together, since each would read the elements again.
   const percents = statistics.filter(({ kind }) => kind === 'percentile').flatMap(({ numbers }) => numbers)
   const found = percents.length > 0 ? engine.elements.percentiles(dtype, address, count, percents) : []
   const answers = statistics.flatMap(({ kind, numbers }) => {
@@ -87,14 +84,14 @@ export function compare(engine: Engine, { kind, numbers }: Asking, a: Elements, 
 /** Channels of images: grey, with alpha, in colours, with both. */
 const isChannelCount = (length: number): boolean => length >= 1 && length <= 4
 
-/** The axis of channels. @param asked one of `ChannelLayout`, which the shape decides if it can, or an axis */
+/** The axis of channels. @param asked an axis, or one of `ChannelLayout`, for which the shape decides if it can */
 function channelAxis(shape: readonly number[], asked: number): number {
   if (asked >= 0) return asked
   const last = shape.length - 1
   if (last < 2) return 1
   const [isFirst, isLast] = [isChannelCount(shape[1]!), isChannelCount(shape[last]!)]
   if (isFirst !== isLast) return isFirst ? 1 : last
-  // Grey images without an axis of channels: one channel.
+  // Grey images without an axis of channels have one channel.
   if (last === 2 && shape[1] === shape[2]) return shape.length
   return asked === ChannelLayout.last ? last : 1
 }
@@ -124,16 +121,16 @@ function channelSums(
   })
 }
 
-/** Elements that are looked at first: most rows that are not zero show it there. */
+/** The number of elements to test first: most rows that are not zero show it there. */
 const FIRST_ELEMENTS = 16
 
 /**
- * The first row, the number of digests, and CRC-32C of the bytes of each row from there on, as far as they are in memory: a row is all
- * elements with one index of the first axis, and one amid which a part ends has a digest in either. The digest of zeros is 0.
+ * The first row, the number of digests, and the CRC-32C of the bytes of each row in memory. A row is all elements with one index of the
+ * first axis; if a part ends within a row, both parts have a digest of it. The digest of zeros is 0.
  */
 function rowDigests(engine: Engine, { dtype, shape, address, count, first = 0 }: Elements): ArrayLike<number> {
   const perRow = product(shape.slice(1))
-  // Rows of elements of four bits may begin amid a byte.
+  // Rows of 4-bit elements may begin within a byte.
   if (count === 0 || shape.length < 2 || elementByteLength(dtype) < 1) return []
   const digests: number[] = []
   for (let at = first; at < first + count; ) {
@@ -152,8 +149,8 @@ function rowDigests(engine: Engine, { dtype, shape, address, count, first = 0 }:
 }
 
 /**
- * The number of nodes (positions over all axes but the first; a tensor of one axis is one sample), and how many of
- * them are within bounds in less than a given share of the samples.
+ * The number of nodes (positions over all axes but the first; a tensor of one axis is one sample), and of those that are within bounds in
+ * less than a given share of the samples.
  */
 function activity(
   engine: Engine,
@@ -167,7 +164,7 @@ function activity(
     const counts = engine.reserveBytes(nodes * 4)
     engine.view(counts, nodes * 4).fill(0)
     engine.elements.countInside(dtype, address, samples, nodes, lo!, hi!, counts)
-    // The least count that is not below the share, judged by exactly the rule's formula.
+    // The smallest count that reaches the share, by exactly the rule's formula.
     let least = Math.max(0, Math.floor((percent! * samples) / 100) - 1)
     while ((100 * least) / samples < percent! && least <= samples) least++
     return [nodes, engine.elements.countBelow(counts, nodes, least)]

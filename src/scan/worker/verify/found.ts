@@ -1,4 +1,4 @@
-/** The findings in a range of an event file, as the reply has them: a row per record, a row per Value, problems and notes. */
+/** The findings in a range of an event file: a row per record, a row per Value, problems and notes. */
 
 import { type ErrorData, FormatError, type TrialscanError } from '../../../base/errors.js'
 import type { Status } from '../../../core/border/abi.js'
@@ -6,9 +6,9 @@ import { faultCode } from '../../../core/border/status.js'
 import { isTensorBoardFile } from '../../../format/paths.js'
 import { type RecordProblem, VALUE_KINDS, type VerifiedRange } from '../../job/verify.js'
 
-/** Problems of a range that are told one by one; the others are counted. */
+/** The number of problems of a range that are reported one by one; the others are counted. */
 const MAX_PROBLEMS = 100
-/** Values, or records, after which a job has enough, and leaves the rest of its range to another. */
+/** The number of Values or records at which a job ends, and leaves the rest of its range to another. */
 const MAX_VALUES = 1 << 20
 
 const KIND_NUMBERS = {
@@ -17,7 +17,7 @@ const KIND_NUMBERS = {
   histogram: VALUE_KINDS.indexOf('histogram'),
 }
 
-/** Something that is wrong with the last record: the first, and what tells that the payload has changed. */
+/** A problem of the last record: the first one, and any that shows that the payload has changed. */
 export interface RecordFault extends Omit<RecordProblem, 'error'> {
   readonly code: string
 }
@@ -65,7 +65,7 @@ export class FoundRecords {
     return this.#record.length >= MAX_VALUES || this.#recordStart.length >= MAX_VALUES
   }
 
-  /** The last record. */
+  /** The index of the last record. */
   get last(): number {
     return this.#recordStart.length - 1
   }
@@ -90,13 +90,13 @@ export class FoundRecords {
     return this.#isBad[record] === 1
   }
 
-  /** The first Value of the last record: the number of its tag; null: it has none. */
+  /** The number of the first tag of the last record; null if it has none. */
   get firstTag(): number | null {
     const first = this.#record.lastIndexOf(this.last)
     return first < 0 ? null : this.#tag[first]!
   }
 
-  /** The number of the tag of the only Value of the last record; null where there are others, or none. */
+  /** The number of the only tag of the last record; null if it has several, or none. */
   get onlyTag(): number | null {
     const value = this.#record.lastIndexOf(this.last)
     return value < 0 || this.#record[value - 1] === this.last ? null : this.#tag[value]!
@@ -113,12 +113,12 @@ export class FoundRecords {
     this.#problems.startRecord()
   }
 
-  /** The step of the last record; NaN: it is not known. */
+  /** Sets the step of the last record; NaN if it is unknown. */
   setStep(step: number): void {
     this.#step[this.last] = step
   }
 
-  /** Has the last record end elsewhere. */
+  /** Sets the end of the last record. */
   setEnd(end: number): void {
     this.#recordByteLength[this.last] = end - this.#recordStart[this.last]!
   }
@@ -137,7 +137,7 @@ export class FoundRecords {
     if (this.#withShapes) this.#shape[this.#shape.length - 1] = shape
   }
 
-  /** Bytes that are no record. */
+  /** Adds a range of bytes without a record. */
   skip(startByte: number, endByte: number): void {
     if (endByte > startByte) this.#skipped.push(startByte, endByte)
   }
@@ -156,13 +156,13 @@ export class FoundRecords {
     return new FormatError(code, message, { url: this.#url, offset, expected, got })
   }
 
-  /** Something is wrong with the last record. @param status of the core; error: made if it is told */
+  /** Adds a problem of the last record. @param status the core's status @param error made only if the problem is reported */
   failAs(status: Status, tag: string | null, error: () => TrialscanError): void {
-    // What is no fault of the record has no code, and is told as it is.
+    // A status that is no fault of the record has no code; the error is reported as it is.
     this.fail(faultCode(status) ?? error().code, tag, error)
   }
 
-  /** Something is wrong with the last record. @param error made if it is told, with that code */
+  /** Adds a problem of the last record. @param error made only if the problem is reported, with that code */
   fail(code: string, tag: string | null, error: () => TrialscanError): void {
     const { last } = this
     this.#isBad[last] = 1
@@ -171,7 +171,7 @@ export class FoundRecords {
     this.#problems.add(fault, () => error().toJSON(), true)
   }
 
-  /** Something is wrong with an earlier record. */
+  /** Adds a problem of an earlier record. */
   failRecord(record: number, tag: string, code: string, error: () => TrialscanError, step = this.stepOf(record)): void {
     this.#problems.add({ code, ...this.#placeOf(record), tag, step }, () => error().toJSON())
   }
@@ -180,18 +180,18 @@ export class FoundRecords {
     this.#isBad[record] = 1
   }
 
-  /** Something is wrong where no record is. */
+  /** Adds a problem of a place without a record. */
   problem(error: TrialscanError, startByte: number, endByte: number): void {
     const fault = { code: error.code, startByte, endByte, tag: null, step: Number.NaN }
     this.#problems.add(fault, () => error.toJSON())
   }
 
-  /** Something that is worth knowing, and no harm. */
+  /** Adds a harmless note. */
   note(code: string, record: number, tag: string | null, error: () => TrialscanError): void {
     this.#notes.add({ code, ...this.#placeOf(record), tag, step: this.stepOf(record) }, () => error().toJSON())
   }
 
-  /** Puts a problem in place of one of the last record, or of all there are. */
+  /** Replaces one problem of the last record, or all of them. */
   replace(before: RecordFault, endByte: number, error: FormatError, isOnly: boolean): void {
     this.#problems.removeOfRecord(isOnly ? before.code : null)
     this.#problems.add({ ...before, code: error.code, endByte }, () => error.toJSON())
@@ -227,11 +227,11 @@ export class FoundRecords {
   }
 }
 
-/** Problems, of which the first are told. */
+/** Problems, of which the first are reported. */
 class Problems {
   readonly counts: Record<string, number> = {}
   readonly #told: RecordProblem[] = []
-  /** The problems of the last record: those that are reported, and the number of each code. */
+  /** The problems of the last record: the reported ones, and the number of each code. */
   #ofRecord: RecordProblem[] = []
   #countsOfRecord = new Map<string, number>()
 
@@ -241,7 +241,7 @@ class Problems {
     this.#countsOfRecord = new Map()
   }
 
-  /** @param isOfRecord of the last one, so that it may be taken back */
+  /** @param isOfRecord true for one of the last record, so that it can be taken back */
   add({ code, ...place }: RecordFault, error: () => ErrorData, isOfRecord = false): void {
     this.counts[code] = (this.counts[code] ?? 0) + 1
     if (isOfRecord) this.#countsOfRecord.set(code, (this.#countsOfRecord.get(code) ?? 0) + 1)
@@ -251,7 +251,7 @@ class Problems {
     if (isOfRecord) this.#ofRecord.push(problem)
   }
 
-  /** Takes back problems of the last record. @param code the first of that code alone; null: all of them */
+  /** Takes back problems of the last record. @param code only the first with this code; null for all of them */
   removeOfRecord(code: string | null): void {
     const told = code === null ? this.#ofRecord : this.#ofRecord.filter(({ error }) => error.code === code).slice(0, 1)
     for (const one of told) this.#told.splice(this.#told.lastIndexOf(one), 1)

@@ -1,11 +1,11 @@
-/** Finds the starts of records: by their headers and, behind damage, by searching for the next record that holds. */
+/** Finds the starts of records: by their headers and, behind damage, by searching for the next intact record. */
 
 import type { TrialscanError } from '../../../base/errors.js'
 import { FRAMING_LENGTH, HEADER_LENGTH } from '../../../core/border/framing.js'
 import type { RangeSetting } from './job.js'
 import type { FileWindow } from './window.js'
 
-/** Headers behind damage that are remembered, to see which of them lead to a record that is known. */
+/** The number of headers behind damage that are remembered, to find those that lead to a known record. */
 const MAX_LEADS = 1 << 18
 
 export class FrameFinder {
@@ -15,7 +15,7 @@ export class FrameFinder {
   /** The result of the last search behind damage. */
   #search: Search | null = null
 
-  /** @param anchors where records begin, as index entries say, in order */
+  /** @param anchors the starts of records according to index entries, in order */
   constructor(setting: RangeSetting, window: FileWindow, anchors: Float64Array) {
     this.#setting = setting
     this.#window = window
@@ -23,8 +23,8 @@ export class FrameFinder {
   }
 
   /**
-   * The length of the record that begins at a byte of the file, frame and all; null where the header is bad or cut off.
-   * @param before where the record before begins, if that may be looked into again
+   * The length of the record that begins at a byte, with its frame; null if the header is bad or cut off.
+   * @param before the start of the preceding record, if it may be searched again
    */
   async framedLength(at: number, before: number): Promise<number | null> {
     const window = this.#window
@@ -35,7 +35,7 @@ export class FrameFinder {
     return this.#setting.engine.framedLength(this.#setting.batch, window.addressOf(at), window.end - at)
   }
 
-  /** Why the last header was bad. To be asked before anything is searched, which takes its place. */
+  /** The reason why the last header was bad. Call it before a search, which overwrites it. */
   headerError(url: string, startByte: number): TrialscanError {
     const { engine, batch } = this.#setting
     return engine.slots(batch, 1).error(0, { url, startByte, tensor: '' })
@@ -48,9 +48,9 @@ export class FrameFinder {
   }
 
   /**
-   * The start of the next record behind a place where none begins. An index entry's, if there is a record where it says;
-   * and before that only what leads to it, since the elements of a tensor may look like anything. Null: there is none.
-   * @param end where one begins, or the file ends, in any case; null: nobody knows
+   * The start of the next record behind a place without one: that of an index entry with a record, and before it only records that lead
+   * to it, since the elements of a tensor may look like anything. Null if there is none.
+   * @param end a known start of a record or the end of the file; null if unknown
    */
   async next(at: number, end: number | null): Promise<number | null> {
     const anchors = this.#anchors
@@ -77,7 +77,7 @@ export class FrameFinder {
         break
       }
       search.add(from, from + engine.uint32(window.addressOf(from)) + FRAMING_LENGTH)
-      // Where nothing tells where to go on, or too much does, the next header is taken.
+      // Without clues, or with too many, the next header is taken.
       if (end === null && (anchor === anchors.length || search.isFull)) {
         search.end(from, null)
         break
@@ -91,7 +91,7 @@ export class FrameFinder {
   }
 }
 
-/** The first of some numbers in order that is greater than another. */
+/** The first of ascending numbers that is greater than another. */
 function lastBefore(numbers: ArrayLike<number>, at: number): number {
   let [low, high] = [0, numbers.length]
   while (low < high) {
@@ -102,10 +102,10 @@ function lastBefore(numbers: ArrayLike<number>, at: number): number {
   return low
 }
 
-/** Headers that hold, behind damage, up to a record that is known. */
+/** The valid headers behind damage, up to a known record. */
 class Search {
   readonly from: number
-  /** Up to where it has come. */
+  /** The end of the search so far. */
   until = Number.NaN
   #goal: number | null = null
   readonly #starts: number[] = []
@@ -126,7 +126,7 @@ class Search {
     this.#ends.push(end)
   }
 
-  /** @param goal where a record begins; null: none is known. The first end counts */
+  /** @param goal the start of a known record; null for none. The first call counts */
   end(until: number, goal: number | null): void {
     if (!Number.isNaN(this.until)) return
     this.until = until

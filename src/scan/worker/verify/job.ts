@@ -10,11 +10,11 @@ import { isText } from './values.js'
 
 /** The size of a window, which fits into the L2 cache. */
 const WINDOW_BYTES = 1 << 20
-/** The size of a window where each takes a request. */
+/** The size of a window if each takes a request. */
 const REMOTE_WINDOW_BYTES = 4 << 20
-/** Values surveyed at once. */
+/** The number of Values surveyed at once. */
 export const SLOTS = 4096
-/** Bytes behind the tensor_content of a record that streams; more than any metadata takes. */
+/** The number of bytes allowed behind the tensor_content of a record that streams; more than any metadata takes. */
 export const MAX_TAIL_BYTES = 256 << 10
 
 export interface RangeSetting {
@@ -28,7 +28,7 @@ export interface RangeSetting {
   readonly tail: Address
 }
 
-/** Takes all of the memory that a job needs. */
+/** Reserves all memory that a job needs. */
 export function settingOf(job: VerifyJob, engine: Engine, store: Store): RangeSetting {
   engine.reset()
   const batch = engine.reserveBatch(SLOTS)
@@ -40,7 +40,7 @@ export function settingOf(job: VerifyJob, engine: Engine, store: Store): RangeSe
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/** Tags by numbers, looked up by their bytes. */
+/** Numbers tags by their bytes. */
 export class TagNumbers {
   readonly #tags = new Interner()
   readonly #byBytes = new Map<string, number>()
@@ -50,7 +50,7 @@ export class TagNumbers {
     return this.#tags.names
   }
 
-  /** @param bytes of the tag's UTF-8, one a character */
+  /** @param bytes the UTF-8 bytes of the tag, one per character */
   number(bytes: string): number {
     let number = this.#byBytes.get(bytes)
     if (number === undefined) {
@@ -62,7 +62,7 @@ export class TagNumbers {
     return number
   }
 
-  /** True if a tag is UTF-8. @param bytes the bytes of a tag that has a number */
+  /** True if a tag is valid UTF-8. @param bytes the bytes of a numbered tag */
   isText(bytes: string): boolean {
     return !this.#odd.has(bytes)
   }

@@ -1,4 +1,4 @@
-/** Records of an event file that are longer than the window: their heads are surveyed, the rest streams. */
+/** Checks records of an event file that are longer than the window: their heads are surveyed, the rest streams. */
 
 import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH, UNCHECKED_CRC } from '../../../core/border/framing.js'
 import { type Address, NO_TEXTS } from '../../../core/border/memory.js'
@@ -12,7 +12,7 @@ import { MAX_TAIL_BYTES, type RangeSetting } from './job.js'
 import type { ValueCheck } from './value-check.js'
 import type { FileWindow } from './window.js'
 
-/** A receiver of the records of a range, of any length. */
+/** A receiver of a range's records. */
 interface RecordTaker {
   take(at: number, base: number, count: number, until: number): number
   checkRecord(slots: SlotReader, i: number): boolean
@@ -35,7 +35,7 @@ export class LargeRecords {
     this.#taker = taker
   }
 
-  /** A record that is longer than the window, which begins with it. Its head is there; the rest streams. */
+  /** Checks a record that is longer than the window, which begins with it. Its head is in memory; the rest streams. */
   async check(at: number, byteLength: number): Promise<void> {
     const { engine, batch, job } = this.#setting
     const release = engine.mark()
@@ -49,14 +49,14 @@ export class LargeRecords {
       engine.release(release)
     } else {
       engine.release(release)
-      // Another long field than one tensor_content: read as a whole if it may be.
+      // A long field other than one tensor_content: read as a whole if that fits.
       if (byteLength <= job.windowByteLength) return this.#whole(at, byteLength)
       await this.#names(at, byteLength)
     }
     if ((await this.#checkPayload(at, byteLength)) && this.#values.isDeep) await this.#look(at, byteLength)
   }
 
-  /** Finds the Values of a record by its head and, where it has one large field, its tail. @returns null where that is not enough */
+  /** Lists the Values of a record by its head and, if it has one large field, its tail. @returns null if that is not enough */
   async #survey(at: number, byteLength: number): Promise<number | null> {
     const { engine, batch, tail, job } = this.#setting
     const window = this.#window
@@ -78,18 +78,18 @@ export class LargeRecords {
     return slots.needs(0) === null && count <= batch.capacity ? count : null
   }
 
-  /** The checksum of the payload, in windows. @returns whether the record is there to its end */
+  /** Computes the checksum of the payload, in windows. @returns true if the record is complete */
   async #checkPayload(at: number, byteLength: number): Promise<boolean> {
     const { engine, tags } = this.#setting
     const window = this.#window
     const end = at + byteLength - FOOTER_LENGTH
     let next = Math.min(end, at + window.held)
     let crc = engine.crc32c((window.address + HEADER_LENGTH) as Address, next - at - HEADER_LENGTH)
-    // The window is used for the rest of it.
+    // The window is used for the rest of the record.
     window.held = 0
     let footer: Address
     do {
-      // The checksum comes with the last bytes of what it is of.
+      // The checksum comes with the last bytes of the payload.
       const part = Math.min(window.byteLength - FOOTER_LENGTH, end - next)
       const wanted = next + part === end ? part + FOOTER_LENGTH : part
       const available = await window.read(next, window.address, wanted)
@@ -110,7 +110,7 @@ export class LargeRecords {
     return true
   }
 
-  /** The elements of a record that streams, once more. */
+  /** Streams the elements of a record once more. */
   async #look(at: number, byteLength: number): Promise<void> {
     const { engine, store, job, tags } = this.#setting
     const found = this.#found
@@ -142,7 +142,7 @@ export class LargeRecords {
     }
   }
 
-  /** A record that is longer than the window, but not than what may be in memory. */
+  /** Checks a record that is longer than the window but fits in memory. */
   async #whole(at: number, byteLength: number): Promise<void> {
     const { engine, batch, job } = this.#setting
     const window = this.#window
@@ -152,7 +152,7 @@ export class LargeRecords {
       const available = await window.read(at, address, byteLength)
       if (available < byteLength) return this.#taker.shrunk(at, byteLength, at + available)
       const count = engine.survey.records(batch, address, byteLength, job.isTornasole)
-      // Offsets are counted from the window.
+      // Offsets are relative to the window.
       this.#taker.take(at, at - (address - window.address), count, Number.POSITIVE_INFINITY)
     } finally {
       engine.release(release)
@@ -160,7 +160,7 @@ export class LargeRecords {
     }
   }
 
-  /** Checks a record that is too long for memory by the names in it. Its shape is not checked. */
+  /** Checks a record that doesn't fit in memory by the names in it. Its shape is not checked. */
   async #names(at: number, byteLength: number): Promise<void> {
     const { store, tags, job } = this.#setting
     const found = this.#found

@@ -1,6 +1,6 @@
 /**
- * The records that begin in a range of an event file: frames, checksums, Events, tensors against their shapes. The core surveys
- * a window of records in one crossing. Where a frame is broken, the walk goes on at the next one that holds.
+ * Verifies the records that begin in a range of an event file: frames, checksums, Events, tensors against their shapes. The core surveys
+ * a window of records in one call. Behind a broken frame, the walk continues at the next intact record.
  */
 
 import type { TrialscanError } from '../../../base/errors.js'
@@ -28,9 +28,9 @@ export class RangeVerifier {
   readonly #found: FoundRecords
   readonly #values: ValueCheck
   readonly #large: LargeRecords
-  /** Values to survey at once: few behind a record that is spoilt, since what is surveyed behind the next one is surveyed again. */
+  /** The number of Values to survey at once: few behind a damaged record, since what is surveyed behind the next one is surveyed again. */
   #capacity = SLOTS
-  /** Bytes that may be read again to look for records in them, so that no file takes for ever. */
+  /** The number of bytes that may be searched again for hidden records; it bounds the total time. */
   #rewindable: number
 
   constructor(setting: RangeSetting, range: VerifyRange, fileLength: number) {
@@ -75,7 +75,7 @@ export class RangeVerifier {
     return this.#found.reply(window.fileLength, startByte, at)
   }
 
-  /** Takes what is in the window from a byte of the file on. @returns where it ends */
+  /** Surveys the window from a byte of the file on. @returns the end */
   async #survey(at: number, endByte: number | null): Promise<number> {
     const window = this.#window
     if (!window.holds(at, FRAMING_LENGTH)) await window.fill(at)
@@ -90,10 +90,10 @@ export class RangeVerifier {
   }
 
   /**
-   * Writes down what the core has found in the records from a byte of the file on, up to one that may hide others.
-   * @param base the byte of the file that lies where the window begins
-   * @param until where the first record begins that is not wanted any more
-   * @returns where the next record begins
+   * Adds the core's findings in the records from a byte of the file on, up to one that may hide others.
+   * @param base the offset of the window in the file
+   * @param until the start of the first record that is not wanted
+   * @returns the start of the next record
    */
   take(at: number, base: number, count: number, until: number): number {
     const { engine, batch, window } = this.#setting
@@ -117,7 +117,7 @@ export class RangeVerifier {
       this.#values.take(slots, i)
     }
     for (let rest = count, capacity = this.#capacity; rest > capacity; capacity = batch.capacity) {
-      // One record of many Values: the step may come behind them.
+      // A record with many Values: its step may come behind them.
       rest = engine.survey.rest(batch, end - at - FRAMING_LENGTH)
       slots = engine.slots(batch, Math.min(rest, batch.capacity))
       if (this.checkRecord(slots, 0)) found.setStep(slots.eventStep(0))
@@ -129,7 +129,7 @@ export class RangeVerifier {
     return end
   }
 
-  /** @returns whether nothing is wrong with the record of a slot, which is the last one */
+  /** @returns true if the record of a slot, which is the last one, has no problem */
   checkRecord(slots: SlotReader, i: number): boolean {
     const status = slots.recordStatus(i)
     if (status === Status.ok) return true
@@ -160,7 +160,7 @@ export class RangeVerifier {
     found.failAs(fault.status, tag, () => faultError(fault, place))
   }
 
-  /** The file has become shorter while it was read. */
+  /** Reports that the file has become shorter while it was read. */
   shrunk(at: number, expected: number, end: number): void {
     const found = this.#found
     this.#window.fileLength = end
@@ -170,15 +170,15 @@ export class RangeVerifier {
   }
 
   /**
-   * A frame that is broken, or goes beyond the end of the file: one problem, whatever is skipped.
-   * @param framed the length its header says, if that is right
-   * @returns where the next record begins, or the file ends
+   * Reports a frame that is broken, or extends beyond the file, as one problem, whatever is skipped.
+   * @param framed the length in its header, if that is valid
+   * @returns the start of the next record, or the end of the file
    */
   async #broken(at: number, framed: number | null): Promise<number> {
     const found = this.#found
     const headerError = framed === null ? this.#frames.headerError(this.#url, at) : null
-    // A record that is not what it was, and none behind it: its length is wrong, or bytes have come or gone. Then the next
-    // one may begin before the end of this.
+    // A damaged record without another behind it: its length is wrong, or bytes were inserted or lost. The next record may then begin
+    // before the end of this one.
     const before = found.faults.find(({ code, endByte }) => code === 'BadPayloadChecksum' && endByte === at)
     const isRewound = before !== undefined && this.#rewindable >= at - before.startByte
     if (isRewound) this.#rewindable -= at - before.startByte
@@ -210,9 +210,9 @@ export class RangeVerifier {
   }
 
   /**
-   * True if the last record is spoilt, and may hide others by a length that is too long: the index names some in it, or there
-   * is no index.
-   * @param end where it ends
+   * True if the last record is damaged and may hide others by a length that is too long: the index lists some in it, or there is no
+   * index.
+   * @param end its end
    */
   #isSuspect(end: number): boolean {
     const [fault] = this.#found.faults
@@ -221,9 +221,9 @@ export class RangeVerifier {
   }
 
   /**
-   * Looks for records in the last one, if that is spoilt.
-   * @param end where it ends
-   * @returns where the next record begins: there, or in it
+   * Searches the last record for hidden ones, if it is damaged.
+   * @param end its end
+   * @returns the start of the next record: there, or within it
    */
   async #lookInside(end: number): Promise<number> {
     const [fault] = this.#found.faults

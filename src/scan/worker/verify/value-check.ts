@@ -1,4 +1,4 @@
-/** The Values of records, one by one: tags and histograms, and for a deep look what tensors hold. */
+/** Checks the Values of records one by one: tags and histograms, and for a deep check the content of tensors. */
 
 import { quote } from '../../../base/errors.js'
 import { ValueKind } from '../../../core/border/abi.js'
@@ -13,7 +13,7 @@ export class ValueCheck {
   readonly #setting: RangeSetting
   readonly #found: FoundRecords
   readonly #url: string
-  /** Null where values are not to be looked at. */
+  /** The deep check; null if not requested. */
   readonly #deep: DeepLook | null
   /** Records that hold a histogram, to be decoded. */
   readonly #histograms: { readonly tensor: string; readonly record: number; readonly value: Uint8Array }[] = []
@@ -36,7 +36,7 @@ export class ValueCheck {
     return tags.names[tags.number(slots.tagBytes(i))]!
   }
 
-  /** Adds what a slot holds to the last record. */
+  /** Adds the content of a slot to the last record. */
   take(slots: SlotReader, i: number): void {
     const held = slots.holds(i)
     if (held === ValueKind.noValue) return
@@ -48,7 +48,7 @@ export class ValueCheck {
     found.addValue(number, slots.mode(i), slots.modeStep(i), kind)
     const isGood = slots.ok(i)
     if (this.#setting.job.withShapes && kind === 'tensor' && isGood) found.setShape(slots.shape(i))
-    // Of a payload that is not what it was, nothing more needs to be said.
+    // A damaged payload needs no further findings.
     if (found.isSpoilt) return
     const tensor = tags.names[number]!
     const startByte = found.startOf(found.last)
@@ -60,7 +60,7 @@ export class ValueCheck {
     else if (this.#deep !== null && kind === 'tensor') this.#look(this.#deep, slots, i, tensor)
   }
 
-  /** Copies a histogram, which the core only skips. One that streams is read by nobody, nor is the second of a tag. */
+  /** Copies a histogram, which the core only skips. One that streams, or the second with a tag, is never read. */
   #keepHistogram(slots: SlotReader, i: number, tensor: string): void {
     const record = this.#found.last
     if (!this.#isInMemory(slots, i)) return
@@ -109,7 +109,7 @@ export class ValueCheck {
     this.#deep?.keep(moments, shape, tensor, this.#found.stepOf(last), last)
   }
 
-  /** Holds saved reductions against their tensors, of one range: a file is not cut for a deep look. */
+  /** Compares saved reductions with their tensors, within one range: a file is not cut for a deep check. */
   compareReductions(): void {
     const found = this.#found
     for (const { saved, computed } of this.#deep?.mismatches() ?? []) {

@@ -1,4 +1,4 @@
-/** A deep look at the values of an event file: strings, bools, and saved reductions against the tensors they are of. */
+/** The deep check of an event file's values: strings, bools, and saved reductions against their tensors. */
 
 import type { DType, ReductionName } from '../../../base/types.js'
 import { KnownMoments } from '../../../core/border/abi.js'
@@ -8,7 +8,7 @@ import { isDefined, Moments } from '../../../core/moments.js'
 import type { Batch, SlotReader } from '../../../core/slots.js'
 import { parseReductionName } from '../../../format/reduction-name.js'
 
-/** Tensors whose moments are kept for comparing; those of further ones are not compared. */
+/** The number of tensors whose moments are kept for comparison; further ones are not compared. */
 const MAX_KEPT = 1 << 16
 
 /** The ranges of integer types. Frameworks sum and multiply in these types or wider ones. */
@@ -29,17 +29,17 @@ interface Saved {
   readonly tensor: string
   readonly step: number
   readonly value: number
-  /** The number of its record. */
+  /** The index of its record. */
   readonly record: number
 }
 
-/** A tensor that saved reductions are held against. */
+/** A tensor to compare saved reductions with. */
 interface Kept {
   readonly moments: Moments
   readonly shape: readonly number[]
 }
 
-/** A saved reduction that is not that of the tensor beside it. */
+/** A saved reduction that differs from that of its tensor. */
 export interface Mismatch {
   readonly saved: Saved
   readonly computed: number
@@ -61,7 +61,7 @@ export function isText(bytes: Uint8Array): boolean {
 
 export class DeepLook {
   readonly #engine: Engine
-  /** By step and tensor; one can be saved several times in a step. */
+  /** The tensors by step and name; one can be saved several times in a step. */
   readonly #kept = new Map<string, Kept[]>()
   #keptCount = 0
   readonly #saved: Saved[] = []
@@ -93,7 +93,7 @@ export class DeepLook {
     return fault
   }
 
-  /** Keeps the moments of a tensor, or the number that a saved reduction is. */
+  /** Keeps the moments of a tensor, or the value of a saved reduction. */
   keep(moments: Moments, shape: readonly number[], tensor: string, step: number, record: number): void {
     if (this.#keptCount + this.#saved.length >= MAX_KEPT) return
     const name = parseReductionName(tensor)
@@ -108,7 +108,7 @@ export class DeepLook {
     }
   }
 
-  /** Saved reductions that are not those of their tensors, in the order of their records. */
+  /** Yields saved reductions that differ from those of their tensors, in the order of their records. */
   *mismatches(): Generator<Mismatch> {
     for (const saved of this.#saved) {
       const all = this.#kept.get(`${saved.step} ${saved.tensor}`) ?? []
@@ -120,9 +120,9 @@ export class DeepLook {
 }
 
 /**
- * True if a saved reduction may be that of a tensor. The hook computes in float32 and in an order of its own, PyTorch's
- * spreads are unbiased, and what leaves the range of float32 says nothing. Integers wrap, and the lowest has no absolute
- * value. TensorFlow's hook takes numpy's norms, which of two dimensions are those of a matrix.
+ * True if a saved reduction may be that of a tensor. The hook computes in float32 and in its own order, PyTorch's spreads are unbiased,
+ * and values beyond float32's range say nothing. Integers wrap, and the lowest has no absolute value. TensorFlow's hook uses numpy's
+ * norms, which for two dimensions are matrix norms.
  */
 function isPlausible({ reduction, value }: Saved, { moments, shape }: Kept): boolean {
   if (moments.count === 0 || !isDefined('min', moments.dtype)) return true
@@ -145,7 +145,7 @@ function isPlausible({ reduction, value }: Saved, { moments, shape }: Kept): boo
   if (largest >= limit) return true
   if (base === 'prod') {
     const [a, b] = [Math.abs(value), Math.abs(computed)]
-    // A product of many factors leaves float32's range on the way, in one order or another.
+    // A product of many factors leaves float32's range in one order or another.
     return a < 1e-30 || b < 1e-30 || a > 1e30 || b > 1e30 || Math.abs(value / computed - 1) < tolerance * 10
   }
   const close = (expected: number, scale: number): boolean => Math.abs(value - expected) <= tolerance * scale
@@ -154,12 +154,12 @@ function isPlausible({ reduction, value }: Saved, { moments, shape }: Kept): boo
   if (base === 'mean') return close(computed, moments.slot('meanAbs'))
   if (base === 'l1' || base === 'l2') {
     if (shape.length !== 2) return close(computed, computed)
-    // The largest sum of a column, and the largest singular value, lie between these.
+    // The largest column sum and the largest singular value lie between these.
     const [rows, columns] = shape as readonly [number, number]
     const least = computed / (base === 'l1' ? columns : Math.sqrt(Math.min(rows, columns)))
     return value >= Math.max(least, largest) * (1 - tolerance) && value <= computed * (1 + tolerance)
   }
-  // Of one element the unbiased spread does not exist; near-equal elements lose their digits.
+  // The unbiased spread of one element is undefined; near-equal elements lose their digits.
   if (n === 1) return true
   const unbiased = n / (n - 1)
   const meanAbs = moments.slot('meanAbs')
@@ -171,7 +171,7 @@ function isPlausible({ reduction, value }: Saved, { moments, shape }: Kept): boo
   return close(computed, scale) || close(computed * unbiased, scale)
 }
 
-/** True if float32, or a narrower type, may have overflowed on the way to a number. */
+/** True if float32, or a narrower type, may have overflowed during the computation of a number. */
 function mayOverflow(computed: number, moments: Moments): boolean {
   const limit = isNarrowFloat(moments.dtype) ? 255 : 1e18
   return moments.count === 1 || moments.slot('maxAbs') > limit || Math.abs(computed) > limit

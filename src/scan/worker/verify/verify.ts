@@ -1,4 +1,4 @@
-/** Event files, read from the first byte to the last: the job as a whole. */
+/** The job that verifies event files from the first byte to the last. */
 
 import { type ErrorData, TrialscanError } from '../../../base/errors.js'
 import type { Engine } from '../../../core/engine.js'
@@ -7,7 +7,7 @@ import type { VerifiedRange, VerifyJob, VerifyReply } from '../../job/verify.js'
 import { settingOf } from './job.js'
 import { RangeVerifier } from './range.js'
 
-/** Checks the records that begin in ranges of event files. A file that can't be read is an error in the reply. */
+/** Verifies the records that begin in ranges of event files. A file that can't be read is an error in the reply. */
 export async function verifyEventFiles(job: VerifyJob, engine: Engine, store: Store): Promise<VerifyReply> {
   const setting = settingOf(job, engine, store)
   const ranges: (VerifiedRange | ErrorData)[] = []

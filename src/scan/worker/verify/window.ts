@@ -1,11 +1,11 @@
-/** A window over an event file, in the core's memory: it goes forward, and what it holds of what follows is kept. */
+/** A window over an event file, in the core's memory: it moves forward, and keeps the bytes that it still covers. */
 
 import type { Address } from '../../../core/border/memory.js'
 import type { Engine } from '../../../core/engine.js'
 import type { Store } from '../../../storage/store.js'
 
 export class FileWindow {
-  /** The length of the file; less if it has become shorter. */
+  /** The length of the file; reduced if the file has become shorter. */
   fileLength: number
   readBytes = 0
   /** The start of the window in the file, and the number of bytes in it. */
@@ -44,7 +44,7 @@ export class FileWindow {
     return (this.address + at - this.start) as Address
   }
 
-  /** Has the window begin at a byte of the file, or before. */
+  /** Moves the window so that it begins at a byte of the file, or before. */
   async fill(at: number): Promise<void> {
     const kept = this.end - at
     const isKept = at >= this.start && kept > 0
@@ -60,7 +60,7 @@ export class FileWindow {
     if (available < wanted) this.fileLength = this.end
   }
 
-  /** Reads to anywhere. @returns how many bytes there were */
+  /** Reads to any address. @returns the number of bytes read */
   async read(startByte: number, address: Address, byteLength: number): Promise<number> {
     const available = await this.#store.readInto(this.path, startByte, this.#engine.view(address, byteLength))
     this.readBytes += available

@@ -11,6 +11,7 @@ const THOROUGH = [
   'test/compare/{diff,digest-lists,noise,ways}.test.ts',
   'test/fleet/**/*.test.ts',
   'test/kernels/{array-engine,compare}.test.ts',
+  'test/python/**/*.test.ts',
   'test/repair/{entangled,fuzz,repair}.test.ts',
   'test/rules/{action,checkpoints,choice,evaluate,flow,loss}.test.ts',
   'test/storage/{s3-faults,s3-upload}.test.ts',

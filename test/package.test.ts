@@ -103,7 +103,7 @@ describe.each(whenLong)('the package', () => {
   }, 300_000)
 
   it('is what is needed, and nothing else', () => {
-    const documents = ['deploy', 'docs', 'examples'].flatMap(folder =>
+    const documents = ['deploy', 'docs', 'examples', 'python'].flatMap(folder =>
       readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
         .filter(entry => entry.isFile())
         .map(entry => join(entry.parentPath, entry.name).slice(root.length + 1))

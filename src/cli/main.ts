@@ -10,6 +10,7 @@ import { helpText, TOPICS } from './help-text.js'
 import { addBenchCommand } from './options/bench.js'
 import { addFileCommands } from './options/files.js'
 import { addFleetCommands } from './options/fleet.js'
+import { addPythonCommand } from './options/python.js'
 import { addRecordCommand } from './options/record.js'
 import { addRuleCommands } from './options/rules.js'
 import { addTableCommands } from './options/tables.js'
@@ -175,6 +176,7 @@ const ADDING: readonly (readonly [names: string, add: () => void])[] = [
   ['summary report serve', () => addViewCommands(program, runCommand)],
   ['verify reindex copy repair', () => addFileCommands(program, runCommand)],
   ['record', () => addRecordCommand(program, runCommand)],
+  ['python', () => addPythonCommand(program, runCommand)],
   ['export import', () => addTensorBoardCommands(program, runCommand)],
   ['fleet', () => addFleetCommands(program, runCommand)],
   ['bench', () => addBenchCommand(program, runCommand, VERSION)],

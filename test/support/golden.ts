@@ -45,7 +45,7 @@ const LATER: readonly string[] = []
 
 /** Whether a part that a machine may lack must be there: in CI nothing is skipped. */
 export function isRequired(
-  part: 'shared' | 'numpy' | 's3' | 'chromium' | 'duckdb' | 'parallel' | 'redis' | 'torch',
+  part: 'shared' | 'numpy' | 's3' | 'chromium' | 'duckdb' | 'parallel' | 'redis' | 'torch' | 'pandas',
 ): boolean {
   return (process.env.TRIALSCAN_REQUIRE ?? '').split(',').includes(part)
 }

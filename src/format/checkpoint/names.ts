@@ -16,6 +16,11 @@ const SCALE = /(?:^|[._])(?:\w*scales?(?:_inv|_2)?|\w*zeros|qzeros|g_idx|absmax|
 
 const RANDOM_STATE = /(?:^|[._])(?:\w*rng(?:_states?)?|random_states?)(?:[._]|$)/
 
+/** The gradient of a parameter, a loss, and what a layer gives, as trialscan.py, smdebug's hooks and most scripts name them. */
+const GRADIENT = /^grad(?:ient)?s?[/.]|[.]grad$/
+const LOSS = /(?:^|[/_.])loss$/i
+const OUTPUT = /_output_\d+$/
+
 /** Optimizer states that are collections of their own. */
 const STATES: readonly (readonly [collection: string, pattern: RegExp])[] = [
   ['exp_avg', /(?:^|[._])exp_avg(?:[.]|$)/],
@@ -49,11 +54,21 @@ export function isOptimizerState(name: string): boolean {
 
 /** True if a tensor's elements count as parameters of the model. */
 export function isParameter(name: string): boolean {
-  return !isOptimizerState(name) && !SCALE.test(name) && !RANDOM_STATE.test(name)
+  return (
+    !GRADIENT.test(name) &&
+    !LOSS.test(name) &&
+    !OUTPUT.test(name) &&
+    !isOptimizerState(name) &&
+    !SCALE.test(name) &&
+    !RANDOM_STATE.test(name)
+  )
 }
 
 /** The collections that a name belongs to. */
 export function collectionsOf(name: string): string[] {
+  if (GRADIENT.test(name)) return ['gradients']
+  if (LOSS.test(name)) return ['losses']
+  if (OUTPUT.test(name)) return ['outputs']
   if (isOptimizerState(name)) {
     const states = STATES.filter(([, pattern]) => pattern.test(name)).map(([collection]) => collection)
     return ['optimizer', ...(MASTER.test(name) ? ['master_weights'] : []), ...states]

@@ -1,7 +1,7 @@
 /** The interface of checkpoint formats: the tensors of a file, and the places of their elements. */
 
 import type { FormatError } from '../../base/errors.js'
-import type { DType } from '../../base/types.js'
+import type { DType, Mode } from '../../base/types.js'
 
 /** A box of a tensor's elements in one file, as they lie there: little-endian. */
 export interface Block {
@@ -30,6 +30,10 @@ export interface StoredTensor {
   readonly worker?: string
   /** Default: what the place of the file says. */
   readonly step?: number
+  /** Default: GLOBAL. */
+  readonly mode?: Mode
+  /** Default: the step. */
+  readonly modeStep?: number
   /** The place in the order of execution, where the file tells. Default: the natural order of names. */
   readonly order?: number
   /** Only a part of a tensor, at the offsets of its blocks: other files have the others. `shape` is that of the part. */
@@ -57,6 +61,8 @@ export interface TensorFileContents {
   readonly unread: readonly UnreadTensor[]
   /** The problems of the file as a whole. */
   readonly problems: readonly FormatError[]
+  /** Workers that save a file each at this step. Default: those that did. */
+  readonly numWorkers?: number | null
   /** Facts to be shown as text: who wrote it, its version, arguments. Never trusted. */
   readonly metadata?: ReadonlyMap<string, string>
 }

@@ -3,6 +3,7 @@
 import { FormatError } from '../../../base/errors.js'
 import { inTurns } from '../../../base/turns.js'
 import type { RangedFile, StoredTensor, TensorFileContents } from '../stored-tensor.js'
+import { capturedTensors } from './captured.js'
 import { LENGTH_BYTES } from './dtypes.js'
 import { type Header, type HeaderTensor, headerLength, parseHeader } from './safetensors-header.js'
 
@@ -12,15 +13,18 @@ const SHARDING_KEY = 'DCP_SHARDING_INFO'
 /** @returns what the file holds, and the bytes of all tensors that can be read */
 export async function readSafetensors(file: RangedFile): Promise<TensorFileContents & { readonly byteLength: number }> {
   const header = await readHeader(file)
-  const offsets = chunkOffsets(header)
   const { metadata, unread, problems } = header
+  const captured = capturedTensors(file.path, header)
+  const offsets = chunkOffsets(header)
   const tensors: StoredTensor[] = []
   let byteLength = 0
   await inTurns(header.tensors, tensor => {
-    tensors.push(storedOf(file, tensor, offsets))
+    if (captured === null) tensors.push(storedOf(file, tensor, offsets))
     byteLength += tensor.end - tensor.begin
   })
-  return { tensors, unread, problems, metadata, byteLength }
+  return captured === null
+    ? { tensors, unread, problems, metadata, byteLength }
+    : { ...captured, unread, problems, byteLength }
 }
 
 /** @throws FormatError, StoreError */

@@ -1,29 +1,24 @@
 /** The checkpoints of a trial: found, read once, and made into records that are composed of what lies in their files. */
 
-import { FormatError, quote, TrialscanError } from '../../../base/errors.js'
+import { FormatError, quote, type TrialscanError } from '../../../base/errors.js'
 import { inTurns, sortedInTurns } from '../../../base/turns.js'
-import type { DType, GlobalStep } from '../../../base/types.js'
+import type { DType, GlobalStep, Mode } from '../../../base/types.js'
 import { elementByteLength } from '../../../core/dtype.js'
-import {
-  CONFIG,
-  type Logged,
-  MAX_BESIDE_BYTES,
-  type ModelFacts,
-  parseConfig,
-  parseTrainerState,
-  TRAINER_STATE,
-} from '../../../format/checkpoint/beside.js'
+import { TRAINER_STATE } from '../../../format/checkpoint/beside.js'
 import { checkpointFilesAmong } from '../../../format/checkpoint/formats.js'
 import { type CheckpointPlace, type Layout, layoutOf, layoutOfFile } from '../../../format/checkpoint/layout.js'
 import { collectionsOf, isParameter, orderKey } from '../../../format/checkpoint/names.js'
 import type { StoredTensor, UnreadTensor } from '../../../format/checkpoint/stored-tensor.js'
 import type { CollectionConfig } from '../../../format/collections.js'
 import type { TensorLocation } from '../../../format/index-file.js'
+import { END_MARKERS } from '../../../format/paths.js'
+import { parseReductionName } from '../../../format/reduction-name.js'
 import { TableBuilder } from '../../../storage/composed/table-builder.js'
 import { type Store, storeName } from '../../../storage/store.js'
 import type { Access } from '../../runner/access.js'
 import { IndexColumns } from '../columns/index-columns.js'
 import type { IndexRows } from '../columns/saved-rows.js'
+import { type Beside, besideFiles, besideOf } from './beside-checkpoint.js'
 import { type Checkpoint, ONLY_WORKER, readCheckpoint } from './read-checkpoint.js'
 import { RECORD_END, RecordHeads } from './record-head.js'
 import { sourceRecord } from './source-record.js'
@@ -53,7 +48,7 @@ export interface CheckpointFacts {
 }
 
 /** A checkpoint that was read, and where its records lie. */
-interface KnownCheckpoint {
+interface KnownCheckpoint extends Beside {
   readonly place: CheckpointPlace
   /** The stamp of its files when it was read. */
   readonly stamp: string
@@ -61,11 +56,11 @@ interface KnownCheckpoint {
   readonly rows: readonly {
     readonly step: number
     readonly worker: string
+    readonly mode: Mode
+    readonly modeStep: number
     readonly name: string
     readonly tensors: readonly TensorLocation[]
   }[]
-  readonly logged: ReadonlyMap<number, Logged>
-  readonly model: ModelFacts
 }
 
 /** A checkpoint that is not whole, and was changed so lately, is being written. */
@@ -83,6 +78,7 @@ export class CheckpointFiles {
   #writing: readonly string[] = []
   #scalarRows: KnownCheckpoint['rows'] = []
   #versions = 0
+  #hasEndMarker = false
 
   constructor(access: Access, file: string | null, isWanted: (step: number) => boolean) {
     this.#access = access
@@ -95,9 +91,9 @@ export class CheckpointFiles {
     return this.#layout !== null
   }
 
-  /** True if nothing more will come: one whole checkpoint, and not a directory of steps. */
+  /** True if nothing more will come: the job has said so, or it is one whole checkpoint and not a directory of steps. */
   get isEnded(): boolean {
-    return this.#layout !== null && this.#layout.family === null
+    return this.#hasEndMarker || (this.#layout !== null && this.#layout.family === null)
   }
 
   /**
@@ -111,11 +107,13 @@ export class CheckpointFiles {
     if (layout === null) return null
     const isFirst = this.#layout === null
     this.#layout = layout
+    const hasEndMarker = paths.some(path => END_MARKERS.includes(path))
     const { store } = this.#access
     const table = new TableBuilder(RECORD_END)
     const known = new Map<string, KnownCheckpoint>()
     const writing: string[] = []
-    let isNew = isFirst
+    let isNew = isFirst || hasEndMarker !== this.#hasEndMarker
+    this.#hasEndMarker = hasEndMarker
     for (const place of layout.checkpoints) {
       if (!this.#isWanted(place.step)) continue
       const stamp = await stampOf(store, place, paths)
@@ -184,6 +182,7 @@ export class CheckpointFiles {
     const heads = new RecordHeads()
     const rows: KnownCheckpoint['rows'][number][] = []
     for (const { step, worker, tensors } of groups) {
+      const [{ mode = 'GLOBAL', modeStep = step }] = tensors as [StoredTensor]
       const name = `${place === '' ? '.' : place}#${version} ${step} ${worker}`
       table.begin(name, place)
       const locations: TensorLocation[] = []
@@ -191,7 +190,7 @@ export class CheckpointFiles {
         const { startByte, byteLength } = table.add(sourceRecord(step, tensor, heads))
         locations.push({ name: tensor.name, startByte, byteLength })
       })
-      rows.push({ step, worker, name, tensors: locations })
+      rows.push({ step, worker, mode, modeStep, name, tensors: locations })
     }
     return rows
   }
@@ -213,7 +212,7 @@ export class CheckpointFiles {
           const blocks = [{ file: null, start: 0, literal, byteLength: literal.length }]
           return { name: scalar, ...table.add({ head, dataByteLength: literal.length, blocks }), eventFile: name }
         })
-        return { step, worker: ONLY_WORKER, name, tensors }
+        return { step, worker: ONLY_WORKER, mode: 'GLOBAL', modeStep: step, name, tensors }
       })
   }
 
@@ -229,28 +228,22 @@ export class CheckpointFiles {
       if (first === undefined || worker < first) firstWorkers.set(step, worker)
     }
     const add = async (
-      step: number,
-      worker: string,
-      eventFile: string,
+      { step, worker, mode, modeStep, name }: KnownCheckpoint['rows'][number],
       tensors: readonly TensorLocation[],
     ): Promise<void> => {
       const list = await columns.lists.addInTurns(tensors)
-      columns.addListed(step as GlobalStep, worker, { mode: 'GLOBAL', modeStep: step, eventFile, list })
+      columns.addListed(step as GlobalStep, worker, { mode, modeStep, eventFile: name, list })
     }
-    for (const { step, worker, name, tensors } of rows) {
+    for (const row of rows) {
+      const { step, worker, tensors } = row
       const logged = firstWorkers.get(step) === worker ? scalars.get(step) : undefined
       const names = logged && new Set(tensors.map(({ name }) => name))
       const more = logged?.tensors.filter(scalar => !names!.has(scalar.name)) ?? []
-      await add(step, worker, name, more.length > 0 ? [...tensors, ...more] : tensors)
+      await add(row, more.length > 0 ? [...tensors, ...more] : tensors)
     }
-    for (const { step, worker, name, tensors } of this.#scalarRows) {
-      if (firstWorkers.has(step)) continue
-      await add(
-        step,
-        worker,
-        name,
-        tensors.map(({ eventFile: _, ...location }) => location),
-      )
+    for (const row of this.#scalarRows) {
+      const own = row.tensors.map(({ eventFile: _, ...location }) => location)
+      if (!firstWorkers.has(row.step)) await add(row, own)
     }
     return { columns, rows: Int32Array.from({ length: columns.length }, (_, row) => row), faults: new Map() }
   }
@@ -285,13 +278,16 @@ export class CheckpointFiles {
       else members.set(collection, [name])
     }
     const groups = [...this.#known.values()].flatMap(({ read }) => read.groups)
-    // One has each name once.
-    const seen = groups.length > 1 ? new Set<string>() : null
+    // One has each name once; saved reductions share the name of their tensor.
+    const isOnce = groups.length === 1 && groups[0]!.tensors[0]?.collections === undefined
+    const seen = isOnce ? null : new Set<string>()
     for (const { tensors } of groups) {
       await inTurns(tensors, ({ name, collections }) => {
-        if (seen?.has(name)) return
-        seen?.add(name)
-        for (const collection of collections ?? collectionsOf(name)) add(collection, name)
+        // A saved reduction makes its tensor a member.
+        const tensor = collections ? (parseReductionName(name)?.tensor ?? name) : name
+        if (seen?.has(tensor)) return
+        seen?.add(tensor)
+        for (const collection of collections ?? collectionsOf(tensor)) add(collection, tensor)
       })
     }
     const scalars = new Set(this.#scalarRows.flatMap(({ tensors }) => tensors.map(({ name }) => name)))
@@ -311,14 +307,15 @@ export class CheckpointFiles {
     const aliases = new Map<string, string>()
     let [parameters, tensors, byteLength] = [0, 0, 0]
     const all = read.groups.flatMap(({ tensors }) => tensors)
-    await inTurns(all, ({ name, dtype, shape, aliasOf }) => {
+    await inTurns(all, ({ name, dtype, shape, aliasOf, collections }) => {
       const count = shape.reduce((product, size) => product * size, 1)
       if (aliasOf !== undefined) {
         aliases.set(name, aliasOf)
         return
       }
       byteLength += count * elementByteLength(dtype)
-      if (!isParameter(name)) return
+      if (!isParameter(name) || parseReductionName(name) !== null) return
+      if (collections && !collections.some(one => one === 'weights' || one === 'biases')) return
       tensors++
       parameters += count
       counts.set(dtype, count + (counts.get(dtype) ?? 0))
@@ -330,9 +327,11 @@ export class CheckpointFiles {
       .map(([dtype]) => dtype)
     const { formats, metadata, unread, fileCount: files } = read
     const { architecture } = model
-    const name = place.place === '' ? storeName(this.#access.spec) : place.place.slice(place.place.lastIndexOf('/') + 1)
+    const { family } = this.#layout
+    const own = place.place.slice(place.place.lastIndexOf('/') + 1)
+    const name = own === '' || family !== null ? storeName(this.#access.spec) : own
     const facts = { formats, metadata, aliases, unread, files, parameters, tensors, byteLength, dtypes, architecture }
-    return { ...facts, family: this.#layout.family, model: architecture ?? name }
+    return { ...facts, family, model: architecture ?? name }
   }
 }
 
@@ -376,40 +375,6 @@ function isUnchanged(store: Store, { place, read }: KnownCheckpoint): boolean {
   // What is open still is what it was.
   store.release?.()
   return [...read.versions].every(([path, version]) => stamped.has(path) || store.versionOf?.(path) === version)
-}
-
-/** The files that say something about a checkpoint. */
-function besideFiles({ place, files }: CheckpointPlace, paths: readonly string[]): string[] {
-  const there = new Set(paths)
-  const isFile = files.some(({ path }) => path === place)
-  const directories = new Set([`${place}/`, ...files.map(({ path }) => path.slice(0, path.lastIndexOf('/') + 1))])
-  const wanted = [...directories].flatMap(directory => {
-    const prefix = directory === '/' ? '' : directory
-    // Who names a file means its tensors alone.
-    return isFile ? [`${prefix}${CONFIG}`] : [`${prefix}${TRAINER_STATE}`, `${prefix}${CONFIG}`]
-  })
-  return [...new Set(wanted)].filter(path => there.has(path))
-}
-
-async function besideOf(
-  store: Store,
-  place: CheckpointPlace,
-  paths: readonly string[],
-): Promise<Pick<KnownCheckpoint, 'logged' | 'model'>> {
-  let logged: ReadonlyMap<number, Logged> = new Map()
-  let model: ModelFacts = { architecture: null, dtype: null }
-  for (const path of besideFiles(place, paths)) {
-    try {
-      const bytes = await store.read(path, { maxByteLength: MAX_BESIDE_BYTES, isText: true })
-      const text = new TextDecoder().decode(bytes)
-      if (path.endsWith(CONFIG)) model = parseConfig(text)
-      else logged = parseTrainerState(text, store.url(path))
-    } catch (error) {
-      // What lies beside a checkpoint makes nothing of it unreadable.
-      if (!(error instanceof TrialscanError)) throw error
-    }
-  }
-  return { logged, model }
 }
 
 function shownList(names: readonly string[]): string {

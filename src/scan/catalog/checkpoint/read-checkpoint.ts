@@ -104,12 +104,29 @@ export async function readCheckpoint(store: Store, checkpoint: CheckpointPlace):
   })
   store.release?.()
   for (const index of indices) await checkIndex(store, index, read, faults)
+  checkWorkers(store, checkpoint, read, faults)
   return {
     ...(await merged(store, checkpoint, read, faults, notes)),
     formats: [...formats],
     fileCount: read.length,
     versions,
   }
+}
+
+/** Tells of workers whose files are missing, where the others say how many there are. */
+function checkWorkers(
+  store: Store,
+  { place, files }: CheckpointPlace,
+  read: readonly ReadFile[],
+  faults: Faults,
+): void {
+  const count = read.reduce((most, { contents }) => Math.max(most, contents.numWorkers ?? 0), 0)
+  const isAlone = files.length === 1 && files[0]!.path === place
+  if (count <= read.length || (isAlone && place !== '')) return
+  const url = store.url(place)
+  const [expected, got] = [`files of ${count} workers`, `${read.length}`]
+  const message = `${url}: expected ${expected}, got ${got}: the others have not saved this step`
+  faults.add(new FormatError('MissingWorkers', message, { url, expected, got }))
 }
 
 interface FoundIndex extends ShardIndex {

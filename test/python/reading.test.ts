@@ -1,0 +1,155 @@
+/** trialscan.py reads trials over the command line: tables, values, findings, pages, and errors that say what to do. */
+
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { trialscan } from '../cli/run.js'
+import { ROOT } from '../support/golden.js'
+import { hasModule, python, TRIALSCAN_PY } from '../support/python.js'
+import { scratchDirectory } from '../support/scratch.js'
+
+const scratch = scratchDirectory('reading')
+const TRIAL = 'fixtures/trials/mlp-vanishing'
+const NAME = 'gradient/DeepSigmoid_hidden.1.bias'
+
+/** What a script prints, as JSON. */
+function answer(script: string, options: Parameters<typeof python>[1] = {}) {
+  const { status, stdout, stderr } = python(
+    `import json, trialscan\nTRIAL = ${JSON.stringify(TRIAL)}\n${script}`,
+    options,
+  )
+  if (status !== 0) throw new Error(stderr)
+  return JSON.parse(stdout)
+}
+
+const WITHOUT = 'import sys\nfor name in ["pandas", "pyarrow"]: sys.modules[name] = None\n'
+
+it('trialscan python prints it', async () => {
+  const { code, stdout } = await trialscan('python')
+  expect([code, stdout]).toEqual([0, readFileSync(TRIALSCAN_PY, 'utf8')])
+})
+
+describe.runIf(hasModule('pandas'))('with pandas', () => {
+  it('a scan is a DataFrame', () => {
+    const [columns, shape, kind, sum] = answer(`
+frame = trialscan.scan(TRIAL, tensor=["${NAME}", "nothing"], steps=range(0, 40), reductions=["mean", "abs_max"])
+print(json.dumps([list(frame.columns), list(frame.shape), str(frame["mean"].dtype), float(frame["abs_max"].sum())]))`)
+    expect(columns).toEqual(['tensor', 'step', 'mode', 'mode_step', 'worker', 'dtype', 'shape', 'mean', 'abs_max'])
+    expect([shape[1], kind]).toEqual([9, 'float64'])
+    expect(shape[0]).toBeGreaterThan(2)
+    expect(sum).toBeGreaterThan(0)
+  })
+
+  it('findings are rows, and what was not judged is beside them', () => {
+    const [rules, messages, missing] = answer(`
+found = trialscan.check(TRIAL)
+print(json.dumps([sorted(set(found["rule"])), list(found["message"]), [line["rule"] for line in found.attrs["not_judged"]]]))`)
+    expect(rules).toEqual(['VanishingGradient'])
+    expect(messages[0]).toMatch(/^the mean of the absolute values of gradient/)
+    expect(missing).toContain('DeadRelu')
+  })
+
+  it('differences are rows; of equal trials there are none', () => {
+    const script = `
+differences = [len(trialscan.diff(TRIAL, TRIAL)), len(trialscan.diff(TRIAL, "fixtures/trials/mlp-all-zero", all=True))]
+print(json.dumps(differences))`
+    const [none, some] = answer(script)
+    expect(none).toBe(0)
+    expect(some).toBeGreaterThan(0)
+  })
+
+  it('numbers that are not finite are numbers', () => {
+    const script =
+      'f = trialscan._framed([{"tensor": "NaN", "max": "Infinity", "mean": "NaN"}]); print(json.dumps([f["tensor"][0], str(f.dtypes["max"]), f["mean"].isna().all().item()]))'
+    expect(answer(script)).toEqual(['NaN', 'float64', true])
+  })
+})
+
+it('without pandas a table is a dict of lists', () => {
+  const [columns, count, attrs] = answer(`${WITHOUT}
+frame = trialscan.scan(TRIAL, collection="gradients", steps=0, reductions="mean")
+found = trialscan.check(TRIAL)
+print(json.dumps([list(frame), len(frame["mean"]), "not_judged" in found.attrs]))`)
+  expect(columns).toContain('mean')
+  expect(count).toBeGreaterThan(0)
+  expect(attrs).toBe(true)
+})
+
+it('with pyarrow tables come as Arrow', () => {
+  const stub = join(scratch, 'stub', 'pyarrow')
+  mkdirSync(stub, { recursive: true })
+  writeFileSync(join(stub, '__init__.py'), '')
+  // A stand-in that counts bytes of the stream: Arrow's begin with the mark of a message.
+  writeFileSync(
+    join(stub, 'ipc.py'),
+    `class Column:
+    def __init__(self, data): self.data = data
+    def to_pylist(self): return [self.data[:4].hex()]
+class Reader:
+    column_names = ["mark"]
+    def __init__(self, data): self.data = data
+    def read_all(self): return self
+    def __getitem__(self, name): return Column(self.data)
+def open_stream(data): return Reader(data)
+`,
+  )
+  const script = `import sys\nsys.modules["pandas"] = None\nprint(json.dumps(trialscan.scan(TRIAL, steps=0)))`
+  expect(answer(script, { path: [join(scratch, 'stub')] })).toEqual({ mark: ['ffffffff'] })
+})
+
+it.runIf(hasModule('numpy'))('a value is an array', () => {
+  const [kind, shape, last] = answer(`
+import numpy
+value = trialscan.value(TRIAL, "${NAME}", step=0)
+same = numpy.array_equal(trialscan.value(TRIAL, "${NAME}"), trialscan.value(TRIAL, "${NAME}", step="last"))
+print(json.dumps([str(value.dtype), list(value.shape), bool(same)]))`)
+  expect([kind, shape.length, last]).toEqual(['float32', 1, true])
+})
+
+it('a report shows itself in a notebook, and text is what commands print', () => {
+  const [head, page, text] = answer(`
+page = trialscan.report(TRIAL, height=300)
+print(json.dumps([page._repr_html_()[:16], "mlp-vanishing" in page.html, trialscan.text("check", TRIAL)]))`)
+  expect([head, page]).toEqual(['<iframe srcdoc="', true])
+  expect(text).toMatch(/^mlp-vanishing: VanishingGradient at step 0/)
+})
+
+describe('errors', () => {
+  const failing = (script: string, env: Readonly<Record<string, string>> = {}) =>
+    answer(
+      `
+try: ${script}
+except trialscan.TrialscanError as error: print(json.dumps(str(error)))`,
+      { env },
+    )
+
+  it('say how to get the command', () => {
+    const said =
+      /^there is no command nosuch: npm i -g trialscan \(it needs Node\.js 20\.20 or newer\), or name one in the environment, as TRIALSCAN="npx trialscan"$/
+    expect(failing('trialscan.scan(TRIAL)', { TRIALSCAN: 'nosuch' })).toMatch(said)
+    expect(failing('trialscan.scan(TRIAL)', { TRIALSCAN: ' ' })).toMatch(/^there is no command in TRIALSCAN: npm i -g/)
+  })
+
+  it('are those of the command', () => {
+    expect(failing('trialscan.scan("nosuch")')).toMatch(/^trialscan: .*nosuch: no such file or directory/)
+    expect(failing('trialscan.scan(TRIAL, nosuch=1)')).toContain('--nosuch')
+    expect(failing('trialscan.value(TRIAL, "nosuch")')).toContain('nosuch')
+  })
+
+  it('notes are warnings', () => {
+    const said = answer(`
+import warnings
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    trialscan._run("scan", (TRIAL,), {"stats": True})
+print(json.dumps([str(one.message)[:40] for one in caught]))`)
+    expect(said).toHaveLength(1)
+  })
+})
+
+it('docs/python.md runs', () => {
+  const text = readFileSync(join(ROOT, 'docs/python.md'), 'utf8')
+  const [, code] = /^```python run\n([\s\S]*?)^```$/m.exec(text)!
+  const { status, stderr } = python(code!.replaceAll('"runs/', '"fixtures/trials/'))
+  expect([status, stderr]).toEqual([0, ''])
+})

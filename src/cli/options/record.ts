@@ -1,13 +1,14 @@
-/** The command that writes trials: record. */
+/** The commands for trials that programs in other languages write: record and python. */
 
 import { type Command, Option } from 'commander'
+import { EXIT_HELP } from '../exit.js'
 import { pathText, queryMemory, wholeNumberArgument } from './arguments.js'
 import { completed, type RunCommand } from './options.js'
 
 /** After a signal, what came before is still written. */
 const GRACE_MS = 60_000
 
-/** Adds it to the command line. */
+/** Adds the command that saves its input. */
 export function addRecordCommand(program: Command, run: RunCommand): void {
   completed(
     program
@@ -56,4 +57,31 @@ Exit code 0: everything was saved. 4: something was left out; the trial is there
   ).action(options =>
     run('record', async signal => (await import('../commands/record.js')).record(options, signal), GRACE_MS),
   )
+}
+
+/** Adds the command that prints trialscan.py. */
+export function addPythonCommand(program: Command, run: RunCommand): void {
+  program
+    .command('python')
+    .description('Prints trialscan.py, which saves trainings in PyTorch and reads trials from Python.')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ trialscan python > trialscan.py
+
+It is one file, to lie beside your program:
+  from trialscan import capture
+  with capture(model, "run", every=100) as c:
+      for x, y in data:
+          …
+          c.step(loss=loss)
+
+  import trialscan
+  trialscan.check("run")        findings of rules, as a DataFrame of pandas
+
+docs/pytorch.md and docs/python.md have the rest.
+${EXIT_HELP}`,
+    )
+    .action(() => run('python', async () => (await import('../commands/python.js')).python()))
 }

@@ -34,6 +34,9 @@ export class UnchangedRows extends builtin({
     num_steps: integer(3, { min: 2 }),
     threshold: number(1, { min: 0, max: 100 }),
   },
+  suggested: {
+    threshold: ['10', 'in a healthy training some units are dead, and some tokens of a vocabulary are never used'],
+  },
   isOfCheckpoints: true,
 }) {
   readonly #weights = this.select({

@@ -9,7 +9,7 @@ export class Column<T extends Numbers> {
   readonly #make: (length: number) => T
   length = 0
 
-  /** @param make makes an array of that length */
+  /** @param make makes an array of a given length */
   constructor(make: (length: number) => T) {
     this.#make = make
     this.#numbers = make(FIRST_LENGTH)
@@ -32,12 +32,12 @@ export class Column<T extends Numbers> {
     this.#numbers = grown
   }
 
-  /** All of them, as they are now. */
+  /** The numbers so far. */
   get numbers(): T {
     return this.#numbers.slice(0, this.length) as T
   }
 
-  /** A view of their bytes, which ends with the next number. */
+  /** A view of the bytes, valid until the next number is added. */
   get bytes(): Uint8Array {
     const { buffer, BYTES_PER_ELEMENT } = this.#numbers
     return new Uint8Array(buffer, 0, this.length * BYTES_PER_ELEMENT)

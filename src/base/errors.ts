@@ -6,7 +6,7 @@
 
 import { fileURLToPath } from './file-url.js'
 
-/** An error as data: what crosses a thread, and what `toJSON` returns. */
+/** An error as plain data: its form between threads, and the result of `toJSON`. */
 export interface ErrorData {
   readonly name: string
   readonly code: string
@@ -35,10 +35,10 @@ export class TrialscanError extends Error {
   }
 }
 
-/** The bytes could not be had: not found, denied, short read, unavailable. */
+/** Bytes that could not be read or written: not found, denied, short read, unavailable. */
 export class StoreError extends TrialscanError {
   readonly url: string
-  /** True when the same request may succeed later. */
+  /** True if the same request may succeed later. */
   readonly retryable: boolean
 
   constructor(
@@ -54,21 +54,21 @@ export class StoreError extends TrialscanError {
 }
 
 /**
- * True if an error is about the file itself, so that the next look would find it again: it does not exist, is a
- * directory, is too large, or is not what it claims to be. Any other error says that the bytes, or all the bytes of one
- * version of the file, could not be had, and nothing is known about the file.
+ * True if an error is about the file itself, so that another attempt would fail the same way: it does not exist, is a directory, is too
+ * large, or has invalid content. Any other error means that the bytes, or all bytes of one version of the file, could not be read;
+ * nothing is known about the file then.
  */
 export function isAboutFile({ name, code, fields }: ErrorData): boolean {
   if (name !== 'StoreError') return code !== 'ObjectChanged'
-  // On S3 only this one: a gateway may mean something else by 404.
+  // On S3 only this code: a gateway may mean something else by 404.
   if (code === 'NotFound') return fields.s3 === undefined || fields.s3 === 'NoSuchKey'
   return code === 'NotAFile' || code === 'NotADirectory' || code === 'TooLarge' || fields.isLasting === true
 }
 
-/** The bytes are not what they claim to be. */
+/** Bytes that are not what they claim to be. */
 export class FormatError extends TrialscanError {
   readonly url: string
-  /** Byte offset of the fault in the file, if there is one. */
+  /** The byte offset of the fault in the file; undefined if there is none. */
   readonly offset: number | undefined
   readonly expected: string | undefined
   readonly got: string | undefined
@@ -92,7 +92,7 @@ export class FormatError extends TrialscanError {
   }
 }
 
-/** The trial is fine, but it does not hold what was asked for. */
+/** The trial is intact, but it does not have what was asked for. */
 export class QueryError extends TrialscanError {}
 
 /** No tensor of that name was saved. */
@@ -109,7 +109,7 @@ export class TensorUnavailable extends QueryError {
   }
 }
 
-/** The step exists, but this tensor was not saved at it, or not in the form that was asked for. */
+/** The step exists, but this tensor was not saved at it, or not in the requested form. */
 export class TensorUnavailableForStep extends QueryError {
   constructor(
     readonly tensor: string,
@@ -175,7 +175,7 @@ export class ShapeUnavailableForStep extends QueryError {
   }
 }
 
-/** A wait ended before what it waited for came. */
+/** A wait that ended without a result. */
 export class WaitTimeout extends QueryError {
   constructor(
     readonly timeoutMs: number,
@@ -186,12 +186,12 @@ export class WaitTimeout extends QueryError {
   }
 }
 
-/** There are no collections files that we can see, so nothing says what the trial holds. */
+/** There are no visible collections files, so the content of the trial is unknown. */
 export class MissingCollectionFiles extends QueryError {
   constructor(
     readonly url: string,
     detail: string,
-    /** listed: the number of objects found on S3, if there were more than anyone can have meant */
+    /** listed: the number of objects found on S3, if there were implausibly many */
     more: { readonly listed?: number } = {},
   ) {
     super('MissingCollectionFiles', `${url}: ${detail}`, { url, ...more })
@@ -222,12 +222,12 @@ export class ReductionUndefined extends QueryError {
   }
 }
 
-/** A rule's condition is true at a step: what `rule.invoke` throws then. */
+/** A rule's condition is met at a step; thrown by `rule.invoke`. */
 export class RuleEvaluationConditionMet extends TrialscanError {
   constructor(
     readonly ruleName: string,
     readonly step: number,
-    /** True if the rule has nothing left to look for. */
+    /** True if the rule has nothing left to judge. */
     readonly endOfRule = false,
   ) {
     super('RuleEvaluationConditionMet', `the condition of rule ${ruleName} is met at step ${step}`, {
@@ -244,7 +244,7 @@ export class UsageError extends TrialscanError {
   }
 }
 
-/** A rule was not told something that it requires: which tensors, which bound, which other trial. */
+/** A rule lacks something that it requires: a selection of tensors, a bound, or another trial. */
 export class InsufficientInformationForRuleInvocation extends UsageError {
   constructor(
     readonly ruleName: string,
@@ -255,9 +255,8 @@ export class InsufficientInformationForRuleInvocation extends UsageError {
 }
 
 /**
- * A bug of ours: the engine did what it promises never to do, and its instance is thrown away. Two codes mean that
- * there is no engine: `NoCore` if files of the package are missing, and `NoAddressSpace` if the process may not have
- * the address space.
+ * A bug of trialscan: the engine broke a guarantee, and its instance is discarded. Two codes mean that there is no engine: `NoCore` if
+ * files of the package are missing, and `NoAddressSpace` if the process lacks the address space.
  */
 export class EngineError extends TrialscanError {
   constructor(
@@ -282,14 +281,14 @@ export class ThreadError extends TrialscanError {
   }
 }
 
-/** An error as data, ready to cross a thread. An error that is not ours becomes an EngineError with the original message. */
+/** An error as data, for another thread. Any other error becomes an EngineError with the original message. */
 export function errorToData(error: unknown): ErrorData {
   if (error instanceof TrialscanError) return error.toJSON()
   const message = error instanceof Error ? (error.stack ?? error.message) : String(error)
   return { name: 'EngineError', code: 'Engine', message, fields: {} }
 }
 
-/** The error that `errorToData` took apart. It has no stack, which would describe this place and take a kilobyte. */
+/** Restores an error from `errorToData`. It has no stack, which would describe this place and take a kilobyte. */
 export function errorFromData(data: ErrorData): TrialscanError {
   const { stackTraceLimit } = Error
   Error.stackTraceLimit = 0
@@ -319,8 +318,8 @@ function restored(data: ErrorData): TrialscanError {
 }
 
 /**
- * The known names nearest to a mistyped one: those that contain it, else those the fewest typing errors away.
- * @param limit the most names to return
+ * The known names nearest to a mistyped one: those that contain it, otherwise those with the fewest typing errors.
+ * @param limit the largest number of names
  */
 export function nearestNames(name: string, known: Iterable<string>, limit = 3): string[] {
   const wanted = name.toLowerCase()
@@ -338,7 +337,7 @@ export function nearestNames(name: string, known: Iterable<string>, limit = 3): 
   return nearest.sort().slice(0, limit)
 }
 
-/** Edit distance, where a swap of neighbours counts once; Infinity if the lengths alone exceed `limit` or a name is too long. */
+/** The edit distance, counting a swap of neighbours once; Infinity if the lengths alone exceed `limit` or a name is too long. */
 function editDistance(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) > limit || a.length > 200) return Number.POSITIVE_INFINITY
   let beforeLast: number[] = []
@@ -370,15 +369,15 @@ export function pathOfUrl(url: string): string {
   }
 }
 
-/** Longer paths are shown in full once, and shortened after that. */
+/** The length beyond which a path is shown in full only once, and shortened after that. */
 const MAX_SHOWN_PATH = 512
 
-/** A path or URL as the errors of many records show it: if it is too long, only its beginning and its end. */
+/** A path or URL in the form for many errors: if it is too long, only its beginning and its end. */
 export function shortPath(path: string): string {
   return path.length > MAX_SHOWN_PATH ? `${path.slice(0, MAX_QUOTED_LENGTH)}…${path.slice(-MAX_QUOTED_LENGTH)}` : path
 }
 
-/** An error as one of many about a file: with its long path shortened, in the field `url` too. */
+/** An error in the form for many errors of a file: its long path is shortened, also in the field `url`. */
 export function withShortPath(error: ErrorData): ErrorData {
   const { url } = error.fields
   if (typeof url !== 'string' || url.length <= MAX_SHOWN_PATH) return error
@@ -396,7 +395,7 @@ export function withFullPath(error: TrialscanError, url: string): TrialscanError
   return errorFromData({ ...error.toJSON(), message, fields: { ...error.fields, url } })
 }
 
-/** A name as a message shows it, cut if it is very long. */
+/** A name in the form that messages use, truncated if it is very long. */
 export function quote(name: string): string {
   return JSON.stringify(name.length > MAX_QUOTED_LENGTH ? `${name.slice(0, MAX_QUOTED_LENGTH)}…` : name)
 }
@@ -409,7 +408,7 @@ function quotedNames(names: readonly string[]): string {
   return names.length > 8 ? `${shown} and ${names.length - 8} more` : shown
 }
 
-/** `; did you mean …?`, if there are near names. */
+/** The suggestion `; did you mean …?`; empty without near names. */
 export function suggest(nearest: readonly string[]): string {
   return nearest.length === 0 ? '' : `; did you mean ${nearest.map(quote).join(' or ')}?`
 }

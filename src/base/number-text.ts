@@ -1,6 +1,6 @@
-/** Numbers as people read them. */
+/** Numbers in readable form. */
 
-/** Six significant digits at most; integers that fit stay whole. */
+/** A number with at most six significant digits; integers that fit stay whole. */
 export function shortNumber(value: number | bigint, digits = 6): string {
   if (typeof value === 'bigint') {
     return value > -1_000_000_000_000n && value < 1_000_000_000_000n
@@ -14,9 +14,9 @@ export function shortNumber(value: number | bigint, digits = 6): string {
   return value.toExponential(digits - 1).replace(/\.?0+e/, 'e')
 }
 
-/** 1,234,567 */
+/** A count with separators: 1,234,567. */
 export function countText(count: number): string {
-  // Most are small, and that is ten times as fast.
+  // Most counts are small, and this is ten times as fast.
   return count >= 0 && count < 1000 ? String(count) : count.toLocaleString('en-US')
 }
 

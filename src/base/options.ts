@@ -1,7 +1,6 @@
 /**
- * The options of public calls. Each call's options are described once, and what it is given is checked against that, so
- * that users of plain JavaScript learn of a wrong name or type, too. Only this file knows valibot, which does the
- * checking.
+ * The options of public calls. Each call's options are described once, and arguments are checked against that, so that users of plain
+ * JavaScript learn of a wrong name or type, too. Only this module uses valibot, which does the checking.
  */
 
 import * as v from 'valibot'
@@ -10,7 +9,7 @@ import { CHECK_LEVELS, type CheckLevel, MODES, type Mode } from './types.js'
 
 declare const taken: unique symbol
 
-/** The type that an option takes, exactly: neither a wider nor a narrower kind will do. */
+/** The type of an option, exactly: neither a wider nor a narrower kind will do. */
 export interface Kind<in out T> {
   readonly [taken]?: T
 }
@@ -18,15 +17,12 @@ export interface Kind<in out T> {
 /** A kind for each option of `O`: none missing, none too many, each of the option's own type. */
 export type Kinds<O> = { readonly [K in keyof Required<O>]: Kind<Exclude<O[K], undefined>> }
 
-/** @param expects the kind in words, for messages; a function is given the value that is none */
+/** @param expects the kind in words, for messages; a function gets the rejected value */
 function kind<T>(expects: string | ((value: unknown) => string), schema: v.GenericSchema<unknown>): Kind<T> {
   return v.message(schema, typeof expects === 'string' ? expects : ({ input }) => expects(input)) as Kind<T>
 }
 
-/**
- * Describes what a call takes. An option that holds others is described by theirs.
- * @param required options that can't be left out
- */
+/** Describes the options of a call. An option with nested options is described by theirs. @param required the required options */
 export function optionsOf<O extends object>(kinds: Kinds<O>, ...required: (keyof O & string)[]): Kind<O> {
   const entries = Object.entries(kinds as Record<string, v.GenericSchema>).map(([name, schema]) => {
     return [name, (required as string[]).includes(name) ? schema : v.optional(schema)]
@@ -41,9 +37,9 @@ export function optionsOf<O extends object>(kinds: Kinds<O>, ...required: (keyof
 export const NO_OPTIONS = Object.freeze({})
 
 /**
- * Checks what was given to a call against what it takes.
- * @param call the call as it is written: `trial.scan`
- * @returns what was given; an empty object for nothing
+ * Checks the options of a call against their description.
+ * @param call the call as written: `trial.scan`
+ * @returns the options; an empty object for none
  * @throws UsageError that names the call and the option, and for an unknown option the nearest known one
  */
 export function checkOptions<O extends object>(call: string, takes: Kind<O>, given: O | undefined): O {
@@ -58,7 +54,7 @@ export function checkOptions<O extends object>(call: string, takes: Kind<O>, giv
   throw stray === undefined ? wrong(call, described, issues[0]) : unknownOption(call, described, [stray])
 }
 
-/** Refuses arguments of a call that takes none. */
+/** Rejects arguments of a call without any. */
 export function expectNoOptions(call: string, given: readonly unknown[], hint = ''): void {
   if (given.length === 0 || given[0] === undefined) return
   throw new UsageError(`${call}: expected no options, got ${shown(given[0])}${hint}`, { call })
@@ -71,7 +67,7 @@ type Described = v.StrictObjectSchema<v.ObjectEntries, string> & {
 /**
  * Requires that options are a plain object, not an array, a Map or a Promise.
  * @param known the names of options
- * @throws UsageError that says what to write
+ * @throws UsageError that shows the correct form
  */
 export function expectOptions(call: string, given: unknown, known: readonly string[]): void {
   if (isObject(given)) return
@@ -92,7 +88,7 @@ function wrong(call: string, described: Described, issue: v.BaseIssue<unknown>):
   const isMissing = issue.type === 'strict_object' && issue.expected === JSON.stringify(keys.at(-1))
   if (isMissing) return new UsageError(`${call}: expected ${option}, got none`, { call, option })
   const value = path.at(-1)?.value
-  // What was given for S3 may hold a secret, by mistake.
+  // A value given for S3 may be a secret by mistake.
   const isSecret = keys[0] === 's3' && ['string', 'object'].includes(typeof value)
   const got = isSecret ? `a value of type ${typeof value}` : shown(value)
   return new UsageError(`${call}: expected ${option} to be ${issue.message}, got ${got}`, { call, option })
@@ -106,7 +102,7 @@ function unknownOption(call: string, described: Described, keys: readonly string
   return new UsageError(`${call} has no option ${quote(option)}; ${hint}`, { call, option, nearest })
 }
 
-/** The description of an option that holds others. */
+/** The description of a nested option. */
 function within(described: Described, keys: readonly string[]): Described {
   return keys.reduce((outer, key) => {
     const entry = outer.entries[key] as v.OptionalSchema<Described, undefined>
@@ -114,7 +110,7 @@ function within(described: Described, keys: readonly string[]): Described {
   }, described)
 }
 
-/** A value as a message shows it, cut if it is long. */
+/** A value in the form that messages use, truncated if it is long. */
 export function shown(value: unknown): string {
   if (typeof value === 'string') return quote(value)
   if (typeof value === 'function') return 'a function'
@@ -163,7 +159,7 @@ export const kinds = {
     return kind('a function', v.function())
   },
 
-  /** A check by a function of the caller's own. */
+  /** A check by a custom function. */
   that<T>(expects: string | ((value: unknown) => string), fits: (value: unknown) => boolean): Kind<T> {
     return kind(expects, v.custom<T>(fits))
   },

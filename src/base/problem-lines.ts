@@ -1,15 +1,15 @@
-/** Problems for people, one line per file: a truncated file has an error for each of its records. */
+/** Formats problems, one line per file: a truncated file has an error for each of its records. */
 
 import { TrialscanError } from './errors.js'
 
 /** The errors of one file. */
 interface FileProblems {
   first: Error
-  /** Messages. */
+  /** The messages without a file. */
   readonly others: Set<string>
 }
 
-/** Errors, and what is told of them. */
+/** Collects errors, and formats them. */
 export class ProblemLines {
   readonly #files = new Map<string, FileProblems>()
 
@@ -40,7 +40,7 @@ export class ProblemLines {
   }
 }
 
-/** A line for each file that errors are about, and for each error that is about none. */
+/** The lines for errors: one per file, and one for each error without a file. */
 export function problemLines(errors: Iterable<Error>): string[] {
   const problems = new ProblemLines()
   for (const error of errors) problems.add(error)

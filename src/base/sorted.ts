@@ -1,4 +1,4 @@
-/** Looks for a place in what is in order. */
+/** Binary search in sorted data. */
 
 /**
  * The number of leading entries below a value, by binary search: its position, or where it would be inserted.

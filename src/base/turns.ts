@@ -1,11 +1,11 @@
-/** Long work on the main thread in pieces, so that nothing else on the thread is kept waiting for long. */
+/** Runs long work on the main thread in pieces, so that nothing else on it waits for long. */
 
 import { setImmediate as turnOfLoop } from 'node:timers/promises'
 
-/** Items to work on at a time, for some milliseconds. */
+/** The number of items per piece, which take some milliseconds. */
 const AT_ONCE = 4096
 
-/** Calls `work` for each item, in order, with a turn of the event loop now and then if there are many. */
+/** Calls `work` for each item, in order, with turns of the event loop if there are many. */
 export async function inTurns<T>(items: readonly T[], work: (item: T) => void): Promise<void> {
   await countInTurns(items.length, i => work(items[i]!))
 }
@@ -33,10 +33,10 @@ export function turnsWhenDue(): () => Promise<void> | undefined {
   }
 }
 
-/** Items that are sorted without a turn, for some milliseconds. */
+/** The number of items that are sorted in one piece, which takes some milliseconds. */
 const SORTED_AT_ONCE = 1 << 15
 
-/** The items in order, as `sort` has them: those that are equal stay as they were. */
+/** Sorts items, stably, like `sort`. */
 export async function sortedInTurns<T>(items: readonly T[], compare: (a: T, b: T) => number): Promise<T[]> {
   const due = turnsWhenDue()
   let runs: T[][] = []
@@ -60,7 +60,7 @@ async function mergedInTurns<T>(
   compare: (a: T, b: T) => number,
   due: () => Promise<void> | undefined,
 ): Promise<T[]> {
-  // Most lists are in order before.
+  // Most lists are already sorted.
   if (compare(one.at(-1)!, other[0]!) <= 0) return one.concat(other)
   const merged: T[] = []
   for (let i = 0, j = 0; i < one.length || j < other.length; ) {

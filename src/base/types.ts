@@ -1,27 +1,27 @@
-/** The words that every stage shares. */
+/** The vocabulary that all modules share. */
 
 declare const brand: unique symbol
 
-/** The sequence number of a step over all modes of a job. File names count in these. */
+/** The number of a step over all modes of a job. File names contain it. */
 export type GlobalStep = number & { readonly [brand]: 'GlobalStep' }
 
 /** The number of a step within its mode. */
 export type ModeStep = number & { readonly [brand]: 'ModeStep' }
 
-/** The mode of the training. GLOBAL: the job set no mode, and the mode step is the global step. */
+/** The mode of the training. GLOBAL means that the job set no mode; the mode step is the global step then. */
 export type Mode = 'TRAIN' | 'EVAL' | 'PREDICT' | 'GLOBAL'
 
-/** The modes by their number in an event file's metadata (1 to 4); 0 means that none is stored. */
+/** The modes, by their number in an event file's metadata (1 to 4); 0 means that none is stored. */
 export const MODES: readonly Mode[] = ['TRAIN', 'EVAL', 'PREDICT', 'GLOBAL']
 
-/** smdebug's `modes`, for those who know it: `modes.TRAIN`. */
+/** The modes as in smdebug: `modes.TRAIN`. */
 export const modes = { TRAIN: 'TRAIN', EVAL: 'EVAL', PREDICT: 'PREDICT', GLOBAL: 'GLOBAL' } as const
 
-/** The frameworks whose tensors have names of their own. */
+/** The frameworks with their own names for tensors. */
 export const FRAMEWORKS = ['pytorch', 'tensorflow', 'mxnet', 'xgboost', 'tfjs'] as const
 export type Framework = (typeof FRAMEWORKS)[number]
 
-/** A training process whose files we read: `worker_0`, `/replica:0/task:0/device:GPU:1`. */
+/** A training process whose files are read: `worker_0`, `/replica:0/task:0/device:GPU:1`. */
 export type Worker = string
 
 /** The element type of a tensor. */
@@ -51,10 +51,9 @@ export type DType =
 
 /**
  * The checks of a record before it is used.
- * - `none`: the framed length must agree with the index file; no checksum is computed
+ * - `none`: the framed length must match the index file; no checksum is computed
  * - `minimal`: also the checksum of the length
- * - `full`: also the payload's checksum: it must be the true one, or the constant that smdebug writes when told not to
- *   compute one
+ * - `full`: also the payload's checksum, which must be the true one or the constant that smdebug writes by default
  */
 export type CheckLevel = 'none' | 'minimal' | 'full'
 
@@ -68,34 +67,34 @@ export type ReductionBase = (typeof REDUCTION_BASES)[number]
 /** A reduction: one of the nine, of the values or (with `abs_`) of their absolute values. */
 export type ReductionName = ReductionBase | `abs_${ReductionBase}`
 
-/** All eighteen: first the nine of the values, then those of the absolute values. */
+/** All eighteen: the nine of the values, then those of the absolute values. */
 export const REDUCTIONS: readonly ReductionName[] = [
   ...REDUCTION_BASES,
   ...REDUCTION_BASES.map((name): ReductionName => `abs_${name}`),
 ]
 
-/** The reductions that there are along an axis: all but products. */
+/** The reductions along an axis: all but products. */
 export type AxisReductionName = Exclude<ReductionName, 'prod' | 'abs_prod'>
 
 /** The counts of elements: all, NaN, infinite, zero. */
 export const COUNTS = ['count', 'nan_count', 'inf_count', 'zero_count'] as const
 export type CountName = (typeof COUNTS)[number]
 
-/** The names that a row of moments answers. */
+/** The statistics that a row of moments has. */
 export type MomentName = ReductionName | CountName
 
-/** The percentile of that many percent: `p50`, `p99.9`. */
+/** A percentile: `p50`, `p99.9`. */
 export type PercentileName = `p${number}`
 
-/** `histogram`: of 10 bins; `histogram:64`: of 64; `histogram:-1:0:1`: of the bins between these edges. */
+/** A histogram: `histogram` with 10 bins; `histogram:64` with 64; `histogram:-1:0:1` with these edges. */
 export type HistogramName = 'histogram' | `histogram:${string}`
 
-/** `sketch`: the distribution; `~p50`: about the percentile, from the sketch. */
+/** `sketch`: the distribution; `~p50`: an approximate percentile, from the sketch. */
 export type SketchName = 'sketch' | `~p${number}`
 
-/** The digests of a tensor's elements: of their bytes, little-endian and in C order, whatever file they lie in. */
+/** The digests of a tensor's elements: of their bytes, little-endian and in C order, whatever the file. */
 export const DIGESTS = ['crc32c', 'sha256'] as const
 export type DigestName = (typeof DIGESTS)[number]
 
-/** Everything that can be asked about the elements of a tensor. */
+/** All statistics of a tensor's elements. */
 export type StatisticName = MomentName | PercentileName | HistogramName | SketchName | DigestName

@@ -1,24 +1,20 @@
-/** The first step that diverges, by halving: of n steps about log n are read, if what differs once differs from then on. */
+/**
+ * Finds the first diverging step by bisection: about log n of n steps are read, on the assumption that what differs once differs from
+ * then on.
+ */
 
-/** The halving that found the first diverging step. */
+/** The bisection that found the first diverging step. */
 export interface Bisection {
   /** The steps that were compared, ascending. */
   readonly steps: readonly number[]
-  /**
-   * A step at which something differs, or nothing, against what halving takes for granted: differences come and go, and the first step
-   * may have been missed. Null: none was met.
-   */
+  /** A step that contradicts the assumption: differences come and go, and the first step may have been missed. Null if none was met. */
   readonly contradiction: number | null
 }
 
-/** Steps on either side of the one that was found, of which it is checked at the end that they are as taken for granted. */
+/** The number of steps on either side of the result that are checked at the end. */
 const CHECKED_STEPS = 4
 
-/**
- * @param steps ascending
- * @param differsAt compares a step
- * @returns the first step that differs; null: none does
- */
+/** @param steps ascending @param differsAt compares a step @returns the first step that differs; null if none does */
 export async function bisectSteps(
   steps: readonly number[],
   differsAt: (step: number) => Promise<boolean>,
@@ -45,7 +41,7 @@ export async function bisectSteps(
     else equal = steps.length - 1
   }
   await halve()
-  // What comes before must be equal: where it isn't, the first step lies farther ahead still.
+  // Earlier steps must be equal; if one isn't, the first diverging step is earlier still.
   for (const at of spaced(0, differing - 1)) {
     if (at >= differing || !(await differs(at))) continue
     contradiction ??= steps[at]!
@@ -59,7 +55,7 @@ export async function bisectSteps(
   return { steps: read, contradiction, first: steps[differing] ?? null }
 }
 
-/** Some numbers of a range, evenly spaced. */
+/** Some evenly spaced numbers of a range. */
 function spaced(from: number, to: number): number[] {
   const length = to - from + 1
   if (length <= 0) return []

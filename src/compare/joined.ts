@@ -1,4 +1,4 @@
-/** Shards of a tensor put together, as it was before it was split among workers, and compared. */
+/** Joins the shards of a tensor that was split among workers, and compares the result. */
 
 import { QueryError } from '../base/errors.js'
 import type { DType } from '../base/types.js'
@@ -11,11 +11,11 @@ import { differenceOf } from '../scan/worker/task/difference.js'
 import { type DifferenceTolerance, differenceIn, toleranceNumbers } from '../trial/measure/difference.js'
 import type { TensorDifference } from '../trial/measure/question.js'
 
-/** A tensor that is whole. */
+/** A complete tensor. */
 export interface Whole {
   readonly dtype: DType
   readonly shape: readonly number[]
-  /** In C order, little-endian. */
+  /** The elements in C order, little-endian. */
   readonly bytes: Uint8Array
 }
 
@@ -50,7 +50,7 @@ export function joined(shards: readonly Pick<TensorValue, 'dtype' | 'shape' | 'b
   return { dtype, shape: shape.map((one, i) => (i === axis ? length : one)), bytes }
 }
 
-/** The difference of two tensors put together from shards; null if their shapes differ. */
+/** The difference of two joined tensors; null if their shapes differ. */
 export function differenceOfWhole(a: Whole, b: Whole, tolerance: DifferenceTolerance): TensorDifference | null {
   if (!isSameShape(a.shape, b.shape)) return null
   return withEngineSync(engine => {

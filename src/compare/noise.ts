@@ -1,15 +1,14 @@
 /**
- * The noise between runs of the same configuration: what two runs differ by beyond that is no noise.
- *
- * Of each tensor the mean |a − b| to the run in question is held against that to runs that should be the same, at the step and its
- * neighbours. Were both noise, the ratio of their squares would follow Fisher's F distribution; of a tensor's elements at most 16 count as
- * independent. The limit is its quantile at a risk of 0.5 % for all tensors and steps together, times a margin of 3 in |a − b|, since a run
- * may be farther from another as a whole. docs/diff.md has the error rates.
+ * Judges if two runs differ by more than runs of the same configuration do. The mean |a − b| of each tensor to the run in question is
+ * compared with that to runs that should be the same, at the step and its neighbours. If both were noise, the ratio of their squares
+ * would follow Fisher's F distribution; at most 16 of a tensor's elements count as independent. The limit is its quantile at a risk of
+ * 0.5 % for all tensors and steps together, times a margin of 3 in |a − b|, since a run as a whole may be further from another.
+ * docs/diff.md has the error rates.
  */
 
 import type { RecordPlaceInTime } from './records.js'
 
-/** Steps before and after one that its noise is estimated from, besides its own. */
+/** The number of steps before and after a step from which its noise is also estimated. */
 const NEIGHBOURS = 5
 const MOST_INDEPENDENT = 16
 const RISK = 0.005
@@ -18,7 +17,7 @@ const MARGIN = 3
 interface Samples {
   /** Ascending. */
   readonly steps: number[]
-  /** Squares of the mean |a − b|, a noise run after the other, at each of the steps. */
+  /** Squares of the mean |a − b|, for each noise run, at each of the steps. */
   readonly squares: number[][]
 }
 
@@ -28,14 +27,14 @@ export class NoiseFloor {
   #isNoisy = false
 
   /**
-   * True if runs of the configuration differ at all. What is computed inexactly may be equal for many steps by chance, a single number above all:
-   * where they do, a difference in the last bits means nothing.
+   * True if runs of the configuration differ at all. Inexact results, above all single numbers, may be equal for many steps by chance: if
+   * the runs differ, a difference in the last bits means nothing.
    */
   get isNoisy(): boolean {
     return this.#isNoisy
   }
 
-  /** Steps of a tensor must come in ascending order, from one noise run after the other. */
+  /** Adds a step. The steps of a tensor must be ascending, one noise run after another. */
   add(place: RecordPlaceInTime, meanAbsolute: number): void {
     const key = keyOf(place)
     let samples = this.#samples.get(key)
@@ -53,10 +52,7 @@ export class NoiseFloor {
     this.#isNoisy ||= meanAbsolute > 0
   }
 
-  /**
-   * The limit of the mean |a − b| of a tensor of so many elements, if it is noise; 0 where runs were equal; Infinity where too little
-   * is known.
-   */
+  /** The limit of a tensor's mean |a − b| for noise; 0 if runs were equal; Infinity if too little is known. */
   limit(place: RecordPlaceInTime, elements: number): number {
     const samples = this.#samples.get(keyOf(place))
     if (samples === undefined) return Number.POSITIVE_INFINITY
@@ -83,7 +79,7 @@ function lowerBound(steps: readonly number[], step: number): number {
   return from
 }
 
-/** The quantile of F that is exceeded with a small probability, after Paulson (1942); Infinity if it has none. */
+/** The quantile of F that is exceeded with a small probability, after Paulson (1942); Infinity if there is none. */
 export function quantileOfF(risk: number, above: number, below: number): number {
   // The quantile of the normal distribution, far out in its tail.
   const log = 2 * Math.log(1 / risk)

@@ -25,26 +25,26 @@ export interface RecordPlaceInTime {
 
 export interface NonFiniteRecord extends RecordPlaceInTime {
   readonly class: NonFiniteClass
-  /** The tensor that it has them from; null: none that was saved. */
+  /** The source of the non-finite values; null if none was saved. */
   readonly from: string | null
-  /** The worker that it has them from, which may be another; null: none. */
+  /** The worker of the source, which may differ; null if there is none. */
   readonly fromWorker: Worker | null
   /** The number of NaN and of infinite elements; null if only reductions were saved. */
   readonly nan: number | null
   readonly infinite: number | null
 }
 
-/** Gradients that were not finite for some steps and then were again, while nothing else had NaN or infinities. */
+/** Gradients that were not finite for some steps and then recovered, while nothing else had NaN or infinities. */
 export interface PassedOverflow {
   readonly worker: Worker
   /** The first and last steps at which a gradient was not finite. */
   readonly step: GlobalStep
   readonly lastStep: GlobalStep
-  /** The gradients, in the order in which they were first. */
+  /** The gradients, in the order in which they were first not finite. */
   readonly tensors: readonly string[]
 }
 
-/** Elements of a tensor along an axis. */
+/** Indices of a tensor along an axis. */
 export interface AffectedSlices {
   readonly axis: number
   readonly length: number
@@ -55,7 +55,7 @@ export interface AffectedSlices {
   readonly isWhole: boolean
 }
 
-/** True if one was computed before another; of several workers at the same place, the first by name. */
+/** True if one was computed before another; at the same place, workers are ordered by name. */
 export function isEarlier(a: RecordPlaceInTime & { readonly rank: number }, b: typeof a): boolean {
   if (a.step !== b.step) return a.step < b.step
   return a.rank !== b.rank ? a.rank < b.rank : a.worker < b.worker
@@ -74,7 +74,7 @@ export function isEarlier(a: RecordPlaceInTime & { readonly rank: number }, b: t
  */
 export type DifferenceKind = 'values' | 'reductions' | 'shape' | 'dtype' | 'quantised' | 'unreadable' | 'missing'
 
-/** A tensor of a worker that differs at a step. Names are those of the first run. */
+/** A difference of a worker's tensor at a step. Names are those of the first run. */
 export interface DifferenceAt extends RecordPlaceInTime {
   readonly kind: DifferenceKind
   /** The name, the worker and the step in the second run. */
@@ -85,11 +85,11 @@ export interface DifferenceAt extends RecordPlaceInTime {
   readonly difference: TensorDifference | null
   /** The error of quantised weights; null otherwise. */
   readonly quantised: QuantisationError | null
-  /** The first element that differs; null where it is not known, and of a scalar. */
+  /** The first element that differs; null if unknown, and for a scalar. */
   readonly element: readonly number[] | null
   /** The element that differs most. */
   readonly largest: readonly number[] | null
-  /** The mean |a − b| between runs of the same configuration; null if none were given, or they don't tell. */
+  /** The mean |a − b| between runs of the same configuration; null if none were given, or they are inconclusive. */
   readonly noise: number | null
   /** The difference in a sentence. */
   readonly message: string

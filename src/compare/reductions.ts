@@ -1,22 +1,22 @@
-/** Reductions that two runs have of a tensor, where one of them or both lack its value. */
+/** Compares the reductions of a tensor if one of the runs, or both, lack its value. */
 
 import type { ReductionName } from '../base/types.js'
 import type { DifferenceTolerance } from '../trial/measure/difference.js'
 import type { Question } from '../trial/measure/question.js'
 
-/** A reduction of both. */
+/** A reduction in both runs. */
 export type ReductionPair = readonly [ReductionName, Question<unknown>, Question<unknown>]
 
 /** The tolerance between a saved reduction and a computed one: rtol and atol. */
 const COMPUTED = [1e-5, 1e-7] as const
 
-/** The reductions of a pair that are not close. @param isComputed true if those of one side are computed of its values */
+/** The reductions of a pair that are not close. @param isComputed true if those of one side are computed from its values */
 export function reductionsApart(
   reductions: readonly ReductionPair[],
   isComputed: boolean,
   { rtol = 0, atol = 0, tolerance = 'exact' }: DifferenceTolerance,
 ): readonly ReductionPair[] {
-  // What the hook saved is rounded to float32, and so were its sums: what is computed of values is not the same to the last digit.
+  // Saved reductions are float32, and so were their sums: those computed from values differ in the last digits.
   const exact = isComputed ? COMPUTED : [rtol, atol]
   const [near, least] = tolerance === 'exact' ? exact.map((one, i) => Math.max(one, [rtol, atol][i]!)) : [1e-5, 1e-8]
   return reductions.filter(([, x, y]) => {
@@ -26,7 +26,7 @@ export function reductionsApart(
   })
 }
 
-/** |p − q| by the larger magnitude; Infinity where that is no number. */
+/** |p − q| relative to the larger magnitude; Infinity if that is no number. */
 export function relative(p: unknown, q: unknown): number {
   if (typeof p !== 'number' || typeof q !== 'number') return Number.POSITIVE_INFINITY
   const apart = Math.abs(p - q) / Math.max(Math.abs(p), Math.abs(q))

@@ -10,7 +10,7 @@ import type { DifferenceAt } from './records.js'
 /** A cell: a text, a number, a list of integers; null if empty. */
 type Cell = string | number | readonly number[] | null
 
-/** A column: its name in files, its type, and what it says of a difference. */
+/** A column: its name in files, its type, and its value for a difference. */
 interface DifferenceColumn {
   readonly name: string
   readonly type: 'text' | 'int64' | 'float64' | 'list'
@@ -79,7 +79,7 @@ const REQUIRED = new Set([
 ])
 const GROUP_ROWS = 100_000
 
-/** Differences that become the bytes of a file while they are found: hand `add` to `diff` as `onDifference`, then call `end`. */
+/** Writes differences to a file while they are found: pass `add` to `diff` as `onDifference`, then call `end`. */
 export class DifferenceTable {
   readonly #groups: DifferenceGroup[] = []
   #group = new DifferenceGroup()
@@ -91,10 +91,10 @@ export class DifferenceTable {
     if (this.#group.length === GROUP_ROWS) this.#close()
   }
 
-  /** There are no more. */
+  /** Ends the table. */
   end(): void {
     this.#isEnded = true
-    // One without rows, too, if there is no other.
+    // An empty group, too, if there is no other.
     this.#close()
   }
 
@@ -104,7 +104,7 @@ export class DifferenceTable {
     this.#wake()
   }
 
-  /** The bytes, as they are ready; once. @throws UsageError */
+  /** The bytes as they are ready; can be called once. @throws UsageError */
   async *bytes(format: TableFormatName): AsyncGenerator<Uint8Array> {
     if (format !== 'parquet' && format !== 'arrow') {
       throw new UsageError(`differenceTable.bytes: expected parquet or arrow, got ${quote(String(format))}`, { format })

@@ -1,33 +1,32 @@
 /**
- * Differences of two runs grow from step to step, as rounding does in a training. Where those of a tensor leave their own trend, something else
- * has come in.
- *
- * Of each tensor a straight line is fitted to the logarithms of its mean |a − b| at the last steps, and tells what to expect at the next. It has
- * left the trend where it is far above that, by the scatter around the line, and still is at its next step.
+ * Finds differences that leave their trend. Differences of two runs grow from step to step, as rounding errors do in a training; if a
+ * tensor's leave their own trend, something else has come in. A straight line is fitted to the logarithms of the tensor's mean |a − b| at
+ * the last steps, and gives the expectation for the next. The tensor has left the trend if it is far above that, relative to the scatter
+ * around the line, and still is at its next step.
  */
 
 import type { RecordPlaceInTime } from './records.js'
 
-/** A tensor whose difference is far above what the steps before let expect. */
+/** A tensor whose difference is far above the expectation. */
 export interface TrendDeparture extends RecordPlaceInTime {
   readonly meanAbsolute: number
-  /** The value that the steps before let expect. */
+  /** The expected value. */
   readonly expected: number
 }
 
-/** Steps that a line is fitted to, and how many it takes at least. */
+/** The number of steps for a line: at most, and at least. */
 const MOST_STEPS = 16
 const LEAST_STEPS = 6
 /** The number of standard errors above the line, and the least excess as a logarithm: thirtyfold. */
 const ERRORS = 6
 const LEAST_RISE = Math.log(30)
-/** The scatter that a line which fits better is taken to have, so that a few points that lie well mean little. */
+/** The least scatter that is assumed, so that a few points on a line by chance mean little. */
 const LEAST_SCATTER = 0.35
 
 interface Course {
   readonly steps: number[]
   readonly logs: number[]
-  /** Far above the trend, to be seen whether it stays there. */
+  /** A difference far above the trend, until the next step confirms it. */
   pending: (TrendDeparture & { readonly rank: number; readonly limit: number }) | null
 }
 
@@ -35,7 +34,7 @@ export class Trend {
   readonly #courses = new Map<string, Course>()
   readonly #departed: (TrendDeparture & { readonly rank: number })[] = []
 
-  /** Steps must come in ascending order. @param rank of the tensor in the order of execution */
+  /** Adds a step; steps must be ascending. @param rank the tensor's rank in the order of execution */
   add(place: RecordPlaceInTime, rank: number, meanAbsolute: number): void {
     if (!(meanAbsolute > 0 && Number.isFinite(meanAbsolute))) return
     const key = `${place.worker}\n${place.tensor}`
@@ -68,7 +67,7 @@ export class Trend {
     }
   }
 
-  /** The first in the order of execution. */
+  /** The first departure in the order of execution. */
   get departure(): TrendDeparture | null {
     const [first] = this.#departed.sort((x, y) => x.step - y.step || x.rank - y.rank)
     if (first === undefined) return null
@@ -77,7 +76,7 @@ export class Trend {
   }
 }
 
-/** A line of least squares at a step that follows, and the standard error of what is expected there. */
+/** The value of the least-squares line at a later step, and its standard error. */
 function forecast(steps: readonly number[], logs: readonly number[], step: number) {
   const n = steps.length
   const [x, y] = [mean(steps), mean(logs)]
@@ -85,7 +84,7 @@ function forecast(steps: readonly number[], logs: readonly number[], step: numbe
   const slope = steps.reduce((sum, one, i) => sum + (one - x) * (logs[i]! - y), 0) / spread
   const rest = steps.reduce((sum, one, i) => sum + (logs[i]! - y - slope * (one - x)) ** 2, 0)
   const scatter = Math.max(LEAST_SCATTER, Math.sqrt(rest / (n - 2)))
-  // What falls is not expected to fall on.
+  // A falling trend is not extrapolated.
   const expected = y + Math.max(0, slope) * (step - x)
   return { expected, error: scatter * Math.sqrt(1 + 1 / n + (step - x) ** 2 / spread) }
 }

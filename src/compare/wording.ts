@@ -3,7 +3,7 @@
 import { isFloat } from '../core/dtype.js'
 import type { TensorDifference } from '../trial/measure/question.js'
 
-/** @param limit how far runs of the same configuration are apart */
+/** @param limit the distance between runs of the same configuration */
 export function messageOf(difference: TensorDifference, isExact: boolean, limit: number | undefined): string {
   const { unequalCount, beyondCount, count, maxAbsolute, meanAbsolute, notFinite } = difference
   const many = isExact ? unequalCount : beyondCount
@@ -25,7 +25,7 @@ export function messageOf(difference: TensorDifference, isExact: boolean, limit:
   return `${what}${beyond}${side}`
 }
 
-/** A sentence where integers and floats that are not close can't be compared, as of codes whose scales were not saved; null: they can. */
+/** A sentence for integers and floats that are not close and can't be compared, such as codes without their scales; null if they can. */
 export function dtypesApart(
   { dtype, otherDtype, beyondCount }: TensorDifference,
   [first, second]: readonly string[],

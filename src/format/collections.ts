@@ -1,4 +1,4 @@
-/** Collections: named groups of tensors, and how the hook was to save them. */
+/** Collections: named groups of tensors, with the hook's configuration for them. */
 
 import { UsageError } from '../base/errors.js'
 import { MODES, type Mode } from '../base/types.js'
@@ -18,7 +18,7 @@ import {
 import { NameSet } from './regex/name-set.js'
 import { compilePattern, isPlainText } from './regex/pattern.js'
 
-/** A longer collections file is not read. */
+/** The largest collections file that is read, in bytes. */
 export const MAX_COLLECTIONS_BYTES = 256 << 20
 
 export interface ReductionConfig {
@@ -28,12 +28,12 @@ export interface ReductionConfig {
   readonly reductions: readonly string[]
 }
 
-/** At which steps of a mode the hook saves. */
+/** The steps of a mode at which the hook saves. */
 export interface SaveConfig {
   readonly saveInterval: number
   readonly saveSteps: readonly number[]
   readonly startStep: number
-  /** The first step that is not saved any more; null: no end. */
+  /** The first step that is no longer saved; null for no end. */
   readonly endStep: number | null
 }
 
@@ -42,9 +42,9 @@ export interface CollectionConfig {
   /** Python regular expressions: see `compilePattern`. */
   readonly includeRegex: readonly string[]
   readonly tensorNames: readonly string[]
-  /** Null: the hook's own applies. */
+  /** The reductions; null for those of the hook's own configuration. */
   readonly reductionConfig: ReductionConfig | null
-  /** By mode, null for a mode that has none; null as a whole: the hook's own applies. */
+  /** The steps by mode, null for a mode without a configuration; null as a whole for the hook's own configuration. */
   readonly saveConfig: Readonly<Record<Mode, SaveConfig | null>> | null
   readonly saveHistogram: boolean
 }
@@ -56,9 +56,9 @@ export interface Collections {
 }
 
 /**
- * Reads one worker's collections file.
+ * Parses a worker's collections file.
  * @param text the whole file
- * @param url names the file in errors
+ * @param url the file's URL, for errors
  * @throws FormatError `BadCollectionsFile`
  */
 export function parseCollections(text: string, url: string): Collections {
@@ -74,17 +74,17 @@ export function parseCollections(text: string, url: string): Collections {
   }
 }
 
-/** The number of files that are kept for comparison with others, and their bytes in all. */
+/** The number of files that are kept for comparison, and their total size. */
 const KEPT_FILES = 4
 const MAX_KEPT_BYTES = 64 << 20
 
-/** Reads the collections files of a trial. Those of most workers are the same: equal files are parsed once. */
+/** Reads the collections files of a trial. Those of most workers are equal, and equal files are parsed once. */
 export class CollectionsReader {
   readonly #known: { readonly bytes: Uint8Array; readonly collections: Collections }[] = []
   #keptBytes = 0
   readonly #decoder = new TextDecoder()
 
-  /** Like `parseCollections`, from the bytes of the file. Files of the same bytes share one answer. */
+  /** Like `parseCollections`, from the bytes of the file. Equal files share one result. */
   read(bytes: Uint8Array, url: string): Collections {
     const known = this.#known.find(file => Buffer.compare(file.bytes, bytes) === 0)
     if (known !== undefined) return known.collections
@@ -99,8 +99,8 @@ export class CollectionsReader {
 }
 
 /**
- * The collections of a trial, made of those of its workers: names and patterns in the order of their first appearance;
- * of each configuration, the first that is set.
+ * Merges the collections of a trial's workers: names and patterns in the order of their first appearance; of each configuration, the
+ * first that is set.
  */
 export function mergeCollections(ofWorkers: Iterable<Collections>): Collections {
   const merged = new Map<string, Merged>()
@@ -116,7 +116,7 @@ export function mergeCollections(ofWorkers: Iterable<Collections>): Collections 
   return { collections: new Map([...merged].map(([name, one]) => [name, union(one)])), numWorkers }
 }
 
-/** One collection of several workers. The union of their patterns and names is made only when there are two. */
+/** A collection of several workers. Patterns and names are merged only if there are two. */
 interface Merged {
   readonly configs: CollectionConfig[]
   patterns: Set<string> | null
@@ -147,44 +147,38 @@ function union({ configs, patterns, tensors }: Merged): CollectionConfig {
   }
 }
 
-/**
- * The limit on compiling the patterns of all collections: their characters, and a fixed number for each. About a
- * second, at most a few.
- */
+/** The limit on compiling the patterns of all collections, in characters plus a fixed number for each: about a second, at most a few. */
 const MAX_COMPILED = 1 << 18
 const COMPILED_EACH = 32
-/**
- * The limit on matching them with all names: the characters that the regex engine or a text search reads. About ten
- * seconds.
- */
+/** The limit on matching them with all names, in characters that the regex engine or a text search reads: about ten seconds. */
 const MAX_MATCHED = 2 ** 26
 const TEXT_SHARE = 1 / 32
-/** This many patterns may be matched with any number of names. */
+/** The number of patterns that may be matched with any number of names. */
 const FREE_PATTERNS = 64
-/** Bytes of match results, as bits, that are kept. What doesn't fit is matched again. */
+/** The size of match results that are kept, as bits. Others are matched again. */
 const MAX_MATCH_BYTES = 32 << 20
 
-/** The members of collections among saved tensors. A pattern is matched when it is first asked for. */
+/** The members of collections among saved tensors. A pattern is matched on demand. */
 export class Membership {
   readonly #names: readonly string[]
   readonly #characters: number
-  /** By pattern and by collection. */
+  /** Match results, by pattern and by collection. */
   readonly #kept = new Map<string | CollectionConfig, NameSet>()
   #keptBytes = 0
-  /** Patterns that already count towards the limits. */
+  /** Patterns that have been counted towards the limits. */
   readonly #paid = new Set<string>()
   #compiled = 0
   #matched = 0
 
-  /** @param names of the saved tensors, sorted */
+  /** @param names the names of the saved tensors, sorted */
   constructor(names: readonly string[]) {
     this.#names = names
     this.#characters = names.reduce((sum, { length }) => sum + length + 1, 0)
   }
 
   /**
-   * The members: the tensors that a collection names, and those that one of its patterns matches. Not to be changed.
-   * @throws UsageError for a pattern that `compilePattern` refuses, and for more patterns than the limits allow
+   * The members: the tensors that a collection lists, and those that its patterns match. Read-only.
+   * @throws UsageError for a pattern that `compilePattern` rejects, and for more patterns than the limits allow
    */
   members(config: CollectionConfig): NameSet {
     const known = this.#kept.get(config)
@@ -213,16 +207,13 @@ export class Membership {
     return names
   }
 
-  /**
-   * Counts the patterns of a collection towards the limits, since anyone can have written the file. A collection that
-   * is refused counts for nothing.
-   */
+  /** Counts the patterns of a collection towards the limits, since the file is untrusted. A rejected collection doesn't count. */
   #pay({ name, includeRegex }: CollectionConfig): void {
     const sources = [...new Set(includeRegex)].filter(source => !this.#paid.has(source))
     let [compiled, matched, count] = [this.#compiled, this.#matched, this.#paid.size]
     for (const source of sources) {
       const isText = isPlainText(source)
-      // A pattern that is too long by itself is refused for that.
+      // A pattern that is too long on its own is rejected for that.
       if (!isText && source.length <= MAX_COMPILED) compiled += source.length + COMPILED_EACH
       if (count++ >= FREE_PATTERNS) matched += this.#characters * (isText ? TEXT_SHARE : 1)
     }
@@ -250,7 +241,7 @@ function parseCollection(key: string, value: unknown, place: JsonPlace): Collect
   }
 }
 
-/** A list. `false` (older hooks) and nothing mean an empty list, a string means a list of one. */
+/** A list. `false` (older hooks) and a missing value mean an empty list, a string a list of one. */
 function parsePatterns(value: unknown, place: JsonPlace): string[] {
   if (typeof value === 'string') return [value]
   return value === false ? [] : expectList(value, place, expectString)
@@ -273,7 +264,7 @@ function reductionNames(value: unknown, place: JsonPlace): string[] {
 
 const SAVE_CONFIG_KEYS = ['save_interval', 'save_steps', 'start_step', 'end_step']
 
-/** By mode, or one object for all modes. */
+/** The configuration by mode, or one object for all modes. */
 function parseSaveConfigs(value: unknown, place: JsonPlace): CollectionConfig['saveConfig'] {
   if (value === undefined || value === null) return null
   const entry = expectObject(value, place)
@@ -290,8 +281,8 @@ function parseModeSaveConfig(value: unknown, place: JsonPlace): SaveConfig | nul
 }
 
 /**
- * Missing fields get smdebug's defaults (its `SaveConfigMode`): every 500th step from step 0, without end. As in
- * smdebug's hook, any integer will do: an end step of -1 means that the mode is never saved.
+ * Parses the configuration of a mode. Missing fields get smdebug's defaults (`SaveConfigMode`): every 500th step from step 0, without
+ * end. As in smdebug's hook, any integer is valid: an end step of -1 means that the mode is never saved.
  */
 function parseSaveConfig(entry: JsonObject, place: JsonPlace): SaveConfig {
   const endStep = entry.end_step ?? null

@@ -1,17 +1,16 @@
 /**
- * The content of an Event, found without reading its elements: tags, modes and the step. The
- * core reads the records that an index file points to. This finds out what an index file would say, from pieces of a
- * file, and skips whatever is long.
+ * Finds the content of an Event without reading its elements: tags, modes and the step. The core reads records that an index file lists;
+ * this produces what an index file would say, from pieces of a file, and skips whatever is long.
  */
 
-/** The bytes of a file, some of which are in memory. Positions count from the start of the file. */
+/** The bytes of a file, partly in memory. Positions are offsets in the file. */
 export interface FileBytes {
   has(at: number, byteLength: number): boolean
   byte(at: number): number
   slice(at: number, byteLength: number): Uint8Array
 }
 
-/** Bytes that a walk needs before it goes on. */
+/** The bytes that a walk needs before it goes on. */
 export interface Needed {
   readonly at: number
   readonly byteLength: number
@@ -22,22 +21,22 @@ export interface EventValue {
   readonly tag: string
   /** The readable content: a tensor (or a `simple_value`), a histogram, or none. */
   readonly kind: 'tensor' | 'histogram' | null
-  /** 1 + the index of the mode in MODES; 0: not stored. */
+  /** 1 + the index of the mode in MODES; 0 if not stored. */
   readonly mode: number
-  /** -1: not stored. */
+  /** The mode step; -1 if not stored. */
   readonly modeStep: number
 }
 
 export interface EventHead {
-  /** Beyond 2^53 rounded. */
+  /** The step, rounded beyond 2^53. */
   readonly step: number
   /** True if a training starts at this step (SessionLog START): earlier records from that step on are abandoned. */
   readonly isStart: boolean
-  /** The Values that hold something or state a mode. */
+  /** The Values with content or a mode. */
   readonly values: readonly EventValue[]
 }
 
-/** The bytes are not an Event, or one that is refused. */
+/** The bytes are not an Event, or the Event is rejected. */
 export class MalformedEvent extends Error {
   constructor(
     readonly at: number,
@@ -48,19 +47,19 @@ export class MalformedEvent extends Error {
   }
 }
 
-/** The expected length of a text, and the actual one. */
+/** The expected and the actual length of a text. */
 export function longText(byteLength: number): [expected: string, got: string] {
   return [`a name of at most ${MAX_TEXT_BYTES} bytes`, `one of ${byteLength}`]
 }
 
-/** The most bytes that the key and length of a field take. */
+/** The largest size of a field's key and length, in bytes. */
 const FIELD_HEAD_BYTES = 20
-/** A longer tag is refused: it can't be a name. */
+/** The limit for a tag's length; a longer one can't be a name. */
 export const MAX_TEXT_BYTES = 32 << 10
-/** More Values in one Event are refused: an empty one takes two bytes in the file and a hundred here. */
+/** The limit for Values in an Event: an empty one takes two bytes in the file and a hundred in memory. */
 const MAX_EVENT_VALUES = 1 << 20
 
-/** Keys of the fields we read: number << 3 | wire type. */
+/** Keys of the fields that are read: number << 3 | wire type. */
 const VARINT = 0
 const FIXED64 = 1
 export const LENGTH_DELIMITED = 2
@@ -91,10 +90,7 @@ type Walk<T> = Generator<Needed, T, void>
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/**
- * Walks the Event in bytes `[start, end)`. Yields what it needs; the caller brings that into memory.
- * @throws MalformedEvent
- */
+/** Walks the Event in bytes `[start, end)`. Yields what it needs; the caller loads that into memory. @throws MalformedEvent */
 export function* walkEventHead(bytes: FileBytes, start: number, end: number): Walk<EventHead> {
   const cursor = new Cursor(bytes, start)
   const values: EventValue[] = []
@@ -122,11 +118,11 @@ export type UnreadKind = 'image' | 'audio' | 'graph'
 
 export interface UnreadValue {
   readonly kind: UnreadKind
-  /** Empty for a graph. */
+  /** The tag; empty for a graph. */
   readonly tag: string
 }
 
-/** The Values that `walkEventHead` passes over. @throws MalformedEvent */
+/** Yields the Values that `walkEventHead` skips. @throws MalformedEvent */
 export function* walkUnread(bytes: FileBytes, start: number, end: number): Walk<readonly UnreadValue[]> {
   const cursor = new Cursor(bytes, start)
   const values: UnreadValue[] = []
@@ -163,7 +159,7 @@ function* walkValue(cursor: Cursor, end: number): Walk<EventValue> {
       while (yield* cursor.next(metadataEnd)) {
         if (cursor.key !== METADATA_PLUGIN) continue
         const { name, content } = yield* walkPlugin(cursor, cursor.enter())
-        // As in the core: the last one counts, whatever it says.
+        // As in the core, the last one counts.
         const number = /^\d{1,15}$/.test(content) ? Number(content) : -1
         if (name === 'mode') mode = number >= 1 && number <= 4 ? number : 0
         else if (name === 'mode_step') modeStep = number
@@ -177,7 +173,7 @@ function* walkPlugin(cursor: Cursor, end: number): Walk<{ name: string; content:
   let name = ''
   let content = ''
   while (yield* cursor.next(end)) {
-    // Anything longer than our names and numbers belongs to another plugin.
+    // A longer name belongs to another plugin.
     const isOurs = cursor.byteLength <= 16
     if (cursor.key === PLUGIN_NAME) name = isOurs ? yield* cursor.text() : ''
     else if (cursor.key === PLUGIN_CONTENT) content = isOurs ? yield* cursor.text() : ''
@@ -185,16 +181,16 @@ function* walkPlugin(cursor: Cursor, end: number): Walk<{ name: string; content:
   return { name, content }
 }
 
-/** Goes from field to field of nested messages. */
+/** Moves from field to field through nested messages. */
 export class Cursor {
   key = 0
   /** The value of a varint field. */
   value = 0
-  /** The same as an int64. */
+  /** The value as an int64. */
   signedValue = 0
   readonly #bytes: FileBytes
   #at: number
-  /** The start and the end of the field's bytes. */
+  /** The start and the end of the field's content. */
   #start = 0
   #end: number
 
@@ -204,7 +200,7 @@ export class Cursor {
     this.#end = at
   }
 
-  /** The start of the field. */
+  /** The start of the field, with its key. */
   get at(): number {
     return this.#at
   }
@@ -214,12 +210,12 @@ export class Cursor {
     return this.#start
   }
 
-  /** Bytes of the field. */
+  /** The number of bytes of the field. */
   get byteLength(): number {
     return this.#end - this.#start
   }
 
-  /** Enters the message that the field holds; returns where it ends. */
+  /** Enters the message in the field; returns its end. */
   enter(): number {
     const end = this.#end
     this.#end = this.#start
@@ -240,7 +236,7 @@ export class Cursor {
       else if (depth === 0) return true
       if (depth < 0) throw new MalformedEvent(this.#at)
     }
-    // A group without an end.
+    // An unterminated group.
     if (depth > 0) throw new MalformedEvent(this.#at)
     return false
   }
@@ -281,7 +277,7 @@ export class Cursor {
 
   #varint(end: number): number {
     let value = 0
-    // The 63 lower bits turned over: a small number if the int64 is a small one below 0.
+    // The lower 63 bits inverted: a small number for a small negative int64.
     let inverse = 0
     let factor = 1
     for (let i = 0; i < 10 && this.#at < end; i++) {

@@ -1,8 +1,8 @@
 /**
- * TensorBoard's histograms: a HistogramProto, or a tensor of the plugin `histograms`, as TensorFlow 2 and
- * Keras write them. As a value, a histogram is what TensorBoard itself makes of it: a float64 tensor with a row
- * `left, right, count` per bucket; the outermost edges are the smallest and largest number. Its reductions are those of the data
- * it was made from, as far as it tells them: a tensor of buckets has no sums, and some writers leave those of a HistogramProto out.
+ * Reads TensorBoard's histograms: a HistogramProto, or a tensor of the plugin `histograms`, as TensorFlow 2 and Keras write them. As a
+ * value, a histogram is what TensorBoard makes of it: a float64 tensor with a row `left, right, count` per bucket; the outermost edges
+ * are the smallest and largest number. Its reductions are those of the original data, as far as they are known: a tensor of buckets has
+ * no sums, and some writers leave those of a HistogramProto out.
  */
 
 import type { Reader } from 'protobufjs/minimal.js'
@@ -13,7 +13,7 @@ export interface Histogram {
   /** Rows of left edge, right edge and count. */
   readonly rows: Float64Array<ArrayBuffer>
   readonly reductions: Readonly<Partial<Record<ReductionName, number>>>
-  /** When it was written, in seconds since 1970; 0: the Event does not say. */
+  /** The time in seconds since 1970; 0 if the Event has none. */
   readonly wallTime: number
 }
 
@@ -25,7 +25,7 @@ const VALUE_HISTOGRAM_FIELD = 5
 const VALUE_TENSOR_FIELD = 8
 const TENSOR_DTYPE_FIELD = 1
 const TENSOR_CONTENT_FIELD = 4
-/** The fields of TensorProto that hold numbers one by one, by the dtype's number. */
+/** The fields of TensorProto with individual numbers, by dtype number. */
 const TENSOR_VALUES_FIELDS: Readonly<Record<number, number>> = { 1: 5, 2: 6 }
 const FLOAT32 = 1
 /** Wire types. */
@@ -50,17 +50,17 @@ interface Content {
 interface TensorParts {
   dtype: number
   content: Uint8Array
-  /** Numbers that lie one by one, by the fields they lie in. */
+  /** Individual numbers, by field. */
   readonly values: Map<number, number[]>
 }
 
-/** The histogram with that tag in an Event; null if there is none. */
+/** The histogram with a tag in an Event; null if there is none. */
 export async function decodeHistogram(event: Uint8Array, tag: string): Promise<Histogram | null> {
   const { default: protobuf } = await import('protobufjs/minimal.js')
   try {
     return findHistogram(protobuf.Reader.create(event), tag)
   } catch {
-    // Malformed bytes hold no histogram; the core has already said what is wrong with them.
+    // Malformed bytes have no histogram; the core has reported what is wrong with them.
     return null
   }
 }
@@ -92,10 +92,7 @@ function findHistogram(reader: Reader, tag: string): Histogram | null {
   return ArrayBuffer.isView(found) ? histogramOfRows(found, wallTime) : histogramOf(found, wallTime)
 }
 
-/**
- * @param tag the tag that the Value must have; null for any
- * @returns rows, where they are a tensor
- */
+/** @param tag the required tag; null for any @returns the rows of a tensor */
 function readSummaryValue(reader: Reader, end: number, tag: string | null): Content | Float64Array<ArrayBuffer> | null {
   let ownTag = ''
   let content: Content | null = null
@@ -137,7 +134,7 @@ function readTensor(reader: Reader, end: number, tensor: TensorParts): void {
   })
 }
 
-/** Null: there is half a row. */
+/** The rows; null for an incomplete one. */
 function rowsOf({ dtype, content, values }: TensorParts): Float64Array<ArrayBuffer> | null {
   const field = TENSOR_VALUES_FIELDS[dtype]
   if (field === undefined) return null
@@ -153,13 +150,13 @@ function rowsOf({ dtype, content, values }: TensorParts): Float64Array<ArrayBuff
   return rows.length % 3 === 0 ? rows : null
 }
 
-/** A histogram from rows alone: extremes are known, and sums if all numbers are one. */
+/** A histogram from rows only: the extremes are known, and the sums if all numbers are equal. */
 function histogramOfRows(rows: Float64Array<ArrayBuffer>, wallTime: number): Histogram {
   let num = 0
   for (let i = 2; i < rows.length; i += 3) num += rows[i]!
   if (!(num > 0)) return { rows, reductions: {}, wallTime }
   let [min, max] = [rows[0]!, rows[rows.length - 2]!]
-  // TensorFlow 2 once gave numbers that are all the same one bucket of width 1 around them.
+  // TensorFlow 2 used to give equal numbers one bucket of width 1 around them.
   if (rows.length === 3 && max - min === 1) min = max = (min + max) / 2
   const sums = min === max ? { sum: num * min, sumSquares: num * min * min } : { sum: 0, sumSquares: 0 }
   return { rows, reductions: reductionsOf({ min, max, num, ...sums }), wallTime }
@@ -191,8 +188,8 @@ function histogramOf({ scalars, limits, counts }: Content, wallTime: number): Hi
 }
 
 /**
- * The reductions that the sums give. For absolute values that is everything if no number is negative, and only the norm otherwise. Sums of 0 over
- * numbers that are not all 0 are none.
+ * The reductions that the sums determine. For absolute values, all of them if no number is negative, and otherwise only the norm. Sums of
+ * 0 for numbers that are not all 0 are missing sums.
  */
 function reductionsOf({ min, max, num, sum, sumSquares }: Scalars): Histogram['reductions'] {
   if (num > 0 && sum === 0 && sumSquares === 0 && (min !== 0 || max !== 0)) {
@@ -218,7 +215,7 @@ function reductionsOf({ min, max, num, sum, sumSquares }: Scalars): Histogram['r
   }
 }
 
-/** Visits the fields of a message; `read` says whether it has read one, the others are skipped. */
+/** Visits the fields of a message; `read` returns true if it has read one, the others are skipped. */
 function eachField(reader: Reader, end: number, read: (field: number, wireType: number) => boolean): void {
   while (reader.pos < end) {
     const key = reader.uint32()

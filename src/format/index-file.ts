@@ -1,4 +1,4 @@
-/** The index file: where one worker's tensors of one step lie in its event file. */
+/** Index files: the places of one worker's tensors of one step in its event file. */
 
 import { FormatError } from '../base/errors.js'
 import { MODES, type Mode } from '../base/types.js'
@@ -18,22 +18,22 @@ import {
 } from './json.js'
 import { checkEventFileName } from './paths.js'
 
-/** TensorFlow allows no more dimensions. */
+/** TensorFlow's limit of dimensions. */
 const MAX_RANK = 254
 
-/** A saved tensor: one whole framed TFRecord of the event file. */
+/** The place of a saved tensor: a complete framed TFRecord of the event file. */
 export interface TensorLocation {
   readonly name: string
   readonly startByte: number
   readonly byteLength: number
-  /** The event file that holds this tensor, if one worker's step lies in several. */
+  /** The event file with this tensor, if a worker's step spans several. */
   readonly eventFile?: string
 }
 
 /** A saved shape. The value may or may not have been saved too. */
 export interface SavedShape {
   readonly name: string
-  /** The name in the framework: `fc/kernel` for `fc.weight`. */
+  /** The framework's name: `fc/kernel` for `fc.weight`. */
   readonly originalName: string
   readonly shape: readonly number[]
 }
@@ -51,18 +51,18 @@ export interface Listed {
 export interface IndexFile extends Listed {
   readonly mode: Mode
   /**
-   * Counts within the mode; for GLOBAL it is the global step. -1: only scalars were saved, before the first step of the
-   * mode, so the step belongs to no mode.
+   * The number within the mode; for GLOBAL the global step. -1 means that only scalars were saved, before the first step of the mode, so
+   * the step belongs to no mode.
    */
   readonly modeStep: number
-  /** Relative to the trial and checked to lie in it; null if only shapes were saved. */
+  /** The path relative to the trial, checked to be inside it; null if only shapes were saved. */
   readonly eventFile: string | null
 }
 
 /**
- * Reads an index file. Nothing in it is trusted: it may be cut off, or written by an enemy.
+ * Parses an index file. Nothing in it is trusted: it may be cut off, or hostile.
  * @param text the whole file
- * @param url names the file in errors
+ * @param url the file's URL, for errors
  * @throws FormatError `BadIndexFile`, or `UnsafePath` for an event file outside the trial
  */
 export function parseIndexFile(text: string, url: string): IndexFile {
@@ -83,8 +83,8 @@ function payloadOf(file: JsonObject, meta: JsonObject, root: JsonPlace): IndexFi
 }
 
 /**
- * The mode that an index file would state for a step, from what the first record that states one says (`mode` is 1 +
- * its index in MODES). A step whose record states none, or whose mode step is -1, belongs to no mode.
+ * The mode that an index file would have for a step, according to the first record with a mode (`mode` is 1 + its index in MODES). A step
+ * whose record has none, or whose mode step is -1, belongs to no mode.
  */
 export function modeOfRecord(
   stored: { readonly mode: number; readonly modeStep: number } | undefined,
@@ -94,7 +94,7 @@ export function modeOfRecord(
   return mode && stored.modeStep >= 0 ? { mode, modeStep: stored.modeStep } : { mode: 'GLOBAL', modeStep: step }
 }
 
-/** Adds the mode to the error of a file that states one. */
+/** Adds the mode to the error of a file that has one. */
 function withMode<T>(meta: JsonObject, read: () => T): T {
   try {
     return read()
@@ -107,7 +107,7 @@ function withMode<T>(meta: JsonObject, read: () => T): T {
   }
 }
 
-/** The mode that an index file states, from the error about something else in it. */
+/** The mode of an index file, from an error about another part of it. */
 export function modeInError(error: Error): Pick<IndexFile, 'mode' | 'modeStep'> | null {
   if (!(error instanceof FormatError)) return null
   const { mode, modeStep } = error.fields
@@ -138,21 +138,21 @@ function indexFile(
 /** The bytes and the content of an index file after its head. */
 interface Payload extends Listed {
   readonly bytes: Uint8Array
-  /** The whole file, parsed, if `bytes` are all of it because its layout is not the hook's. */
+  /** The whole parsed file, if `bytes` are all of it because its layout is not the hook's. */
   readonly whole: IndexFile | null
 }
 
 const PAYLOAD = new TextEncoder().encode(', "tensor_payload"')
-/** A head is some 150 bytes. One without the blanks of json.dumps is no reason to search a whole file. */
+/** The limit for a head, which is about 150 bytes. If it lacks json.dumps's blanks, the search for its end stops here. */
 const MAX_HEAD_BYTES = 1 << 14
-/** Modes and workers take turns, each with payloads of its own. */
+/** The number of kept payloads: modes and workers alternate, each with their own. */
 const KEPT_PAYLOADS = 8
-/** The limit of all kept payloads. A larger one is rare enough to be parsed again. */
+/** The limit for the size of all kept payloads. A larger one is rare enough to be parsed again. */
 const MAX_PAYLOAD_BYTES = 64 << 20
 
 /**
- * Reads the index files of a trial. From step to step most of them differ only in their heads, since all records of a
- * tensor have the same length. What follows the head is then compared instead of parsed.
+ * Reads the index files of a trial. From step to step most differ only in their heads, since all records of a tensor have the same
+ * length. The rest is then compared instead of parsed.
  */
 export class IndexFileReader {
   readonly #payloads: Payload[] = []
@@ -161,11 +161,11 @@ export class IndexFileReader {
   readonly #head = new IndexHead()
 
   /**
-   * Reads an index file of which nothing is new but the numbers in its head, and that names the event file which the hook
-   * writes at the step. Null: any other, which `read` reads.
+   * Reads an index file in which only the numbers of the head are new, and whose event file has the hook's name for the step. Returns
+   * null for any other, which `read` handles.
    * @param bytes begins with the file
-   * @param length of the file
-   * @param step and `worker`: those in its name
+   * @param length the length of the file
+   * @param step the step in its name, like `worker`
    */
   readUsual(
     bytes: Buffer,
@@ -195,7 +195,7 @@ export class IndexFileReader {
       return withMode(meta, () => indexFile(meta, known.tensors, known.shapes, { url, code: 'BadIndexFile', at: '' }))
     }
     const file = parseIndexFile(this.#decode(bytes, url), url)
-    // A payload is kept only if it says the same after any head: the head is complete, and the payload holds no meta.
+    // A payload is kept only if it means the same after any head: the head is complete, and the payload contains no meta.
     const isWhole = rest === bytes
     const standsAlone =
       isWhole || (this.#metaOf(bytes.subarray(0, at)) && !/"meta"|\\u00/.test(this.#decoder.decode(rest)))
@@ -210,7 +210,7 @@ export class IndexFileReader {
     return file
   }
 
-  /** The meta of a head that holds nothing else; null for any other head. */
+  /** The meta of a head with nothing else; null for any other head. */
   #metaOf(head: Uint8Array): JsonObject | null {
     try {
       const { meta, ...others } = JSON.parse(`${this.#decoder.decode(head)}}`) as Record<string, unknown>
@@ -233,7 +233,7 @@ export class IndexFileReader {
 /** The text of an index file exactly as smdebug writes it. */
 export function indexFileText({ mode, modeStep, eventFile, tensors, shapes }: IndexFile): string {
   const meta = { mode, mode_step: modeStep, ...(eventFile !== null && { event_file_name: eventFile }) }
-  // There may be very many, at each step of a training: they are written without going through objects.
+  // There may be very many at each step of a training; they are written without intermediate objects.
   const places = tensors.map(({ name, startByte, byteLength }) => {
     return `{"tensorname": ${pythonJson(name)}, "start_idx": ${startByte}, "length": ${byteLength}}`
   })
@@ -245,7 +245,7 @@ export function indexFileText({ mode, modeStep, eventFile, tensors, shapes }: In
   return `{"meta": ${pythonJson(meta)}, "tensor_payload": [${places.join(', ')}], "shape_payload": ${pythonJson(shapePayload)}}`
 }
 
-/** The tensors of a list in which nothing is wrong; null for a list that needs a close look. */
+/** The tensors of a list without faults; null for a list that needs a closer look. */
 function quickTensors(value: unknown): TensorLocation[] | null {
   if (!Array.isArray(value)) return null
   const tensors: TensorLocation[] = []
@@ -285,7 +285,7 @@ function parseShape(value: unknown, place: JsonPlace): SavedShape {
     ? name
     : expectString(entry.originalname, inside(place, 'originalname'))
   const shapePlace = inside(place, 'shape')
-  // A scalar's shape is an empty list, so here nothing is not the same as an empty list.
+  // A scalar's shape is an empty list, which differs from a missing one.
   if (isNothing(entry.shape)) throw jsonFault(shapePlace, 'a list', jsonExcerpt(entry.shape))
   const shape = expectList(entry.shape, shapePlace, expectSize)
   if (shape.length > MAX_RANK) throw jsonFault(shapePlace, `at most ${MAX_RANK} dimensions`, `${shape.length}`)

@@ -1,4 +1,4 @@
-/** The head of an index file as the hook writes it, read from bytes: most of what differs from one file to the next. */
+/** Reads the head of an index file as the hook writes it, from bytes: the part that changes from file to file. */
 
 import { MODES } from '../base/types.js'
 
@@ -11,17 +11,16 @@ const STEP_DIGITS = 12
 /** The limit of digits for exact numbers. */
 const MAX_DIGITS = 15
 
-/** Reads heads one after the other. */
+/** Reads heads one after another. */
 export class IndexHead {
   /** The last head's mode, as an index into MODES, and its mode step. */
   mode = 0
   modeStep = 0
 
   /**
-   * @param bytes of an index file
-   * @param step and `worker`: those in the file's name
-   * @returns where the head ends; -1 for any that says something else than the mode and the event file that the hook writes at
-   *   the step, or says it otherwise
+   * @param bytes an index file
+   * @param step the step in the file's name, like `worker`
+   * @returns the end of the head; -1 if it has anything but the mode and the hook's event file for the step, in the hook's form
    */
   read(bytes: Uint8Array, step: number, worker: string): number {
     if (!isAt(bytes, 0, START)) return -1
@@ -33,7 +32,7 @@ export class IndexHead {
     this.modeStep = 0
     for (; isDigit(bytes[at]!); at++) this.modeStep = this.modeStep * 10 + bytes[at]! - 0x30
     const count = at - digits
-    // JSON has no zeros in front.
+    // JSON has no leading zeros.
     if (count === 0 || count > MAX_DIGITS || (count > 1 && bytes[digits] === 0x30)) return -1
     if (!isAt(bytes, at, EVENT_FILE)) return -1
     at += EVENT_FILE.length
@@ -43,7 +42,7 @@ export class IndexHead {
     if (bytes[at++] !== 0x5f) return -1
     for (let i = 0; i < worker.length; i++, at++) {
       const code = worker.charCodeAt(i)
-      // JSON writes others otherwise.
+      // JSON escapes all others.
       const isPlain = code >= 0x20 && code < 0x7f && code !== 0x22 && code !== 0x5c
       if (!isPlain || bytes[at] !== code) return -1
     }
@@ -56,7 +55,7 @@ function isAt(bytes: Uint8Array, at: number, expected: Uint8Array): boolean {
   return true
 }
 
-/** True if the twelve digits at a place are those of a step. */
+/** True if the twelve digits at a position are those of a step. */
 function isStepAt(bytes: Uint8Array, at: number, step: number): boolean {
   let number = 0
   for (let i = at; i < at + STEP_DIGITS; i++) {

@@ -1,4 +1,4 @@
-/** The worker of an index file: its name says one, and its event file may say another. Pure. */
+/** The worker of an index file: according to its name, and according to its event file. Pure. */
 
 import { normalize } from 'node:path/posix'
 import { FormatError, quote, shortPath } from '../base/errors.js'
@@ -6,34 +6,31 @@ import type { GlobalStep, Worker } from '../base/types.js'
 import type { IndexFile } from './index-file.js'
 import { parseEventFileName } from './paths.js'
 
-/** An index file, by its name and what it says; null if that can't be read. */
+/** An index file with its name; content is null if it can't be read. */
 export interface OwnedIndex {
   readonly step: GlobalStep
   readonly worker: Worker
   readonly content: Pick<IndexFile, 'eventFile' | 'tensors'> | null
 }
 
-/** The worker of the event file that an index file of another worker names. */
+/** The worker of an event file that another worker's index file names. */
 export interface OtherWorker {
   readonly worker: Worker
   readonly eventFile: string
-  /** True if the numbers are certainly the other worker's. Several workers may share a file, and a device is not a worker. */
+  /** True if the numbers certainly belong to the other worker. Several workers may share a file, and a device is not a worker. */
   readonly isFault: boolean
 }
 
-/**
- * The worker of the event file that an index file names, if it is a file of the same step and of another worker; else
- * null.
- */
+/** The worker of an event file that an index file names, if it is of the same step and another worker; otherwise null. */
 export function otherWorkerOf({ step, worker, content }: OwnedIndex): Worker | null {
   const name = content?.eventFile ? parseEventFileName(content.eventFile) : null
   return name !== null && name.step === step && name.worker !== worker ? name.worker : null
 }
 
 /**
- * The index files that name another worker's event file. The numbers are certainly that worker's if it has an index
- * file of its own for the step, which names another event file or lists some of the same records.
- * @param indexes all of a trial's
+ * The index files that name another worker's event file. The numbers certainly belong to that worker if it has an index file for the step
+ * that names another event file or lists some of the same records.
+ * @param indexes all index files of a trial
  */
 export function othersAmong<T extends OwnedIndex>(indexes: readonly T[]): ReadonlyMap<T, OtherWorker> {
   const others = new Map<T, OtherWorker>()
@@ -58,7 +55,7 @@ export function othersAmong<T extends OwnedIndex>(indexes: readonly T[]): Readon
   return others
 }
 
-/** Finds out if two lists have a record at the same place. Many index files may name one event file, and share lists. */
+/** Tests if two lists have a record at the same place. Many index files may name one event file, and share lists. */
 function sameStarts(): (own: IndexFile['tensors'], other: IndexFile['tensors']) => boolean {
   const known = new Map<object, { readonly starts: ReadonlySet<number>; readonly answers: Map<object, boolean> }>()
   return (own, other) => {
@@ -73,7 +70,7 @@ function sameStarts(): (own: IndexFile['tensors'], other: IndexFile['tensors']) 
   }
 }
 
-/** The error for an index file whose numbers are another worker's. */
+/** The error for an index file with another worker's numbers. */
 export function otherWorkerError(url: string, { worker }: OwnedIndex, other: OtherWorker): FormatError {
   const { expected, got } = describeOther(worker, other)
   return new FormatError('BadIndexFile', `${url}: event_file_name: expected ${expected}, got ${got}`, {
@@ -90,7 +87,7 @@ export function describeOther(worker: Worker, other: OtherWorker): { readonly ex
   }
 }
 
-/** TensorFlow names workers after their devices: one process may write the files of several such names. */
+/** True for a device: TensorFlow names workers after devices, and one process may write the files of several. */
 function isDevice(worker: Worker): boolean {
   return worker.startsWith('/')
 }

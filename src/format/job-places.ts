@@ -3,19 +3,15 @@
 import { UsageError } from '../base/errors.js'
 
 /**
- * The place of a job's tensors, as `estimator.latest_job_debugger_artifacts_path()` tells it.
- * @param s3OutputPath of DebuggerHookConfig: `s3://bucket/prefix`
+ * The place of a job's tensors, as `estimator.latest_job_debugger_artifacts_path()` returns it.
+ * @param s3OutputPath DebuggerHookConfig's path: `s3://bucket/prefix`
  * @throws UsageError
  */
 export function debugOutput(s3OutputPath: string, jobName: string): string {
   return placeOf('debugOutput', s3OutputPath, jobName, 'debug-output')
 }
 
-/**
- * The place of a job's files for TensorBoard.
- * @param s3OutputPath of TensorBoardOutputConfig: `s3://bucket/prefix`
- * @throws UsageError
- */
+/** The place of a job's TensorBoard files. @param s3OutputPath TensorBoardOutputConfig's path: `s3://bucket/prefix` @throws UsageError */
 export function tensorboardOutput(s3OutputPath: string, jobName: string): string {
   return placeOf('tensorboardOutput', s3OutputPath, jobName, 'tensorboard-output')
 }

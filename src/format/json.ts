@@ -1,4 +1,4 @@
-/** JSON that others wrote, checked before it is trusted: every fault is a FormatError that names the file and the place. */
+/** Parses untrusted JSON: every fault is a FormatError with the file and the place. */
 
 import { FormatError } from '../base/errors.js'
 
@@ -17,16 +17,16 @@ export function inside(place: JsonPlace, key: string | number): JsonPlace {
   return { url: place.url, code: place.code, at }
 }
 
-/** Longer texts are checked before they are parsed: one byte of JSON can take a hundred in memory. */
+/** The length from which texts are checked before they are parsed: a byte of JSON can take a hundred in memory. */
 const PARSED_UNSEEN = 1 << 20
-/** A million tensors have four million. */
+/** The limit of values in a text; a million tensors have four million. */
 const MAX_JSON_VALUES = 1 << 23
 const MAX_NESTING = 100
 
 /**
- * The object that a JSON file holds.
- * @throws FormatError `code`, with the byte offset if the engine's message tells it; also for a text of more than 1 MiB
- *   that holds more than 2^23 values or is nested more than 100 deep
+ * The object in a JSON file.
+ * @throws FormatError `code`, with the byte offset if the engine's message has it; also for a text of more than 1 MiB with more than 2^23
+ *   values, or nested more than 100 deep
  */
 export function parseJsonObject(text: string, url: string, code: string): JsonObject {
   const place = { url, code, at: '' }
@@ -40,10 +40,10 @@ export function parseJsonObject(text: string, url: string, code: string): JsonOb
   try {
     value = JSON.parse(text)
   } catch {
-    // Without its cause: V8's error holds on to the whole text.
+    // Without its cause: V8's error retains the whole text.
     const at = syntaxErrorAt(text)
     const before = text.slice(0, at)
-    // If the bytes were not UTF-8, it is unknown how many there were.
+    // If the bytes were not UTF-8, their number is unknown.
     const offset = before.includes('\ufffd') ? undefined : Buffer.byteLength(before)
     const got = at < text.length ? JSON.stringify(text.slice(at, at + 20)) : 'the end of the file'
     throw jsonFault(place, 'JSON', got, undefined, offset)
@@ -51,9 +51,7 @@ export function parseJsonObject(text: string, url: string, code: string): JsonOb
   return expectObject(value, place)
 }
 
-/**
- * The position at which a text has more values, or nests them deeper, than we parse; undefined if nowhere. It need not be JSON.
- */
+/** The position at which a text exceeds the limits of values or depth; undefined if it doesn't. It need not be JSON. */
 function nestingExcessAt(text: string): number | undefined {
   let values = 0
   let depth = 0
@@ -103,7 +101,7 @@ export function expectString(value: unknown, place: JsonPlace): string {
   return value
 }
 
-/** An integer, at least `minimum`, that a double holds exactly. */
+/** An integer, at least `minimum`, that a double represents exactly. */
 export function expectInteger(value: unknown, place: JsonPlace, minimum = 0): number {
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < minimum) {
     throw jsonFault(place, `a whole number from ${minimum} to 2^53 - 1`, jsonExcerpt(value))
@@ -124,7 +122,7 @@ export function expectList<T>(value: unknown, place: JsonPlace, element: (value:
   return value.map((item, index) => element(item, inside(place, index)))
 }
 
-/** The error to throw for a value that is not what it should be. */
+/** The error for a wrong value. */
 export function jsonFault(
   place: JsonPlace,
   expected: string,
@@ -138,7 +136,7 @@ export function jsonFault(
   return new FormatError(code, `${where}: expected ${expected}, got ${got}`, fields, cause)
 }
 
-/** JSON as Python's json.dumps writes it: a space after each `,` and `:`, and everything beyond ASCII escaped. */
+/** JSON in the form of Python's json.dumps: a space after each `,` and `:`, and everything beyond ASCII escaped. */
 export function pythonJson(value: unknown): string {
   // Only texts and keys have such characters.
   return spacedJson(value).replace(/[\u007f-\uffff]/g, unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
@@ -153,7 +151,7 @@ function spacedJson(value: unknown): string {
   return JSON.stringify(value)
 }
 
-/** Behind the text that begins at a place of JSON; the end if it is not closed. Patterns run out of stack on long ones. */
+/** The position behind a text in JSON; the end if it is not closed. Regular expressions overflow the stack on long ones. */
 export function jsonTextEnd(json: string, start: number): number {
   for (let at = start + 1; ; at++) {
     at = json.indexOf('"', at)
@@ -178,7 +176,7 @@ export function* jsonTokens(json: string): Generator<{ readonly token: string; r
   }
 }
 
-/** A value as an error message shows it: never more than 60 characters of what may be a hostile file. */
+/** A value in the form that messages use: at most 60 characters, since the file may be hostile. */
 export function jsonExcerpt(value: unknown): string {
   if (value === undefined) return 'nothing'
   if (Array.isArray(value)) return `a list of ${value.length}`
@@ -188,8 +186,8 @@ export function jsonExcerpt(value: unknown): string {
 }
 
 /**
- * The position at which a text stops being JSON, in UTF-16 units; its length if it ends too soon. V8 tells this only for some errors,
- * and in words that change.
+ * The position at which a text stops being JSON, in UTF-16 units; its length if it ends too soon. V8 gives this only in some errors, in
+ * changing words.
  */
 function syntaxErrorAt(text: string): number {
   /** The closing brackets of the open objects and lists, the innermost last. */
@@ -236,10 +234,7 @@ const SCALAR = /(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)/
 const CUT_ESCAPE = /^\\(?:u[0-9a-fA-F]{0,3})?$/
 const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y
 
-/**
- * The first forbidden character inside a string, from `start` to `end`; `end` if the closing quote is missing; null if
- * there is none.
- */
+/** The first forbidden character inside a string, from `start` to `end`; `end` if the closing quote is missing; null if there is none. */
 function wrongInString(text: string, start: number, end: number): number | null {
   for (let at = start; at < end; ) {
     const code = text.charCodeAt(at)

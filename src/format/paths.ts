@@ -1,4 +1,4 @@
-/** The names of files in a trial: what they say, and which of them can be trusted. */
+/** The names of files in a trial: their meaning, and which of them can be trusted. */
 
 import { createHash } from 'node:crypto'
 import { FormatError, quote } from '../base/errors.js'
@@ -14,17 +14,17 @@ export const COLLECTIONS_DIRECTORY = 'collections'
 
 export const TORNASOLE_END_MARKER = 'END_OF_JOB.ts'
 
-/** Either file in the root means that the job has ended: smdebug's, then Tornasole's. */
+/** The end markers in the root: smdebug's, then Tornasole's. Either one means that the job has ended. */
 export const END_MARKERS: readonly string[] = ['training_job_end.ts', TORNASOLE_END_MARKER]
 
-/** The one collections file of a Tornasole trial, in the root. */
+/** The single collections file of a Tornasole trial, in the root. */
 export const TORNASOLE_COLLECTIONS_FILE = 'collections.ts'
 
 /** The facts in the name of an index file. */
 export interface IndexFileName {
   readonly step: GlobalStep
   readonly worker: Worker
-  /** `json` is smdebug's; `csv` is Tornasole's, with other content. */
+  /** `json` for smdebug's; `csv` for Tornasole's, with other content. */
   readonly kind: 'json' | 'csv'
 }
 
@@ -34,26 +34,26 @@ export interface EventFileName {
   readonly worker: Worker
 }
 
-/** The path of the index file of a worker's step in a trial of smdebug's. */
+/** The path of the index file of a worker's step in an smdebug trial. */
 export function indexFilePath(step: number, worker: Worker): string {
   const part = String(Math.floor(step / 1000)).padStart(9, '0')
   const name = `_${escapeWorker(worker)}.json`
-  // Nothing promises a width, so a name that would be too long goes without the padding.
+  // The width is not fixed, so a name that would be too long has no padding.
   const padded = String(step).padStart(12, '0')
   const number = Buffer.byteLength(name) + padded.length <= MAX_NAME_BYTES ? padded : step
   return `${INDEX_DIRECTORY}/${part}/${number}${name}`
 }
 
-/** The path of the event file of a worker's step in a trial of smdebug's. */
+/** The path of the event file of a worker's step in an smdebug trial. */
 export function eventFilePath(step: number, worker: Worker): string {
   const padded = String(step).padStart(12, '0')
   return `${EVENTS_DIRECTORY}/${padded}/${padded}_${escapeWorker(worker)}.tfevents`
 }
 
-/** The path of a worker's collections file in a trial of smdebug's. */
+/** The path of a worker's collections file in an smdebug trial. */
 export function collectionsFilePath(worker: Worker): string {
   const name = `${escapeWorker(worker)}_collections.json`
-  // Only the number of these files matters, not their names, so a digest will do for a long one.
+  // Only the number of these files matters, not their names, so a digest replaces a long one.
   const digest = Buffer.byteLength(name) > MAX_NAME_BYTES && createHash('sha256').update(worker).digest('hex')
   return `${COLLECTIONS_DIRECTORY}/000000000/${digest ? `${digest}_collections.json` : name}`
 }
@@ -72,8 +72,8 @@ const STEP_AT = `${INDEX_DIRECTORY}/000000000/`.length
 const WORKER_AT = STEP_AT + '000000000000_'.length
 
 /**
- * Parses the path of an index file if it is the one that the hook writes, of fewer than 10^12 steps, by a worker whose name
- * stands in it as it is; else null. There may be a million, so that no pattern is matched and no path made to compare with.
+ * Parses the path of an index file if it has the hook's exact form, with a step below 10^12 and a worker whose name needs no escaping;
+ * otherwise null. Since there may be a million, no pattern is matched and no path made for comparison.
  */
 export function usualIndexFile(path: string): EventFileName | null {
   const end = path.length - '.json'.length
@@ -84,7 +84,7 @@ export function usualIndexFile(path: string): EventFileName | null {
     path[INDEX_DIRECTORY.length] === '/' &&
     path[STEP_AT - 1] === '/' &&
     path[WORKER_AT - 1] === '_' &&
-    // Devices of TensorFlow are spelled otherwise.
+    // TensorFlow's devices are escaped.
     path[WORKER_AT] !== '_' &&
     path.indexOf('/', WORKER_AT) < 0 &&
     path.endsWith('.json')
@@ -95,7 +95,7 @@ export function usualIndexFile(path: string): EventFileName | null {
   return { step: step as GlobalStep, worker: path.slice(WORKER_AT, end) }
 }
 
-/** The number whose decimal digits are those of a text from one place up to another; -1 if there are others among them. */
+/** The decimal number in a range of a text; -1 if there are other characters. */
 function digitsAt(text: string, start: number, end: number): number {
   let number = 0
   for (let at = start; at < end; at++) {
@@ -114,17 +114,14 @@ export function parseEventFileName(path: string): EventFileName | null {
 }
 
 /**
- * True if a file is one of TensorBoard's event files, by its name: `events.out.tfevents.1700000000.host`. Event files
- * of smdebug's never are, wherever they lie: without an index, one would be taken for a run.
+ * True for the name of a TensorBoard event file: `events.out.tfevents.1700000000.host`. smdebug's event files never are, wherever they
+ * lie: without an index, one would look like a run.
  */
 export function isTensorBoardFile(path: string): boolean {
   return baseName(path).includes('tfevents') && parseEventFileName(path) === null && !isOfNoStep(path)
 }
 
-/**
- * True if a file would be an index or event file but for its step: a hook that is never given a step saves scalars at
- * step -1.
- */
+/** True if a file would be an index or event file but for its step: a hook that never gets a step saves scalars at step -1. */
 export function isOfNoStep(path: string): boolean {
   const digits = /^(-?\d+)_.+\.(?:json|csv|tfevents)$/s.exec(baseName(path))?.[1]
   return digits !== undefined && (digits.startsWith('-') || parseStep(digits) === null)
@@ -146,10 +143,7 @@ export function isPartOfTrial(path: string): boolean {
   }
 }
 
-/**
- * The directories that hold a trial of smdebug's, sorted, from the paths of all files below a directory that is not a
- * trial itself.
- */
+/** The directories of smdebug trials, sorted, among the files below a directory that is not a trial itself. */
 export function trialsAmong(paths: readonly string[]): string[] {
   const trials = new Set<string>()
   for (const path of paths) {
@@ -159,12 +153,12 @@ export function trialsAmong(paths: readonly string[]): string[] {
   return [...trials].sort()
 }
 
-/** The run that one of TensorBoard's event files belongs to: its directory, `.` for the root. */
+/** The run of a TensorBoard event file: its directory, `.` for the root. */
 export function runOf(path: string): string {
   return path.slice(0, Math.max(0, path.lastIndexOf('/'))) || '.'
 }
 
-/** The worker that wrote a collections file, '' if the name has none; null if it is not a collections file. */
+/** The worker of a collections file, '' if the name has none; null for other files. */
 export function parseCollectionsFileName(path: string): Worker | null {
   const match = /^(.*?)_?collections\.json$/s.exec(baseName(path))
   return match && unescapeWorker(match[1]!)
@@ -175,12 +169,12 @@ export function isTemporary(path: string): boolean {
   return path.endsWith('.tmp')
 }
 
-/** A worker's name as file names spell it: `/replica:0/task:0` → `_replica-0_task-0`; others are unchanged. */
+/** A worker's name in the form of file names: `/replica:0/task:0` → `_replica-0_task-0`; others are unchanged. */
 export function escapeWorker(worker: Worker): string {
   return worker.startsWith('/') ? worker.replaceAll('/', '_').replaceAll(':', '-') : worker
 }
 
-/** The worker of that name as file names tell it: another, if its name looks like that of a device and has a `-` in it. */
+/** The worker's name as it is read back from a file name: it differs if the name looks like a device and contains a `-`. */
 export function workerReadBack(worker: Worker): Worker {
   return unescapeWorker(escapeWorker(worker))
 }
@@ -192,8 +186,8 @@ export function fitsFileName(worker: Worker): boolean {
 }
 
 /**
- * The worker's name that a file name spells. Only names that begin like a TensorFlow device (`_replica-`) were escaped.
- * A `_` stands for a `/` only before a lower-case key and `-`, so that `_device-XLA_GPU-0` is `/device:XLA_GPU:0`.
+ * The worker's name in a file name. Only names that begin like a TensorFlow device (`_replica-`) were escaped. A `_` stands for a `/`
+ * only before a lower-case key and `-`, so that `_device-XLA_GPU-0` is `/device:XLA_GPU:0`.
  */
 export function unescapeWorker(name: string): Worker {
   return /^_[a-z]+-/.test(name) ? name.replace(/_(?=[a-z]+-)/g, '/').replaceAll('-', ':') : name
@@ -203,15 +197,15 @@ export function unescapeWorker(name: string): Worker {
  * The event file that an index file names, if it lies in the trial.
  * @param name a path relative to the trial, as written in the index file
  * @param url the index file, for the error
- * @throws FormatError `UnsafePath`: the path is absolute or a URL, climbs out (`..`), or has a NUL or a backslash;
- *   `BadIndexFile`: it is longer than a path can be
+ * @throws FormatError `UnsafePath`: the path is absolute or a URL, leads out (`..`), or has a NUL or a backslash; `BadIndexFile`: it is
+ *   longer than a path can be
  */
 export function checkEventFileName(name: string, url: string): string {
   if (!isOfPossibleLength(name)) {
     const expected = `a path of at most ${MAX_PATH_BYTES} bytes, ${MAX_NAME_BYTES} a part`
     throw badEventFileName('BadIndexFile', url, expected, `${quote(name)}, of ${Buffer.byteLength(name)} bytes`)
   }
-  // Backslashes separate on Windows only, but the hook never writes one: refusing them all needs no platform.
+  // Backslashes separate on Windows only, but the hook never writes one, so all are refused.
   const isSafe =
     name !== '' &&
     !name.includes('\0') &&
@@ -228,7 +222,7 @@ function badEventFileName(code: string, url: string, expected: string, got: stri
 }
 
 function isOfPossibleLength(path: string): boolean {
-  // A character takes three bytes at most.
+  // A character takes at most three bytes.
   if (3 * path.length <= MAX_NAME_BYTES) return true
   if (path.length > MAX_PATH_BYTES || Buffer.byteLength(path) > MAX_PATH_BYTES) return false
   return path.split('/').every(part => Buffer.byteLength(part) <= MAX_NAME_BYTES)
@@ -238,7 +232,7 @@ function baseName(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1)
 }
 
-/** Nothing promises the width of the zero padding. A number that a double can't hold is not a step. */
+/** Parses a step. The padding may have any width. A number that a double can't represent is not a step. */
 function parseStep(digits: string): GlobalStep | null {
   const step = Number(digits)
   return Number.isSafeInteger(step) ? (step as GlobalStep) : null

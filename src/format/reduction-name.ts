@@ -2,7 +2,7 @@
 
 import { REDUCTIONS, type ReductionName } from '../base/types.js'
 
-/** A saved reduction, and the tensor that it was made from. */
+/** A saved reduction, and its tensor. */
 export interface SavedReduction {
   readonly reduction: ReductionName
   readonly tensor: string

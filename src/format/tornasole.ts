@@ -6,21 +6,21 @@ import type { TensorLocation } from './index-file.js'
 import { checkEventFileName, EVENTS_DIRECTORY } from './paths.js'
 import { parseReductionName } from './reduction-name.js'
 
-/** An index file of Tornasole's. It states no mode, which stands only in the Events. */
+/** A Tornasole index file. It has no mode; only the Events do. */
 export interface TornasoleIndexFile {
-  /** Relative to the trial and checked to lie in it. */
+  /** The path relative to the trial, checked to be inside it. */
   readonly eventFile: string | null
   readonly tensors: readonly TensorLocation[]
 }
 
-/** `tensor name, event file path, start,length`. */
+/** A line: `tensor name, event file path, start,length`. */
 const INDEX_LINE = /^(.+), (\d+), ?(\d+)$/s
 /** An absolute path, or one below a URL's root. */
 const ROOTED = /^(?:[a-z0-9]+:\/)?\/./s
 
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
-/** The text of an index file, which has to be UTF-8. @throws FormatError `BadIndexFile` */
+/** The text of an index file, which must be UTF-8. @throws FormatError `BadIndexFile` */
 export function tornasoleText(bytes: Uint8Array, url: string): string {
   try {
     return decoder.decode(bytes)
@@ -31,14 +31,14 @@ export function tornasoleText(bytes: Uint8Array, url: string): string {
 }
 
 /**
- * Reads an index file, line by line.
+ * Parses an index file, line by line.
  * @param text the whole file
- * @param url names the file in errors
+ * @param url the file's URL, for errors
  * @throws FormatError `BadIndexFile`, or `UnsafePath` for an event file outside the trial
  */
 export function parseTornasoleIndex(text: string, url: string): TornasoleIndexFile {
   let eventFile: string | null = null
-  // Usually that of the line before.
+  // Usually the same as on the line before.
   let known = { path: '', file: '' }
   const tensors = linesOf(text).map(([line, number]): TensorLocation => {
     const [, place = '', start, length] = INDEX_LINE.exec(line) ?? []
@@ -57,9 +57,8 @@ export function parseTornasoleIndex(text: string, url: string): TornasoleIndexFi
 }
 
 /**
- * Splits a name from the path after it. Either may hold commas, though paths hardly ever do. The path is an absolute
- * one, or one in the trial, without a comma; failing that, an absolute one with `/events/` in it; failing that,
- * whatever has no comma. Takes linear time.
+ * Splits a name from the following path. Both may contain commas, though paths hardly ever do. The path is absolute, or relative to the
+ * trial without a comma; failing that, absolute with `/events/` in it; failing that, the part behind the last comma. Linear time.
  */
 function nameAndPath(text: string): readonly [name: string, path: string] | null {
   const cutAt = (at: number) => [text.slice(0, at), text.slice(at + 2)] as const
@@ -92,8 +91,8 @@ function inTrial(path: string): string {
 }
 
 /**
- * Reads `collections.ts`: one line per collection, `v0!@name!@regex,regex!@tensor,tensor!@reduction tensor names!@…`.
- * Which reductions and steps to save is in a notation of its own, which is skipped.
+ * Parses `collections.ts`: one line per collection, `v0!@name!@regex,regex!@tensor,tensor!@reduction tensor names!@…`. The reductions and
+ * steps to save use a notation of their own, which is skipped.
  * @throws FormatError `BadCollectionsFile`
  */
 export function parseTornasoleCollections(text: string, url: string): Map<string, CollectionConfig> {
@@ -120,7 +119,7 @@ function splitNames(text: string): string[] {
   return text.split(',').filter(part => part !== '')
 }
 
-/** The lines that are not empty, with their numbers from 1 on. */
+/** The non-empty lines, with their numbers from 1 on. */
 function linesOf(text: string): (readonly [string, number])[] {
   return text
     .split(/\r?\n/)

@@ -1,4 +1,4 @@
-/** The files of a trial, from a listing: its layout, the kind of each file, and the files that count. Pure. */
+/** Sorts the files of a trial from a listing: its layout, the kind of each file, and the files that count. Pure. */
 
 import { FormatError, quote, shortPath } from '../base/errors.js'
 import {
@@ -21,10 +21,7 @@ import {
   usualIndexFile,
 } from './paths.js'
 
-/**
- * The kinds of a trial's files, judged by their names alone. Everyone who reads a trial asks here. An answer is worked
- * out when it is first asked for.
- */
+/** The kinds of a trial's files, by name only. Every reader of trials uses this. Results are computed on demand. */
 export class TrialFiles {
   readonly #paths: readonly string[]
   #superseded: ReadonlySet<string> | undefined
@@ -33,14 +30,14 @@ export class TrialFiles {
   #index: readonly string[] | undefined
   #events: readonly string[] | undefined
 
-  /** @param paths of all files, or of the directories that are asked about */
+  /** @param paths all files, or those of the directories in question */
   constructor(paths: readonly string[]) {
     this.#paths = paths
   }
 
   /**
-   * True if Tornasole wrote it, which labelled float16 as int32. Index files that `reindexTrial` made beside its own
-   * change nothing.
+   * True if Tornasole wrote the trial, with float16 labelled as int32. Index files that `reindexTrial` made beside Tornasole's change
+   * nothing.
    */
   get isTornasole(): boolean {
     const isItsOwn = (path: string): boolean => path === TORNASOLE_COLLECTIONS_FILE || path === TORNASOLE_END_MARKER
@@ -48,8 +45,8 @@ export class TrialFiles {
   }
 
   /**
-   * True if there is nothing of smdebug's or Tornasole's, so that TensorBoard's files are read. A collections file
-   * shows whose trial it is before it is finished; an end marker alone doesn't.
+   * True if there is nothing of smdebug's or Tornasole's, so that TensorBoard's files are read. A collections file identifies a trial
+   * even while it is unfinished; an end marker alone doesn't.
    */
   get isPlain(): boolean {
     const isOurs = (path: string): boolean =>
@@ -65,7 +62,7 @@ export class TrialFiles {
     return this.#paths.some(path => END_MARKERS.includes(path))
   }
 
-  /** The index files that count: finished, one per step and worker. */
+  /** The finished index files that count, one per step and worker. */
   get index(): readonly string[] {
     this.#index ??= this.#paths.filter(path => this.indexName(path) !== null && !this.duplicates.has(path))
     return this.#index
@@ -77,28 +74,25 @@ export class TrialFiles {
     return isOther || (this.superseded.size > 0 && this.superseded.has(path)) ? null : parseIndexFileName(path)
   }
 
-  /** Tornasole's index files with one of smdebug's beside them, made by `reindexTrial`, which counts instead. */
+  /** Tornasole's index files that are superseded by smdebug's beside them, made by `reindexTrial`. */
   get superseded(): ReadonlySet<string> {
     this.#superseded ??= supersededAmong(this.#paths)
     return this.#superseded
   }
 
-  /** Index files of a step and worker for which another one counts: by path, with the path of that one. */
+  /** Superseded index files of a step and worker, by path, each with its successor's path. */
   get duplicates(): ReadonlyMap<string, string> {
     this.#duplicates ??= duplicatesAmong(this.#paths.filter(path => isBelow(INDEX_DIRECTORY, path)))
     return this.#duplicates
   }
 
-  /** smdebug's event files that are finished. If there are index files, those decide which event files are read. */
+  /** smdebug's finished event files. If there are index files, those decide which event files are read. */
   get events(): readonly string[] {
     this.#events ??= this.#paths.filter(isEventFile)
     return this.#events
   }
 
-  /**
-   * Event files of a step and worker for which another one counts if there is no index: by path, with the path of that
-   * one.
-   */
+  /** Superseded event files of a step and worker if there is no index, by path, each with its successor's path. */
   get eventDuplicates(): ReadonlyMap<string, string> {
     this.#eventDuplicates ??= duplicatesAmong(this.events)
     return this.#eventDuplicates
@@ -109,17 +103,17 @@ export class TrialFiles {
     return this.#paths.filter(path => !isTemporary(path) && isTensorBoardFile(path))
   }
 
-  /** Collections files that are finished. */
+  /** The finished collections files. */
   get collections(): readonly string[] {
     return this.#paths.filter(isCollectionsFile)
   }
 
-  /** Files in the root that say something about the trial: end markers, and the collections of Tornasole. */
+  /** Files in the root that describe the trial: end markers, and Tornasole's collections. */
   get root(): readonly string[] {
     return this.#paths.filter(path => ROOT_FILES.includes(path))
   }
 
-  /** Files that are still being written, or were never finished. */
+  /** Unfinished files. */
   get temporaries(): readonly string[] {
     return this.#paths.filter(isTemporary)
   }
@@ -131,10 +125,10 @@ export class TrialFiles {
   }
 }
 
-/** Files in the root that tell the state of a trial. */
+/** The files in the root that show the state of a trial. */
 export const ROOT_FILES: readonly string[] = [...END_MARKERS, TORNASOLE_COLLECTIONS_FILE]
 
-/** Tornasole's index files with one of smdebug's beside them. */
+/** Tornasole's index files that are superseded by smdebug's beside them. */
 function supersededAmong(paths: readonly string[]): ReadonlySet<string> {
   const csv = paths.filter(isCsvIndex)
   if (csv.length === 0) return new Set()
@@ -161,15 +155,15 @@ function isBelow(directory: string, path: string): boolean {
   return path.startsWith(directory) && path[directory.length] === '/'
 }
 
-/** True if the hook gives a directory of index or event files this name. If it is a file instead, they are all gone. */
+/** True for the hook's name of a directory for index or event files. If it is a file instead, all of them are gone. */
 export function isPartDirectory(path: string): boolean {
   return /^(?:index|events)\/\d+$/.test(path)
 }
 
 /**
- * Files of a step and worker for which another one counts: by path, with the path of that one. The one that counts has
- * the name that the hook would give it; without one, smdebug's come before Tornasole's, and then the order of paths
- * decides. Contents don't matter, so that the choice never changes while a file is written or copied.
+ * Superseded files of a step and worker, by path, each with its successor's path. The hook's own name wins; without one, smdebug's files
+ * win over Tornasole's, and then the order of paths decides. Contents don't matter, so that the choice never changes while a file is
+ * written or copied.
  * @param paths all index files, or all event files, of a trial; other files are ignored
  */
 function duplicatesAmong(paths: readonly string[]): ReadonlyMap<string, string> {
@@ -198,13 +192,13 @@ function duplicatesAmong(paths: readonly string[]): ReadonlyMap<string, string> 
   return duplicates
 }
 
-/** True if a path is the hook's name for the file of that step and worker. Tornasole's hook counts, too. */
+/** True for the hook's own name (also Tornasole's) of the file of a step and worker. */
 export function isCanonicalPath(path: string): boolean {
   if (usualIndexFile(path) !== null) return true
   return canonicalPath(path) === path.replace(/csv$/, 'json')
 }
 
-/** The error for a file that does not count because another one does. */
+/** The error for a superseded file. */
 export function duplicateError(url: string, path: string, taken: string): FormatError {
   const { expected, got } = describeDuplicate(path, taken)
   return new FormatError('DuplicateFile', `${url}: expected ${expected}, got ${got}`, { url, expected, got })
@@ -219,7 +213,7 @@ export function describeDuplicate(path: string, taken: string): { readonly expec
   }
 }
 
-/** The hook's name for the file of that step and worker; null if the path is of another kind. */
+/** The hook's own name for the file of a step and worker; null for other kinds of paths. */
 function canonicalPath(path: string): string | null {
   const name = nameOf(path)
   return name && (isBelow(EVENTS_DIRECTORY, path) ? eventFilePath : indexFilePath)(name.step, name.worker)

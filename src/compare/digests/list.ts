@@ -1,17 +1,17 @@
-/** Lists of digests: JSON Lines as `scan --format jsonl` writes them, or as other programs do. docs/checkpoints.md has the format. */
+/** Parses digest lists: JSON Lines as `scan --format jsonl` or other programs write them. docs/checkpoints.md describes the format. */
 
 import { quote, UsageError } from '../../base/errors.js'
 import { DIGESTS, type DigestName } from '../../base/types.js'
 
-/** The text of a list, as a whole or in pieces of any length: a file's stream, for one. */
+/** The text of a list, as a whole or in pieces of any length, such as a file's stream. */
 export type DigestListSource = string | Uint8Array | Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>
 
-/** A tensor of a list. */
+/** A tensor in a list. */
 export interface ListedTensor {
   /** The number of its line, from 1 on. */
   readonly line: number
   readonly tensor: string
-  /** Null where the line says nothing of it. */
+  /** The step; null if the line has none. */
   readonly step: number | null
   readonly worker: string | null
   readonly dtype: string
@@ -19,20 +19,20 @@ export interface ListedTensor {
   readonly digests: Readonly<Partial<Record<DigestName, string>>>
 }
 
-/** A line of a list that is wrong, and counts for nothing. */
+/** A wrong line of a list, which is ignored. */
 export interface DigestListFault {
   readonly line: number
   readonly expected: string
   readonly got: string
 }
 
-/** Characters of a line; names of tensors have fewer. Of a longer line no more is held. */
+/** The limit for a line's length. Of a longer line, no more is held in memory. */
 const MAX_LINE_LENGTH = 1 << 20
 const MAX_DIMENSIONS = 254
 const SHOWN_LENGTH = 60
 const DIGEST_LENGTHS = { crc32c: 8, sha256: 64 } as const
 
-/** The lines of a list; null for one of strings or saved reductions, which have no digest, and for a blank one. */
+/** The lines of a list; null for blank lines and those of strings or saved reductions, which have no digest. */
 export async function* digestLines(
   source: DigestListSource,
 ): AsyncGenerator<ListedTensor | DigestListFault | null, void, undefined> {

@@ -1,22 +1,23 @@
-/** Names of two runs that differ by prefixes alone: those that wrappers of PyTorch put before the names of a module. */
+/** Matches names of two runs that differ only by prefixes, which PyTorch's wrappers put before the names of a module. */
 
-/** Anywhere in a name: torch.compile and FSDP wrap modules within modules. */
+/** Prefixes anywhere in a name: torch.compile and FSDP wrap modules within modules. */
 const WRAPPERS = /(?<=^|\.)(?:_orig_mod|_fsdp_wrapped_module)\./g
-/** At the start of a name, several one after the other: DataParallel, the base model of a head, PEFT. */
+/** Prefixes at the start of a name, possibly several: DataParallel, the base model of a head, PEFT. */
 const PREFIX = /^(?:base_model\.model|module|model)\./
 
-/** Names that match once prefixes are taken off. */
+/** Names that match without prefixes. */
 export interface NameAliases {
-  /** Names of the first run, with what they are called in the second. */
+  /** Names of the first run, with their names in the second. */
   readonly names: ReadonlyMap<string, string>
-  /** The prefixes that one of the runs has beside the other, such as `module.`. */
+  /** The prefixes that one run has and the other lacks, such as `module.`. */
   readonly first: readonly string[]
   readonly second: readonly string[]
 }
 
 /**
- * Pairs names without a counterpart that are the same without prefixes.
- * @param namesA of the first run that the second lacks, and the other way round
+ * Pairs names without a counterpart that are equal without prefixes.
+ * @param namesA the names of the first run that the second lacks
+ * @param namesB the names of the second run that the first lacks
  * @returns null if there are none
  */
 export function aliasesOf(namesA: readonly string[], namesB: readonly string[]): NameAliases | null {
@@ -26,7 +27,7 @@ export function aliasesOf(namesA: readonly string[], namesB: readonly string[]):
   const [first, second] = [new Set<string>(), new Set<string>()]
   for (const [core, a] of ofA) {
     const b = ofB.get(core)
-    // A core that two names of a run share tells nothing.
+    // A core that two names of a run share is ambiguous.
     if (a === null || b === undefined || b === null) continue
     names.set(a, b)
     const [pieces, others] = [stripped(a).prefixes, stripped(b).prefixes]
@@ -36,7 +37,7 @@ export function aliasesOf(namesA: readonly string[], namesB: readonly string[]):
   return names.size === 0 ? null : { names, first: [...first], second: [...second] }
 }
 
-/** Names by what is left of them; null: several. */
+/** Names by their core; null if several have it. */
 function byCore(names: readonly string[]): Map<string, string | null> {
   const found = new Map<string, string | null>()
   for (const name of names) {
@@ -56,7 +57,7 @@ function stripped(name: string): { readonly core: string; readonly prefixes: rea
   return { core, prefixes }
 }
 
-/** The pieces of one list that the other has not, each as often as it is there. */
+/** The pieces of one list that the other lacks, counted by occurrence. */
 function without(pieces: readonly string[], others: readonly string[]): readonly string[] {
   const left = [...others]
   return pieces.filter(piece => {
@@ -66,7 +67,7 @@ function without(pieces: readonly string[], others: readonly string[]): readonly
   })
 }
 
-/** A head that only one of the runs has, since the other leaves out what is tied to its embeddings. */
+/** An output head that only one run has, since the other ties it to its embeddings. */
 export interface TiedTensor {
   readonly tensor: string
   readonly only: 'first' | 'second'
@@ -77,7 +78,7 @@ export interface TiedTensor {
 const HEADS = /(?:^|\.)(?:lm_head|output_layer|embed_out)\.weight$/
 const EMBEDDINGS = /(?:^|\.)(?:embed_tokens|wte|word_embeddings|tok_embeddings|embed_in)\.weight$/
 
-/** @param names of the run that lacks the tensor @returns null if it is no head, or that run has no embeddings */
+/** @param names the names of the run that lacks the tensor @returns null if it is no head, or that run has no embeddings */
 export function tiedHead(tensor: string, only: 'first' | 'second', names: readonly string[]): TiedTensor | null {
   const tiedTo = HEADS.test(tensor) ? names.find(name => EMBEDDINGS.test(name)) : undefined
   return tiedTo === undefined ? null : { tensor, only, tiedTo }

@@ -1,4 +1,4 @@
-/** Tensors that are one in a trial and several in another, such as q, k and v in one: cut, so that each part has a counterpart. */
+/** Cuts tensors that are one in one trial and several in the other, such as fused q, k and v, so that each part has a counterpart. */
 
 import { quote, UsageError } from '../../base/errors.js'
 import type { DType } from '../../base/types.js'
@@ -13,9 +13,9 @@ import { patternOf, splitsOf, type TensorMap, type TensorSplit } from './tensor-
 /** A tensor that was cut for the comparison. */
 export interface SplitTensor {
   readonly tensor: string
-  /** The run that has it. */
+  /** The run with this tensor. */
   readonly of: 'first' | 'second'
-  /** The names of its parts, in the other run and in what is told. */
+  /** The names of its parts, in the other run and in reports. */
   readonly parts: readonly string[]
 }
 
@@ -26,7 +26,7 @@ export interface CutTrials {
 
 /**
  * Cuts what the map splits, in either trial.
- * @param isShared true if tensors may be shares of whole ones, which workers hold: then lengths are proportions
+ * @param isShared true if tensors may be shards of workers: lengths are proportions then
  * @throws UsageError for an entry of the map that fits no tensors
  */
 export async function cutTrials(a: Trial, b: Trial, map: TensorMap, isShared: boolean): Promise<CutTrials> {
@@ -45,11 +45,11 @@ export async function cutTrials(a: Trial, b: Trial, map: TensorMap, isShared: bo
 interface CutTrial {
   readonly trial: Trial
   readonly used: ReadonlySet<TensorSplit>
-  /** Names of parts by the tensor that has them. */
+  /** The names of a tensor's parts. */
   readonly parts: ReadonlyMap<string, readonly string[]>
 }
 
-/** A trial with parts in the place of tensors that are several in another; the same trial where there are none. */
+/** A trial with parts in place of tensors that are several in the other; the same trial if there are none. */
 export async function cutTrial(
   trial: Trial,
   other: Trial,
@@ -71,7 +71,7 @@ export async function cutTrial(
       })
       if (!wanted.some(({ name }) => others.has(name)) || wanted.some(({ name }) => own.has(name))) continue
       used.add(split)
-      // Where one is not there and has no length, nothing tells where the others lie: all are told as missing.
+      // If a part is missing and has no length, the positions of the others are unknown: all are reported as missing.
       if (!wanted.every(({ name, length }) => length !== null || others.has(name))) continue
       if (contents.checkpoint === null)
         throw wrong(split, 'tensors of checkpoints', `${quote(tensor)} of another trial`)
@@ -130,7 +130,7 @@ function cutAt(
     throw wrong(split, `parts of ${of} in ${groups} equal groups along axis ${axis}`, told)
   const inner = shape.slice(axis + 1).reduce((product, length) => product * length, 1)
   const outer = shape.slice(0, axis).reduce((product, length) => product * length, 1)
-  // Two elements of four bits share a byte.
+  // Two 4-bit elements share a byte.
   const isWhole = elementByteLength(dtype) >= 1 || (outer === 1 && own.every(length => (length * inner) % 2 === 0))
   if (!isWhole) throw wrong(split, `parts of ${of} that begin at whole bytes`, `${dtype}, ${told}`)
   return names.map((name, i) => {
@@ -145,7 +145,7 @@ function cutAt(
 
 type Collections = ReturnType<typeof stateOf>['contents']['collections']['collections']
 
-/** Collections in which parts stand for the tensors that have them. */
+/** Collections with parts in place of their tensors. */
 function collectionsWith(known: Collections, parts: CutTrial['parts']): Collections {
   const found = new Map(known)
   for (const name of [...parts.values()].flat()) {

@@ -1,4 +1,4 @@
-/** Suggestions of tensors with other names in two runs: shown to people, never used unasked. */
+/** Suggests matches between tensors with different names in two runs. They are shown to people, and never used unasked. */
 
 import { recordsInOrder } from '../../scan/catalog/record-order.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
@@ -10,13 +10,13 @@ export interface NameSuggestion {
   readonly shape: readonly number[]
 }
 
-/** Names without a counterpart that are looked at. */
+/** The number of unmatched names that are considered. */
 const MOST_NAMES = 256
 
 /**
- * Pairs tensors without a counterpart that lie between the same neighbours in the order of execution, and have the same shape there.
- * @param step that both runs have
- * @param inB what a tensor of the first run is called in the second, if it is there
+ * Pairs unmatched tensors that lie between the same neighbours in the order of execution and have the same shape.
+ * @param step a step of both runs
+ * @param inB returns a tensor's name in the second run
  */
 export async function suggestNames(
   a: Trial,
@@ -55,7 +55,7 @@ function namesInOrder(trial: Trial, step: number): readonly string[] {
   return workerStep ? [...recordsInOrder(workerStep).keys()] : []
 }
 
-/** The longest row of pairs of equal shapes, in the order of both. */
+/** The longest common sequence of equal shapes. */
 async function alike(
   a: Trial,
   b: Trial,

@@ -1,24 +1,27 @@
-/** The map from tensors of one trial to those of another with other names, or with one tensor in the place of several. */
+/** The map between tensors of two trials, with other names, or with one tensor in place of several. */
 
 import { quote, UsageError } from '../../base/errors.js'
 
 /**
- * Names of the first trial, or patterns that match whole names, each with the name in the second, in which `$1` is the first group:
- * `{ "module\\.(.*)": "$1" }`.
+ * Names of the first trial, or patterns for whole names, each with the name in the second, in which `$1` is the first group: `{
+ * "module\\.(.*)": "$1" }`.
  */
 export type TensorNames = Readonly<Record<string, string>>
 
 /**
- * A tensor of one trial that is several in the other, one after the other along an axis:
- * `{ "from": "(.*)\\.qkv_proj\\.weight", "axis": 0, "parts": ["$1.q_proj.weight", "$1.k_proj.weight", "$1.v_proj.weight"] }`.
+ * A tensor of one trial that is several in the other, concatenated along an axis: `{ "from": "(.*)\\.qkv_proj\\.weight", "axis": 0,
+ * "parts": ["$1.q_proj.weight", "$1.k_proj.weight", "$1.v_proj.weight"] }`.
  */
 export interface TensorSplit {
-  /** The name, or a pattern of whole names, in either trial. */
+  /** The name, or a pattern for whole names, in either trial. */
   readonly from: string
   readonly axis: number
-  /** The names in the other trial, in which `$1` is the first group. Each is as long there as along the axis here, unless its length is given. */
+  /**
+   * The names in the other trial, in which `$1` is the first group. A part's length along the axis is that in the other trial, unless it
+   * is given.
+   */
   readonly parts: readonly (string | { readonly name: string; readonly length: number })[]
-  /** The number of groups along the axis, each of which has a share of every part in their order. Default: 1. */
+  /** The number of groups along the axis, each with a share of every part in order. Default: 1. */
   readonly groups?: number
 }
 
@@ -28,7 +31,7 @@ export type TensorMap = TensorNames | TensorSplit | readonly (TensorNames | Tens
 /** The kinds of maps, in messages. */
 export const TENSOR_MAP = 'an object of names, { from, axis, parts }, or a list of both'
 
-/** A name, or a pattern of whole names, and what it stands for. */
+/** A name, or a pattern for whole names, with its value. */
 export interface NamePattern<T> {
   readonly pattern: string
   readonly regex: RegExp
@@ -64,7 +67,7 @@ export function namesInFirst(map: TensorMap, first: readonly string[]): Readonly
   return found
 }
 
-/** The names of a map; of two entries for one name the first counts. */
+/** The names of a map; the first of two entries for one name counts. */
 export function namesOf(map: TensorMap): TensorNames {
   const names = entriesOf(map).filter(entry => !isSplit(entry)) as TensorNames[]
   return Object.assign({}, ...names.reverse()) as TensorNames

@@ -1,20 +1,17 @@
-/**
- * Weights beside what quantisation made of them: numbers of few bits, and scales that they are multiplied with. Which tensors belong together
- * is told by their names, as the libraries that write them give them.
- */
+/** Finds quantised weights by name: numbers of few bits with scales, under the names that quantisation libraries use. */
 
 import type { QuantisedForm } from '../../scan/job/quantised.js'
 
-/** The tensors that quantised weights are made of. */
+/** The tensors of a quantised weight. */
 export interface QuantisedTensors {
   readonly form: QuantisedForm
   readonly weight: string
   readonly scale: string
-  /** The scale of a whole tensor (NVFP4), which multiplies or divides the other scales. */
+  /** The global scale (NVFP4), which multiplies or divides the other scales. */
   readonly outer?: { readonly name: string; readonly divides: boolean }
 }
 
-/** Tensors that quantisation adds beside weights: they have no counterpart among weights that are not quantised. */
+/** Tensors that quantisation adds beside weights; unquantised models have no counterpart. */
 const SCALES =
   /(?:[._](?:weight_scale(?:_inv|_2)?|weight_global_scale|input_scale|input_global_scale|[kv]_scale)|_scales)$/
 
@@ -22,12 +19,12 @@ export function isScale(name: string): boolean {
   return SCALES.test(name)
 }
 
-/** True of numbers under a name of their own, in the place of a weight's. */
+/** True for packed numbers under a name of their own, instead of the weight's. */
 export function isPacked(name: string): boolean {
   return /(?:\.weight_packed|_blocks)$/.test(name)
 }
 
-/** The tensors that stand for a weight; null: it is not quantised, or in a way that is not known. */
+/** The tensors of a quantised weight; null if it is not quantised, or in an unknown way. */
 export function quantisedTensors(weight: string, names: ReadonlySet<string>): QuantisedTensors | null {
   const stem = weight.replace(/\.weight$/, '')
   const there = (...candidates: readonly string[]) => candidates.find(name => names.has(name))
@@ -42,7 +39,7 @@ export function quantisedTensors(weight: string, names: ReadonlySet<string>): Qu
   return { form: 'nvfp4', weight: stored, scale, outer: { name: outer, divides: outer === divisor } }
 }
 
-/** The known quantisation of a weight that is not compared; null if there is none. */
+/** The kind of quantisation of a weight that can't be compared; null if there is none. */
 export function otherQuantisation(weight: string, names: ReadonlySet<string>): string | null {
   const stem = weight.replace(/\.weight$/, '')
   if (names.has(`${stem}.weight_packed`)) return 'compressed-tensors'

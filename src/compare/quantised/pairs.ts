@@ -1,4 +1,4 @@
-/** Pairs of two runs of which one has quantised weights, and how far these are from the other's. */
+/** Compares weights with their quantised form in the other run. */
 
 import { errorFromData, QueryError, TensorUnavailableForStep, TrialscanError } from '../../base/errors.js'
 import { recordPlace } from '../../scan/catalog/worker-steps.js'
@@ -14,14 +14,14 @@ import { stateOf, type Trial } from '../../trial/trial.js'
 import type { Paired, Pairing } from '../pairing.js'
 import { isScale, otherQuantisation, type QuantisedTensors, quantisedTensors } from './names.js'
 
-/** A weight of one run, and the tensors of the other that it was quantised to; a text: how, where that is not compared. */
+/** A weight of one run, and its quantised tensors in the other; a text names the quantisation if it can't be compared. */
 export interface QuantisedPair extends Paired {
   readonly tensors: QuantisedTensors | string
-  /** The run that has the quantised weights. */
+  /** The run with the quantised weights. */
   readonly side: 'a' | 'b'
 }
 
-/** The outcome of such a pair. */
+/** The result for such a pair. */
 export interface QuantisedOutcome {
   readonly is: 'equal' | 'quantised' | 'shape' | 'unreadable' | 'missing'
   readonly message: string
@@ -31,11 +31,11 @@ export interface QuantisedOutcome {
 interface Sorted {
   readonly quantised: readonly QuantisedPair[]
   readonly others: readonly Paired[]
-  /** True of a tensor that only stands beside quantised weights, or for them, or is compared with them. */
+  /** True for a tensor that is a part of quantised weights, or is compared with them. */
   isPart(name: string): boolean
 }
 
-/** Sorts pairs of a step into those of quantised weights and others. */
+/** Separates the pairs of a step with quantised weights from the others. */
 export function quantisedAmong(pairing: Pairing, step: number, pairs: readonly Paired[]): Sorted {
   const { a, b } = pairing
   const [namesA, namesB] = [namesOf(a), namesOf(b)]
@@ -57,7 +57,7 @@ export function quantisedAmong(pairing: Pairing, step: number, pairs: readonly P
     const isThere = (side === 'b' ? pair.a : pair.b) !== undefined
     if (!isThere || !take(pair, tensorOf(pair))) rest.push(pair)
   }
-  // What the first run has under other names.
+  // Tensors that the first run has under other names.
   for (const place of side === 'a' ? pairing.onlyInB(step, pairs) : []) {
     const { tensor, worker } = place
     const stored = quantisedTensors(tensor, names)?.weight
@@ -70,14 +70,14 @@ export function quantisedAmong(pairing: Pairing, step: number, pairs: readonly P
   return { quantised, others, isPart }
 }
 
-/** The names of a run that has quantised weights; null: it has none. */
+/** The names of a run with quantised weights; null if it has none. */
 function namesOf(trial: Trial): ReadonlySet<string> | null {
   const { names } = stateOf(trial).catalog
   const isQuantised = (name: string) => isScale(name) || /\.(?:qweight|absmax|quant_map)$/.test(name)
   return names.some(isQuantised) ? new Set(names) : null
 }
 
-/** Compares the pairs, several at once, and yields the outcome of each in their order. */
+/** Compares the pairs, several at once, and yields the results in order. */
 export async function* judgeQuantised(
   pairing: Pairing,
   pairs: readonly QuantisedPair[],
@@ -107,7 +107,7 @@ export async function* judgeQuantised(
 
 type Plan = QuantisedOutcome | { readonly job: QuantisedJob; readonly byteLength: number }
 
-/** The job that compares a pair, or why there is none. */
+/** The job that compares a pair, or the reason why there is none. */
 function planOf(
   pairing: Pairing,
   { tensors, side, place, otherTensor, otherWorker }: QuantisedPair,

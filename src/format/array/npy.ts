@@ -1,13 +1,13 @@
-/** numpy's .npy files (numpy.lib.format): magic, version, a header in Python's syntax, the elements. */
+/** Reads numpy's .npy files (numpy.lib.format): magic, version, a header in Python's syntax, the elements. */
 
 import type { DType } from '../../base/types.js'
 import { type ArraySource, arrayFault, bytesShown, countOf, type FileArray, MAX_ARRAY_BYTES } from './source.js'
 
 const MAGIC = '\x93NUMPY'
 const PREFIX_BYTES = 12
-/** numpy writes about a hundred bytes, and reads ten thousand. */
+/** The limit for a header: numpy writes about a hundred bytes, and reads ten thousand. */
 const MAX_HEADER_BYTES = 1 << 16
-/** numpy itself has no more. */
+/** numpy's own limit of dimensions. */
 const MAX_DIMENSIONS = 64
 
 /** Dtypes by numpy's names for them, without the byte order. */
@@ -28,7 +28,7 @@ export const KINDS: Readonly<Record<string, DType>> = {
   c16: 'complex128',
 }
 
-/** Bytes of numpy's elements that hold the bits of floats that it lacks. */
+/** The size of numpy's elements that store the bits of floats which numpy lacks. */
 const BITS_IN: Partial<Record<DType, number>> = {
   bfloat16: 2,
   float8_e4m3fn: 1,
@@ -58,9 +58,10 @@ export function isNpy(head: Uint8Array): boolean {
 const TEXT_BYTES = 64
 
 /**
- * @param as what its elements are where numpy has no name for them: bfloat16, whose bits it has as `V2` or `u2`, and narrower floats,
- * whose bits it has as `V1` or `u1`; of float4 two elements are in each
- * @throws FormatError `BadArrayFile` for all that does not fit together; StoreError
+ * Reads a file's array.
+ * @param as the dtype of elements that numpy has no name for: bfloat16, whose bits are stored as `V2` or `u2`, and narrower floats,
+ *   stored as `V1` or `u1`; float4 has two elements in each
+ * @throws FormatError `BadArrayFile` for anything inconsistent; StoreError
  */
 export function readNpy(source: ArraySource, as?: DType): FileArray {
   const { kind, isBigEndian, isFortran, shape, start } = npyHeader(source)
@@ -102,7 +103,7 @@ function isBitsOf(as: DType | undefined, kind: string): as is DType {
   return size !== undefined && (kind === `V${size}` || kind === `u${size}`)
 }
 
-/** The shape of elements of which two share a byte, as that of the bytes says. */
+/** The shape of elements that share bytes in pairs, from the shape of the bytes. */
 function ofHalves(shape: readonly number[], isFortran: boolean, url: string): readonly number[] {
   const last = shape.at(-1)
   if (last === undefined || (isFortran && shape.length > 1)) {
@@ -133,7 +134,7 @@ export function npyHeader({ url, byteLength, read }: ArraySource): NpyHeader {
 const ENTRY =
   /\s*(['"])(descr|fortran_order|shape)\1\s*:\s*(?:(['"])([^'"\\]*)\3|(True|False)|\(([\d\sL,]*)\))\s*(,|(?=\}))/y
 
-/** The dictionary that Python writes; nothing else is understood, and nothing is evaluated. */
+/** Parses the dictionary that Python writes; nothing else is accepted, and nothing is evaluated. */
 function parsedHeader(url: string, start: number, text: string): Omit<NpyHeader, 'start'> {
   const wrong = (at: number): never => {
     const expected = "{'descr': …, 'fortran_order': …, 'shape': …} of plain elements, not of records or objects"
@@ -191,7 +192,7 @@ function inCOrder(texts: readonly string[], shape: readonly number[]): readonly 
   })
 }
 
-/** A copy with the bytes of each number the other way round. */
+/** A copy with the bytes of each number reversed. */
 function swapped(bytes: Uint8Array, size: number): Uint8Array {
   const copy = Buffer.from(bytes)
   if (size === 2) copy.swap16()
@@ -202,7 +203,7 @@ function swapped(bytes: Uint8Array, size: number): Uint8Array {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Texts of one length, filled up with zeros. */
+/** Texts of a fixed length, padded with zeros. */
 function textsOf(
   url: string,
   start: number,

@@ -1,18 +1,18 @@
-/** The arrays of a safetensors file, as they are recorded. What its header says is read as that of a checkpoint. */
+/** Reads the arrays of a safetensors file for recording. Its header is parsed as that of a checkpoint. */
 
 import { LENGTH_BYTES } from '../checkpoint/safetensors/dtypes.js'
 import { duplicateKeys } from '../checkpoint/safetensors/duplicate-keys.js'
 import { headerFault, headerLength, parseHeader } from '../checkpoint/safetensors/safetensors-header.js'
 import { type ArraySource, arrayFault, MAX_ARRAY_BYTES, type NamedArray } from './source.js'
 
-/** The first bytes of a file, enough to tell a pointer of Git LFS. */
+/** The number of first bytes that identify a Git LFS pointer. */
 const PREFIX_BYTES = 64
-/** A length or an offset that is not written as a whole number. Within a text, quotes are escaped. */
+/** A length or an offset that is not written as a whole number. Quotes within texts are escaped. */
 const OTHER_NUMBER = /"(shape|data_offsets)"\s*:\s*\[[^\]]*?(-?\d*[-.eE][-+.\deE]*)[^\]]*\]/
 
 /**
- * The faults, then the tensors in the order of their bytes, so that no two of them are in memory. A fault of one costs no other.
- * @throws FormatError if the header can't be read, or others may read it otherwise; StoreError
+ * Yields the faults, then the tensors in the order of their bytes, one at a time in memory. A fault of one affects no other.
+ * @throws FormatError if the header can't be read, or other readers may understand it differently; StoreError
  */
 export async function* readSafetensors(source: ArraySource): AsyncGenerator<NamedArray> {
   const { url, byteLength, maxArrayBytes = MAX_ARRAY_BYTES } = source

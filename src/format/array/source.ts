@@ -1,16 +1,16 @@
-/** Files of arrays, as numpy and others write them: where their bytes are had, and how a fault in them is told. */
+/** Sources of array files, and errors about them. */
 
 import { FormatError } from '../../base/errors.js'
 import type { DType } from '../../base/types.js'
 
-/** A file, or what is like one in memory. */
+/** A file, or bytes in memory. */
 export interface ArraySource {
   /** The name in errors. */
   readonly url: string
   readonly byteLength: number
-  /** No array of it may be longer. Default: MAX_ARRAY_BYTES. */
+  /** The limit for the size of an array. Default: MAX_ARRAY_BYTES. */
   readonly maxArrayBytes?: number
-  /** Exactly these bytes, which the caller may change. @throws StoreError */
+  /** Reads exactly these bytes, which the caller may change. @throws StoreError */
   read(startByte: number, byteLength: number): Uint8Array
 }
 
@@ -23,10 +23,10 @@ export interface FileArray {
   readonly stride?: readonly number[]
 }
 
-/** An array of a file by its name, or why it can't be read, which costs no other array. */
+/** An array of a file by name, or its error, which affects no other array. */
 export type NamedArray = readonly [name: string, array: FileArray | FormatError]
 
-/** No array of a file is longer: it is in memory as a whole. */
+/** The limit for an array, which is completely in memory. */
 export const MAX_ARRAY_BYTES = 2 ** 30
 
 /** @param offset of the fault in the file */
@@ -35,7 +35,7 @@ export function arrayFault(url: string, offset: number, expected: string, got: s
   return new FormatError('BadArrayFile', message, { url, offset, expected, got })
 }
 
-/** Bytes in memory as a file. They are not copied. */
+/** Bytes in memory as a source, without a copy. */
 export function sourceOf(url: string, bytes: Uint8Array, maxArrayBytes = MAX_ARRAY_BYTES): ArraySource {
   return {
     url,
@@ -48,11 +48,11 @@ export function sourceOf(url: string, bytes: Uint8Array, maxArrayBytes = MAX_ARR
 /** The number of elements of a shape; null if it is beyond 2^53. */
 export function countOf(shape: readonly number[]): number | null {
   const count = shape.reduce((product, size) => product * size, 1)
-  // A product of safe factors that passes 2^53 on its way may be safe again only if a factor is 0.
+  // A product of safe factors that passes 2^53 on the way is safe again only if a factor is 0.
   return Number.isSafeInteger(count) ? count : null
 }
 
-/** Bytes of a file in a text of an error: no more of them than can be read. */
+/** Bytes of a file for an error message, shortened to a readable length. */
 export function bytesShown(bytes: Uint8Array): string {
   return JSON.stringify(Buffer.from(bytes.subarray(0, 40)).toString('latin1'))
 }

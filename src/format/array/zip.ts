@@ -1,4 +1,4 @@
-/** numpy's .npz files: ZIP archives (PKWARE's APPNOTE 6.3.10) of .npy files, stored or deflated. */
+/** Reads numpy's .npz files: ZIP archives (PKWARE's APPNOTE 6.3.10) of .npy files, stored or deflated. */
 
 import { promisify } from 'node:util'
 import { crc32, inflateRaw } from 'node:zlib'
@@ -7,12 +7,12 @@ import { readNpy } from './npy.js'
 import { type ArraySource, arrayFault, type FileArray, MAX_ARRAY_BYTES, type NamedArray, sourceOf } from './source.js'
 import { contentStart, DEFLATED, readZipDirectory, STORED, type ZipMember } from './zip-directory.js'
 
-/** Deflate makes no more of a byte; what claims more lies. */
+/** The largest compression ratio of deflate; a larger claimed size is false. */
 const MAX_RATIO = 1032
 const inflate = promisify(inflateRaw)
 
 /**
- * The arrays of an archive, one after the other, so that no two of them are in memory.
+ * Yields the arrays of an archive, one at a time in memory.
  * @throws FormatError `BadArrayFile` for an archive whose directory can't be read; StoreError
  */
 export async function* readNpz(source: ArraySource): AsyncGenerator<NamedArray> {
@@ -55,7 +55,7 @@ async function contentOf(source: ArraySource, member: ZipMember): Promise<Uint8A
   return content
 }
 
-/** No more than was promised is made of it. */
+/** Inflates up to the stated size. */
 async function inflated(
   packed: Uint8Array,
   byteLength: number,

@@ -1,4 +1,4 @@
-/** A set of names out of a sorted list, with a bit for each name of the list. There may be a million of them. */
+/** A subset of a sorted list of names, with a bit for each. There may be a million. */
 
 import { countBelow } from '../../base/sorted.js'
 
@@ -36,7 +36,7 @@ export class NameSet {
     for (const [i, name] of this.#names.entries()) if (!this.has(i) && matches(name)) this.add(i)
   }
 
-  /** Adds the names of another set, which is of the same list. */
+  /** Adds the names of another set over the same list. */
   addAll(other: NameSet): void {
     for (const [i, byte] of other.#bits.entries()) this.#bits[i]! |= byte
   }

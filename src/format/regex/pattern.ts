@@ -1,24 +1,23 @@
-/** The patterns that collections and users write: Python regular expressions, matched in linear time. */
+/** Patterns of collections and users: Python regular expressions, matched in linear time. */
 
 import { markBoundaries, refusal, type Translation, translatePattern } from './python-regex.js'
 import { loadEngine } from './re2.js'
 
-/** A pattern that is searched for anywhere in a name, as Python's `re.search` does. It is case-sensitive. */
+/** A pattern that is searched for anywhere in a name, like Python's `re.search`. Case-sensitive. */
 export interface Pattern {
   readonly source: string
-  /** The most that matching a name costs, in a unit of its own: 1 for a plain text, else the characters of the pattern. */
+  /** The cost of matching a name: 1 for a plain text, otherwise the characters of the pattern. */
   readonly cost: number
   matches(name: string): boolean
 }
 
-/** Nobody writes longer patterns for names; compiling one can take a second, and 100 MB. */
+/** The limit for a pattern's length; compiling one can take a second, and 100 MB. */
 const MAX_PATTERN_LENGTH = 1 << 15
 
 /**
- * Compiles a Python regular expression. The time to match a name is at most proportional
- * to the lengths of the name and of the pattern, whoever wrote them: RE2 does not backtrack.
- * @throws UsageError for an invalid pattern, and for constructs that can't be matched in linear time: see
- *   `translatePattern`
+ * Compiles a Python regular expression. The time to match a name is at most proportional to the lengths of the name and of the pattern,
+ * whoever wrote them: RE2 does not backtrack.
+ * @throws UsageError for an invalid pattern, and for constructs that can't be matched in linear time: see `translatePattern`
  */
 export function compilePattern(source: string): Pattern {
   if (source.length > MAX_PATTERN_LENGTH)
@@ -37,18 +36,15 @@ function compileForEngine(source: string): Pattern {
   }
 }
 
-/**
- * Names for which our own patterns mean the same to Python's `re`, RE2 and V8's engine, and which are too short to be
- * slow.
- */
+/** Names for which our own patterns mean the same to Python's `re`, RE2 and V8, and which are too short to be slow. */
 const SHORT_ASCII = /^[\x20-\x7e]{0,256}$/
 
 /**
- * Like `compilePattern`, for trialscan's own patterns, which can't backtrack without end. Ordinary names go to V8's
- * engine, which takes a tenth of the time.
+ * Like `compilePattern`, for trialscan's own patterns, which can't backtrack without end. Ordinary names use V8's engine, which takes a
+ * tenth of the time.
  */
 export function compileOwnPattern(source: string): Pattern {
-  // A search may begin anywhere, so that what is passed over first only takes time.
+  // A search may begin anywhere, so that a leading `.*` only takes time.
   const [, flag = '', body = ''] = /^(\(\?i\))?(?:\.\*)?(.*)$/s.exec(source)!
   const quick = new RegExp(body, flag && 'i')
   let careful: Pattern | undefined
@@ -60,7 +56,7 @@ export function compileOwnPattern(source: string): Pattern {
   return { source, cost: source.length, matches }
 }
 
-/** A text with marks is twice as long, and so is the pattern. */
+/** The cost factor of marks: the text is twice as long, and so is the pattern. */
 const MARKED_COST = 4
 
 /** True if a pattern is plain text, which needs no regex engine. */
@@ -70,13 +66,10 @@ export function isPlainText(source: string): boolean {
 
 type PatternSearch = (name: string) => boolean
 
-/**
- * Characters that stand for themselves, escaped or not. At either end of a search, `.*` changes nothing unless an
- * anchor follows.
- */
+/** Literal characters, escaped or not. At either end of a search, `.*` changes nothing unless an anchor follows. */
 const LITERAL = /^(?:(\^)|(?:\.\*)?)((?:[\w/: @,=<>!~#%&;'"`-]|\\[^0-9a-zA-Z])*)(?:(\$)|(?:\.\*)?)$/
 
-/** The search for a plain text, which needs no engine; null for anything else. */
+/** The search for a plain text, without an engine; null for anything else. */
 function literalSearch(source: string): PatternSearch | null {
   const match = LITERAL.exec(source)
   if (match === null) return null

@@ -72,9 +72,9 @@ interface PatternPart {
   readonly backward: string
   readonly looksAhead: boolean
   readonly looksBehind: boolean
-  /** Has a `$` (see `LINE_END`). */
+  /** True if it has a `$` (see `LINE_END`). */
   readonly hasLineEnd: boolean
-  /** Has a `$` and more after it, so that the forward translation of `$` is not exact. */
+  /** True if it has a `$` with more after it, so that the forward translation of `$` is not exact. */
   readonly consumesLineEnd: boolean
 }
 
@@ -108,7 +108,7 @@ const EMPTY = verbatim('')
  */
 const LINE_END: PatternPart = { ...verbatim('(?:\\n?\\z)'), backward: '(?<=\\A\\n?)', hasLineEnd: true }
 
-/** The anchors for a text with marks. Those that look at what follows don't see a mark in front of it. */
+/** The anchors for a text with marks. Those that look ahead don't see a mark in front of it. */
 const MARKED_LINE_END: PatternPart = {
   ...LINE_END,
   forward: `(?:(?:\\n[${MARKS}])?\\z)`,
@@ -147,7 +147,7 @@ class Translator {
   #at = 0
   #depth = 0
 
-  /** @param isMarked whether the text will have marks */
+  /** @param isMarked true if the text will have marks */
   constructor(source: string, isMarked: boolean) {
     this.#source = source
     this.#isMarked = isMarked
@@ -210,7 +210,7 @@ class Translator {
     }
   }
 
-  /** One item, which may be repeated. */
+  /** One item, possibly repeated. */
   #atom(flags: Flags): PatternPart & { isAssertion?: boolean; isAnchor?: boolean } {
     const char = this.#char()
     const at = this.#isMarked ? MARKED_ANCHORS : ANCHORS
@@ -243,7 +243,7 @@ class Translator {
     }
   }
 
-  /** Something that consumes one character, and the mark after it. */
+  /** A part that consumes one character, and the mark after it. */
   #one(source: string): PatternPart {
     return verbatim(this.#isMarked ? `${source}[${MARKS}]` : source)
   }
@@ -257,7 +257,7 @@ class Translator {
     return { ...verbatim(forward), backward, isAnchor: true }
   }
 
-  /** `\b` or `\B`: the mark before this is one of a boundary, or is not. */
+  /** `\b` or `\B`: the preceding mark is that of a boundary, or is not. */
   #boundary(isInside: boolean, flags: Flags): PatternPart & { isAnchor: true } {
     this.hasBoundary = true
     const kind = flags.ascii ? ASCII_BOUNDARY : UNICODE_BOUNDARY
@@ -358,7 +358,7 @@ class Translator {
     return { set: CLASSES[flags.ascii ? 'ascii' : 'unicode'][name], isNegated: name !== char }
   }
 
-  /** The character that an escape stands for; `char` is what follows the backslash. */
+  /** The character of an escape; `char` is what follows the backslash. */
   #character(char: string): string {
     const control = CONTROLS[char]
     if (control !== undefined) return control
@@ -487,7 +487,7 @@ function verbatim(source: string): PatternPart {
   }
 }
 
-/** A character, escaped so that no syntax can mistake it for something else. */
+/** A character, escaped so that it is always literal. */
 function hexEscape(char: string): string {
   return `\\x{${char.codePointAt(0)!.toString(16)}}`
 }
@@ -506,7 +506,7 @@ function looking(inner: PatternPart, sign: '=' | '!', isAhead: boolean): Pattern
   }
 }
 
-/** The properties that a whole takes over from its parts; its sources are yet to be made. */
+/** The combined properties of parts, without sources. */
 function joined(parts: readonly PatternPart[]): PatternPart {
   return {
     ...EMPTY,

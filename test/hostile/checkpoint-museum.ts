@@ -1,5 +1,7 @@
 /** Hostile checkpoints: headers, archives and pickles, each with what has to be said of it. */
 
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { counting, safetensors, withHeader } from '../../fixtures/checkpoint-writer.js'
 import {
   BUILD,
@@ -490,3 +492,12 @@ export const CHECKPOINT_EXHIBITS: readonly Exhibit[] = [
   ...DISTRIBUTED,
   ...PARTS,
 ]
+
+/** Writes an exhibit into a directory. @returns the place that is named */
+export function placed({ files, path }: Exhibit, directory: string): string {
+  for (const [name, content] of Object.entries(files())) {
+    mkdirSync(dirname(join(directory, name)), { recursive: true })
+    writeFileSync(join(directory, name), content)
+  }
+  return join(directory, path)
+}

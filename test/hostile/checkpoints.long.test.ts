@@ -2,12 +2,12 @@
 
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { beforeAll, expect, it } from 'vitest'
 import { counting, safetensors, withHeader } from '../../fixtures/checkpoint-writer.js'
 import { objects } from '../cli/run.js'
 import { scratchDirectory } from '../support/scratch.js'
-import { CHECKPOINT_EXHIBITS, type Exhibit } from './checkpoint-museum.js'
+import { CHECKPOINT_EXHIBITS, placed } from './checkpoint-museum.js'
 import { measured } from './measured.js'
 
 const scratch = scratchDirectory('hostile-checkpoints')
@@ -23,18 +23,9 @@ beforeAll(async () => {
   basePeak = (await measured('scan', path)).peak
 })
 
-function place({ files, path }: Exhibit): string {
-  const directory = join(scratch, `${made++}`)
-  for (const [name, content] of Object.entries(files())) {
-    mkdirSync(dirname(join(directory, name)), { recursive: true })
-    writeFileSync(join(directory, name), content)
-  }
-  return join(directory, path)
-}
-
 it.each(CHECKPOINT_EXHIBITS.map(exhibit => [exhibit.name, exhibit] as const))('%s', async (_, exhibit) => {
   const { says, rows = 0, verify, memory = 300 } = exhibit
-  const path = place(exhibit)
+  const path = placed(exhibit, join(scratch, `${made++}`))
   for (const command of ['scan', 'verify', 'show', 'ls']) {
     if (command === 'show' && !path.endsWith('.pt')) continue
     const flags = command === 'scan' ? ['--reductions', 'sum'] : command === 'verify' ? ['--format', 'jsonl'] : []

@@ -1,14 +1,15 @@
 /** Checkpoints that are changed between header and elements: the numbers of the header's file or an error, never others. */
 
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { appendFileSync, mkdirSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
+import { DeleteObjectCommand } from '@aws-sdk/client-s3'
 import { afterAll, describe, expect, it } from 'vitest'
-import { closePools, createTrial, type Trial } from '#dist/index.js'
+import { closePools, createTrial, type Trial, TrialscanError } from '#dist/index.js'
 import { safetensors, tensorOf } from '../../fixtures/checkpoint-writer.js'
 import { dict, distributedMetadata, pickled, tensor, torchZip } from '../support/pickles.js'
-import { HAS_S3, makeBucket, OPTIONS, put } from '../support/s3.js'
+import { client, HAS_S3, makeBucket, OPTIONS, put } from '../support/s3.js'
 import { rowsOf } from '../support/scanning.js'
 import { scratchDirectory } from '../support/scratch.js'
 
@@ -136,7 +137,90 @@ describe.each(KINDS)('$name', ({ name, file, content, beside }) => {
   })
 })
 
+/** Swaps a file for others, until it is ended: in a process of its own, amid the reads. */
+const SWAP = `
+const { copyFileSync, renameSync, truncateSync } = require('node:fs')
+const [path, ...others] = process.argv.slice(1)
+const pause = new Int32Array(new SharedArrayBuffer(4))
+for (let i = 0; ; i++) {
+  copyFileSync(others[i % others.length], path + '.tmp')
+  if (i % 3 === 2) truncateSync(path + '.tmp', 1000 * (i % 1000))
+  if (i % 2 === 0) renameSync(path + '.tmp', path)
+  else copyFileSync(path + '.tmp', path)
+  // Longer than file systems take two changes for one.
+  Atomics.wait(pause, 0, 0, 20)
+}`
+
+it.each(KINDS)('$name that is swapped, cut and written over while it is read', { timeout: 600_000 }, async kind => {
+  const { name, file, beside } = kind
+  const directory = join(scratch, `swapped ${name}`)
+  const path = join(directory, 'step-0', file)
+  mkdirSync(dirname(path), { recursive: true })
+  for (const [other, bytes] of Object.entries(beside?.() ?? {})) writeFileSync(join(dirname(path), other), bytes)
+  const others = [1, 2].map(value => {
+    const other = join(scratch, `${name} ${value}`)
+    writeFileSync(other, kind.content(value))
+    return other
+  })
+  writeFileSync(path, kind.content(1))
+  const child = spawn(process.execPath, ['-e', SWAP, path, ...others])
+  const seen = new Set<unknown>()
+  const endMs = Date.now() + 5000
+  try {
+    while (Date.now() < endMs) {
+      for (const threads of [0, 1]) {
+        try {
+          const trial = await createTrial(directory, { refresh: 'manual', threads })
+          const known = trial.tensorNames().includes('w') ? await readings(trial, threads) : []
+          for (const reading of known) seen.add(typeof reading === 'string' ? 'an error' : reading)
+          await trial.close()
+        } catch (error) {
+          if (!(error instanceof TrialscanError)) throw error
+        }
+      }
+    }
+  } finally {
+    child.kill()
+  }
+  const right: readonly unknown[] = [COUNT, 2 * COUNT, 'an error']
+  expect([...seen].filter(reading => !right.includes(reading))).toEqual([])
+})
+
 describe.runIf(HAS_S3)('on S3', () => {
+  it('a listing that changes: a shard that goes, and one that comes', async () => {
+    const bucket = await makeBucket()
+    const shard = (number: number) => `run/checkpoint-1/model-0000${number}-of-00002.safetensors`
+    const content = (name: string) => safetensors([tensorOf(name, 'F32', [2], [1, 2])])
+    const map = { a: shard(1).slice(17), b: shard(2).slice(17) }
+    await put(bucket, 'run/checkpoint-1/model.safetensors.index.json', Buffer.from(JSON.stringify({ weight_map: map })))
+    await put(bucket, shard(1), content('a'))
+    await put(bucket, shard(2), content('b'))
+    const trial = await createTrial(`s3://${bucket}/run`, { refresh: 'manual', s3: OPTIONS, threads: 0 })
+    const sums = async () => {
+      const rows = await rowsOf(trial, { reductions: ['sum'], threads: 0 })
+      return rows.map(({ tensor, error, reductions }) => [tensor, error?.code ?? reductions.sum])
+    }
+    expect(await sums()).toEqual([
+      ['a', 3],
+      ['b', 3],
+    ])
+    const s3 = client()
+    await s3.send(new DeleteObjectCommand({ Bucket: bucket, Key: shard(2) }))
+    s3.destroy()
+    // What is read together fails together.
+    for (const [tensor, sum] of await sums()) expect(tensor === 'a' ? [3, 'NotFound'] : ['NotFound']).toContain(sum)
+    await trial.refresh()
+    // It may be written yet.
+    expect([trial.steps(), trial.problems.length, trial.notes.length]).toEqual([[], 0, 1])
+    await put(bucket, shard(2), content('b'))
+    await trial.refresh()
+    expect((await sums()).length).toBe(2)
+    await put(bucket, 'run/checkpoint-2/model.safetensors', content('a'))
+    await trial.refresh()
+    expect(trial.steps()).toEqual([1, 2])
+    await trial.close()
+  })
+
   it.each([0, 2])('an object that is replaced, on %s threads', async threads => {
     const bucket = await makeBucket()
     await put(bucket, 'run/model.safetensors', ofSafetensors(1))

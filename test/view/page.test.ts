@@ -441,6 +441,55 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     await close(trials)
   })
 
+  it('has all that is chosen in its address: a copied link opens the same', async () => {
+    const { url, trials } = await write(join(TRIALS, 'mlp-vanishing'))
+    await open(url, 'layers')
+    const tell = () => expect.poll(() => page.evaluate('location.hash'), { timeout: 60_000 })
+    const values = () =>
+      page.evaluate(`[...document.querySelectorAll('.controls :is(select, input)')].map(one => one.value)`)
+    for (const [i, value] of ['all', 'l2', 'linear'].entries()) {
+      await page.selectOption(`.controls label:nth-of-type(${i + 1}) select`, value)
+    }
+    await page.fill('.controls input', 'hidden.7.weight')
+    await page.waitForSelector('canvas[aria-label^="l2 of 1 row"]')
+    await page.locator('canvas').focus()
+    for (let i = 0; i < 3; i++) await page.keyboard.press('ArrowRight')
+    const link =
+      '#layers?kind=all&show=l2&scale=linear&name=hidden.7.weight&tensor=gradient%2FDeepSigmoid_hidden.7.weight&step=20'
+    await tell().toBe(link)
+    const [before, read] = [await values(), await page.textContent('.readout')]
+    await open(url, link.slice(1))
+    expect(await values()).toEqual(before)
+    expect(await page.textContent('.readout')).toBe(read)
+    expect(read).toContain('gradient/DeepSigmoid_hidden.7.weight · step 20 (TRAIN 20): l2 ')
+    // The others follow, and what is not there is left alone.
+    await page.click('nav a:text-is("Overview")')
+    await page.waitForSelector('.flow output')
+    expect(await page.textContent('.flow output')).toBe('step 20 (TRAIN 20)')
+    await tell().toBe('#overview?show=gradients&step=20')
+    await open(url, 'layers?kind=nothing&show=meen&step=x')
+    expect((await values()) as string[]).toEqual(['gradients', 'abs_mean', 'log', ''])
+    expect(wrong).toEqual([])
+    await close(trials)
+  })
+
+  it('marks in every picture the step that is pointed at in one', async () => {
+    const { url, trials } = await write(join(TRIALS, 'mlp-vanishing'))
+    await open(url, 'overview')
+    const [left, width, top] = (await page.evaluate(
+      `(({ left, width, top }) => [left, width, top])(document.querySelector('.courses .cards svg').getBoundingClientRect())`,
+    )) as [number, number, number]
+    await page.mouse.move(left + width * 0.36, top + 100)
+    await page.waitForSelector('.flow output:text-is("step 30 (TRAIN 30)")')
+    expect(await page.locator('.moment[visibility=visible]').count()).toBe(2)
+    await page.fill('.flow input[type=range]', '0')
+    await expect.poll(() => page.evaluate('location.hash'), { timeout: 60_000 }).toContain('step=0')
+    await page.click('nav a:text-is("Tensors")')
+    await page.waitForSelector('.distribution output:text-is("step 0 (TRAIN 0)")')
+    expect(wrong).toEqual([])
+    await close(trials)
+  })
+
   it('can be walked through by keys alone', async () => {
     const { url, trials } = await write(join(TRIALS, 'mlp-vanishing'))
     await open(url, 'overview')

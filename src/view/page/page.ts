@@ -1,12 +1,16 @@
 /** The page about a trial or two: its views, and the way between them. */
 
-import type { ReportData } from '../data.js'
+import { KINDS } from '../../trial/kinds/kinds.js'
+import { EMBEDDING_METHODS, type ReportData } from '../data.js'
+import { address, type Field, field, takeOver, tell } from './address.js'
 import { h } from './dom.js'
+import { moment } from './moment.js'
 import { counted, shown } from './text.js'
 import type { ShownTrial } from './trials.js'
 import { type BoostingChoice, boostingView, isBoosted } from './views/boosting.js'
 import { classesView } from './views/classes.js'
 import { type EmbeddingChoice, embeddingView } from './views/embedding.js'
+import type { FlowChoice } from './views/flow.js'
 import { hasKinds, type KindsChoice, kindsView } from './views/kinds.js'
 import { firstChoice, type LayersChoice, layers } from './views/layers.js'
 import { badge, overview } from './views/overview.js'
@@ -31,6 +35,9 @@ const VIEWS: readonly (readonly [name: ViewName, text: string, isThere: (trials:
     ],
   ]
 
+/** Milliseconds after a choice until the address has it. */
+const TELL_MS = 200
+
 export interface PageOptions {
   readonly title: string
   readonly version: string
@@ -53,6 +60,8 @@ export class Page {
   readonly #boostingChoice: BoostingChoice = { measure: '' }
   readonly #tabs: ReadonlyMap<ViewName, HTMLElement>
   readonly #foot = h('footer', {})
+  readonly #flowChoice: FlowChoice = { flow: 'gradients' }
+  #telling: ReturnType<typeof setTimeout> | undefined
   #view: (View & { readonly isOf: ViewName }) | null = null
 
   constructor(trials: readonly ShownTrial[], options: PageOptions) {
@@ -63,7 +72,7 @@ export class Page {
     this.#layersChoice = firstChoice(trials)
     const { statistics } = trials[0]!
     const statistic = (['difference', 'l2'] as const).find(name => statistics.includes(name))
-    this.#kindsChoice = { statistic: statistic ?? this.#layersChoice.statistic, step: null }
+    this.#kindsChoice = { statistic: statistic ?? this.#layersChoice.statistic }
     this.#tensorChoice = {
       name: firstTensor(trials),
       statistic: this.#layersChoice.statistic,
@@ -75,6 +84,8 @@ export class Page {
   async start(): Promise<void> {
     const report = document.getElementById('report')!
     addEventListener('hashchange', () => void this.#show())
+    for (const event of ['change', 'input']) this.#content.addEventListener(event, () => this.#tellSoon())
+    moment.onPoint = () => this.#tellSoon()
     await this.#show(true)
     report.append(this.#head(), this.#content, this.#foot)
     report.removeAttribute('aria-busy')
@@ -103,12 +114,47 @@ export class Page {
 
   /** The view that the address names. */
   #asked(): ViewName {
-    const [view, name] = location.hash.slice(1).split('=', 2)
-    if (view === 'tensor' && name !== undefined) {
-      const decoded = decodeURIComponent(name)
-      if (this.#trials.some(({ tensorOf }) => tensorOf.has(decoded))) this.#tensorChoice.name = decoded
+    const { view, name } = address()
+    if (view === 'tensor' && name !== null && this.#trials.some(({ tensorOf }) => tensorOf.has(name))) {
+      this.#tensorChoice.name = name
     }
     return [...this.#tabs.keys()].find(name => name === view) ?? 'overview'
+  }
+
+  /** The choices of a view that its address has. */
+  #fields(view: ViewName): Readonly<Record<string, Field>> {
+    const statistics = [...new Set(this.#trials.flatMap(({ statistics }) => statistics))]
+    const scales = ['linear', 'log']
+    const [ofLayers, ofTensor] = [this.#layersChoice, this.#tensorChoice]
+    if (view === 'overview') return { show: field(this.#flowChoice, 'flow', ['gradients', 'updates']) }
+    if (view === 'layers') {
+      return {
+        kind: field(ofLayers, 'kind', ['all', ...KINDS]),
+        show: field(ofLayers, 'statistic', statistics),
+        scale: field(ofLayers, 'scale', scales),
+        name: field(ofLayers, 'filter'),
+        tensor: field(ofLayers, 'tensor'),
+      }
+    }
+    if (view === 'kinds') return { show: field(this.#kindsChoice, 'statistic', statistics) }
+    if (view === 'tensor') {
+      return {
+        show: field(ofTensor, 'statistic', statistics),
+        scale: field(ofTensor, 'scale', scales),
+        shape: field(ofTensor, 'shape', ['ridges', 'heat map']),
+      }
+    }
+    if (view === 'embedding') return { method: field(this.#embeddingChoice, 'method', EMBEDDING_METHODS) }
+    return {}
+  }
+
+  /** Gives what is shown its address, once somebody has stopped choosing. */
+  #tellSoon(): void {
+    clearTimeout(this.#telling)
+    this.#telling = setTimeout(() => {
+      const { isOf = 'overview' } = this.#view ?? {}
+      tell(isOf, isOf === 'tensor' ? this.#tensorChoice.name : null, this.#fields(isOf))
+    }, TELL_MS)
   }
 
   async #viewOf(name: ViewName): Promise<View> {
@@ -133,11 +179,12 @@ export class Page {
         scale: 'log',
       } satisfies Partial<LayersChoice>)
     }
-    return overview(trials, open, comparison && { ...comparison, open: openDifferences })
+    return overview(trials, this.#flowChoice, open, comparison && { ...comparison, open: openDifferences })
   }
 
   async #show(isFirst = false): Promise<void> {
     const name = this.#asked()
+    takeOver(address(), this.#fields(name))
     for (const [own, tab] of this.#tabs) {
       if (own === name) tab.setAttribute('aria-current', 'page')
       else tab.removeAttribute('aria-current')
@@ -146,6 +193,8 @@ export class Page {
     this.#content.replaceChildren(this.#view.element)
     this.#tell()
     if (isFirst) return
+    // A tab leads to a view as it was left: its address says how.
+    this.#tellSoon()
     scrollTo(0, 0)
     this.#content.focus({ preventScroll: true })
   }

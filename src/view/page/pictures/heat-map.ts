@@ -4,6 +4,7 @@
  */
 
 import { h } from '../dom.js'
+import { moment } from '../moment.js'
 import type { Shading } from './shading.js'
 
 export interface HeatMapOptions {
@@ -23,6 +24,11 @@ export interface HeatMapOptions {
   readonly onOpen: (row: number, step: number) => void
   /** The address that Enter and a click open; null for none. Default: the tensor. */
   readonly opens?: string | null
+  /** The numbers of the steps; none where columns are no steps. */
+  readonly numbers?: readonly number[]
+  /** The row that is pointed at from the start, at the step that is chosen on the page; -1 for none. */
+  readonly chosenRow?: number
+  readonly onPoint?: (row: number) => void
   /** A description of the picture for screen readers. */
   readonly label: string
 }
@@ -78,6 +84,9 @@ export class HeatMap {
     this.#plotHeight = Math.max(MIN_HEIGHT, Math.min(MAX_HEIGHT, options.rows * ROW_HEIGHT))
     this.#setHeight()
     this.#listen()
+    const { numbers, chosenRow = -1 } = options
+    if (numbers !== undefined) moment.follow(this.element, () => this.#due())
+    if (chosenRow >= 0 && this.#marked >= 0) this.#point({ row: chosenRow, step: this.#marked })
     new ResizeObserver(() => this.#resize()).observe(this.#canvas)
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.#draw())
   }
@@ -90,6 +99,11 @@ export class HeatMap {
     if (size.rows < rows || size.steps < steps) Object.assign(this.#view, other.#view)
     if (other.#cursor !== null) this.#point(other.#cursor)
     this.#clamp()
+  }
+
+  /** The column of the step that is chosen on the page; -1 for none. */
+  get #marked(): number {
+    return this.#options.numbers?.indexOf(moment.step ?? Number.NaN) ?? -1
   }
 
   focus(): void {
@@ -117,10 +131,15 @@ export class HeatMap {
     })
     canvas.addEventListener('pointerup', event => {
       const cell = this.#cellAt(event.offsetX, event.offsetY)
-      if (held && !held.isMoved && cell !== null) this.#options.onOpen(cell.row, cell.step)
+      if (held && !held.isMoved && cell !== null) {
+        // A finger does not point before it touches: the first touch reads, the second opens.
+        const isRead = cell.row === this.#cursor?.row && cell.step === this.#cursor.step
+        if (event.pointerType !== 'touch' || isRead) this.#options.onOpen(cell.row, cell.step)
+        else this.#point(cell)
+      }
       held = null
     })
-    canvas.addEventListener('pointerleave', () => this.#point(null))
+    canvas.addEventListener('pointerleave', ({ pointerType }) => pointerType !== 'touch' && this.#point(null))
     canvas.addEventListener(
       'wheel',
       event => {
@@ -226,6 +245,11 @@ export class HeatMap {
   #point(cell: { row: number; step: number } | null): void {
     if (cell?.row === this.#cursor?.row && cell?.step === this.#cursor?.step) return
     this.#cursor = cell
+    const { numbers, onPoint } = this.#options
+    if (cell !== null) {
+      onPoint?.(cell.row)
+      if (numbers !== undefined) moment.point(numbers[cell.step]!)
+    }
     this.#readout.textContent = cell === null ? this.#hint : this.#options.cellText(cell.row, cell.step)
     this.#due()
   }
@@ -259,8 +283,12 @@ export class HeatMap {
     context.imageSmoothingEnabled = steps > this.#plotWidth * ratio || rows > this.#plotHeight * ratio
     context.drawImage(this.#image, step, row, steps, rows, this.#labels, 0, this.#plotWidth, this.#plotHeight)
     this.#drawText(context)
-    if (this.#cursor === null) return
     const [w, t] = [this.#plotWidth / steps, this.#plotHeight / rows]
+    if (this.#marked >= step && this.#marked < step + steps) {
+      context.fillStyle = getComputedStyle(this.#canvas).color
+      context.fillRect(this.#labels + (this.#marked - step) * w, this.#plotHeight + 1, Math.max(2, w), 3)
+    }
+    if (this.#cursor === null) return
     const [x, y] = [this.#labels + (this.#cursor.step - step) * w, (this.#cursor.row - row) * t]
     context.strokeStyle = getComputedStyle(this.#canvas).color
     context.lineWidth = 1.5

@@ -1,6 +1,7 @@
 /** The elements of a tensor at a step: as a matrix, as images, and as a table. */
 
 import { choice, h } from '../dom.js'
+import { moment } from '../moment.js'
 import { actions } from '../pictures/charts.js'
 import { HeatMap } from '../pictures/heat-map.js'
 import { images } from '../pictures/images.js'
@@ -53,8 +54,9 @@ async function figureOf(
   const { view } = trial
   const states = await trial.states()
   const there = trial.source.elementSteps(series).filter(step => states[series * view.steps.length + step] === 1)
-  const last = there.at(-1)
-  if (last === undefined) return null
+  if (there.length === 0) return null
+  const numbers = there.map(step => view.steps[step]!)
+  const chosen = () => there[moment.indexIn(numbers, there.length - 1)]!
   const into = h('div', {})
   let asked = 0
   const show = async (step: number) => {
@@ -62,17 +64,27 @@ async function figureOf(
     const found = await trial.source.elements(series, step)
     if (turn === asked) put({ found, at: `${title} at step ${trial.stepText(step)}`, into })
   }
-  await show(last)
+  await show(chosen())
   const steps = there.map(step => [String(step), trial.stepText(step)] as const)
+  const control = choice('Elements at step', steps, String(chosen()), step => {
+    moment.point(view.steps[Number(step)]!)
+    follow()
+  })
+  const select = control.querySelector('select')!
+  const follow = () => {
+    const step = chosen()
+    select.value = String(step)
+    if (step === at) return
+    at = step
+    void show(step).then(draw)
+  }
+  let at = chosen()
+  moment.follow(control, follow)
   return h(
     'figure',
     { class: 'card elements' },
     caption.some(part => part !== null) ? h('figcaption', {}, ...caption) : null,
-    h(
-      'div',
-      { class: 'controls' },
-      choice('Elements at step', steps, String(last), step => void show(Number(step)).then(draw)),
-    ),
+    h('div', { class: 'controls' }, control),
     into,
   )
 }

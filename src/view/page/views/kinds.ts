@@ -2,6 +2,7 @@
 
 import type { ShownStatistic } from '../../data.js'
 import { choice, h } from '../dom.js'
+import { moment } from '../moment.js'
 import { actions } from '../pictures/charts.js'
 import { HeatMap } from '../pictures/heat-map.js'
 import { legendOf } from '../pictures/legend.js'
@@ -15,8 +16,6 @@ import type { View } from './view.js'
 /** The choice in the view, which outlives it. */
 export interface KindsChoice {
   statistic: ShownStatistic
-  /** The number of a step; null: the last one. */
-  step: number | null
 }
 
 /** States of optimizers count parameters, not layers. */
@@ -86,17 +85,18 @@ export async function kindsView(given: readonly ShownTrial[], chosen: KindsChoic
   let trials = given
   const maps = h('div', { class: 'maps' })
   const meaning = h('p', { class: 'muted meaning' })
+  const statistics = [...new Set(trials.flatMap(({ statistics }) => statistics))]
+  const steps = [...new Set(trials.flatMap(({ view }) => view.steps))].sort((a, b) => a - b)
   let asked = 0
   const draw = async () => {
     const turn = ++asked
-    const elements = await mapsOf(trials, chosen, open)
+    const step = moment.step === null ? null : steps[moment.indexIn(steps, 0)]!
+    const elements = await mapsOf(trials, chosen.statistic, step, open)
     // Something else may have been chosen meanwhile.
     if (turn !== asked) return
     meaning.textContent = MEANINGS[chosen.statistic] ?? ''
     maps.replaceChildren(...elements)
   }
-  const statistics = [...new Set(trials.flatMap(({ statistics }) => statistics))]
-  const steps = [...new Set(trials.flatMap(({ view }) => view.steps))].sort((a, b) => a - b)
   await draw()
   const element = h(
     'section',
@@ -118,16 +118,14 @@ export async function kindsView(given: readonly ShownTrial[], chosen: KindsChoic
         : choice(
             'Step',
             steps.map(step => [String(step), String(step)] as const),
-            String(chosen.step ?? steps.at(-1)),
-            step => {
-              chosen.step = Number(step)
-              void draw()
-            },
+            String(steps[moment.indexIn(steps, steps.length - 1)]),
+            step => moment.point(Number(step)),
           ),
     ),
     meaning,
     maps,
   )
+  moment.follow(element, () => void draw())
   const update = (newer: readonly ShownTrial[]) => {
     trials = newer
     return draw()
@@ -147,7 +145,9 @@ interface Shown {
 
 async function mapsOf(
   trials: readonly ShownTrial[],
-  { statistic, step }: KindsChoice,
+  statistic: ShownStatistic,
+  /** The number of a step; null: the last one. */
+  step: number | null,
   open: OpenTensor,
 ): Promise<readonly HTMLElement[]> {
   const found: Shown[] = []

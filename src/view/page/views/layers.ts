@@ -18,6 +18,8 @@ export interface LayersChoice {
   statistic: ShownStatistic
   scale: ScaleName
   filter: string
+  /** The tensor that was pointed at last. */
+  tensor: string
 }
 
 /** Statistics that can be below 0. */
@@ -37,6 +39,7 @@ export function firstChoice(trials: readonly ShownTrial[]): LayersChoice {
     statistic: statistics.includes(statistic) ? statistic : (statistics[0] ?? 'abs_mean'),
     scale: 'log',
     filter: '',
+    tensor: '',
   }
 }
 
@@ -190,14 +193,9 @@ function* numbersOf(all: readonly Layer[]): Generator<number> {
   }
 }
 
-function mapOf(
-  layer: Layer,
-  { statistic }: LayersChoice,
-  shading: Shading,
-  place: number | null,
-  open: OpenTensor,
-): DrawnMap {
+function mapOf(layer: Layer, chosen: LayersChoice, shading: Shading, place: number | null, open: OpenTensor): DrawnMap {
   const { trial, series, steps, column } = layer
+  const { statistic } = chosen
   const { view } = trial
   const name = (row: number) => view.tensors[view.series[series[row]!]!.tensor]!.name
   const worker = (row: number) =>
@@ -220,6 +218,9 @@ function mapOf(
       return `${shown(name(row))}${worker(row)} · step ${trial.stepText(step)}: ${said}`
     },
     onOpen: row => open(name(row)),
+    numbers: steps.map(step => view.steps[step]!),
+    chosenRow: series.findIndex((_, row) => name(row) === chosen.tensor),
+    onPoint: row => (chosen.tensor = name(row)),
     label: `${statistic} of ${counted(series.length, 'row')} at ${counted(steps.length, 'step')} of ${shown(view.name)}`,
   })
   const element = h(
@@ -304,6 +305,7 @@ function differenceOf(a: Layer, b: Layer, { statistic }: LayersChoice, open: Ope
       return `${shown(name(row))} · step ${steps[step]!.step}: ${both(order[row]!, step) ? `${values}${timesText(ratio(order[row]!, step))}` : 'not in both'}`
     },
     onOpen: row => open(name(row)),
+    numbers: steps.map(({ step }) => step),
     label: `How many times ${statistic} of B is that of A, the largest differences first`,
   })
   const element = h(

@@ -28,11 +28,11 @@ export interface Comparison {
 
 export async function overview(
   trials: readonly ShownTrial[],
+  flow: FlowChoice,
   open: OpenTensor,
   comparison: Comparison | null,
 ): Promise<View> {
   const element = h('section', { class: 'overview' })
-  const flow: FlowChoice = { flow: 'gradients' }
   const update = async (trials: readonly ShownTrial[]) => {
     const courses = h(
       'div',

@@ -91,6 +91,8 @@ export interface RidgeView {
   readonly low: number
   readonly high: number
   readonly bins: number
+  /** The share of the elements that are 0 or below at each of these steps, to four digits. */
+  readonly atMostZero: readonly number[]
   /** The number of NaN and infinite elements at each of these steps. */
   readonly lost: readonly number[]
   /** The largest share of the elements in one bin. */

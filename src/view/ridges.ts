@@ -43,6 +43,7 @@ export function ridgeOf(series: number, sketches: ReadonlyMap<number, Distributi
   return {
     series,
     steps: drawn.map(({ step }) => step),
+    atMostZero: [...sketches.values()].map(shareAtMostZero),
     lost: drawn.map(({ lost }) => lost),
     low,
     high,
@@ -82,6 +83,13 @@ export function finiteOf(sketch: Distribution): { readonly of: Distribution; rea
   const count = data.counts.reduce((sum, some) => sum + some, 0)
   const others = { nan_count: 0, positive_infinity_count: 0, negative_infinity_count: 0 }
   return { of: Distribution.from({ ...data, ...others, count }), lost: sketch.count - count }
+}
+
+/** Buckets below 0 are of negative numbers, and 0 is that of zeros. */
+function shareAtMostZero(sketch: Distribution): number {
+  const { buckets, counts, negative_infinity_count, count } = sketch.toJSON()
+  const below = counts.reduce((sum, some, i) => (buckets[i]! <= 0 ? sum + some : sum), negative_infinity_count)
+  return Number((below / Math.max(1, count)).toPrecision(4))
 }
 
 /** The range of a picture: all elements but one in a thousand at each end, so all of few. */

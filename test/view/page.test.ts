@@ -6,6 +6,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createTrial, diff, reportHtml, type Trial, trialOverview, VanishingGradient } from '#dist/index.js'
 import { remarks } from '#dist/view/overview/remarks.js'
+import { short } from '#dist/view/page/text.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
 import { type Browser, hasChromium, launch, type Page } from '../support/chromium.js'
 import { isRequired, ROOT, sharedTrials } from '../support/golden.js'
@@ -19,6 +20,7 @@ const TABS = {
   overview: 'Overview',
   layers: 'Layers × steps',
   kinds: 'Layers × kinds',
+  distributions: 'Distributions',
   tensor: 'Tensors',
   classes: 'Classes',
   boosting: 'Features',
@@ -578,6 +580,63 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       importance.set(tensor!.split('/').at(-1)!, reductions.mean as number)
     const [[feature, most]] = [...importance].sort(([, a], [, b]) => b - a) as [[string, number]]
     expect(label).toMatch(new RegExp(`by gain at step ${last}: ${feature} ${String(most).slice(0, 6)}`))
+    expect(wrong).toEqual([])
+    await close(trials)
+  })
+
+  it('shows all distributions of a kind at one step, with their numbers as a scan has them', async () => {
+    const { url, trials } = await write(join(TRIALS, 'mlp-vanishing'))
+    await open(url, 'distributions?step=20')
+    const titles = async () => {
+      const names = await page.locator('.panel a').allTextContents()
+      const texts = await page.locator('.panel p').allTextContents()
+      return new Map(names.map((name, i) => [name, texts[i]!]))
+    }
+    const expected = new Map<string, string>()
+    for await (const { tensor, reductions } of trials[0]!.scan({ collection: 'gradients', steps: 20 })) {
+      const { data } = await trials[0]!.tensor(tensor!).value(20)
+      const below = Array.from(data as Float32Array).filter(x => x <= 0).length / data.length
+      expected.set(
+        tensor!,
+        `${Number((100 * Number(below.toPrecision(4))).toPrecision(4))} % ≤ 0, variance ${short(reductions.variance as number)}`,
+      )
+    }
+    expect(await titles()).toEqual(expected)
+    const outline = () => page.getAttribute('.panel path', 'd')
+    const before = await outline()
+    await page.fill('.player input', '0')
+    expect(await outline()).not.toBe(before)
+    expect(await page.textContent('.player output')).toBe('step 0 (TRAIN 0)')
+    // By keys, as any slider.
+    await page.focus('.player input')
+    await page.keyboard.press('ArrowRight')
+    expect(await page.textContent('.player output')).toBe('step 10 (TRAIN 10)')
+    await page.fill('.controls input', 'hidden.7.weight')
+    await expect.poll(() => page.locator('.panel').count(), { timeout: 60_000 }).toBe(1)
+    const download = page.waitForEvent('download')
+    await page.click('.player button:text-is("GIF")')
+    const saved = await download
+    expect(saved.suggestedFilename()).toBe('mlp-vanishing-gradients.gif')
+    expect(
+      readFileSync((await saved.path())!)
+        .subarray(0, 6)
+        .toString(),
+    ).toBe('GIF89a')
+    expect(wrong).toEqual([])
+    await close(trials)
+  })
+
+  it('lays the distributions of two trials over each other', async () => {
+    const { url, trials } = await write(join(TRIALS, 'mlp-vanishing'), join(TRIALS, 'mlp-all-zero'))
+    await open(url, 'distributions')
+    expect(await page.locator('.legend li').allTextContents()).toEqual(['A', 'B'])
+    const texts = await page.locator('.panel p').allTextContents()
+    expect(texts.find(text => text.includes('B: '))).toMatch(/^A: \S+ % ≤ 0, .*; B: \S+ % ≤ 0, /)
+    const ends = () => page.locator('.panel text').allTextContents()
+    const own = await ends()
+    await page.selectOption('.controls label:has-text("Values") select', 'shared')
+    await expect.poll(async () => new Set(await ends()).size, { timeout: 60_000 }).toBe(2)
+    expect(new Set(own).size).toBeGreaterThan(2)
     expect(wrong).toEqual([])
     await close(trials)
   })

@@ -18,6 +18,7 @@ const trial = (name: string) => PLACES.map(place => join(place, name)).find(exis
 const PICTURES = [
   ['overview', ['mlp-vanishing'], 'overview', 'light', {}],
   ['layers', ['mlp-vanishing'], 'layers', 'light', {}],
+  ['distributions', ['mlp-vanishing'], 'distributions', 'light', {}],
   ['tensor', ['mlp-vanishing'], 'tensor=gradient%2FDeepSigmoid_hidden.7.weight', 'light', {}],
   ['compared', ['mlp-vanishing', 'mlp-all-zero'], 'overview', 'light', {}],
   ['compared-layers', ['mlp-vanishing', 'mlp-all-zero'], 'layers', 'light', {}],

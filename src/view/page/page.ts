@@ -9,6 +9,7 @@ import { counted, shown } from './text.js'
 import type { ShownTrial } from './trials.js'
 import { type BoostingChoice, boostingView, isBoosted } from './views/boosting.js'
 import { classesView } from './views/classes.js'
+import { type DistributionsChoice, distributionKinds, distributionsView } from './views/distributions.js'
 import { type EmbeddingChoice, embeddingView } from './views/embedding.js'
 import type { FlowChoice } from './views/flow.js'
 import { hasKinds, type KindsChoice, kindsView } from './views/kinds.js'
@@ -17,7 +18,7 @@ import { badge, overview } from './views/overview.js'
 import { type TensorChoice, tensorView } from './views/tensor.js'
 import type { View } from './views/view.js'
 
-type ViewName = 'overview' | 'layers' | 'kinds' | 'tensor' | 'classes' | 'boosting' | 'embedding'
+type ViewName = 'overview' | 'layers' | 'kinds' | 'distributions' | 'tensor' | 'classes' | 'boosting' | 'embedding'
 
 /** The views, what their tabs say, and of which trials there is something to see. */
 const VIEWS: readonly (readonly [name: ViewName, text: string, isThere: (trials: readonly ShownTrial[]) => boolean])[] =
@@ -25,6 +26,7 @@ const VIEWS: readonly (readonly [name: ViewName, text: string, isThere: (trials:
     ['overview', 'Overview', () => true],
     ['layers', 'Layers × steps', () => true],
     ['kinds', 'Layers × kinds', hasKinds],
+    ['distributions', 'Distributions', trials => distributionKinds(trials).length > 0],
     ['tensor', 'Tensors', () => true],
     ['classes', 'Classes', trials => trials.some(({ view }) => view.hasClasses)],
     ['boosting', 'Features', trials => trials.some(isBoosted)],
@@ -55,6 +57,7 @@ export class Page {
   readonly #layersChoice: LayersChoice
   readonly #kindsChoice: KindsChoice
   readonly #tensorChoice: TensorChoice
+  readonly #distributionsChoice: DistributionsChoice = { kind: 'gradients', axes: 'own', filter: '' }
   readonly #content = h('div', { id: 'view', tabindex: -1 })
   readonly #embeddingChoice: EmbeddingChoice = { method: 'tsne', tensor: '' }
   readonly #boostingChoice: BoostingChoice = { measure: '' }
@@ -136,6 +139,13 @@ export class Page {
         tensor: field(ofLayers, 'tensor'),
       }
     }
+    if (view === 'distributions') {
+      return {
+        kind: field(this.#distributionsChoice, 'kind', KINDS),
+        axes: field(this.#distributionsChoice, 'axes', ['own', 'shared']),
+        name: field(this.#distributionsChoice, 'filter'),
+      }
+    }
     if (view === 'kinds') return { show: field(this.#kindsChoice, 'statistic', statistics) }
     if (view === 'tensor') {
       return {
@@ -167,6 +177,7 @@ export class Page {
     if (this.#tensorChoice.name === '') this.#tensorChoice.name = firstTensor(trials)
     if (name === 'layers') return layers(trials, this.#layersChoice, open)
     if (name === 'kinds') return kindsView(trials, this.#kindsChoice, open)
+    if (name === 'distributions') return distributionsView(trials, this.#distributionsChoice, open)
     if (name === 'tensor') return tensorView(trials, this.#tensorChoice, open)
     if (name === 'classes') return classesView(trials)
     if (name === 'boosting') return boostingView(trials, this.#boostingChoice)

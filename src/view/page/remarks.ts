@@ -37,10 +37,10 @@ export async function remarksOf(trial: ShownTrial): Promise<readonly string[]> {
   const isTrained = view.mode.some(mode => view.modes[mode] === 'TRAIN')
   const inTraining = async (kind: Kind, statistic: ShownStatistic) =>
     (await linesOf(trial, kind, statistic)).filter(({ mode }) => mode === (isTrained ? 'TRAIN' : 'GLOBAL'))
-  return remarks({
-    losses: await linesOf(trial, 'losses', 'mean'),
-    gradients: await inTraining('gradients', 'abs_mean'),
-    updates: await inTraining('weights', 'update_ratio'),
-    fromZero: [],
-  })
+  const [losses, gradients, updates] = await Promise.all([
+    linesOf(trial, 'losses', 'mean'),
+    inTraining('gradients', 'abs_mean'),
+    inTraining('weights', 'update_ratio'),
+  ])
+  return remarks({ losses, gradients, updates, fromZero: [] })
 }

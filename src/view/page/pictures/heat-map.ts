@@ -44,6 +44,18 @@ const MIN_HEIGHT = 120
 const MAX_HEIGHT = 620
 const ROW_HEIGHT = 18
 
+/** The moves of keys, in rows and columns. */
+const MOVES: Readonly<Record<string, readonly [down: number, right: number]>> = {
+  ArrowUp: [-1, 0],
+  ArrowDown: [1, 0],
+  ArrowLeft: [0, -1],
+  ArrowRight: [0, 1],
+  PageUp: [-10, 0],
+  PageDown: [10, 0],
+  Home: [0, Number.NEGATIVE_INFINITY],
+  End: [0, Number.POSITIVE_INFINITY],
+}
+
 /** The visible part of all cells. */
 interface View {
   row: number
@@ -157,17 +169,7 @@ export class HeatMap {
   #press(event: KeyboardEvent): void {
     const { rows, steps, onOpen } = this.#options
     const at = this.#cursor ?? { row: 0, step: 0 }
-    const moves: Readonly<Record<string, readonly [number, number]>> = {
-      ArrowUp: [-1, 0],
-      ArrowDown: [1, 0],
-      ArrowLeft: [0, -1],
-      ArrowRight: [0, 1],
-      PageUp: [-10, 0],
-      PageDown: [10, 0],
-      Home: [0, -steps],
-      End: [0, steps],
-    }
-    const move = moves[event.key]
+    const move = MOVES[event.key]
     if (move) {
       const first = this.#cursor === null
       const [down, right] = first ? [0, 0] : move

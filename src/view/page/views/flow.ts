@@ -50,10 +50,8 @@ export async function gradientFlow(
   chosen: FlowChoice,
   open: OpenTensor,
 ): Promise<HTMLElement | null> {
-  const all = {
-    gradients: await flowsOf(trials, 'gradients'),
-    updates: await flowsOf(trials, 'updates'),
-  }
+  const [gradients, updates] = await Promise.all([flowsOf(trials, 'gradients'), flowsOf(trials, 'updates')])
+  const all = { gradients, updates }
   const names = (['gradients', 'updates'] as const).filter(name => all[name].length > 0)
   if (names.length === 0) return null
   const picture = h('div', {})

@@ -34,24 +34,22 @@ export async function overview(
 ): Promise<View> {
   const element = h('section', { class: 'overview' })
   const update = async (trials: readonly ShownTrial[]) => {
-    const courses = h(
-      'div',
-      { class: 'courses' },
-      ...[
-        await curves(trials, 'losses', open),
-        await gradientFlow(trials, flow, open),
-        await curves(trials, 'metrics', open),
-      ].filter(part => part !== null),
-    )
     const isPair = trials.length > 1
+    // All that is asked of a server is asked at once.
+    const [losses, flowing, metrics, ...reports] = await Promise.all([
+      curves(trials, 'losses', open),
+      gradientFlow(trials, flow, open),
+      curves(trials, 'metrics', open),
+      ...trials.map((trial, i) => report(trial, isPair ? i : null, open)),
+    ])
     const parts = [
       comparison && comparisonText(comparison),
       ...trials.map((trial, i) => verdict(trial, isPair ? i : null)),
-      courses,
-      ...(await Promise.all(trials.map((trial, i) => report(trial, isPair ? i : null, open)))),
+      h('div', { class: 'courses' }, losses!, flowing!, metrics!),
+      ...reports,
     ]
     const wereOpen = new Map([...element.querySelectorAll('details')].map(one => [one.dataset.part, one.open] as const))
-    element.replaceChildren(...parts.filter(part => part !== null))
+    element.replaceChildren(...parts.filter(part => part != null))
     for (const one of element.querySelectorAll('details')) one.open = wereOpen.get(one.dataset.part) ?? one.open
   }
   await update(trials)

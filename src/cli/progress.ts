@@ -9,6 +9,7 @@ const SHORT_MS = 500
 export class Progress {
   readonly #startedAt = performance.now()
   readonly #noun: string
+  readonly #isFollowing: boolean
   /** off: no bar is wanted, or no longer. */
   #state: 'waiting' | 'loading' | 'shown' | 'off'
   #bar: SingleBar | undefined
@@ -16,16 +17,18 @@ export class Progress {
   /**
    * @param rowsOnTerminal rows are printed on the terminal, where a bar would be in the way
    * @param noun what is counted
+   * @param isFollowing more may come of what is counted
    */
-  constructor(rowsOnTerminal: boolean, noun = 'rows') {
+  constructor(rowsOnTerminal: boolean, noun = 'rows', isFollowing = false) {
     this.#noun = noun
+    this.#isFollowing = isFollowing
     this.#state = rowsOnTerminal ? 'off' : 'waiting'
   }
 
   readonly update = ({ doneRows, totalRows }: Pick<ScanProgress, 'doneRows' | 'totalRows'>): void => {
     if (this.#state === 'shown') {
       this.#bar?.setTotal(totalRows)
-      this.#bar?.update(doneRows)
+      this.#bar?.update(doneRows, { rest: restText(doneRows, totalRows) })
     } else if (this.#state === 'waiting' && performance.now() - this.#startedAt > SHORT_MS) {
       this.#state = process.stderr.isTTY ? 'loading' : 'off'
       if (this.#state === 'loading') void this.#show(totalRows, doneRows)
@@ -46,12 +49,19 @@ export class Progress {
   async #show(totalRows: number, doneRows: number): Promise<void> {
     const { default: progress } = await import('cli-progress')
     if (this.#state !== 'loading') return
-    const format = `{bar} {percentage} %, {value} of {total} ${this.#noun}, {eta_formatted} to go`
+    const format = this.#isFollowing
+      ? `{value} ${this.#noun}, {rest}`
+      : `{bar} {percentage} %, {value} of {total} ${this.#noun}, {eta_formatted} to go`
     this.#bar = new progress.SingleBar(
       { format, stream: process.stderr, clearOnComplete: true, hideCursor: true, forceRedraw: true },
       progress.Presets.shades_classic,
     )
-    this.#bar.start(totalRows, doneRows)
+    this.#bar.start(totalRows, doneRows, { rest: restText(doneRows, totalRows) })
     this.#state = 'shown'
   }
+}
+
+/** Nobody knows how long the next one takes to come. */
+function restText(done: number, total: number): string {
+  return done < total ? `${total - done} to go` : 'waiting for the next'
 }

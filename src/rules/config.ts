@@ -24,7 +24,15 @@ import type { Logger } from './finding.js'
 import { snakeCase } from './parameters.js'
 import type { RuleRegistry } from './registry.js'
 import { trialKind } from './required.js'
-import { loggerKind, type Rule, type RuleClass, type RuleOptions, trialsKind, workersKind } from './rule.js'
+import {
+  loggerKind,
+  type Rule,
+  type RuleClass,
+  type RuleOptions,
+  tensorFilterKind,
+  trialsKind,
+  workersKind,
+} from './rule.js'
 
 /** The configuration of one rule. */
 export interface RuleConfiguration {
@@ -65,6 +73,8 @@ export interface MakeRulesOptions {
   readonly otherTrials?: readonly Trial[] | undefined
   /** Judge only these workers, whatever a configuration says. Default: as the configuration says. */
   readonly workers?: RuleOptions['workers']
+  /** Judge only tensors whose name it is true for. Default: all tensors. */
+  readonly tensorFilter?: RuleOptions['tensorFilter']
 }
 
 const MAKE_OPTIONS = optionsOf<MakeRulesOptions>(
@@ -75,6 +85,7 @@ const MAKE_OPTIONS = optionsOf<MakeRulesOptions>(
     logger: kinds.orNull(loggerKind),
     otherTrials: trialsKind,
     workers: workersKind,
+    tensorFilter: tensorFilterKind,
   },
   'baseTrial',
   'registry',
@@ -134,7 +145,7 @@ export async function makeRules(
   options: MakeRulesOptions,
 ): Promise<Rule[]> {
   const checked = checkOptions('makeRules', MAKE_OPTIONS, options)
-  const { baseTrial, registry, openTrial, logger, workers, otherTrials = [] } = checked
+  const { baseTrial, registry, openTrial, logger, workers, tensorFilter, otherTrials = [] } = checked
   const opened = new Map<string, Trial>()
   const open = async (path: string): Promise<Trial> => {
     const trial = opened.get(path) ?? (await openTrial(path))
@@ -156,7 +167,15 @@ export async function makeRules(
       const RuleClass = classOf(registry, rule, source)
       const others: Trial[] = []
       for (const path of paths) others.push(await open(path))
-      const shared = { ...(workers != null && { workers }), name, actions, startStep, endStep, logger }
+      const shared = {
+        ...(workers != null && { workers }),
+        ...(tensorFilter != null && { tensorFilter }),
+        name,
+        actions,
+        startStep,
+        endStep,
+        logger,
+      }
       const options = { ...shared, otherTrials: others.length > 0 ? others : otherTrials }
       rules.push(makeRule(RuleClass, baseTrial, parameters, options))
     } catch (error) {

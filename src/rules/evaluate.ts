@@ -6,6 +6,7 @@
 import { RuleEvaluationConditionMet, UsageError, WaitTimeout } from '../base/errors.js'
 import { checkOptions, kinds, optionsOf } from '../base/options.js'
 import { turnsWhenDue } from '../base/turns.js'
+import type { Mode } from '../base/types.js'
 import { withHold } from '../scan/catalog/hold.js'
 import {
   countsFromEnd,
@@ -38,6 +39,8 @@ export interface EvaluateOptions extends Omit<MeasureOptions, 'signal'>, Omit<Wa
   readonly steps?: StepSelection
   /** The steps to judge of each mode, by their numbers within it; like `steps` if there are no modes. */
   readonly modeSteps?: StepSelection
+  /** Judge only steps of this mode. Default: of any. */
+  readonly mode?: Mode
   /**
    * True to continue with the steps of a running job until it ends or none comes for `timeoutMs`; false (default) to judge the present
    * steps. At the end, steps that some workers have not written are judged, too.
@@ -60,6 +63,7 @@ const EVALUATE_OPTIONS = optionsOf<EvaluateOptions>({
   endStep: kinds.orNull(kinds.step),
   steps: kinds.that<StepSelection>(STEP_SELECTION, isStepSelection),
   modeSteps: kinds.that<StepSelection>(STEP_SELECTION, isStepSelection),
+  mode: kinds.mode,
   follow: kinds.flag,
   onProgress: kinds.callback(),
   onFinding: kinds.callback(),

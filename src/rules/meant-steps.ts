@@ -12,6 +12,7 @@ interface MeantSteps {
   readonly endStep?: number | null
   readonly steps?: StepSelection
   readonly modeSteps?: StepSelection
+  readonly mode?: Mode
   readonly follow?: boolean
 }
 
@@ -20,7 +21,7 @@ interface MeantSteps {
  * @throws UsageError for a selection from the end while the job goes on
  */
 export function meantSteps(trial: Trial, options: MeantSteps): (step: number) => boolean {
-  const { startStep, endStep, steps, modeSteps, follow = false } = options
+  const { startStep, endStep, steps, modeSteps, mode: asked, follow = false } = options
   for (const [name, selection] of Object.entries({ steps, modeSteps })) {
     if (selection === undefined || !countsFromEnd(selection) || !follow || trial.loadedAllSteps) continue
     throw new UsageError(
@@ -28,6 +29,7 @@ export function meantSteps(trial: Trial, options: MeantSteps): (step: number) =>
       { option: name },
     )
   }
+  const isAnyMode = asked === undefined || asked === 'GLOBAL'
   const showIncompleteSteps = true
   const isStep = steps === undefined ? undefined : stepFilter(steps, () => trial.steps({ showIncompleteSteps }))
   const filters = new Map<Mode, (step: number) => boolean>()
@@ -39,11 +41,14 @@ export function meantSteps(trial: Trial, options: MeantSteps): (step: number) =>
   return step => {
     if (step < (startStep ?? Number.NEGATIVE_INFINITY) || step >= (endStep ?? Number.POSITIVE_INFINITY)) return false
     if (isStep !== undefined && !isStep(step)) return false
-    if (modeSteps === undefined) return true
+    if (modeSteps === undefined && isAnyMode) return true
     // Workers can be in different modes at one step. The step is judged if any of them has a selected mode step.
     return stateOf(trial)
       .catalog.atStep(step)
-      .some(({ mode, modeStep }) => isModeStep(mode, modeStep, modeSteps))
+      .some(
+        ({ mode, modeStep }) =>
+          (isAnyMode || mode === asked) && (modeSteps === undefined || isModeStep(mode, modeStep, modeSteps)),
+      )
   }
 }
 

@@ -6,7 +6,15 @@ import { jsonExcerpt } from '../format/json.js'
 import type { Trial } from '../trial/trial.js'
 import { BUILTIN_RULES } from './builtin/index.js'
 import type { Logger, Missing } from './finding.js'
-import { loggerKind, Rule, type RuleClass, type RuleOptions, trialsKind, workersKind } from './rule.js'
+import {
+  loggerKind,
+  Rule,
+  type RuleClass,
+  type RuleOptions,
+  tensorFilterKind,
+  trialsKind,
+  workersKind,
+} from './rule.js'
 
 /** The built-in rules, sorted by whether they can judge a trial. */
 export interface AllRules {
@@ -23,12 +31,15 @@ export interface AllRulesOptions {
   readonly logger?: Logger | null | undefined
   /** Judge only these workers. Default: all workers. */
   readonly workers?: RuleOptions['workers']
+  /** Judge only tensors whose name it is true for. Default: all tensors. */
+  readonly tensorFilter?: RuleOptions['tensorFilter']
 }
 
 const ALL_OPTIONS = optionsOf<AllRulesOptions>({
   otherTrials: trialsKind,
   logger: kinds.orNull(loggerKind),
   workers: workersKind,
+  tensorFilter: tensorFilterKind,
 })
 
 export class RuleRegistry {
@@ -109,7 +120,8 @@ export class RuleRegistry {
    * parameters that its class suggests.
    */
   all(trial: Trial, options?: AllRulesOptions): AllRules {
-    const { otherTrials = [], logger, workers } = checkOptions('registry.all', ALL_OPTIONS, options)
+    const { otherTrials = [], logger, workers, tensorFilter } = checkOptions('registry.all', ALL_OPTIONS, options)
+    const shared = { otherTrials, workers, tensorFilter }
     const rules: Rule[] = []
     const leftOut: Missing[] = []
     const onlyByName: AllRules['onlyByName'] = []
@@ -119,8 +131,8 @@ export class RuleRegistry {
         onlyByName.push({ rule: name, reason })
         continue
       }
-      const missing = RuleClass.lacks(trial, { otherTrials, workers })
-      if (missing === null) rules.push(new RuleClass(trial, { ...RuleClass.suggested, otherTrials, logger, workers }))
+      const missing = RuleClass.lacks(trial, shared)
+      if (missing === null) rules.push(new RuleClass(trial, { ...RuleClass.suggested, ...shared, logger }))
       else leftOut.push({ rule: name, name, trial: trial.name, missing, partial: false })
     }
     return { rules, leftOut, onlyByName }

@@ -51,6 +51,7 @@ export class RequiredTensors {
   readonly #trials: readonly Trial[]
   readonly #inquiry: Inquiry
   readonly #workers: ReadonlySet<string> | null
+  readonly #tensorFilter: ((name: string) => boolean) | null
   readonly #required: Required[] = []
   #questions: Question<unknown>[] = []
   /** The judgement of a built-in rule. @internal */
@@ -59,12 +60,20 @@ export class RequiredTensors {
   /**
    * @param trials the rule's trials, the base trial first
    * @param inquiry collects questions that are answered together
-   * @param workers the workers of the base trial to use; null for all @internal
+   * @param workers the workers of the base trial to use; null for all
+   * @param tensorFilter true for the tensors of the base trial to use; null for all
+   * @internal
    */
-  constructor(trials: readonly Trial[], inquiry = new Inquiry(), workers: ReadonlySet<string> | null = null) {
+  constructor(
+    trials: readonly Trial[],
+    inquiry = new Inquiry(),
+    workers: ReadonlySet<string> | null = null,
+    tensorFilter: ((name: string) => boolean) | null = null,
+  ) {
     this.#trials = trials
     this.#inquiry = inquiry
     this.#workers = workers
+    this.#tensorFilter = tensorFilter
   }
 
   /**
@@ -81,7 +90,8 @@ export class RequiredTensors {
     const from = this.#trial(trial)
     const asked = reductions === undefined ? null : parseReductions(reductions)
     const names = regex ? from.tensorNames({ regex: name }) : [from.tensor(name).name]
-    for (const one of names) {
+    const isMeant = from === this.#trials[0] ? this.#tensorFilter : null
+    for (const one of isMeant === null ? names : names.filter(isMeant)) {
       const same = this.#required.find(
         known =>
           known.trial === from &&

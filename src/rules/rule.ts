@@ -35,6 +35,8 @@ export interface RuleOptions {
   readonly logger?: Logger | null | undefined
   /** Judge only these workers: an array of names, or names separated by commas. Default: all workers. */
   readonly workers?: string | readonly string[] | null | undefined
+  /** Judge only tensors of the base trial whose name it is true for. Default: all tensors. */
+  readonly tensorFilter?: ((name: string) => boolean) | null | undefined
   /** Judge only global steps in `[startStep, endStep)`. */
   readonly startStep?: number | null | undefined
   readonly endStep?: number | null | undefined
@@ -42,6 +44,7 @@ export interface RuleOptions {
 
 export const loggerKind: Kind<Logger> = kinds.that('an object with debug, info, warn and error', isLogger)
 export const trialsKind = kinds.listOf('trials', trialKind)
+export const tensorFilterKind = kinds.orNull(kinds.callback<(name: string) => boolean>())
 export const workersKind = kinds.orNull(kinds.oneOrMore('names of workers', 'such', kinds.text))
 
 const RULE_OPTIONS = optionsOf<RuleOptions>({
@@ -51,6 +54,7 @@ const RULE_OPTIONS = optionsOf<RuleOptions>({
   name: kinds.text,
   logger: kinds.orNull(loggerKind),
   workers: workersKind,
+  tensorFilter: tensorFilterKind,
   startStep: kinds.orNull(kinds.step),
   endStep: kinds.orNull(kinds.step),
 })
@@ -96,6 +100,8 @@ export abstract class Rule {
   readonly actions: readonly Action[]
   /** The workers to judge; null for all. */
   readonly workers: ReadonlySet<string> | null
+  /** Null: all. */
+  readonly tensorFilter: ((name: string) => boolean) | null
   readonly startStep: number
   /** The step after the last one to judge. */
   readonly endStep: number
@@ -116,10 +122,11 @@ export abstract class Rule {
     this.logger = options.logger === undefined ? defaultLogger : (options.logger ?? silent)
     this.actions = options.actions ? actionsOf(options.actions) : []
     this.workers = chosenWorkers(baseTrial, options.workers)
+    this.tensorFilter = options.tensorFilter ?? null
     this.startStep = options.startStep ?? 0
     this.endStep = options.endStep ?? Number.POSITIVE_INFINITY
     this.#report = { ruleTriggered: 0, violations: 0, datapoints: 0, ruleParameters: '{}', details: {} }
-    this.#required = new RequiredTensors(this.trials, undefined, this.workers)
+    this.#required = new RequiredTensors(this.trials, undefined, this.workers, this.tensorFilter)
   }
 
   /** The tensors that the rule needs at the current step. Each step has its own. */
@@ -185,7 +192,7 @@ export abstract class Rule {
   /** @param inquiry collects the questions that are answered together @internal */
   require(step: number, inquiry: Inquiry): RequiredTensors
   require(step: number, inquiry?: Inquiry): RequiredTensors {
-    this.#required = new RequiredTensors(this.trials, inquiry, this.workers)
+    this.#required = new RequiredTensors(this.trials, inquiry, this.workers, this.tensorFilter)
     this.setRequiredTensors(step)
     return this.#required
   }
@@ -211,8 +218,11 @@ export abstract class Rule {
 
   #findings(step: number, isMet: boolean): readonly Finding[] {
     if (!isMet) return NO_FINDINGS
+    const { tensorFilter } = this
     const found = this.#found.length > 0 ? this.#found : [{ message: `the condition of ${this.name} is met` }]
-    return found.map(one => {
+    // A user's rule may look at what it was not asked about.
+    const meant = found.filter(({ tensor }) => tensor == null || tensorFilter === null || tensorFilter(tensor))
+    return meant.map(one => {
       const finding = this.finding(step, one)
       if (one.hold) holdBack(finding, one.hold)
       return finding

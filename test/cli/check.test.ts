@@ -5,6 +5,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, w
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Verdict } from '#dist/cli/format/ci/report.js'
 import type { JudgingReport, JudgingRule } from '#dist/cli/format/finding/format.js'
 import { findingJsonl } from '#dist/cli/format/finding/lines.js'
 import { findingTable, worstOf } from '#dist/cli/format/finding/table.js'
@@ -63,8 +64,10 @@ const rule = (ruleName: string, name = ruleName): JudgingRule => ({
   meaning: `What ${ruleName} means.`,
   advice: 'Do something.',
   isAsked: true,
+  counts: true,
   parameters: [],
 })
+const VERDICT: Verdict = { word: 'failed', exitCode: 1, text: 'what was found' }
 const judged = (given: Partial<JudgingReport> = {}): JudgingReport => ({
   trial: 't',
   workers: 1,
@@ -73,6 +76,7 @@ const judged = (given: Partial<JudgingReport> = {}): JudgingReport => ({
   findings: [],
   missing: [],
   toSave: [],
+  selection: null,
   onlyByName: [],
   problems: [],
   asked: 0,
@@ -136,7 +140,7 @@ describe('jsonl', () => {
   it('ends with what was missing and what could not be read', () => {
     const missing = { rule: 'DeadRelu', name: 'relus', trial: 't', missing: 'no tensors', partial: false }
     const problems = [{ step: 3, tensor: 'a', error: unreadable }]
-    expect(format.end(judged({ findings: [finding()], missing: [missing], problems }))).toBe(
+    expect(format.end(judged({ findings: [finding()], missing: [missing], problems }), VERDICT)).toBe(
       '{"rule":"DeadRelu","name":"relus","missing":"no tensors","partial":false}\n' +
         '{"problem":"/t/e f: short","step":3,"tensor":"a","code":"TruncatedRecord"}\n',
     )
@@ -162,7 +166,7 @@ describe('table', () => {
     const missing = [
       { rule: 'DeadRelu', name: 'my relus', trial: 't', missing: 'tensors that match "x"', partial: false },
     ]
-    expect(format.end(judged({ rules, findings, missing }))).toMatchInlineSnapshot(`
+    expect(format.end(judged({ rules, findings, missing }), VERDICT)).toMatchInlineSnapshot(`
       "t: VanishingGradient at step 0: mean of |gradient/fc.weight| is 1e-9, below 1e-7.
 
       1 of 3 rules fired; 15 steps judged; the job has ended
@@ -183,7 +187,7 @@ describe('table', () => {
   })
 
   it('says so when nothing is wrong', () => {
-    expect(format.end(judged())).toMatchInlineSnapshot(`
+    expect(format.end(judged(), VERDICT)).toMatchInlineSnapshot(`
       "t: 1 rule judged 15 steps and found nothing wrong; the job has ended
 
       Nothing found by
@@ -196,7 +200,7 @@ describe('table', () => {
     const missing = [
       { rule: 'DeadRelu', name: 'DeadRelu', trial: 't', missing: 'tensors that match "x"', partial: true },
     ]
-    const text = format.end(judged({ rules: [rule('DeadRelu')], missing }))
+    const text = format.end(judged({ rules: [rule('DeadRelu')], missing }), VERDICT)
     expect(text).toMatch(/^t: 1 rule judged 15 steps and found nothing wrong;/)
     expect(text).toContain('Nothing found by\n  DeadRelu\n')
     expect(text).toContain('Data missing\n  DeadRelu, for a part of it: tensors that match "x"\n')
@@ -204,17 +208,17 @@ describe('table', () => {
 
   it('names three tensors, and all where it is told to', () => {
     const findings = ['a', 'b', 'c', 'd', 'e'].map(tensor => finding({ tensor }))
-    expect(format.end(judged({ findings }))).toMatch(/because of 5 tensors\n {2}a, b, c and 2 more\n/)
+    expect(format.end(judged({ findings }), VERDICT)).toMatch(/because of 5 tensors\n {2}a, b, c and 2 more\n/)
     const full = findingTable(100, colorsFor(null), { isFull: true })
-    expect(full.end(judged({ findings }))).toMatch(/because of 5 tensors\n {2}a, b, c, d and e\n/)
+    expect(full.end(judged({ findings }), VERDICT)).toMatch(/because of 5 tensors\n {2}a, b, c, d and e\n/)
   })
 
   it('names workers where there are several', () => {
     const findings = [finding({ worker: 'worker_1' }), finding({ worker: 'worker_1', tensor: 'b', cause: 0 })]
-    const text = format.end(judged({ workers: 2, findings }))
+    const text = format.end(judged({ workers: 2, findings }), VERDICT)
     expect(text).toMatch(/^t: VanishingGradient at step 12 \(TRAIN 10\) of worker_1: /)
     expect(text).toContain('fired at step 12, because of 2 tensors of worker_1\n')
-    expect(format.end(judged({ findings }))).not.toContain('worker_1')
+    expect(format.end(judged({ findings }), VERDICT)).not.toContain('worker_1')
   })
 
   it('indents what follows under its cause, and tells what does not follow', () => {
@@ -225,7 +229,7 @@ describe('table', () => {
       finding({ rule: 'Overfit', name: 'Overfit', step: 40, tensor: null, message: 'by heart' }),
     ]
     const rules = ['Overfit', 'VanishingGradient', 'DeadRelu'].map(name => rule(name))
-    expect(format.end(judged({ findings, rules }))).toMatchInlineSnapshot(`
+    expect(format.end(judged({ findings, rules }), VERDICT)).toMatchInlineSnapshot(`
       "t: DeadRelu at step 12 (TRAIN 10): relu: dead (1e-9, threshold 1e-7). It explains VanishingGradient.
         Apart from that, Overfit fired at step 40.
 
@@ -252,7 +256,7 @@ describe('table', () => {
     const text = (findings: readonly DiagnosedFinding[]) => {
       const rules = [...new Set(findings.map(({ rule }) => rule))].map(name => rule(name))
       return format
-        .end(judged({ findings, rules, workers: 2 }))
+        .end(judged({ findings, rules, workers: 2 }), VERDICT)
         .split('\n\n')[0]!
         .replaceAll(/\s+/g, ' ')
     }
@@ -293,6 +297,7 @@ describe('table', () => {
             return { step, tensor: long, error: new FormatError('TruncatedRecord', `${long}, ${url}: short`, { url }) }
           }),
         }),
+        VERDICT,
       )
       const words = text.split('\n').filter(line => !line.includes(long))
       expect(Math.max(...words.map(widthOf))).toBeLessThanOrEqual(Math.min(100, width))
@@ -302,7 +307,10 @@ describe('table', () => {
 
   it('does no harm', () => {
     const rules = [rule('VanishingGradient', NASTY)]
-    const text = format.end(judged({ rules, trial: NASTY, findings: [finding({ name: NASTY, tensor: NASTY })] }))
+    const text = format.end(
+      judged({ rules, trial: NASTY, findings: [finding({ name: NASTY, tensor: NASTY })] }),
+      VERDICT,
+    )
     expect([text.includes('\x1b'), text.includes('\u202e')]).toEqual([false, false])
     expect(text).toContain('w\\n\\x1b[2J\\u202e')
   })
@@ -408,7 +416,7 @@ it.each(part(available, ([trial]) => trial === 'mlp-vanishing'))(
 describe('check', () => {
   it('prints a line a finding, and exits with 1', async () => {
     const { code, stdout, stderr } = await trialscan('check', VANISHING, '--rule', 'VanishingGradient,threshold=0.001')
-    expect([code, stderr]).toEqual([1, ''])
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^trialscan: verdict: failed; 1 of 1 rule fired; .*\n$/)])
     const found = objects(stdout)
     for (const one of found) expect(Object.keys(one)).toEqual(FINDING_KEYS)
     expect([...new Set(found.map(({ step }) => step))]).toEqual([0, 10, 20, 30, 40, 62, 72, 82, 92])
@@ -417,7 +425,8 @@ describe('check', () => {
 
   it('exits with 0 where nothing is found, or findings are no failure', async () => {
     const silent = await trialscan('check', VANISHING, '--rule', 'VanishingGradient,threshold=1e-30')
-    expect(silent).toEqual({ code: 0, stdout: '', stderr: '' })
+    const text = '1 rule judged 9 steps and found nothing wrong; the job has ended'
+    expect(silent).toEqual({ code: 0, stdout: '', stderr: `trialscan: verdict: passed; ${text}\n` })
     const loud = ['check', VANISHING, '--rule', 'VanishingGradient,threshold=0.001']
     expect((await trialscan(...loud, '--no-fail-on-finding')).code).toBe(0)
     expect((await trialscan(...loud, '--fail-on-finding')).code).toBe(1)
@@ -577,7 +586,7 @@ describe('check', () => {
     const found = objects(stdout)
     expect(new Set(found.map(({ name }) => name))).toEqual(new Set(['tiny', 'Always']))
     expect(found.filter(({ name }) => name === 'Always')).toMatchObject([{ step: 43, mode: 'EVAL', value: null }])
-    expect(stderr).toMatch(/^(trialscan: .*looking\n){15}$/)
+    expect(stderr).toMatch(/^(trialscan: .*looking\n){15}trialscan: verdict: .*\n$/)
   })
 
   it('takes rules in TypeScript where Node.js reads that, and else says which does', async () => {
@@ -708,7 +717,10 @@ describe('check', () => {
       writeFileSync(rules, bytes)
       return trialscan('check', VANISHING, '--rules', rules)
     }
-    expect(await run(`\ufeff${text}`)).toMatchObject({ code: 0, stderr: '' })
+    expect(await run(`\ufeff${text}`)).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/^trialscan: verdict: passed; .*\n$/),
+    })
     const { code, stderr } = await run(Buffer.from(`\ufeff${text}`, 'utf16le'))
     expect([code, stderr]).toEqual([4, `trialscan: ${rules}: expected JSON in UTF-8, got bytes of another encoding\n`])
   })
@@ -862,7 +874,7 @@ describe('check', () => {
       await job.do({ do: 'end' })
       expect(await code).toBe(1)
       expect(objects(texts.stdout).map(({ step }) => step)).toEqual([0, 1, 2])
-      expect(texts.stderr).toBe('')
+      expect(texts.stderr).toMatch(/^trialscan: verdict: failed; .*\n$/)
     })
   })
 
@@ -872,6 +884,8 @@ describe('check', () => {
       ...['check', running, '--rule', 'ExplodingTensor', '--follow', '--timeout', '1.2'],
     )
     expect(code).toBe(0)
-    expect(stderr).toMatch(/^trialscan: no new step came for 1 s, and the job has not ended: gave up; the last is 5\n$/)
+    expect(stderr).toMatch(
+      /^trialscan: no new step came for 1 s, and the job has not ended: gave up; the last is 5\ntrialscan: verdict: passed; .*\n$/,
+    )
   })
 })

@@ -3,6 +3,7 @@
 import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { verdictOf } from '#dist/cli/format/ci/report.js'
 import { verifyJsonl } from '#dist/cli/format/verify-lines.js'
 import { verifyTable } from '#dist/cli/format/verify-table.js'
 import { colorsFor, widthOf } from '#dist/cli/terminal.js'
@@ -148,7 +149,7 @@ describe('the formats', () => {
   }
 
   it('let nothing through to a terminal that could do harm', () => {
-    const table = verifyTable(true, 80, colorsFor(null)).end('/tmp/\x1b[31m', verification)
+    const table = verifyTable(true, 80, colorsFor(null)).end('/tmp/\x1b[31m', verification, verdictOf(4, ''))
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
     expect(table).not.toMatch(/[\x00-\x09\x0b-\x1f\u202e]/)
     for (const line of table.split('\n')) expect(widthOf(line)).toBeLessThanOrEqual(80)
@@ -159,7 +160,7 @@ describe('the formats', () => {
   })
 
   it('count what was not told one by one', () => {
-    const table = verifyTable(true, 80, colorsFor(null)).end('trial', verification)
+    const table = verifyTable(true, 80, colorsFor(null)).end('trial', verification, verdictOf(4, ''))
     expect(table).toContain('1,001 problems in 1 file; 3 notes')
     expect(table).toContain('TagMismatch: 1,000 more')
     expect(table).toContain('2 of 3 records carry no payload checksum: their values cannot be verified')

@@ -9,21 +9,28 @@ import { problemLines } from '../../base/problem-lines.js'
 import { makeRules, parseRuleConfigurations, type RuleConfiguration } from '../../rules/config.js'
 import type { Missing } from '../../rules/finding.js'
 import { type AllRules, RuleRegistry } from '../../rules/registry.js'
-import type { Rule } from '../../rules/rule.js'
+import type { Rule, RuleOptions } from '../../rules/rule.js'
 import { openStore, storeSpec } from '../../storage/open.js'
-import type { Trial } from '../../trial/trial.js'
+import { selectTensorNames } from '../../trial/scan-selection.js'
+import { stateOf, type Trial } from '../../trial/trial.js'
+import { EXIT } from '../exit.js'
+import { tellVerdict, type Verdict, verdictOf } from '../format/ci/report.js'
+import { isReportFormat } from '../format/ci/text.js'
+import { findingObject, findingReport } from '../format/finding/cases.js'
 import type { FindingFormat } from '../format/finding/format.js'
 import { findingCsv, findingJsonl } from '../format/finding/lines.js'
 import { severalFormats } from '../format/finding/summary.js'
 import { findingTable } from '../format/finding/table.js'
 import type { FormatOf } from '../format/formats.js'
+import { counted, countText } from '../format/number.js'
 import { readInputFile } from '../input-file.js'
-import type { RuleText, StepsText } from '../options/arguments.js'
+import type { RuleText } from '../options/arguments.js'
 import { settle } from '../options/given.js'
 import { isOnS3, type S3Flags, s3OptionsOf } from '../options/s3.js'
 import { type Output, writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectReplaceableIn } from '../real-path.js'
+import { type SelectionFlags, selectionOf, selectionText } from '../scan/selection.js'
 import { Losses, opened, trialsAt } from '../scan/trials.js'
 import { colorsFor } from '../terminal.js'
 import { PACKAGE } from '../version.js'
@@ -32,21 +39,21 @@ import { expectParameters, expectWorkers, judge, logger, Trials } from './judge.
 /** The limit of a module on S3. */
 const MAX_MODULE_BYTES = 16 << 20
 
-export interface CheckFlags extends S3Flags {
+export interface CheckFlags extends SelectionFlags, S3Flags {
   readonly rule?: readonly RuleText[]
   readonly rules?: string
   readonly module?: readonly string[]
   readonly all?: boolean
   readonly explain?: boolean
-  readonly worker?: readonly string[]
-  readonly steps?: StepsText
-  readonly modeSteps?: StepsText
   readonly otherTrials?: readonly string[]
   readonly follow?: boolean
   readonly timeout?: number
   readonly poll?: number
   readonly format?: FormatOf<'check'>
   readonly failOnFinding?: boolean
+  readonly failOn?: readonly string[]
+  readonly quiet?: boolean
+  readonly heartbeat?: number
   readonly threads?: number
   readonly failFast?: boolean
   readonly out?: string
@@ -59,6 +66,8 @@ export async function check(places: readonly string[], given: CheckFlags, signal
   if (timeout !== undefined && !follow) throw new UsageError('expected --follow beside --timeout: nothing else waits')
   if (flags.poll !== undefined && !follow)
     throw new UsageError('expected --follow beside --poll: nothing else looks again')
+  if (flags.heartbeat !== undefined && !follow)
+    throw new UsageError('expected --follow beside --heartbeat: nothing else takes so long')
   const registry = new RuleRegistry()
   for (const module of flags.module ?? []) await loadModule(registry, module, flags)
   const paths = await trialsAt(places, flags)
@@ -67,22 +76,21 @@ export async function check(places: readonly string[], given: CheckFlags, signal
   if (out !== undefined) await expectReplaceableIn(paths, out)
   const others = new Trials(threads === undefined ? {} : { threads }, flags)
   const losses = new Losses(paths, flags.failFast)
+  const tally: Tally = { 0: 0, 1: 0 }
   const progress = new Progress(isOnly || flags.onTerminal, 'trials')
   let made: AskedRules | undefined
+  let failOn: readonly string[] | undefined
+  let verdict: Verdict | undefined
+  const selection = selectionText(flags)
   const judgeTrial = async (path: string, trial: Trial, format: FindingFormat, output: Output): Promise<void> => {
     expectWorkers(trial, flags.worker ?? [])
     const otherTrials = await others.openAll(flags.otherTrials ?? [])
     made ??= await askedRules(flags, registry)
-    const { rules, asked, leftOut, onlyByName } = await rulesOf(
-      made,
-      flags.worker,
-      trial,
-      otherTrials,
-      others,
-      registry,
-    )
+    failOn ??= failOnNames(flags, made, registry)
+    const restriction = { workers: flags.worker, tensorFilter: tensorFilterOf(trial, flags) }
+    const { rules, asked, leftOut, onlyByName } = await rulesOf(made, restriction, trial, otherTrials, others, registry)
     others.expectFlagsUsed(paths)
-    const { code, judged } = await judge({
+    const outcome = await judge({
       trial,
       rules,
       asked,
@@ -93,27 +101,36 @@ export async function check(places: readonly string[], given: CheckFlags, signal
       output,
       steps: flags.steps,
       modeSteps: flags.modeSteps,
+      mode: flags.mode,
+      selection,
       follow,
+      heartbeat: flags.heartbeat,
       timeout,
       poll: flags.poll,
       threads,
       stopAtFirst: false,
       failOnFinding: flags.failOnFinding ?? true,
+      failOn,
       isOneOfSeveral: !isOnly,
       signal,
     })
+    const { code, judged } = outcome
+    verdict = outcome.verdict
     losses.outcome(code)
+    if (code === EXIT.ok || code === EXIT.findings) tally[code]++
     if (!isOnly) losses.rows(path, 0, 0, null, problemLines(judged.problems.map(({ error }) => error)))
   }
   try {
     await writeTo(
       out,
       async output => {
-        const formats = isOnly ? null : severalFormats(flags.format, flags.onTerminal, flags.explain)
+        const isSilent = flags.quiet === true && out === undefined
+        const formats = isOnly || isSilent ? null : severalFormats(flags.format, flags.onTerminal, flags.explain)
         let done = 0
         for await (const { path, trial } of opened(paths, flags, losses)) {
           try {
-            const format = formats?.of(path) ?? findingFormat(flags, flags.format, flags.onTerminal)
+            const format =
+              formats?.of(path) ?? (isSilent ? SILENT : findingFormat(path, flags, flags.format, flags.onTerminal))
             await judgeTrial(path, trial, format, output)
           } catch (error) {
             if (output.failure !== null) throw output.failure
@@ -123,24 +140,81 @@ export async function check(places: readonly string[], given: CheckFlags, signal
           progress.update({ doneRows: ++done, totalRows: paths.length })
         }
         progress.stop()
-        if (formats) await output.writeAll(formats.end())
+        if (!isOnly) verdict = verdictOf(signal.aborted ? EXIT.interrupted : losses.code, ofTrials(tally, paths.length))
+        if (formats) await output.writeAll(formats.end(verdict!, losses.lost))
       },
-      { signal },
+      // Who ends the following wants to know what came of it.
+      follow ? {} : { signal },
     )
-    return losses.tell()
+    const code = losses.tell()
+    if (verdict !== undefined && (!flags.onTerminal || flags.quiet)) tellVerdict(verdict)
+    return code
   } finally {
     progress.stop()
     await others.close()
   }
 }
 
+/** No output but the exit code and the verdict. */
+const SILENT: FindingFormat = { isLive: false, tellsMissing: true, line: () => '', end: () => '' }
+
+/** Trials by exit code. */
+interface Tally {
+  0: number
+  1: number
+}
+
+function ofTrials(tally: Tally, count: number): string {
+  const rest = count - tally[0] - tally[1]
+  return [
+    `${countText(tally[1])} of ${counted(count, 'trial')} failed`,
+    `${countText(tally[0])} passed`,
+    ...(rest > 0 ? [`${countText(rest)} could not be judged, or not wholly`] : []),
+  ].join(', ')
+}
+
+/** The names of `--fail-on`: those of configurations as they are, those of rules as the classes have them. */
+function failOnNames(
+  { failOn }: CheckFlags,
+  { configurations, isAll }: AskedRules,
+  registry: RuleRegistry,
+): readonly string[] | undefined {
+  return failOn?.map(given => {
+    if (configurations.some(({ name }) => name === given)) return given
+    const { name } = registry.get(given)
+    const runs = isAll || configurations.some(({ rule }) => registry.get(rule).name === name)
+    if (!runs) throw new UsageError(`expected --fail-on with rules that judge, got ${name}, which --rule does not name`)
+    return name
+  })
+}
+
+/** True for the tensors that `--tensor` and `--collection` select, also of those that come later. Undefined: all. */
+function tensorFilterOf(trial: Trial, { tensor, collection }: SelectionFlags): ((name: string) => boolean) | undefined {
+  if ((tensor ?? collection) === undefined) return undefined
+  const state = stateOf(trial)
+  const asked = selectionOf({ ...(tensor && { tensor }), ...(collection && { collection }) })
+  let known: unknown
+  let names: ReadonlySet<string> | null = null
+  const isSelected = (name: string): boolean => {
+    if (known !== state.contents) names = selectTensorNames(state, trial.name, asked)
+    known = state.contents
+    return names?.has(name) ?? true
+  }
+  // An unknown collection is told before anything is judged.
+  isSelected('')
+  return isSelected
+}
+
 function findingFormat(
+  path: string,
   { all: isFull, explain: isExplained }: CheckFlags,
   format: FormatOf<'check'>,
   onTerminal: boolean,
 ): FindingFormat {
   if (format === 'jsonl') return findingJsonl(onTerminal, isExplained)
   if (format === 'csv') return findingCsv(onTerminal)
+  if (format === 'json') return findingObject(path)
+  if (isReportFormat(format)) return findingReport(format, path)
   const columns = onTerminal ? process.stdout.columns : undefined
   return findingTable(columns, colorsFor(onTerminal ? process.stdout : null), { isFull, isExplained })
 }
@@ -172,7 +246,7 @@ export async function askedRules(
 /** The rules for a trial. */
 export async function rulesOf(
   { configurations, isAll }: AskedRules,
-  workers: readonly string[] | undefined,
+  restriction: Pick<RuleOptions, 'workers' | 'tensorFilter'>,
   trial: Trial,
   otherTrials: readonly Trial[],
   trials: Trials,
@@ -184,7 +258,7 @@ export async function rulesOf(
   readonly leftOut: readonly Missing[]
   readonly onlyByName: AllRules['onlyByName']
 }> {
-  const shared = { logger, otherTrials, workers }
+  const shared = { logger, otherTrials, ...restriction }
   const making = { ...shared, baseTrial: trial, registry, openTrial: trials.open }
   const rules = await makeRules(configurations, making)
   const asked = new Set(rules)

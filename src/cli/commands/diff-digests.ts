@@ -8,6 +8,8 @@ import {
   type DigestDifferenceKind,
 } from '../../compare/digests/digests.js'
 import { EXIT, heavier } from '../exit.js'
+import { type Case, tellVerdict, type Verdict, verdictFields, verdictOf } from '../format/ci/report.js'
+import { isForPrograms, isReportFormat, reportText } from '../format/ci/text.js'
 import { csvLine, jsonLine } from '../format/lines.js'
 import { counted, countText } from '../format/number.js'
 import { inputPieces, noteInput } from '../input-file.js'
@@ -68,6 +70,7 @@ export async function diffDigests(
   await noteInput(digests)
   const trial = await openTrial(path, openOptions(path, flags))
   const progress = new Progress(onTerminal)
+  let verdict = verdictOf(EXIT.ok, '')
   try {
     const found = await writeTo(out, async output => {
       const found = await compareDigests(trial, inputPieces(digests, '--digests'), {
@@ -82,12 +85,20 @@ export async function diffDigests(
       progress.stop()
       const colors = colorsFor(onTerminal ? process.stdout : null)
       const top = flags.all ? Number.POSITIVE_INFINITY : (flags.top ?? DEFAULT_TOP)
+      const code = codeOf(found)
+      verdict = verdictOf(code, answerOf(trial.name, digests, found))
+      if (flags.quiet && out === undefined) return found
+      const cases = [caseOf(verdict, found)]
       await output.writeAll(
-        format === 'table'
-          ? tableOf(trial.name, digests, found, { top, colors })
-          : format === 'csv'
-            ? csvOf(found, onTerminal)
-            : jsonOf(found, onTerminal),
+        isReportFormat(format)
+          ? [reportText(format, [{ command: 'diff', trial: path, verdict, cases }])]
+          : format === 'json'
+            ? [jsonObject(path, digests, verdict, found)]
+            : format === 'table'
+              ? tableOf(trial.name, digests, found, { top, colors })
+              : format === 'csv'
+                ? csvOf(found, onTerminal)
+                : jsonOf(found, onTerminal),
       )
       return found
     })
@@ -98,7 +109,9 @@ export async function diffDigests(
       ...(isNothing(found) ? [nothingSelected(trial, flags)] : []),
       ...unscannedParts(trial, flags, !isNothing(found)),
     ])
-    return problems.length > 0 ? heavier(code, EXIT.format) : code
+    const whole = problems.length > 0 ? heavier(code, EXIT.format) : code
+    if (flags.quiet || isForPrograms(format)) tellVerdict(verdictOf(whole, verdict.text))
+    return whole
   } finally {
     progress.stop()
     await trial.close()
@@ -107,21 +120,45 @@ export async function diffDigests(
 
 /** Tells what is wrong with the list. @returns the exit code */
 function told(found: DigestComparison, list: string, notes: () => readonly string[]): number {
-  const { faults, faultCount, counts } = found
+  const { faults, faultCount } = found
   for (const { line, expected, got } of faults.slice(0, MOST_FAULTS)) {
     note(`${list}, line ${line}: expected ${expected}, got ${got}`)
   }
   if (faultCount > MOST_FAULTS) note(`and ${countText(faultCount - MOST_FAULTS)} more lines that are wrong`)
   for (const message of found.notes) note(message)
-  const isBad = faultCount > 0 || (counts.unreadable ?? 0) > 0
-  if (found.digests.length === 0) {
-    if (!isBad) note(`${list} lists no digest`)
-    return isBad ? EXIT.format : EXIT.query
-  }
-  for (const message of notes()) note(message)
-  if (isNothing(found)) return isBad ? EXIT.format : EXIT.query
+  const code = codeOf(found)
+  if (found.digests.length > 0) for (const message of notes()) note(message)
+  else if (code === EXIT.query) note(`${list} lists no digest`)
+  return code
+}
+
+function codeOf(found: DigestComparison): number {
+  const isBad = found.faultCount > 0 || (found.counts.unreadable ?? 0) > 0
+  if (found.digests.length === 0 || isNothing(found)) return isBad ? EXIT.format : EXIT.query
   const code = differing(found) > 0 ? EXIT.findings : EXIT.ok
   return isBad ? heavier(code, EXIT.format) : code
+}
+
+function answerOf(trial: string, list: string, { compared, equal, counts }: DigestComparison): string {
+  const rest = Object.entries(counts).map(([kind, count]) => `${kind} ${countText(count)}`)
+  return [`${trial} and ${list}: ${countText(equal)} of ${counted(compared, 'tensor')} equal`, ...rest].join('; ')
+}
+
+function caseOf({ word, text }: Verdict, { differences }: DigestComparison): Case {
+  const results = differences.map(({ tensor, step, worker, kind, expected, got }) => ({
+    message: `${tensor ?? 'all of the step'}: ${kind}, expected ${expected}, got ${got}`,
+    ...{ tensor, step, worker },
+  }))
+  const state = word === 'interrupted' ? 'unread' : word
+  return { name: 'as the list says', state, message: word === 'passed' ? '' : text, results }
+}
+
+function jsonObject(trial: string, list: string, verdict: Verdict, found: DigestComparison): string {
+  const { compared, equal, differences } = found
+  return jsonLine(
+    { trial, list, ...verdictFields(verdict), compared, equal, differences: differences.map(objectOf) },
+    false,
+  )
 }
 
 /** True if the trial has nothing that was selected, and the list neither. */
@@ -136,9 +173,12 @@ function differing({ counts }: DigestComparison): number {
 
 const FIELDS = ['kind', 'tensor', 'step', 'worker', 'line', 'expected', 'got'] as const
 
+function objectOf(one: DigestDifference) {
+  return Object.fromEntries(FIELDS.map(name => [name, one[name]]))
+}
+
 /** The first difference, as diff has it, then all. */
 function* jsonOf({ differences, compared, equal }: DigestComparison, onTerminal: boolean): Generator<string> {
-  const objectOf = (one: DigestDifference) => Object.fromEntries(FIELDS.map(name => [name, one[name]]))
   const first = differences.find(({ kind }) => kind !== 'unreadable')
   yield jsonLine({ divergence: first ? objectOf(first) : null, compared, equal }, onTerminal)
   for (const one of differences) yield jsonLine(objectOf(one), onTerminal)

@@ -7,12 +7,15 @@ import type { DifferenceAt } from '../../compare/records.js'
 import { DIFFERENCE_COLUMNS, DifferenceTable } from '../../compare/table.js'
 import type { Trial } from '../../trial/trial.js'
 import { EXIT, heavier } from '../exit.js'
+import { type Case, tellVerdict, type Verdict, verdictFields, verdictOf } from '../format/ci/report.js'
+import { isForPrograms, isReportFormat, reportText } from '../format/ci/text.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine } from '../format/lines.js'
 import { counted, countText, jsonNumber } from '../format/number.js'
 import {
   aliasesText,
   differenceTable,
+  differenceText,
   dtypesText,
   halvingText,
   mapText,
@@ -25,7 +28,14 @@ import { Lines, type Output, writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectReplaceableIn } from '../real-path.js'
 import { openTrial } from '../scan/open-trial.js'
-import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedParts } from '../scan/selection.js'
+import {
+  isSelective,
+  nothingSelected,
+  type SelectionFlags,
+  selectionOf,
+  selectionText,
+  unscannedParts,
+} from '../scan/selection.js'
 import { partitionIn, tensorMapIn } from '../scan/tensor-map.js'
 import { openOptions } from '../scan/trials.js'
 import { colorsFor, note, safeJson } from '../terminal.js'
@@ -51,6 +61,7 @@ export interface DiffFlags extends SelectionFlags, S3Flags {
   readonly memory?: number
   readonly format?: FormatOf<'diff'>
   readonly out?: string
+  readonly quiet?: boolean
 }
 
 /** The number of reported tensors that only one of the runs has. */
@@ -71,24 +82,28 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
     ...(flags.unify !== undefined && { unify: await partitionIn(flags.unify) }),
   }
   const trials: Trial[] = []
-  const progress = new Progress(onTerminal)
+  const progress = new Progress(onTerminal, 'rows', flags.follow)
+  const isSilent = flags.quiet === true && out === undefined
+  const isLine = format !== 'table' && !isForPrograms(format)
+  let code: number = EXIT.ok
+  let verdict = verdictOf(code, '')
   try {
     for (const path of places) trials.push(await openTrial(path, openOptions(path, flags)))
     const [a, b] = trials as [Trial, Trial]
     const found = await writeTo(
       out,
       async output => {
-        const writer = writerOf(output, format, onTerminal, flags.follow === true)
+        const writer = isLine && !isSilent ? writerOf(output, format, onTerminal, flags.follow === true) : null
         const lacking: DifferenceAt[] = []
         const common: DiffWorkersOptions = {
           ...selectionOf(flags),
           ...toleranceOf(flags),
           ...(first && { stopAtFirst: true }),
           ...readingOf(flags),
-          keepDifferences: format === 'table',
-          onDifference: difference => writer.add(difference),
+          keepDifferences: !isLine,
+          onDifference: difference => writer?.add(difference),
           onNotCompared: missing => {
-            if (format !== 'table') writer.addMissing(missing)
+            if (writer !== null) writer.addMissing(missing)
             else if (missing.kind === 'missing' && lacking.length < MOST_MISSING) lacking.push(missing)
           },
           callerWorks: true,
@@ -99,11 +114,20 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
           ? await diffWorkers(a, common)
           : await diff(a, b, { ...common, ...names, ...waysOf(flags, trials.slice(2)) })
         progress.stop()
-        await writer.end()
-        if (format === 'table') {
+        await writer?.end()
+        code = codeOf(result)
+        const runs = flags.workers ? ([a.name] as const) : ([a.name, b.name] as const)
+        const selection = selectionText(flags)
+        const answer = differenceText(runs, result)
+        verdict = verdictOf(code, selection === null ? answer : `${answer}; only ${selection}`)
+        if (isSilent) return result
+        if (format === 'json') await output.write(jsonObject(paths, verdict, result, lacking))
+        else if (isReportFormat(format)) {
+          const report = { command: 'diff', trial: paths.at(-1)!, verdict, cases: [caseOf(verdict, result)] }
+          await output.write(reportText(format, [report]))
+        } else if (format === 'table') {
           const columns = process.stdout.columns ?? Number(process.env.COLUMNS || 0)
           const colors = colorsFor(onTerminal ? process.stdout : null)
-          const runs = flags.workers ? ([a.name] as const) : ([a.name, b.name] as const)
           await output.write(
             differenceTable(runs, result, lacking, {
               columns,
@@ -125,14 +149,41 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
       note(`and ${countText(problems.length - MOST_PROBLEMS)} more that could not be read`)
     if (found.compared === 0 && problems.length === 0) {
       note(nothingCompared(a, flags, found))
-      return EXIT.query
     }
-    const code = found.divergence === null ? EXIT.ok : EXIT.findings
-    return problems.length > 0 ? heavier(code, EXIT.format) : code
+    if (flags.quiet || isForPrograms(format)) tellVerdict(verdict)
+    return code
   } finally {
     progress.stop()
     for (const trial of trials) await trial.close()
   }
+}
+
+function codeOf({ compared, divergence, problems }: TrialDiff): number {
+  if (compared === 0 && problems.length === 0) return EXIT.query
+  const code = divergence === null ? EXIT.ok : EXIT.findings
+  return problems.length > 0 ? heavier(code, EXIT.format) : code
+}
+
+function caseOf({ word, text }: Verdict, { differences, problems }: TrialDiff): Case {
+  const results = differences.map(({ tensor, step, worker, message }) => ({
+    message: `step ${step}: ${tensor}: ${message}`,
+    ...{ tensor, step, worker },
+  }))
+  const state = word === 'interrupted' ? 'unread' : word
+  return { name: 'no difference', state, message: word === 'passed' ? '' : text, help: problems.join('\n'), results }
+}
+
+/** One object: the verdict, every difference, and what only one of the runs has. */
+function jsonObject(
+  trials: readonly string[],
+  verdict: Verdict,
+  { divergence, differences, problems, compared, equal }: TrialDiff,
+  lacking: readonly DifferenceAt[],
+): string {
+  const head = JSON.stringify({ trials, ...verdictFields(verdict), compared, equal }).slice(0, -1)
+  const list = (found: readonly DifferenceAt[]) => `[${found.map(objectOf).join(',')}]`
+  const first = divergence === null ? 'null' : objectOf(divergence)
+  return `${head},"divergence":${first},"differences":${list(differences)},"missing":${list(lacking)},"problems":${JSON.stringify(problems)}}\n`
 }
 
 /** @throws UsageError for options that don't go together */
@@ -254,7 +305,6 @@ class Writer {
   }
 
   add(difference: DifferenceAt): void {
-    if (this.#format === 'table') return
     this.#begin(difference)
     this.#line(difference)
     for (const missing of this.#held.splice(0)) this.#line(missing)
@@ -273,7 +323,7 @@ class Writer {
   }
 
   async end(): Promise<void> {
-    if (this.#format !== 'table') this.#begin(null)
+    this.#begin(null)
     for (const missing of this.#held.splice(0)) this.#line(missing)
     await this.#lines.done()
   }

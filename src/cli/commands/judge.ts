@@ -2,6 +2,7 @@
 
 import { InvalidWorker, UsageError } from '../../base/errors.js'
 import { problemLines } from '../../base/problem-lines.js'
+import type { Mode } from '../../base/types.js'
 import type { BuiltinClass } from '../../rules/base/builtin.js'
 import { LearningRates } from '../../rules/base/learning-rates.js'
 import { type DiagnosedFinding, Diagnosis } from '../../rules/diagnosis.js'
@@ -12,6 +13,7 @@ import type { TrialOptions } from '../../trial/open.js'
 import { absentParts } from '../../trial/scan-selection.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
 import { EXIT } from '../exit.js'
+import { type Verdict, verdictOf } from '../format/ci/report.js'
 import {
   type ChosenParameter,
   configurationKey,
@@ -22,8 +24,9 @@ import {
   type JudgingRule,
 } from '../format/finding/format.js'
 import { readText } from '../format/finding/read.js'
+import { verdictText } from '../format/finding/table.js'
 import { collectionsToSave } from '../format/finding/to-save.js'
-import { countText, shortList } from '../format/number.js'
+import { counted, countText, shortList } from '../format/number.js'
 import type { StepsText } from '../options/arguments.js'
 import { expectS3, type TrialFlags, trialOptions } from '../options/s3.js'
 import { type LineSink, Lines } from '../output.js'
@@ -115,27 +118,55 @@ export interface Judging {
   /** Stop at the first step with a finding. */
   readonly stopAtFirst: boolean
   readonly failOnFinding: boolean
+  /** The names of the rules whose findings count. Undefined: all. */
+  readonly failOn?: readonly string[] | undefined
+  /** Undefined: all. */
+  readonly mode?: Mode | undefined
+  /** The options that restrict what is judged, as they were written. */
+  readonly selection?: string | null
+  /** Seconds between two words on how far it is, while a job is followed. 0: none. */
+  readonly heartbeat?: number | undefined
   /** Others are judged too: nothing is told of this one but by its format. */
   readonly isOneOfSeveral?: boolean
   readonly signal: AbortSignal
 }
 
-/** Runs the rules and writes the outcome. @returns the exit code and the report */
-export async function judge(judging: Judging): Promise<{ readonly code: number; readonly judged: JudgingReport }> {
+export interface Judged {
+  readonly code: number
+  readonly judged: JudgingReport
+  readonly verdict: Verdict
+}
+
+/** Runs the rules and writes the outcome. */
+export async function judge(judging: Judging): Promise<Judged> {
   const { format, output, signal } = judging
   const { findings, evaluation, rates, longestPauseMs } = await judgeAll(judging)
   const judged = judgedOf(judging, findings, evaluation, rates)
-  await output.write(format.end(judged))
-  if (signal.aborted) return { code: EXIT.interrupted, judged }
+  const code = codeOf(judging, judged)
+  const verdict = verdictOf(code, verdictText(judged))
+  await output.write(format.end(judged, verdict))
+  if (signal.aborted) return { code, judged, verdict }
   if (!judging.isOneOfSeveral) {
     await output.flush()
     noteUnusual(judging, judged, longestPauseMs)
   }
-  const isFailure = judging.failOnFinding && findings.length > 0
-  const isUnjudged = judged.isOutOfRange || notJudged(judging, judged).length > 0
-  const code = isFailure ? EXIT.findings : isUnjudged ? EXIT.query : EXIT.ok
-  return { code: judged.problems.length > 0 ? EXIT.format : code, judged }
+  return { code, judged, verdict }
 }
+
+function codeOf(judging: Judging, judged: JudgingReport): number {
+  if (judging.signal.aborted) return EXIT.interrupted
+  if (judged.problems.length > 0) return EXIT.format
+  const counting = judged.rules.filter(({ counts }) => counts)
+  if (judged.findings.some(finding => counting.some(rule => isFindingOf(rule)(finding)))) return EXIT.findings
+  return judged.isOutOfRange || notJudged(judging, judged).length > 0 ? EXIT.query : EXIT.ok
+}
+
+/** True if a rule is one of those that are named, by its class or by its configuration. */
+function isNamed(names: readonly string[], { ruleName, name }: Pick<Rule, 'ruleName' | 'name'>): boolean {
+  return names.includes(ruleName) || names.includes(name)
+}
+
+const HEARTBEAT_S = 60
 
 /** The reason with which we abort an evaluation. */
 const HIT = Symbol('the first finding')
@@ -158,10 +189,22 @@ async function judgeAll(judging: Judging): Promise<{
   let ofStep: Finding[] = []
   const stop = new AbortController()
   const lines = new Lines(output, follow)
-  const progress = new Progress((format.isLive && process.stdout.isTTY) || judging.isOneOfSeveral === true, 'steps')
+  const rowsOnTerminal = (format.isLive && process.stdout.isTTY) || judging.isOneOfSeveral === true
+  const progress = new Progress(rowsOnTerminal, 'steps', follow)
   const announce = announcer(progress)
   let lastStepAt = performance.now()
   let longestPauseMs = 0
+  let judgedSteps = 0
+  const beat = (): void => {
+    const last = trial.steps().at(-1)
+    const seconds = Math.round((performance.now() - lastStepAt) / 1000)
+    note(
+      `following: ${counted(judgedSteps, 'step')} judged, ${last === undefined ? 'none is complete yet' : `the last complete one is ${last}`}; ` +
+        `${counted(fired.size, 'rule')} fired; no new step for ${seconds} s`,
+    )
+  }
+  const heartbeatMs = follow && !process.stderr.isTTY ? (judging.heartbeat ?? HEARTBEAT_S) * 1000 : 0
+  const heart = heartbeatMs > 0 ? setInterval(beat, heartbeatMs).unref() : undefined
   const pauseEnds = (): void => {
     const now = performance.now()
     longestPauseMs = Math.max(longestPauseMs, now - lastStepAt)
@@ -189,6 +232,7 @@ async function judgeAll(judging: Judging): Promise<{
     const evaluation = await evaluate(judging.rules.length > 0 ? [...judging.rules, rates] : [], {
       ...(steps && { steps: steps.selection }),
       ...(modeSteps && { modeSteps: modeSteps.selection }),
+      ...(judging.mode && { mode: judging.mode }),
       follow,
       ...(timeout !== undefined && { timeoutMs: timeout * 1000 }),
       ...(poll !== undefined && { pollMs: poll * 1000 }),
@@ -198,6 +242,7 @@ async function judgeAll(judging: Judging): Promise<{
       onProgress: ({ doneSteps, totalSteps }) => {
         diagnoseStep()
         pauseEnds()
+        judgedSteps = doneSteps
         progress.update({ doneRows: doneSteps, totalRows: totalSteps })
       },
       onFinding,
@@ -214,6 +259,7 @@ async function judgeAll(judging: Judging): Promise<{
     if (signal.aborted || stop.signal.reason === HIT) return { findings, evaluation: null, rates, longestPauseMs }
     throw error
   } finally {
+    clearInterval(heart)
     progress.stop()
   }
 }
@@ -243,11 +289,12 @@ function judgedOf(
     trial: trial.name,
     workers: trial.workers().length,
     onlyWorkers: judging.workers ?? null,
-    rules: rules.map(rule => judgingRule(rule, judging.asked.has(rule))),
+    rules: rules.map(rule => judgingRule(rule, judging)),
     findings,
     learningRates: rates.besides(findings.filter(({ cause }) => cause === null)),
     onlyByName: judging.onlyByName,
     missing,
+    selection: judging.selection ?? null,
     toSave: collectionsToSave(judging.asked, missing, trial),
     problems: problemsOf(rules, evaluation),
     asked: evaluation?.stats.records ?? 0,
@@ -258,9 +305,12 @@ function judgedOf(
   }
 }
 
-function judgingRule(rule: Rule, isAsked: boolean): JudgingRule {
+function judgingRule(rule: Rule, { asked, failOnFinding, failOn }: Judging): JudgingRule {
+  const { ruleName, name } = rule
   const { meaning, advice } = rule.constructor as Partial<BuiltinClass>
-  return { ruleName: rule.ruleName, name: rule.name, meaning, advice, isAsked, parameters: chosenOf(rule, isAsked) }
+  const isAsked = asked.has(rule)
+  const counts = failOnFinding && (failOn === undefined || isNamed(failOn, rule))
+  return { ruleName, name, meaning, advice, isAsked, counts, parameters: chosenOf(rule, isAsked) }
 }
 
 /** Parameters that are not the defaults. None for a user's rule that does not declare its parameters. */
@@ -292,25 +342,27 @@ function problemsOf(rules: readonly Rule[], evaluation: Evaluation | null): read
 }
 
 /** True if none of the requested steps exists. Then nothing was judged, which must not look like success. */
-function isOutOfRange({ steps, modeSteps, rules }: Judging, evaluation: Evaluation | null): boolean {
-  return evaluation?.stats.steps === 0 && rules.length > 0 && (steps ?? modeSteps) !== undefined
+function isOutOfRange({ steps, modeSteps, mode, rules }: Judging, evaluation: Evaluation | null): boolean {
+  return evaluation?.stats.steps === 0 && rules.length > 0 && (steps ?? modeSteps ?? mode) !== undefined
 }
 
 /**
- * Data missing for rules that were asked for by name and judged nothing. If none was asked for: for all rules, provided
- * that none judged anything.
+ * Data missing for rules that were asked for by name and judged nothing, also in `failOn`. If none was asked for: for all rules,
+ * provided that none judged anything.
  */
-function notJudged({ rules, asked }: Judging, { missing, findings }: JudgingReport): readonly Missing[] {
+function notJudged({ rules, asked, failOn }: Judging, { missing, findings }: JudgingReport): readonly Missing[] {
   const isIdle = (rule: Rule): boolean =>
     missing.some(lack => !lack.partial && isFindingOf(rule)(lack)) && !findings.some(isFindingOf(rule))
-  if (asked.size === 0) return rules.every(isIdle) ? missing : []
+  if (asked.size === 0 && rules.every(isIdle)) return missing
   const idle = rules.filter(rule => asked.has(rule) && isIdle(rule))
-  return missing.filter(lack => idle.some(rule => isFindingOf(rule)(lack)))
+  const isWanted = (lack: Missing): boolean =>
+    failOn !== undefined && !lack.partial && isNamed(failOn, { ruleName: lack.rule, name: lack.name })
+  return missing.filter(lack => isWanted(lack) || idle.some(rule => isFindingOf(rule)(lack)))
 }
 
 /** Notes what the output does not show, or not to everybody. */
 function noteUnusual(judging: Judging, judged: JudgingReport, longestPauseMs: number): void {
-  const { trial, steps, modeSteps, format } = judging
+  const { trial, steps, modeSteps, mode, format } = judging
   const { problems, state } = judged
   const numbers = trial.steps({ showIncompleteSteps: true })
   const last = numbers.at(-1)
@@ -322,13 +374,14 @@ function noteUnusual(judging: Judging, judged: JudgingReport, longestPauseMs: nu
     const flags = [
       ...(steps ? [`--steps ${steps.text}`] : []),
       ...(modeSteps ? [`--mode-steps ${modeSteps.text}`] : []),
+      ...(mode ? [`--mode ${mode}`] : []),
     ]
     const saved = numbers.length > 0 ? [`global steps ${spanText(numbers)}`, ...modeSpans(trial)].join('; ') : 'none'
     note(`no step is in ${flags.join(' and ')}; the trial has ${saved}`)
   } else if (judged.steps !== null)
     for (const { message } of absentParts(
       stateOf(trial),
-      selectionOf({ ...(steps && { steps }), ...(modeSteps && { modeSteps }) }),
+      selectionOf({ ...(steps && { steps }), ...(modeSteps && { modeSteps }), ...(mode && { mode }) }),
     ))
       note(message)
   for (const { name, missing } of notJudged(judging, judged)) note(`${name} had nothing to judge: expected ${missing}`)

@@ -5,16 +5,25 @@ import type { NonFiniteCheckpoint } from '../../compare/non-finite/at-checkpoint
 import { type NonFiniteTrace, traceNonFinite } from '../../compare/non-finite/trace.js'
 import type { NonFiniteRecord } from '../../compare/records.js'
 import { EXIT, heavier } from '../exit.js'
+import { type Case, tellVerdict, type Verdict, verdictFields, verdictOf } from '../format/ci/report.js'
+import { isForPrograms, isReportFormat, reportText } from '../format/ci/text.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine } from '../format/lines.js'
-import { nonFiniteTable } from '../format/view/non-finite.js'
+import { nonFiniteTable, nonFiniteText } from '../format/view/non-finite.js'
 import { settle } from '../options/given.js'
 import { expectS3, type S3Flags } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectReplaceable } from '../real-path.js'
 import { openTrial } from '../scan/open-trial.js'
-import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedParts } from '../scan/selection.js'
+import {
+  isSelective,
+  nothingSelected,
+  type SelectionFlags,
+  selectionOf,
+  selectionText,
+  unscannedParts,
+} from '../scan/selection.js'
 import { openOptions } from '../scan/trials.js'
 import { colorsFor, note, safeJson } from '../terminal.js'
 
@@ -25,6 +34,7 @@ export interface NanFlags extends SelectionFlags, S3Flags {
   readonly memory?: number
   readonly format?: FormatOf<'nan'>
   readonly out?: string
+  readonly quiet?: boolean
 }
 
 /** @returns the exit code */
@@ -46,27 +56,35 @@ export async function nan(path: string, given: NanFlags, signal: AbortSignal): P
     })
     progress.stop()
     for (const message of unscannedParts(trial, flags, trace.records > 0)) note(message)
-    if (trace.records === 0 && isSelective(flags)) {
-      note(nothingSelected(trial, flags))
-      return EXIT.query
-    }
+    const isEmpty = trace.records === 0 && isSelective(flags)
+    if (isEmpty) note(nothingSelected(trial, flags))
+    const found = trace.origin === null ? EXIT.ok : EXIT.findings
+    const code = isEmpty ? EXIT.query : trace.problems.length > 0 ? heavier(found, EXIT.format) : found
+    const selection = selectionText(flags)
+    const answer = isEmpty ? 'nothing was looked at' : nonFiniteText(trace)
+    const verdict = verdictOf(code, selection === null ? answer : `${answer}; only ${selection}`)
+    const isSilent = isEmpty && !isForPrograms(format)
     const columns = process.stdout.columns ?? Number(process.env.COLUMNS || 0)
     const lines =
       format === 'jsonl'
         ? jsonLines(trace, onTerminal)
         : format === 'csv'
           ? csvLines(trace, onTerminal)
-          : [
-              nonFiniteTable(trial.name, trace, {
-                columns,
-                colors: colorsFor(onTerminal ? process.stdout : null),
-                isFull: all === true,
-              }),
-            ]
-    await writeTo(out, output => output.writeAll(lines))
+          : format === 'json'
+            ? [jsonObject(path, verdict, trace)]
+            : isReportFormat(format)
+              ? [reportText(format, [{ command: 'nan', trial: path, verdict, cases: [caseOf(verdict, trace)] }])]
+              : [
+                  nonFiniteTable(trial.name, trace, {
+                    columns,
+                    colors: colorsFor(onTerminal ? process.stdout : null),
+                    isFull: all === true,
+                  }),
+                ]
+    if (!isSilent && !(flags.quiet && out === undefined)) await writeTo(out, output => output.writeAll(lines))
     for (const problem of trace.problems) note(problem)
-    const code = trace.origin === null ? EXIT.ok : EXIT.findings
-    return trace.problems.length > 0 ? heavier(code, EXIT.format) : code
+    if (flags.quiet || isForPrograms(format)) tellVerdict(verdict)
+    return code
   } finally {
     progress.stop()
     await trial.close()
@@ -84,6 +102,23 @@ function checkpointOf({ wholeStep, logged, ...rest }: NonFiniteCheckpoint) {
       values: values.map(({ step, value }) => ({ step, value: written(value) })),
     })),
   }
+}
+
+function caseOf({ word, text }: Verdict, { origin, later, problems }: NonFiniteTrace): Case {
+  const results = (origin === null ? [] : [origin, ...later]).map(({ tensor, step, worker }) => ({
+    message: `step ${step}: ${tensor} of ${worker} is not finite`,
+    ...{ tensor, step, worker },
+  }))
+  const state = word === 'interrupted' ? 'unread' : word
+  const help = [...(state === 'unread' && origin !== null ? [text] : []), ...problems].join('\n')
+  return { name: 'finite', state, message: word === 'passed' ? '' : text, help, results }
+}
+
+function jsonObject(trial: string, verdict: Verdict, trace: NonFiniteTrace): string {
+  const [first, ...later] = [...jsonLines(trace, false)].map(line => line.trimEnd())
+  const head = JSON.stringify({ trial, ...verdictFields(verdict) }).slice(0, -1)
+  const problems = JSON.stringify(trace.problems)
+  return `${head},${first!.slice(1, -1)},"later":[${later.join(',')}],"problems":${problems}}\n`
 }
 
 /** First what it all comes from, then a line for each other tensor of a worker. */

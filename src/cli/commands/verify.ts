@@ -1,10 +1,14 @@
 /** `trialscan verify`: what is wrong with the bytes of a trial. */
 
-import { UsageError } from '../../base/errors.js'
-import type { VerifyProblem } from '../../integrity/verify/problem.js'
+import { nearestNames, suggest, UsageError } from '../../base/errors.js'
+import { VERIFY_CODES, type VerifyProblem } from '../../integrity/verify/problem.js'
 import { verifyTrial } from '../../integrity/verify/verify.js'
 import { EXIT } from '../exit.js'
+import { type FailOn, verdictOfFiles, verifyReport } from '../format/ci/of-verify.js'
+import { tellVerdict, type Verdict } from '../format/ci/report.js'
+import { isForPrograms, isReportFormat } from '../format/ci/text.js'
 import type { FormatOf } from '../format/formats.js'
+import { counted, countText } from '../format/number.js'
 import { type VerifyFormat, verifyCsv, verifyJsonl } from '../format/verify-lines.js'
 import { verifyTable } from '../format/verify-table.js'
 import { inputPieces, noteInput } from '../input-file.js'
@@ -25,6 +29,8 @@ export interface VerifyFlags extends S3Flags {
   readonly threads?: number
   readonly memory?: number
   readonly failFast?: boolean
+  readonly failOn?: readonly string[]
+  readonly quiet?: boolean
   readonly out?: string
 }
 
@@ -42,27 +48,34 @@ export async function verify(places: readonly string[], given: VerifyFlags, sign
   }
   if (digests !== undefined) await noteInput(digests)
   if (record !== undefined) await expectReplaceable(paths[0]!, record, '--record')
-  const format = verifyFormat(paths.length === 1, flags.format, flags.onTerminal)
+  const failOn = codesOf(flags)
+  const isOnly = paths.length === 1
+  const isSilent = flags.quiet === true && out === undefined
+  const format = isSilent ? SILENT : verifyFormat(isOnly, flags.format, flags.onTerminal, failOn)
+  const verdicts: Verdict[] = []
   if (out !== undefined) for (const path of paths) await expectOutside(path, out, 'a file')
   const losses = new Losses(paths, flags.failFast)
   const progress = new Progress(flags.onTerminal, 'trials')
+  let verdict: Verdict | undefined
   try {
-    return await writeTo(out, async output => {
+    const code = await writeTo(out, async output => {
       const lines = new Lines(output)
       try {
         await lines.write(format.head)
         for (const [i, path] of paths.entries()) {
           try {
-            losses.outcome(
+            const one = (listed: Lines | null) => verifyOne(path, { ...flags, failOn }, format, lines, listed, signal)
+            const found =
               record === undefined
-                ? await verifyOne(path, flags, format, lines, null, signal)
+                ? await one(null)
                 : await writeTo(record, async listed => {
                     const digests = new Lines(listed)
-                    const code = await verifyOne(path, flags, format, lines, digests, signal)
+                    const found = await one(digests)
                     await digests.done()
-                    return code
-                  }),
-            )
+                    return found
+                  })
+            verdicts.push(found)
+            losses.outcome(found.exitCode)
           } catch (error) {
             signal.throwIfAborted()
             await lines.done()
@@ -71,6 +84,8 @@ export async function verify(places: readonly string[], given: VerifyFlags, sign
           if (paths.length > 1) progress.update({ doneRows: i + 1, totalRows: paths.length })
         }
         losses.expectSome()
+        verdict = isOnly ? verdicts[0]! : ofTrials(verdicts, losses)
+        await lines.write(format.tail?.(verdict, losses.lost) ?? '')
       } finally {
         await lines.done().catch(() => {})
       }
@@ -78,19 +93,43 @@ export async function verify(places: readonly string[], given: VerifyFlags, sign
       progress.stop()
       return losses.tell()
     })
+    if (verdict !== undefined && (flags.quiet || isForPrograms(flags.format))) tellVerdict(verdict)
+    return code
   } finally {
     progress.stop()
   }
 }
 
+const SILENT: VerifyFormat = { head: '', line: () => '', end: () => '' }
+
+/** @throws UsageError for a code that is none */
+function codesOf({ failOn }: VerifyFlags): FailOn {
+  if (failOn === undefined) return undefined
+  for (const code of failOn) {
+    if (!VERIFY_CODES.some(known => known === code))
+      throw new UsageError(
+        `expected --fail-on with codes of problems, got ${code}${suggest(nearestNames(code, VERIFY_CODES))}`,
+      )
+  }
+  return new Set(failOn)
+}
+
+function ofTrials(verdicts: readonly Verdict[], losses: Losses): Verdict {
+  const count = verdicts.length + losses.lost.length
+  const failed = verdicts.filter(({ word }) => word !== 'passed').length
+  const unread = losses.lost.length > 0 ? `, ${countText(losses.lost.length)} could not be read` : ''
+  const text = `${countText(failed)} of ${counted(count, 'trial')} failed${unread}`
+  return { word: losses.code === EXIT.ok ? 'passed' : failed > 0 ? 'failed' : 'unread', exitCode: losses.code, text }
+}
+
 async function verifyOne(
   path: string,
-  flags: VerifyFlags,
+  flags: Omit<VerifyFlags, 'failOn'> & { readonly failOn: FailOn },
   format: VerifyFormat,
   lines: Lines,
   listed: Lines | null,
   signal: AbortSignal,
-): Promise<number> {
+): Promise<Verdict> {
   const { deep = false, values = false, digests, threads, memory } = flags
   const verification = await verifyTrial(path, {
     ...placeOptions(path, flags),
@@ -107,11 +146,13 @@ async function verifyOne(
       lines.write(format.line(path, problem)).catch(() => {})
     },
   })
-  await lines.write(format.end(path, verification))
-  return verification.ok ? EXIT.ok : EXIT.format
+  const verdict = verdictOfFiles(verification, flags.failOn)
+  await lines.write(format.end(path, verification, verdict))
+  return verdict
 }
 
-function verifyFormat(isOnly: boolean, format: FormatOf<'verify'>, onTerminal: boolean): VerifyFormat {
+function verifyFormat(isOnly: boolean, format: FormatOf<'verify'>, onTerminal: boolean, failOn: FailOn): VerifyFormat {
+  if (format === 'json' || isReportFormat(format)) return verifyReport(format, isOnly, failOn)
   if (format === 'jsonl') return verifyJsonl(isOnly, onTerminal)
   if (format === 'csv') return verifyCsv(isOnly, onTerminal)
   const columns = onTerminal ? process.stdout.columns : undefined

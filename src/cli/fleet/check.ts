@@ -27,7 +27,7 @@ export function judging(flags: JudgingFlags, signal: AbortSignal) {
         const workers = check.workers ?? undefined
         expectWorkers(trial, workers ?? [])
         const asked = { configurations: check.rules, isAll: check.all }
-        const made = await rulesOf(asked, workers, trial, [], others, new RuleRegistry())
+        const made = await rulesOf(asked, { workers }, trial, [], others, new RuleRegistry())
         const format = findingJsonl(false, false, path)
         let findings = 0
         const { judged } = await judge({

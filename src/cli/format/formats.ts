@@ -1,6 +1,9 @@
 /** The formats of output: one table for all commands. */
 
-export type FormatName = 'table' | 'jsonl' | 'csv' | 'json' | 'npy' | 'parquet' | 'arrow'
+export type FormatName = 'table' | 'jsonl' | 'csv' | 'json' | 'npy' | 'parquet' | 'arrow' | 'github' | 'junit' | 'sarif'
+
+/** The formats of commands that judge, for other programs. */
+const OF_JUDGES = ['json', 'github', 'junit', 'sarif'] as const
 
 /** The formats of each command, the default on a terminal first. `piped` is the default elsewhere. */
 export const FORMATS = {
@@ -10,11 +13,11 @@ export const FORMATS = {
   sql: { names: ['table', 'jsonl', 'csv'], piped: 'jsonl' },
   top: { names: ['table', 'jsonl', 'csv'], piped: 'jsonl' },
   show: { names: ['table', 'json', 'jsonl', 'csv', 'npy'], piped: 'table' },
-  check: { names: ['table', 'jsonl', 'csv'], piped: 'jsonl' },
+  check: { names: ['table', 'jsonl', 'csv', ...OF_JUDGES], piped: 'jsonl' },
   'rule-invoker': { names: ['table', 'jsonl', 'csv'], piped: 'table' },
-  diff: { names: ['table', 'jsonl', 'csv', 'parquet', 'arrow'], piped: 'jsonl' },
-  nan: { names: ['table', 'jsonl', 'csv'], piped: 'jsonl' },
-  verify: { names: ['table', 'jsonl', 'csv'], piped: 'jsonl' },
+  diff: { names: ['table', 'jsonl', 'csv', ...OF_JUDGES, 'parquet', 'arrow'], piped: 'jsonl' },
+  nan: { names: ['table', 'jsonl', 'csv', ...OF_JUDGES], piped: 'jsonl' },
+  verify: { names: ['table', 'jsonl', 'csv', ...OF_JUDGES], piped: 'jsonl' },
   reindex: { names: ['table', 'json', 'jsonl', 'csv'], piped: 'table' },
   'fleet status': { names: ['table', 'json', 'jsonl', 'csv'], piped: 'table' },
   repair: { names: ['table', 'json', 'jsonl', 'csv'], piped: 'jsonl' },
@@ -34,7 +37,9 @@ const ENDINGS: Readonly<Record<string, FormatName>> = {
   '.ndjson': 'jsonl',
   '.npy': 'npy',
   '.parquet': 'parquet',
+  '.sarif': 'sarif',
   '.txt': 'table',
+  '.xml': 'junit',
 }
 
 /** Endings of files that people would expect to be written in their own format, which we don't write. */

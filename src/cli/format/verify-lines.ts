@@ -2,6 +2,7 @@
 
 import type { VerifyProblem } from '../../integrity/verify/problem.js'
 import type { Verification } from '../../integrity/verify/verify.js'
+import type { Lost, Verdict } from './ci/report.js'
 import { csvLine, jsonLine } from './lines.js'
 
 export interface VerifyFormat {
@@ -10,7 +11,9 @@ export interface VerifyFormat {
   /** A problem or note, as soon as it is found. */
   line(trial: string, problem: VerifyProblem): string
   /** The text after a trial. */
-  end(trial: string, verification: Verification): string
+  end(trial: string, verification: Verification, verdict: Verdict): string
+  /** The text after all trials. */
+  tail?(verdict: Verdict, lost: readonly Lost[]): string
 }
 
 /** The keys of a problem or note. */
@@ -27,6 +30,11 @@ const FIELDS = [
   'advice',
   'message',
 ] as const
+
+/** A problem or note as an object. */
+export function problemFields(problem: VerifyProblem) {
+  return Object.fromEntries(FIELDS.map(field => [field, problem[field]]))
+}
 
 /**
  * Comma-separated values, without a summary.
@@ -56,7 +64,7 @@ export function verifyJsonl(isOnly: boolean, onTerminal: boolean): VerifyFormat 
   return {
     head: '',
     line: (trial, problem) => {
-      const fields = Object.fromEntries(FIELDS.map(field => [field, problem[field]]))
+      const fields = problemFields(problem)
       return jsonLine(isOnly ? fields : { trial, ...fields }, onTerminal)
     },
     end: (trial, { ok, problemCounts, noteCounts, stats }) =>

@@ -1,8 +1,19 @@
 /** The commands about the files of a trial: verify, reindex, copy and repair. */
 
 import type { Command } from 'commander'
-import { paths, pathText } from './arguments.js'
-import { completed, FAIL_FAST, formatOption, MEMORY, OUT, type RunCommand, THREADS, TRIAL, TRIALS } from './options.js'
+import { commaSeparated, paths, pathText } from './arguments.js'
+import {
+  completed,
+  FAIL_FAST,
+  formatOption,
+  MEMORY,
+  OUT,
+  QUIET,
+  type RunCommand,
+  THREADS,
+  TRIAL,
+  TRIALS,
+} from './options.js'
 
 /** An interrupted repair may have to remove thousands of files. */
 const REPAIR_GRACE_MS = 60_000
@@ -17,8 +28,9 @@ export function addFileCommands(program: Command, run: RunCommand): void {
       .option('--deep', 'also check values: strings, and saved reductions against their tensors')
       .option('--values', 'also read all tensors: NaN, infinities, and what is zero, constant or beyond half precision')
       .option('--digests <FILE>', 'hold all tensors against a list of digests', pathText)
-      .option('--record <FILE>', 'write such a list of all tensors', pathText),
-    [THREADS, MEMORY, FAIL_FAST, formatOption('verify'), OUT],
+      .option('--record <FILE>', 'write such a list of all tensors', pathText)
+      .option('--fail-on <CODE,…>', 'exit with 4 only for these problems', commaSeparated),
+    [THREADS, MEMORY, FAIL_FAST, formatOption('verify'), OUT, QUIET],
     `Examples:
   $ trialscan verify ./my-training
   $ trialscan verify ./my-training --deep --out problems.csv

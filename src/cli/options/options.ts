@@ -74,6 +74,8 @@ export const OUT = option(
   pathText,
 )
 
+export const QUIET = new Option('--quiet', 'print the verdict alone')
+
 export const FAIL_FAST = new Option('--fail-fast', "of several trials: end at the first that can't be read")
 
 export const WHERE = new Option('--where <EXPRESSION>', "only rows for which this is true, such as 'nan_count > 0'")

@@ -12,14 +12,18 @@ import {
   wholeNumberArgument,
 } from './arguments.js'
 import {
+  COLLECTION,
   completed,
   FAIL_FAST,
   formatOption,
+  MODE,
   OUT,
+  QUIET,
   READING,
   type RunCommand,
   SELECTION,
   STEPS,
+  TENSOR,
   THREADS,
   TRIAL,
   TRIALS,
@@ -83,7 +87,7 @@ export function addRuleCommands(program: Command, run: RunCommand): void {
       )
       .option('--first', 'end at the first step that differs')
       .option('--all', 'every difference in the table, not just the first'),
-    [...SELECTION, ...READING, formatOption('diff'), OUT],
+    [...SELECTION, ...READING, formatOption('diff'), OUT, QUIET],
     `Examples:
   $ trialscan diff ./run-1 ./run-2
   $ trialscan diff ./run-1 ./run-2 --rtol 1e-5 --atol 1e-8 --first
@@ -112,7 +116,7 @@ there is a divergence. A map holds names or patterns of whole names, each with t
       )
       .argument('<TRIAL>', TRIAL, pathText)
       .option('--all', 'every tensor that they spread to, not just the first'),
-    [...SELECTION, ...READING, formatOption('nan'), OUT],
+    [...SELECTION, ...READING, formatOption('nan'), OUT, QUIET],
     `Examples:
   $ trialscan nan ./my-training
   $ trialscan nan ./my-training --steps 1000: --format jsonl
@@ -141,8 +145,11 @@ jsonl: first { "origin": null or an object, … }, then a line for each other te
       )
       .option('--explain', 'also say which rules judge, with which parameters and why, and why the others do not')
       .option('--all', 'also every rule that the saved data allow, besides those named; tensors are listed in full')
+      .addOption(TENSOR)
+      .addOption(COLLECTION)
       .addOption(STEPS)
       .option('--mode-steps <STEPS>', 'mode steps, of every mode, written the same way', stepsText)
+      .addOption(MODE)
       .addOption(WORKER)
       .option(
         '--other-trials <PATHS>',
@@ -160,15 +167,22 @@ jsonl: first { "origin": null or an object, … }, then a line for each other te
         'with --follow: how often to look for new steps where there are no file events (default: 2; on S3 5)',
         seconds,
       )
+      .option(
+        '--heartbeat <SECONDS>',
+        'with --follow: how often to say how far it is, where stderr is no terminal (default: 60; 0: never)',
+        seconds,
+      )
+      .option('--fail-on <RULE,…>', 'exit with 1 only if one of these rules has fired', commaSeparated)
       .option('--fail-on-finding', 'exit with 1 if a rule has fired (the default)')
       .option('--no-fail-on-finding', 'exit with 0 even if a rule has fired'),
-    [THREADS, FAIL_FAST, formatOption('check'), OUT],
+    [THREADS, FAIL_FAST, formatOption('check'), OUT, QUIET],
     `Examples:
   $ trialscan check ./my-training
   $ trialscan check ./my-training --rule VanishingGradient,threshold=1e-6 --rule AllZero,collection_names=gradients,weights
   $ trialscan check ./my-training --rules rules.json --follow --format jsonl
   $ trialscan check ./my-training --module ./my-rules.mjs --rule MyRule,limit=3 --steps 100:
   $ trialscan check ./my-training --mode-steps -5:
+  $ trialscan check ./my-training --fail-on ExplodingTensor,LossNotDecreasing --out report.xml
   $ trialscan check 'runs/*' --format table
   $ trialscan check ./my-training --rule SimilarAcrossRuns --other-trials ./my-other-training
 
@@ -197,7 +211,10 @@ them, as a configuration for record --config; with --explain an object for each 
 that are not the rule's defaults, each with parameter, value, reason), reason (why it does not judge); and for what
 could not be read, objects with problem, step, tensor, code.
 Of several trials, the lines begin with trial, and the table has a line for each: how many findings, and which rules fired
-first. A trial that can't be read is told at the end.`,
+first. A trial that can't be read is told at the end.
+json: one object with verdict (passed, failed, unread, unjudged or interrupted), exit_code, text, findings, not_judged and problems.
+github, junit, sarif: annotations, test cases and results (docs/ci.md).
+Without a terminal, and with --quiet, the last line on standard error is the verdict.`,
   ).action((trials: string[], options) =>
     run('check', async signal => (await import('../commands/check.js')).check(trials, options, signal)),
   )

@@ -30,6 +30,26 @@ export function selectionOf({ tensor, collection, steps, modeSteps, mode, worker
   }
 }
 
+/** The options of a selection as they were written. Null: none. */
+export function selectionText({
+  tensor = [],
+  collection = [],
+  steps,
+  modeSteps,
+  mode,
+  worker = [],
+}: SelectionFlags): string | null {
+  const options = [
+    ...tensor.map(text => `--tensor ${text}`),
+    ...collection.map(text => `--collection ${text}`),
+    ...(steps ? [`--steps ${steps.text}`] : []),
+    ...(modeSteps ? [`--mode-steps ${modeSteps.text}`] : []),
+    ...(mode ? [`--mode ${mode}`] : []),
+    ...worker.map(text => `--worker ${text}`),
+  ]
+  return options.length > 0 ? options.join(' ') : null
+}
+
 /** True if less than the whole trial is selected. */
 export function isSelective(flags: SelectionFlags): boolean {
   return Object.keys(selectionOf(flags)).length > 0

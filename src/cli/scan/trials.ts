@@ -52,6 +52,17 @@ export class Losses {
     for (const problem of problems) if (problem !== first) this.#problems.push(this.#named(path, problem))
   }
 
+  /** The trials that could not be had. */
+  get lost(): readonly { readonly path: string; readonly error: unknown }[] {
+    return this.#trials
+  }
+
+  /** The exit code of all trials. */
+  get code(): number {
+    const isDamaged = this.#trials.length > 0 || this.#firstRow !== null || this.#problems.length > 0
+    return isDamaged ? heavier(this.#code, EXIT.format) : this.#code
+  }
+
   /** Records the outcome of a trial. @param code its exit code */
   outcome(code: number): void {
     this.#code = heavier(this.#code, code)
@@ -78,8 +89,7 @@ export class Losses {
     for (const problem of this.#problems.slice(0, MAX_NOTES)) note(problem)
     const rest = this.#problems.length - MAX_NOTES
     if (rest > 0) note(`and ${counted(rest, 'problem')} more`)
-    const isDamaged = failed > 0 || this.#firstRow !== null || this.#problems.length > 0
-    return isDamaged ? heavier(this.#code, EXIT.format) : this.#code
+    return this.code
   }
 
   /** A message that names the trial, as most do, where there are several. */

@@ -76,7 +76,7 @@ export interface BuiltinClass extends RuleClass {
   /** The reason why `check` runs the rule only by name; null if it may choose the rule. */
   readonly onlyByName: string | null
   /** The reason why the rule can't judge the trial: the data that it lacks, and what there is instead. Null if it can judge. */
-  lacks(trial: Trial, options?: Pick<RuleOptions, 'otherTrials' | 'workers'>): string | null
+  lacks(trial: Trial, options?: Pick<RuleOptions, 'otherTrials' | 'workers' | 'tensorFilter'>): string | null
 }
 
 /** The description of a built-in rule. */
@@ -163,8 +163,9 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
 
   constructor(baseTrial: Trial, options: RuleOptions & Arguments<P>, parameters: P) {
     expectOptions(`rule ${new.target.name}`, options, Object.keys(parameters))
-    const { otherTrials, actions, name, logger, workers, startStep, endStep, ...given } = options as RuleOptions
-    super(baseTrial, { otherTrials, actions, name, logger, workers, startStep, endStep })
+    const { otherTrials, actions, name, logger, workers, tensorFilter, startStep, endStep, ...given } =
+      options as RuleOptions
+    super(baseTrial, { otherTrials, actions, name, logger, workers, tensorFilter, startStep, endStep })
     this.options = options
     this.parameters = readParameters(this.ruleName, parameters, given as Readonly<Record<string, unknown>>)
     this.report.ruleParameters = JSON.stringify(this.parameters)

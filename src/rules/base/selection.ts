@@ -54,7 +54,9 @@ export class Selection {
   get names(): readonly string[] {
     const { contents } = stateOf(this.#rule.baseTrial)
     if (this.#contents !== contents) {
-      this.#names = selectedNames(this.#rule.baseTrial, this.choice)
+      const names = selectedNames(this.#rule.baseTrial, this.choice)
+      const { tensorFilter } = this.#rule
+      this.#names = tensorFilter === null ? names : names.filter(tensorFilter)
       this.#contents = contents
     }
     return this.#names
@@ -100,7 +102,10 @@ export class Selection {
         ? [`tensors that match ${patterns.map(pattern => JSON.stringify(pattern)).join(' or ')}`]
         : []),
     ]
-    return [`${wanted.join(', or ') || 'any tensor'}; ${describeTrial(trial, collections, names, wordsOf(patterns))}`]
+    const among = this.#rule.tensorFilter === null ? '' : ' among those that are selected'
+    return [
+      `${wanted.join(', or ') || 'any tensor'}${among}; ${describeTrial(trial, collections, names, wordsOf(patterns))}`,
+    ]
   }
 
   #hasValues(): boolean {

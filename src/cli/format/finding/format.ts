@@ -4,6 +4,7 @@ import type { TrialscanError } from '../../../base/errors.js'
 import type { UnusualRate } from '../../../rules/base/learning-rates.js'
 import type { DiagnosedFinding } from '../../../rules/diagnosis.js'
 import type { Finding, HookCollection, Missing } from '../../../rules/finding.js'
+import type { Verdict } from '../ci/report.js'
 
 export interface FindingFormat {
   /** True if each finding is written at once, as a line. */
@@ -13,7 +14,7 @@ export interface FindingFormat {
   /** A finding as whole lines; empty if `end` writes all of them. */
   line(finding: DiagnosedFinding): string
   /** The text after everything was judged. */
-  end(judged: JudgingReport): string
+  end(judged: JudgingReport, verdict: Verdict): string
 }
 
 /** The report: what was judged, by which rules, and the outcome. */
@@ -33,6 +34,8 @@ export interface JudgingReport {
   /** Learning rates out of the ordinary, beside what they do. */
   readonly learningRates?: readonly UnusualRate[]
   readonly missing: readonly Missing[]
+  /** The options that restrict what was judged, as they were written. Null: none. */
+  readonly selection: string | null
   /** The tensors to save for rules that were asked for by name and lack data. */
   readonly toSave: readonly HookCollection[]
   /** Rules that run only when asked for by name, and why. */
@@ -57,6 +60,8 @@ export interface JudgingRule {
   readonly advice: string | undefined
   /** True if the rule was asked for by name. */
   readonly isAsked: boolean
+  /** True if its findings count for the exit code. */
+  readonly counts: boolean
   /** Parameters that are not the class's defaults. */
   readonly parameters: readonly ChosenParameter[]
 }

@@ -1,5 +1,6 @@
 /** Findings for other programs, one per line. The keys, the columns and their order don't change. */
 
+import type { UnusualRate } from '../../../rules/base/learning-rates.js'
 import type { DiagnosedFinding } from '../../../rules/diagnosis.js'
 import type { Missing } from '../../../rules/finding.js'
 import { safeJson } from '../../terminal.js'
@@ -66,9 +67,7 @@ export function findingJsonl(onTerminal: boolean, isExplained = false, trial?: s
     line: finding => line(findingJson(finding)),
     end: (judged: JudgingReport) => {
       const { missing, problems } = judged
-      const rates = (judged.learningRates ?? []).map(({ tensor, step, value, message }) =>
-        JSON.stringify({ learning_rate: tensor, step, value, message }),
-      )
+      const rates = (judged.learningRates ?? []).map(rateJson)
       const lacking = [...missing.map(missingJson), ...toSaveJson(judged)]
       const explained = isExplained ? explanationsJson(judged) : []
       return [...rates, ...lacking, ...explained, ...problems.map(problemJson)].map(line).join('')
@@ -76,7 +75,11 @@ export function findingJsonl(onTerminal: boolean, isExplained = false, trial?: s
   }
 }
 
-function findingJson(finding: DiagnosedFinding): string {
+export function rateJson({ tensor, step, value, message }: UnusualRate): string {
+  return JSON.stringify({ learning_rate: tensor, step, value, message })
+}
+
+export function findingJson(finding: DiagnosedFinding): string {
   const { rule, name, step, mode, modeStep, tensor, worker, value, threshold, message, cause } = finding
   const text = JSON.stringify
   return (
@@ -86,7 +89,7 @@ function findingJson(finding: DiagnosedFinding): string {
   )
 }
 
-function missingJson({ rule, name, missing, partial }: Missing): string {
+export function missingJson({ rule, name, missing, partial }: Missing): string {
   return JSON.stringify({ rule, name, missing, partial })
 }
 
@@ -106,7 +109,7 @@ function toSaveJson({ toSave }: JudgingReport): readonly string[] {
   return toSave.length > 0 ? [JSON.stringify({ CollectionConfigurations: toSave })] : []
 }
 
-function problemJson({ step, tensor, error }: JudgingError): string {
+export function problemJson({ step, tensor, error }: JudgingError): string {
   return JSON.stringify({ problem: error.message, step, tensor, code: error.code })
 }
 

@@ -1,8 +1,11 @@
 /** Findings of several trials: lines that begin with the trial, or a line a trial for people. */
 
 import { type Colors, colorsFor, columnLines, safe } from '../../terminal.js'
+import { type Lost, objectOfSeveral, type Report, unreadReport, type Verdict } from '../ci/report.js'
+import { isReportFormat, reportText } from '../ci/text.js'
 import type { FormatOf } from '../formats.js'
 import { counted, countText } from '../number.js'
+import { findingObject, findingReport } from './cases.js'
 import { type FindingFormat, judgingOf } from './format.js'
 import { findingCsv, findingJsonl } from './lines.js'
 import { readText } from './read.js'
@@ -10,8 +13,8 @@ import { readText } from './read.js'
 /** A format for each of several trials. */
 export interface SeveralFormats {
   of(path: string): FindingFormat
-  /** The text after all trials. */
-  end(): Iterable<string>
+  /** The text after all trials. @param lost the trials that could not be had */
+  end(verdict: Verdict, lost: readonly Lost[]): Iterable<string>
 }
 
 /** Rules that are named for a trial. Further ones are only counted. */
@@ -24,6 +27,23 @@ export function severalFormats(
 ): SeveralFormats {
   if (format === 'jsonl') return { of: path => findingJsonl(onTerminal, isExplained, path), end: () => [] }
   if (format === 'table') return summary(colorsFor(onTerminal ? process.stdout : null))
+  if (format === 'json') {
+    const trials: string[] = []
+    return {
+      of: path => findingObject(path, json => trials.push(json)),
+      end: (verdict, lost) => [objectOfSeveral('check', verdict, trials, lost)],
+    }
+  }
+  if (isReportFormat(format)) {
+    const reports: Report[] = []
+    return {
+      of: path => findingReport(format, path, report => reports.push(report)),
+      end: (_, lost) => {
+        const unread = lost.map(({ path, error }) => unreadReport('check', path, error))
+        return [reportText(format, [...reports, ...unread])]
+      },
+    }
+  }
   let isFirst = true
   return {
     of: path => {

@@ -103,12 +103,7 @@ export function findingTable(
     line: () => '',
     end(judged: JudgingReport): string {
       const { rules, missing, toSave, onlyByName, problems } = judged
-      const sections = sectionsOf(judged)
-      const firing = new Set(
-        sections.flatMap(({ rule, consequences }) => [rule, ...consequences.map(([rule]) => rule)]),
-      )
-      const judging = isBlind(judged) ? [] : judgingOf(judged)
-      const silent = judging.filter(rule => !firing.has(rule))
+      const { sections, firing, judging, silent } = outcomeOf(judged)
       const head = `${safe(judged.trial)}:`
       const blocks =
         sections.length > 0
@@ -147,6 +142,25 @@ export function findingTable(
       return blocks.join('\n')
     },
   }
+}
+
+function outcomeOf(judged: JudgingReport) {
+  const sections = sectionsOf(judged)
+  const firing = new Set(sections.flatMap(({ rule, consequences }) => [rule, ...consequences.map(([rule]) => rule)]))
+  const judging = isBlind(judged) ? [] : judgingOf(judged)
+  return { sections, firing, judging, silent: judging.filter(rule => !firing.has(rule)) }
+}
+
+/** The outcome in a line, with the cause that came first and the number of rules that had nothing to judge. */
+export function verdictText(judged: JudgingReport): string {
+  const { sections, firing, silent } = outcomeOf(judged)
+  const [first] = sections
+  const lacking = new Set(judged.missing.filter(({ partial }) => !partial).map(({ name }) => name)).size
+  return [
+    first === undefined ? healthText(judged, silent.length) : summary(judged, firing.size, silent.length),
+    ...(lacking > 0 ? [`${counted(lacking, 'rule')} had nothing to judge`] : []),
+    ...(first === undefined ? [] : [`first ${titleOf(first.rule)} ${foundText(first.own[0]!, judged)}`]),
+  ].join('; ')
 }
 
 /** Findings by the rule of their cause, the earliest first. */
@@ -212,13 +226,21 @@ function diagnosisText([first, ...others]: readonly Section[], judged: JudgingRe
 function healthText(judged: JudgingReport, silent: number): string {
   const { steps, workers, onlyWorkers, problems, state } = judged
   const read = readText(judged)
-  if (silent === 0) return [...(read === undefined ? [] : [read]), 'nothing was judged', STATES[state]].join('; ')
+  if (silent === 0 || judged.isOutOfRange) {
+    const nothing = [...(read === undefined ? [] : [read]), 'nothing was judged', ...restriction(judged)]
+    return [...nothing, STATES[state]].join('; ')
+  }
   const over = steps === null ? '' : ` ${counted(steps, 'step')}`
   const all = workers > 1 ? ` of ${countText(workers)} workers` : ''
   const of = onlyWorkers === null ? all : ` of ${someOf(onlyWorkers, MAX_NAMES)}`
   const found = problems.length > 0 ? 'found nothing wrong in what could be read' : 'found nothing wrong'
   const text = `${counted(silent, 'rule')} judged${over}${of} and ${found}`
-  return [...(read === undefined ? [] : [read]), text, STATES[state]].join('; ')
+  return [...(read === undefined ? [] : [read]), text, ...restriction(judged), STATES[state]].join('; ')
+}
+
+/** The part that was judged, where the options leave something out. */
+function restriction({ selection }: JudgingReport): readonly string[] {
+  return selection === null ? [] : [`only ${selection}`]
 }
 
 function summary(report: JudgingReport, firing: number, silent: number): string {
@@ -229,6 +251,7 @@ function summary(report: JudgingReport, firing: number, silent: number): string 
     `${firing} of ${counted(firing + silent, 'rule')} fired`,
     ...judged,
     ...(read === undefined ? [] : [read]),
+    ...restriction(report),
   ]
   return [...parts, STATES[state]].join('; ')
 }
@@ -237,7 +260,7 @@ function tensorKey({ tensor, worker }: Finding): string {
   return JSON.stringify([tensor, worker])
 }
 
-function titleOf({ ruleName, name }: Pick<JudgingRule, 'ruleName' | 'name'>): string {
+export function titleOf({ ruleName, name }: Pick<JudgingRule, 'ruleName' | 'name'>): string {
   return name === ruleName || name.startsWith(`${ruleName},`) ? name : `${name} (${ruleName})`
 }
 
@@ -252,7 +275,7 @@ function someOf(names: readonly string[], most: number): string {
   return more > 1 ? `${names.slice(0, most).join(', ')} and ${countText(more)} more` : enumerated(names)
 }
 
-function whenAndWhere(findings: readonly Finding[], { workers }: JudgingReport): string {
+export function whenAndWhere(findings: readonly Finding[], { workers }: JudgingReport): string {
   const steps = stepsOfFindings(findings)
   const tensors = tensorsFoundIn(findings).length
   const when =

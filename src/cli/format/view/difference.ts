@@ -39,15 +39,11 @@ export function differenceTable(
   const blocks: string[] = []
   const [a, b] = runs.map(name => safeName(name!))
   const subject = b === undefined ? `The workers of ${a}` : `${a} and ${b}`
-  const { divergence, close, noisy, compared, problems } = result
+  const { divergence, compared, problems } = result
   const tally = tallyOf(result)
-  if (divergence === null && (problems.length > 0 || compared === 0)) {
-    // Nobody should take this for an answer about what was not compared.
-    const told = compared === 0 ? 'nothing was compared' : 'no difference in what could be read; some could not'
-    blocks.push(colors.yellow(paragraph(`${subject}: ${told}. ${tally}.`)))
-  } else if (divergence === null) {
-    const beyond = noisy > 0 ? ' beyond noise' : close > 0 ? ' beyond the tolerance' : ''
-    blocks.push(colors.green(paragraph(`${subject}: no difference${beyond}. ${tally}.`)))
+  if (divergence === null) {
+    const color = problems.length > 0 || compared === 0 ? colors.yellow : colors.green
+    blocks.push(color(paragraph(`${subject}: ${sameText(result)}. ${tally}.`)))
   } else if (b !== undefined && result.areCheckpoints) {
     blocks.push(...changesBlocks([a!, b], result, paragraph, colors, isFull ? Number.POSITIVE_INFINITY : top))
   } else {
@@ -71,6 +67,22 @@ export function differenceTable(
 }
 
 type Paragraph = (text: string, indent?: string) => string
+
+/** The answer in a line. */
+export function differenceText([a, b]: readonly [string, string?], result: TrialDiff): string {
+  const { divergence } = result
+  const subject = b === undefined ? `the workers of ${a}` : `${a} and ${b}`
+  return divergence === null
+    ? `${subject}: ${sameText(result)}; ${tallyOf(result)}`
+    : `${subject} first differ at ${placeText(divergence, b === undefined)}: ${divergence.message}; ${tallyOf(result)}`
+}
+
+/** The answer where no difference was found, which nobody should take for one about what was not compared. */
+function sameText({ close, noisy, compared, problems }: TrialDiff): string {
+  if (compared === 0) return 'nothing was compared'
+  if (problems.length > 0) return 'no difference in what could be read; some could not'
+  return `no difference${noisy > 0 ? ' beyond noise' : close > 0 ? ' beyond the tolerance' : ''}`
+}
 
 function tallyOf({ compared, steps, equal, close, noisy, bisection }: TrialDiff): string {
   const at = bisection

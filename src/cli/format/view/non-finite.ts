@@ -29,11 +29,10 @@ export function nonFiniteTable(
   const blocks: string[] = []
   const head = `${safeName(trial)}: `
   if (origin === null) {
-    const text = paragraph(`${head}${finiteText(trace)}`)
+    const text = paragraph(`${head}${nonFiniteText(trace)}`)
     blocks.push(problems.length > 0 ? colors.yellow(text) : colors.green(text))
   } else {
-    const rest = problems.length > 0 ? `; ${readText(trace)}` : ''
-    const text = paragraph(`${head}${whatText(origin)} first in ${origin.tensor}, ${placeText(origin)}${rest}`)
+    const text = paragraph(`${head}${nonFiniteText(trace)}`)
     blocks.push(colors.bold(colors.red(text)) + elementText(origin, paragraph))
   }
   if (checkpoint !== null) {
@@ -75,6 +74,14 @@ export function nonFiniteTable(
   if (isUncertain)
     blocks.push(paragraph('Of some tensors only reductions were saved: which elements, and how many, is not known.'))
   return blocks.join('\n')
+}
+
+/** The answer in a line. */
+export function nonFiniteText(trace: NonFiniteTrace): string {
+  const { origin, problems } = trace
+  if (origin === null) return finiteText(trace)
+  const rest = problems.length > 0 ? `; ${readText(trace)}` : ''
+  return `${whatText(origin)} first in ${origin.tensor}, ${placeText(origin)}${rest}`
 }
 
 /** The first checkpoint with any, and its tensors that are whole. */

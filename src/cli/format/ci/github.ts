@@ -1,0 +1,38 @@
+/** Annotations of GitHub Actions: a line for each case that has not passed. */
+
+import { safe } from '../../terminal.js'
+import { countText } from '../number.js'
+import type { Case, Report } from './report.js'
+
+const LEVELS = { failed: 'error', unread: 'error', noted: 'warning' } as const
+
+export function githubText(reports: readonly Report[]): string {
+  return reports.flatMap(report => [...annotations(report)]).join('')
+}
+
+function* annotations({ trial, verdict, cases }: Report): Generator<string> {
+  const unjudged: Case[] = []
+  for (const one of cases) {
+    if (one.state === 'passed') continue
+    if (one.state === 'unjudged') unjudged.push(one)
+    else {
+      const help = one.help ? `\n${one.help}` : ''
+      yield annotation(LEVELS[one.state], `${one.name}: ${trial}`, `${one.message}${help}`)
+    }
+  }
+  if (unjudged.length === 0) return
+  // GitHub shows ten of a kind.
+  const title = `not judged: ${countText(unjudged.length)} in ${trial}`
+  if (verdict.word !== 'unjudged') yield annotation('notice', title, unjudged.map(({ name }) => name).join(', '))
+  else yield annotation('error', title, unjudged.map(({ name, message }) => `${name}: ${message}`).join('\n'))
+}
+
+function annotation(level: 'error' | 'warning' | 'notice', title: string, message: string): string {
+  const data = message.split('\n').map(safe).join('\n')
+  const property = escaped(safe(title)).replaceAll(':', '%3A').replaceAll(',', '%2C')
+  return `::${level} title=${property}::${escaped(data)}\n`
+}
+
+function escaped(text: string): string {
+  return text.replaceAll('%', '%25').replaceAll('\r', '%0D').replaceAll('\n', '%0A')
+}

@@ -1,0 +1,89 @@
+/** Problems of a trial's files as cases: one for each code. */
+
+import type { VerifyCode } from '../../../integrity/verify/problem.js'
+import type { Verification } from '../../../integrity/verify/verify.js'
+import { EXIT } from '../../exit.js'
+import { counted, countText } from '../number.js'
+import { problemFields, type VerifyFormat } from '../verify-lines.js'
+import {
+  type Case,
+  objectOfSeveral,
+  type Report,
+  type Result,
+  unreadReport,
+  type Verdict,
+  verdictFields,
+} from './report.js'
+import { type ReportFormat, reportText } from './text.js'
+
+/** The codes that count for the exit code. Undefined: all of problems. */
+export type FailOn = ReadonlySet<string> | undefined
+
+export function verdictOfFiles({ problemCounts, noteCounts, problems, stats }: Verification, failOn: FailOn): Verdict {
+  const codes = Object.entries(problemCounts)
+  const fails = codes.some(([code]) => failOn?.has(code) ?? true)
+  const files = new Set(problems.map(({ file }) => file)).size
+  const kinds = codes.map(([code, count]) => `${code} ${countText(count)}`).join(', ')
+  const isPartial = (noteCounts.NotRead ?? 0) > 0
+  const text = [
+    codes.length > 0
+      ? `${counted(sum(problemCounts), 'problem')} in ${counted(files, 'file')}: ${kinds}`
+      : `nothing is wrong${isPartial ? ' in what was read' : ''}`,
+    ...(failOn === undefined ? [] : [`only ${[...failOn].join(', ')} counts`]),
+    `${counted(stats.tensors, 'tensor')} checked`,
+  ].join('; ')
+  return fails ? { word: 'failed', exitCode: EXIT.format, text } : { word: 'passed', exitCode: EXIT.ok, text }
+}
+
+/** @param format of reports, or json @param isOnly true if there is one trial */
+export function verifyReport(format: ReportFormat | 'json', isOnly: boolean, failOn: FailOn): VerifyFormat {
+  const reports: Report[] = []
+  const objects: string[] = []
+  return {
+    head: '',
+    line: () => '',
+    end(trial, verification, verdict) {
+      reports.push({ command: 'verify', trial, verdict, cases: casesOf(verification, failOn) })
+      const { problems, notes, problemCounts, noteCounts } = verification
+      const counts = { problem_counts: problemCounts, note_counts: noteCounts }
+      const lists = { problems: problems.map(problemFields), notes: notes.map(problemFields) }
+      if (format === 'json') objects.push(JSON.stringify({ trial, ...verdictFields(verdict), ...counts, ...lists }))
+      return ''
+    },
+    tail(verdict, lost) {
+      if (format !== 'json')
+        return reportText(format, [...reports, ...lost.map(({ path, error }) => unreadReport('verify', path, error))])
+      return isOnly ? `${objects[0] ?? ''}\n` : objectOfSeveral('verify', verdict, objects, lost)
+    },
+  }
+}
+
+function casesOf({ problems, notes, problemCounts, noteCounts }: Verification, failOn: FailOn): readonly Case[] {
+  const cases = Object.entries(problemCounts).map(([code, count]): Case => {
+    const own = problems.filter(problem => problem.code === (code as VerifyCode))
+    const results = own.map(
+      ({ message, file, offset, tensor, step }): Result => ({ message, file, offset, tensor, step }),
+    )
+    const state = (failOn?.has(code) ?? true) ? 'failed' : 'noted'
+    const first = own[0]
+    return {
+      name: code,
+      state,
+      message: `${counted(count, 'problem')}, the first: ${first?.message ?? ''}`,
+      ...(first && { help: first.advice }),
+      results,
+    }
+  })
+  if (cases.length === 0) cases.push({ name: 'files', state: 'passed', message: '', results: [] })
+  const unread = noteCounts.NotRead ?? 0
+  if (unread > 0) {
+    const first = notes.find(({ code }) => code === 'NotRead')
+    const message = `${counted(unread, 'file or tensor')} left out: ${first?.message ?? ''}`
+    cases.push({ name: 'NotRead', state: 'unjudged', message, results: [] })
+  }
+  return cases
+}
+
+function sum(counts: Verification['problemCounts']): number {
+  return Object.values(counts).reduce((total, count) => total + count, 0)
+}

@@ -1,0 +1,101 @@
+/** Findings as cases: one for each rule, and one for what could not be read. */
+
+import { problemLines } from '../../../base/problem-lines.js'
+import type { DiagnosedFinding } from '../../../rules/diagnosis.js'
+import type { Case, Report, Result } from '../ci/report.js'
+import { verdictFields } from '../ci/report.js'
+import { type ReportFormat, reportText } from '../ci/text.js'
+import { counted } from '../number.js'
+import { distinct, type FindingFormat, isFindingOf, type JudgingReport, type JudgingRule } from './format.js'
+import { findingJson, missingJson, problemJson, rateJson } from './lines.js'
+import { titleOf, whenAndWhere, worstText } from './table.js'
+
+/** @param onReport is given the report, where several are written at once; it is then none of the text */
+export function findingReport(format: ReportFormat, trial: string, onReport?: (report: Report) => void): FindingFormat {
+  return {
+    isLive: false,
+    tellsMissing: true,
+    line: () => '',
+    end(judged, verdict) {
+      const report = { command: 'check', trial, verdict, cases: casesOf(judged) }
+      onReport?.(report)
+      return onReport ? '' : reportText(format, [report])
+    },
+  }
+}
+
+/** One object: the verdict, the findings, and what was not judged and why. */
+export function findingObject(trial: string, onObject?: (json: string) => void): FindingFormat {
+  return {
+    isLive: false,
+    tellsMissing: true,
+    line: () => '',
+    end(judged, verdict) {
+      const { selection, state, steps, findings, missing, problems, toSave, learningRates = [] } = judged
+      const fields = { trial, ...verdictFields(verdict), selection, state, steps }
+      const lists = [
+        ['findings', findings.map(findingJson)],
+        ['learning_rates', learningRates.map(rateJson)],
+        ['not_judged', missing.map(missingJson)],
+        ['to_save', toSave.map(one => JSON.stringify(one))],
+        ['problems', problems.map(problemJson)],
+      ] as const
+      const json = `${JSON.stringify(fields).slice(0, -1)},${lists.map(([name, items]) => `"${name}":[${items.join(',')}]`).join(',')}}`
+      onObject?.(json)
+      return onObject ? '' : `${json}\n`
+    },
+  }
+}
+
+function casesOf(judged: JudgingReport): readonly Case[] {
+  const { rules, findings, missing, problems } = judged
+  const all = distinct(rules)
+  const cases = all.map((rule): Case => {
+    const own = findings.filter(isFindingOf(rule))
+    const lacks = missing.filter(one => !one.partial && isFindingOf(rule)(one))
+    if (own.length > 0) return firedCase(rule, own, judged)
+    const state = lacks.length > 0 ? 'unjudged' : 'passed'
+    return { name: titleOf(rule), state, message: lacks.map(neededText).join('; '), results: [] }
+  })
+  const leftOut = missing.filter(one => !all.some(rule => isFindingOf(rule)(one)))
+  cases.push(
+    ...leftOut.map((one): Case => {
+      const name = titleOf({ ruleName: one.rule, name: one.name })
+      return { name, state: 'unjudged', message: neededText(one), results: [] }
+    }),
+  )
+  if (problems.length > 0) {
+    const lines = problemLines(problems.map(({ error }) => error))
+    const results = problems.map(({ step, tensor, error }): Result => ({ message: error.message, step, tensor }))
+    cases.push({ name: 'read', state: 'unread', message: lines.join('; '), results })
+  }
+  return cases
+}
+
+function neededText({ missing }: { readonly missing: string }): string {
+  return `needs ${missing}`
+}
+
+function firedCase(rule: JudgingRule, own: readonly DiagnosedFinding[], judged: JudgingReport): Case {
+  const { meaning, advice, counts } = rule
+  const help = [...(meaning ? [meaning] : []), ...(advice ? [`What to do: ${advice}`] : [])].join(' ')
+  const byPlace = new Map<string, { first: DiagnosedFinding; count: number }>()
+  for (const finding of own) {
+    const key = JSON.stringify([finding.tensor, finding.worker])
+    const known = byPlace.get(key)
+    if (known) known.count++
+    else byPlace.set(key, { first: finding, count: 1 })
+  }
+  const results = [...byPlace.values()].map(({ first, count }): Result => {
+    const { step, tensor, worker, message } = first
+    const more = count > 1 ? ` (and at ${counted(count - 1, 'more step')})` : ''
+    return { message: `step ${step}: ${message}${more}`, step, tensor, worker, count }
+  })
+  return {
+    name: titleOf(rule),
+    state: counts ? 'failed' : 'noted',
+    message: `fired ${whenAndWhere(own, judged)}; worst ${worstText(own, judged)}`,
+    help,
+    results,
+  }
+}

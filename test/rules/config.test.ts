@@ -262,7 +262,7 @@ describe('makeRules', () => {
     [
       probe({ parameters: { Fail: 'usage' } }),
       UsageError,
-      'mine: rule Probe has no option "Fail"; it takes otherTrials, actions, name, logger, workers, startStep, endStep',
+      'mine: rule Probe has no option "Fail"; it takes otherTrials, actions, name, logger, workers, tensorFilter, startStep, endStep',
     ],
     [probe({ otherTrials: ['gone'] }), QueryError, 'mine: gone is gone'],
   ])('says which configuration an error is about: %#', async (configuration, ErrorClass, message) => {

@@ -17,6 +17,8 @@ export interface TrialOverview {
   readonly path: string
   /** True if the job has said that it ended. */
   readonly isEnded: boolean
+  /** The facts about checkpoints; null for any other trial. */
+  readonly checkpoint: Trial['checkpoint']
   /** Global steps that were looked at, ascending. */
   readonly steps: readonly GlobalStep[]
   /** The modes, and how many of the steps each has. */
@@ -96,6 +98,7 @@ export async function trialOverview(trial: Trial, options?: ScanSelection): Prom
     name: trial.name,
     path: trial.path,
     isEnded: trial.loadedAllSteps,
+    checkpoint: trial.checkpoint,
     steps: [...steps.keys()],
     modes: [...modes].map(([mode, steps]) => ({ mode, steps })),
     workers: trial.workers(),

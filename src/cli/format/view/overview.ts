@@ -10,6 +10,8 @@ import { bytesText, counted, countText } from '../number.js'
 const LEAST_WIDTH = 80
 /** The share of the width that a name may take. */
 const NAME_SHARE = 0.4
+/** The same where a line has one value, and no course. */
+const SINGLE_NAME_SHARE = 0.75
 const LEAST_SPARKS = 10
 const MAX_CAUSES = 5
 const MAX_PROBLEMS = 5
@@ -64,24 +66,47 @@ function span({ steps }: TrialOverview) {
 }
 
 function headText(overview: TrialOverview, width: number, colors: Colors): string {
-  const { name, tensors, isEnded, steps, modes, workers, collections, unread, values, problems } = overview
+  const { name, steps, modes, workers, collections, unread, values, problems } = overview
   const { first, last } = span(overview)
   const byMode = modes.map(({ mode, steps }) => `${mode} ${steps}`).join(', ')
   const facts: readonly (readonly [string, string])[] = [
-    ['steps', steps.length === 0 ? 'none' : `${countText(steps.length)} (${byMode}), ${first} to ${last}`],
+    ...(isOneCheckpoint(overview)
+      ? []
+      : [
+          [
+            'steps',
+            steps.length === 0 ? 'none' : `${countText(steps.length)} (${byMode}), ${first} to ${last}`,
+          ] as const,
+        ]),
     ['workers', enumeration(workers.map(safeName))],
     ['collections', collections.map(({ name, size }) => `${safeName(name)} ${size}`).join(', ') || 'none'],
   ]
-  const state = isEnded ? 'the training has ended' : 'the training may still run'
   const read =
     unread === 0
       ? 'not everything'
       : `${values === 0 ? 'none' : countText(values)} of ${counted(values + unread, 'tensor value')}`
   const unreadText = problems.length === 0 ? '' : `; ${colors.red(`${read} could be read`)}`
   return [
-    `${colors.bold(safeName(name))}: ${counted(tensors, 'tensor')}, ${state}${unreadText}\n`,
+    `${wrapped(`${contentText(overview)}${unreadText}`, width, `${colors.bold(safeName(name))}: `, '  ')}\n`,
     ...facts.map(([term, text]) => `${wrapped(text, width, `  ${padEnd(term, 13)}`, ' '.repeat(15))}\n`),
   ].join('')
+}
+
+/** The number of tensors, and whether more may come; for checkpoints, what they are. */
+function contentText({ tensors, isEnded, checkpoint }: TrialOverview): string {
+  if (checkpoint === null)
+    return `${counted(tensors, 'tensor')}, ${isEnded ? 'the training has ended' : 'the training may still run'}`
+  const { parameters, dtypes, family, formats } = checkpoint
+  const kind = family === null ? 'one checkpoint' : `checkpoints ${safe(family)}`
+  return [
+    `${counted(parameters, 'parameter')} in ${counted(tensors, 'tensor')}`,
+    ...dtypes.slice(0, 3),
+    `${kind} of ${formats.join(' and ')}`,
+  ].join(', ')
+}
+
+function isOneCheckpoint({ checkpoint, steps }: TrialOverview): boolean {
+  return checkpoint !== null && checkpoint.family === null && steps.length === 1
 }
 
 /** The causes, the earliest first. */
@@ -129,13 +154,13 @@ function rulesText(
 function linesText(lines: readonly OverviewLine[], width: number, scale: readonly [number, number] | null): string {
   const hasModes = new Set(lines.map(({ mode }) => mode)).size > 1
   const longest = Math.max(...lines.map(({ tensor }) => widthOf(safe(tensor))))
-  const nameWidth = Math.min(longest, Math.floor(width * NAME_SHARE))
+  const isSingle = lines.every(({ values }) => values.length === 1)
+  const nameWidth = Math.min(longest, Math.floor(width * (isSingle ? SINGLE_NAME_SHARE : NAME_SHARE)))
   const cells = lines.map(({ tensor, mode, values }) => [
     `  ${fitted(safe(tensor), nameWidth)}`,
     ...(hasModes ? [mode] : []),
     numberText(values[0]!),
-    '→',
-    numberText(values.at(-1)!),
+    ...(isSingle ? [] : ['→', numberText(values.at(-1)!)]),
   ])
   const taken = cells[0]!.reduce((sum, _, i) => sum + 2 + Math.max(...cells.map(row => widthOf(row[i]!))), 0)
   const sparks = Math.max(LEAST_SPARKS, width - taken)

@@ -46,6 +46,8 @@ describe('a trial', () => {
     const url = await createTrial(pathToFileURL(running).href, { name: 'mine' })
     expect([url.path, url.name]).toEqual([pathToFileURL(running).href, 'mine'])
     expect(url.tensorNames()).toEqual(trial.tensorNames())
+    const ofUrl = await createTrial(pathToFileURL(running))
+    expect([ofUrl.path, ofUrl.tensorNames()]).toEqual([url.path, url.tensorNames()])
   })
 
   it('knows steps and modes', () => {
@@ -72,7 +74,7 @@ describe('a trial', () => {
 
   it('refuses steps and modes it does not have', async () => {
     expect(thrownBy(() => trial.mode(5))).toBeInstanceOf(StepUnavailable)
-    expect(thrownBy(() => trial.globalStep('EVAL', 0.5))).toBeInstanceOf(QueryError)
+    expect(thrownBy(() => trial.globalStep('EVAL', 0.5))).toBeInstanceOf(UsageError)
     expect(thrownBy(() => trial.steps({ mode: 'train' as Mode }))).toBeInstanceOf(UsageError)
     expect(thrownBy(() => trial.globalStep('x' as Mode, 0))).toBeInstanceOf(UsageError)
     const done = await createTrial(ended)

@@ -4,6 +4,7 @@
  */
 
 import * as v from 'valibot'
+import { shown } from './arguments.js'
 import { nearestNames, quote, UsageError } from './errors.js'
 import { CHECK_LEVELS, type CheckLevel, MODES, type Mode } from './types.js'
 
@@ -108,25 +109,6 @@ function within(described: Described, keys: readonly string[]): Described {
     const entry = outer.entries[key] as v.OptionalSchema<Described, undefined>
     return entry.type === 'optional' ? entry.wrapped : (entry as unknown as Described)
   }, described)
-}
-
-/** A value in the form that messages use, truncated if it is long. */
-export function shown(value: unknown): string {
-  if (typeof value === 'string') return quote(value)
-  if (typeof value === 'function') return 'a function'
-  if (typeof value !== 'object' || value === null) return String(value)
-  const name = value.constructor?.name ?? 'Object'
-  if (!Array.isArray(value) && name !== 'Object') return `a ${name}`
-  const text = jsonText(value)
-  return text.length > 200 ? `${text.slice(0, 200)}…` : text
-}
-
-function jsonText(value: object): string {
-  try {
-    return JSON.stringify(value, (_, inner) => (typeof inner === 'bigint' ? String(inner) : inner)) ?? 'an object'
-  } catch {
-    return 'an object that holds itself'
-  }
 }
 
 /** The kinds of options. */

@@ -1,5 +1,6 @@
 /** Formats problems, one line per file: a truncated file has an error for each of its records. */
 
+import { expectArgument } from './arguments.js'
 import { TrialscanError } from './errors.js'
 
 /** The errors of one file. */
@@ -42,6 +43,9 @@ export class ProblemLines {
 
 /** The lines for errors: one per file, and one for each error without a file. */
 export function problemLines(errors: Iterable<Error>): string[] {
+  const all = typeof errors === 'object' && errors !== null && Symbol.iterator in errors ? [...errors] : null
+  const isAll = all?.every(error => error instanceof Error) === true
+  expectArgument('problemLines', 'errors', 'errors in an array', errors, isAll)
   const problems = new ProblemLines()
   for (const error of errors) problems.add(error)
   return problems.lines

@@ -143,12 +143,26 @@ export async function diff(
   second: Trial | string | URL,
   options?: DiffOptions,
 ): Promise<TrialDiff> {
-  const given = (await Promise.all(
-    [first, second].map(one => (typeof one === 'string' || one instanceof URL ? createTrial(one) : one)),
-  )) as [Trial, Trial]
-  if (!isTrials(given))
-    throw new UsageError(`diff: expected two trials, got ${told(...(given as readonly unknown[]))}`, { call: 'diff' })
   const asked = checkOptions('diff', DIFF_OPTIONS, options)
+  const opened: Trial[] = []
+  try {
+    const [a, b] = [await trialOf(first, opened), await trialOf(second, opened)]
+    if (!isTrials([a, b])) throw new UsageError(`diff: expected two trials, got ${told(a, b)}`, { call: 'diff' })
+    return await diffTrials(a, b, asked)
+  } finally {
+    for (const trial of opened) await trial.close()
+  }
+}
+
+/** @param opened gets what is opened here, to be closed */
+async function trialOf(given: Trial | string | URL, opened: Trial[]): Promise<Trial> {
+  if (typeof given !== 'string' && !(given instanceof URL)) return given
+  const trial = await createTrial(given)
+  opened.push(trial)
+  return trial
+}
+
+async function diffTrials(first: Trial, second: Trial, asked: DiffOptions): Promise<TrialDiff> {
   const { map = {}, noise = [], unify, bisect, follow, timeoutMs: _t, pollMs: _p, ...common } = asked
   if (follow && (bisect || noise.length > 0 || common.steps !== undefined || common.modeSteps !== undefined)) {
     throw new UsageError('diff: expected follow without bisect, noise and steps: it goes from step to step', {
@@ -165,12 +179,12 @@ export async function diff(
       call: 'diff',
     })
   }
-  const { trials, split } = await cutTrials(given[0], given[1], map, unify !== undefined)
+  const { trials, split } = await cutTrials(first, second, map, unify !== undefined)
   const [a, b] = trials
   const pairing = (other: Trial): Pairing =>
     unify ? new UnifiedPairing(a, other, map, unify) : new RunPairing(a, other, map)
   // What is noise is cut as the first run is.
-  const others = noise.map(async one => (await cutTrial(one, given[1], splitsOf(map), unify !== undefined)).trial)
+  const others = noise.map(async one => (await cutTrial(one, second, splitsOf(map), unify !== undefined)).trial)
   const floor = noise.length > 0 ? { noise: await noiseOf((await Promise.all(others)).map(pairing), common) } : {}
   const found = await compared(
     pairing(b),

@@ -1,5 +1,6 @@
 /** The reductions of a row of moments. See MomentsRow in abi.ts. */
 
+import { expectArgument } from '../base/arguments.js'
 import { QueryError, ReductionUndefined, UsageError } from '../base/errors.js'
 import {
   COUNTS,
@@ -13,6 +14,7 @@ import {
   type StatisticName,
 } from '../base/types.js'
 import { KnownMoments, NumberForm } from './border/abi.js'
+import { isNumeric } from './dtype.js'
 import { withEngineSync } from './engines.js'
 import { MOMENT_INDEX, type MomentSlot, ROW_LENGTH } from './moments-row.js'
 
@@ -335,6 +337,8 @@ const POWERS_OF_TWO = Float64Array.from({ length: 2001 }, (_, i) => 2 ** (i - 10
  * @throws UsageError for a row of another length
  */
 export function momentsOf(dtype: DType, row: Float64Array): Moments {
+  expectArgument('momentsOf', 'dtype', 'a dtype', dtype, dtype === 'string' || isNumeric(dtype))
+  expectArgument('momentsOf', 'row', 'a Float64Array', row, row instanceof Float64Array)
   if (row.length === ROW_LENGTH) return new Moments(dtype, row)
   throw new UsageError(`expected a row of ${ROW_LENGTH} numbers, got ${row.length}`)
 }
@@ -344,6 +348,8 @@ export function momentsOf(dtype: DType, row: Float64Array): Moments {
  * @param parts at least one, all of one dtype
  */
 export function mergeMoments(parts: readonly Moments[]): Moments {
+  const isAll = Array.isArray(parts) && parts.every(part => part instanceof Moments)
+  expectArgument('mergeMoments', 'parts', 'an array of Moments', parts, isAll)
   const [first] = parts
   if (first === undefined || parts.some(({ dtype }) => dtype !== first.dtype)) {
     const got = parts.map(({ dtype }) => dtype).join(', ') || 'none'

@@ -1,5 +1,6 @@
 /** An estimate of a plan's duration, before it is run. */
 
+import { expectArgument } from '../base/arguments.js'
 import { checkOptions, kinds, optionsOf } from '../base/options.js'
 import { COSTS, costOf, type FleetPlan, type PlannedShard, total } from './plan.js'
 
@@ -36,6 +37,7 @@ const PART_BYTES = 2 << 20
 
 export function estimateFleet(plan: FleetPlan, options: EstimateOptions): FleetEstimate {
   const { cores, bytesPerSecond = Number.POSITIVE_INFINITY } = checkOptions('estimateFleet', ESTIMATE_OPTIONS, options)
+  expectArgument('estimateFleet', 'plan', 'a plan', plan, Array.isArray(plan?.shards))
   const openSeconds = ({ pieces }: PlannedShard) => START_SECONDS + pieces.length * COSTS.trial
   const coreSeconds = plan.shards.reduce((sum, shard) => sum + openSeconds(shard) + costOf(shard), 0)
   const [bytePart, rowPart, filePart] = cores > 1 ? ON_TWO_THREADS : [1, 1, 1]

@@ -1,6 +1,7 @@
 /** The tables of all shards as one. */
 
 import { createHash } from 'node:crypto'
+import { expectArgument } from '../base/arguments.js'
 import { FormatError, QueryError } from '../base/errors.js'
 import type { PlanPlace, ShardFailure, ShardReport } from './place.js'
 import { type PlannedSize, total } from './plan.js'
@@ -26,6 +27,7 @@ export interface ShardStatus extends PlannedSize {
 
 /** The state of a plan's shards. @throws StoreError, FormatError (`BadPlan`) */
 export async function fleetStatus(place: PlanPlace): Promise<FleetStatus> {
+  expectArgument('fleetStatus', 'place', 'a PlanPlace', place, typeof place?.reports === 'function')
   const { plan } = place
   const reports = await place.reports()
   const failures = await place.failures(reports)
@@ -63,6 +65,8 @@ const COPIED_BYTES = 8 << 20
  *   its report
  */
 export async function* mergedTable(place: PlanPlace, status: FleetStatus): AsyncGenerator<Uint8Array> {
+  expectArgument('mergedTable', 'place', 'a PlanPlace', place, typeof place?.reports === 'function')
+  expectArgument('mergedTable', 'status', 'what fleetStatus returns', status, Array.isArray(status?.shards))
   const { plan } = place
   const missing = status.shards.filter(({ report }) => report === null)
   if (missing.length > 0 || status.shards.length === 0) throw missingShards(missing, status.shards.length)

@@ -1,5 +1,6 @@
 /** The files of a plan: the plan itself, and the table, the report or the failure of each shard. */
 
+import { expectArgument } from '../base/arguments.js'
 import { FormatError, StoreError } from '../base/errors.js'
 import { checkOptions, isObject, optionsOf } from '../base/options.js'
 import { Destination } from '../storage/destination.js'
@@ -71,6 +72,7 @@ export class PlanPlace {
   /** Writes a plan. An equal plan at the same place is accepted. @throws StoreError (`Unavailable`) if there is another plan */
   static async create(place: string, plan: FleetPlan, options?: PlaceOptions): Promise<PlanPlace> {
     const { s3 } = checkOptions('PlanPlace.create', PLACE_OPTIONS, options)
+    expectArgument('PlanPlace.create', 'plan', 'a plan', plan, typeof plan?.id === 'string')
     const destination = Destination.at(place, s3)
     const { store } = destination
     const text = planText(plan)

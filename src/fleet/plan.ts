@@ -1,6 +1,7 @@
 /** Plans of scans over many trials, cut into shards that machines run independently. */
 
 import { createHash } from 'node:crypto'
+import { expectArgument } from '../base/arguments.js'
 import { FormatError, QueryError, type TrialscanError, UsageError } from '../base/errors.js'
 import { checkOptions, isObject, kinds, optionsOf } from '../base/options.js'
 import type { RuleConfiguration } from '../rules/config.js'
@@ -300,6 +301,9 @@ function isPlan({ version, format, open, scan, check, trials, shards }: Omit<Fle
 }
 
 /** The name of a shard's files, without extension. It identifies the plan, the shard and the version. */
-export function shardName({ id, version }: FleetPlan, shard: number): string {
+export function shardName(plan: FleetPlan, shard: number): string {
+  expectArgument('shardName', 'plan', 'a plan', plan, typeof plan?.id === 'string')
+  expectArgument('shardName', 'shard', 'the number of a shard', shard, Number.isSafeInteger(shard))
+  const { id, version } = plan
   return `shard-${String(shard).padStart(5, '0')}-${digest(`${id}\n${shard}\n${version}`).slice(0, 16)}`
 }

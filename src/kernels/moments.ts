@@ -39,8 +39,9 @@ function momentsOf(array: ArrayElements, known: KnownMoments): Moments {
 export function knownFor(call: string, names: readonly MomentName[] | undefined): KnownMoments {
   if (names === undefined) return KnownMoments.all
   if (!Array.isArray(names)) throw wrong(call, 'a list of reductions', described(names))
-  const unknown = names.find(name => !isMomentName(name))
-  if (unknown === undefined) return setFor(names)
+  const index = names.findIndex(name => !isMomentName(name))
+  if (index < 0) return setFor(names)
+  const unknown: unknown = names[index]
   const nearest = nearestNames(String(unknown), MOMENT_NAMES).map(quote).join(' or ')
   const hint = nearest === '' ? '' : `; did you mean ${nearest}?`
   throw new UsageError(`${call}: expected the name of a reduction, got ${described(unknown)}${hint}`, { call })

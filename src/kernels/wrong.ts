@@ -23,8 +23,9 @@ export function wrong(call: string, expected: string, got: string): UsageError {
 
 /** Rejects unknown options. The kernels have few options; the general check takes 5 ms to load. */
 export function expectOptions(call: string, given: unknown, known: readonly string[]): void {
-  if (!isObject(given) || Array.isArray(given)) throw wrong(call, `options { ${known.join(', ')} }`, described(given))
-  const stray = Object.keys(given).find(name => !known.includes(name))
+  if (Object.prototype.toString.call(given) !== '[object Object]')
+    throw wrong(call, `options { ${known.join(', ')} }`, described(given))
+  const stray = Object.keys(given as object).find(name => !known.includes(name))
   if (stray === undefined) return
   const [nearest] = nearestNames(stray, known)
   const hint = nearest === undefined ? '' : `; did you mean ${quote(nearest)}?`

@@ -3,6 +3,7 @@
  * collections to save.
  */
 
+import { expectArgument } from '../base/arguments.js'
 import { UsageError } from '../base/errors.js'
 import { checkOptions, kinds, optionsOf } from '../base/options.js'
 import {
@@ -123,6 +124,7 @@ const CONFIG_OPTIONS: ReadonlyMap<string, string> = new Map([
  * @throws FormatError `BadRuleConfiguration` with the place in the JSON
  */
 export function parseRuleConfigurations(text: string, url: string): Required<RuleConfiguration>[] {
+  expectArgument('parseRuleConfigurations', 'text', 'a text', text, typeof text === 'string')
   const root = { url, code: CODE, at: '' }
   const value = parseConfigurations(text, url)
   const isSingle = !Array.isArray(value) && !Object.hasOwn(expectObject(value, root), LIST)

@@ -1,8 +1,9 @@
 /** Links findings to their causes (docs/rules.md, "The cause first"). */
 
+import { expectArray } from '../base/arguments.js'
 import { recordsInOrder } from '../scan/catalog/record-order.js'
 import { NO_WORKER_STEPS, type WorkerSteps } from '../scan/catalog/worker-steps.js'
-import { stateOf, type Trial } from '../trial/trial.js'
+import { expectTrial, stateOf, type Trial } from '../trial/trial.js'
 import type { Finding } from './finding.js'
 import { Flow } from './flow.js'
 
@@ -17,6 +18,8 @@ export interface DiagnosedFinding extends Finding {
  * @param findings all that rules found in this trial, in any order
  */
 export function diagnose(trial: Trial, findings: readonly Finding[]): readonly DiagnosedFinding[] {
+  expectTrial('diagnose', trial)
+  expectArray('diagnose', 'findings', 'an array of findings', findings)
   const byStep = new Map<number, Finding[]>()
   for (const finding of findings) {
     const ofStep = byStep.get(finding.step)
@@ -267,6 +270,7 @@ export class Diagnosis {
   readonly #exploded = new Map<string, Finding>()
 
   constructor(trial: Trial) {
+    expectTrial('Diagnosis', trial)
     this.#trial = trial
     this.#flow = new Flow(trial)
   }

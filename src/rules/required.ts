@@ -1,5 +1,6 @@
 /** The tensors that a rule needs at a step (smdebug's RequiredTensors). */
 
+import { expectArray, expectStep, expectText } from '../base/arguments.js'
 import { InvalidWorker, TensorUnavailableForStep, type TrialscanError, UsageError } from '../base/errors.js'
 import { checkOptions, type Kind, kinds, optionsOf } from '../base/options.js'
 import type { StatisticName, Worker } from '../base/types.js'
@@ -87,6 +88,9 @@ export class RequiredTensors {
       worker = null,
       reductions,
     } = checkOptions('reqTensors.add', REQUIRE_OPTIONS, options)
+    expectText('reqTensors.add', 'name', name)
+    expectArray('reqTensors.add', 'steps', 'an array of steps', steps)
+    for (const step of steps) expectStep(step)
     const from = this.#trial(trial)
     const asked = reductions === undefined ? null : parseReductions(reductions)
     const names = regex ? from.tensorNames({ regex: name }) : [from.tensor(name).name]

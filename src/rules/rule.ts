@@ -1,7 +1,8 @@
 /** The base class of all rules. */
 
+import { shown } from '../base/arguments.js'
 import { InvalidWorker, NoMoreData, RuleEvaluationConditionMet, StepUnavailable, UsageError } from '../base/errors.js'
-import { checkOptions, type Kind, kinds, optionsOf, shown } from '../base/options.js'
+import { checkOptions, type Kind, kinds, optionsOf } from '../base/options.js'
 import { withHold } from '../scan/catalog/hold.js'
 import { type WaitOptions, waitingOf } from '../scan/catalog/wait.js'
 import type { Inquiry, MeasureOptions } from '../trial/measure/measure.js'

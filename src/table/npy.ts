@@ -1,5 +1,6 @@
 /** Writes a tensor as numpy's .npy file: magic, version, a header in Python's syntax padded to 64 bytes, the elements. */
 
+import { expectArgument } from '../base/arguments.js'
 import { UsageError } from '../base/errors.js'
 import type { DType } from '../base/types.js'
 import type { TensorData } from '../scan/job/tensor/data.js'
@@ -34,7 +35,9 @@ const DESCR: Readonly<Record<Exclude<DType, 'string'>, string>> = {
 const MAX_STRING_BYTES = 2 ** 32
 
 /** Yields the bytes of the file, in pieces. */
-export function* npyChunks({ dtype, shape, data, bytes }: TensorData): Generator<Uint8Array> {
+export function* npyChunks(value: TensorData): Generator<Uint8Array> {
+  expectArgument('npyChunks', 'value', 'the value of a tensor', value, Array.isArray(value?.shape))
+  const { dtype, shape, data, bytes } = value
   if (dtype === 'string') {
     yield* stringChunks(data as readonly string[], shape)
     return

@@ -1,5 +1,6 @@
 /** The rows of scans as tables for other programs. */
 
+import { expectArgument } from '../base/arguments.js'
 import { pathOfUrl, quote, UsageError } from '../base/errors.js'
 import { checkOptions, kinds, optionsOf } from '../base/options.js'
 import type { StatisticName } from '../base/types.js'
@@ -51,6 +52,9 @@ export function tableBytes(
   if (format !== 'parquet' && format !== 'arrow') {
     throw new UsageError(`tableBytes: expected parquet or arrow, got ${quote(String(format))}`, { format })
   }
+  const isSource =
+    typeof scans === 'object' && scans !== null && (Symbol.iterator in scans || Symbol.asyncIterator in scans)
+  expectArgument('tableBytes', 'scans', 'a scan, or an iterable of { scan, trial }', scans, isSource)
   return bytesOf(scans instanceof Scan ? [{ scan: scans, trial: asked.trial }] : scans, format, asked)
 }
 

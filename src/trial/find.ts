@@ -1,5 +1,6 @@
 /** Finds trials below a place: in a directory, or through a pattern. */
 
+import { expectText } from '../base/arguments.js'
 import { pathOfUrl, QueryError, StoreError } from '../base/errors.js'
 import { checkOptions, kinds, optionsOf } from '../base/options.js'
 import { isCheckpointFile } from '../format/checkpoint/formats.js'
@@ -39,6 +40,7 @@ const MAX_FOLDERS = 100_000
  */
 export async function findTrials(place: string, options?: FindOptions): Promise<string[]> {
   const { allowSymlinks = false, s3 } = checkOptions('findTrials', FIND_OPTIONS, options)
+  expectText('findTrials', 'place', place)
   const { base, pattern } = splitPlace(place)
   if (pattern.length === 0 && placeOf(place).file !== undefined) return [place]
   const store = openStore(storeSpec(base === '' ? '.' : base, { allowSymlinks, ...(s3 && { s3 }) }))

@@ -8,7 +8,7 @@ import {
   isPartOfTrial,
   isTensorBoardFile,
 } from '../format/paths.js'
-import { stateOf, type Trial } from './trial.js'
+import { expectTrial, stateOf, type Trial } from './trial.js'
 
 const DIRECTORIES = [INDEX_DIRECTORY, EVENTS_DIRECTORY, COLLECTIONS_DIRECTORY]
 
@@ -18,6 +18,7 @@ const DIRECTORIES = [INDEX_DIRECTORY, EVENTS_DIRECTORY, COLLECTIONS_DIRECTORY]
  * @throws StoreError
  */
 export async function trialFingerprint(trial: Trial): Promise<string> {
+  expectTrial('trialFingerprint', trial)
   const { store } = stateOf(trial).access
   const unlisted: string[] = []
   const all = await store.list('', {

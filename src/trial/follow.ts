@@ -1,5 +1,6 @@
 /** Follows a running trial and yields its steps as they come. */
 
+import { expectArray, expectStep } from '../base/arguments.js'
 import { kinds, optionsOf } from '../base/options.js'
 import type { GlobalStep, Mode } from '../base/types.js'
 import type { StepState, TrialState } from '../scan/catalog/state.js'
@@ -17,6 +18,7 @@ export const FOLLOW_OPTIONS = optionsOf<FollowOptions>({ ...WAIT_OPTIONS, mode: 
 
 /** The state of a step: complete, still possible, or unavailable for good. Looks for new steps first if that could change the answer. */
 export async function hasPassedStep(state: TrialState, step: number, mode: Mode): Promise<StepState> {
+  expectStep(step)
   const known = state.stepState(step, mode)
   if (known === 'NOT_YET_AVAILABLE' && state.isLive) await state.refresh()
   else await state.turn()
@@ -33,6 +35,8 @@ export async function waitForSteps(
   mode: Mode,
   options: WaitOptions,
 ): Promise<void> {
+  expectArray('trial.waitForSteps', 'steps', 'an array of steps', steps)
+  for (const step of steps) expectStep(step)
   const look = async () => {
     const missing: number[] = []
     if (state.isLive) await state.refresh()

@@ -1,5 +1,6 @@
 /** Selecting tensors by name: patterns, collections, and the options of `tensorNames`. */
 
+import { expectText } from '../base/arguments.js'
 import { nearestNames, QueryError, TensorUnavailable, UsageError } from '../base/errors.js'
 import { checkOptions, type Kinds, kinds, optionsOf } from '../base/options.js'
 import type { Mode } from '../base/types.js'
@@ -62,6 +63,7 @@ export function makeCollection(state: TrialState, name: string, options: OwnColl
 
 /** A collection of a trial. @throws QueryError `CollectionUnavailable`, which names the nearest ones */
 export function collectionOf(state: TrialState, trial: string, name: string): Collection {
+  expectText('trial.collection', 'name', name)
   const { collections } = state.contents.collections
   const config = collections.get(name)
   if (config === undefined) {
@@ -124,6 +126,7 @@ export function namesFor(
 
 /** @param trial its name, for the error. @throws TensorUnavailable, which names the nearest ones */
 export function expectTensor({ catalog }: TrialState, trial: string, name: string): void {
+  expectText('trial.tensor', 'name', name)
   if (!catalog.byTensor.has(name)) throw new TensorUnavailable(name, trial, nearestNames(name, catalog.names))
 }
 

@@ -1,6 +1,7 @@
 /** Opening trials, and choosing whether they look for new steps. */
 
 import { resolve } from 'node:path'
+import { expectWork } from '../base/arguments.js'
 import { quote, UsageError } from '../base/errors.js'
 import { checkOptions, type Kinds, kinds, optionsOf } from '../base/options.js'
 import { isPartOfTrial, isTensorBoardFile } from '../format/paths.js'
@@ -157,6 +158,7 @@ export async function openTrialAt(
  * @returns what `work` returns
  */
 export async function noRefresh<T>(trials: Trial | readonly Trial[], work: () => Promise<T> | T): Promise<T> {
+  expectWork('noRefresh', work)
   return withHold(statesOf(trials), {}, work)
 }
 
@@ -178,6 +180,7 @@ export async function refresh<T>(trials: Trial | readonly Trial[], work?: () => 
     return found.includes(true)
   }
   if (work === undefined) return look()
+  expectWork('refresh', work)
   return withHold([], { released: states }, async () => {
     await look()
     return work()

@@ -1,6 +1,7 @@
 /** The steps at which a tensor was saved, by which workers, and why not at others. */
 
-import { InvalidWorker, quote, TensorUnavailableForStep, type TrialscanError, UsageError } from '../base/errors.js'
+import { expectStep } from '../base/arguments.js'
+import { InvalidWorker, TensorUnavailableForStep, type TrialscanError } from '../base/errors.js'
 import type { Mode, Worker } from '../base/types.js'
 import type { SavedTensor } from '../scan/catalog/columns/tensor-lists.js'
 import type { TrialState } from '../scan/catalog/state.js'
@@ -79,8 +80,7 @@ export class SavedSteps {
     worker: Worker | undefined,
     has: (saved: SavedTensor) => boolean,
   ): SavedAtStep | Promise<SavedAtStep> {
-    if (!Number.isSafeInteger(step))
-      throw new UsageError(`expected step to be a whole number, got ${quote(String(step))}`)
+    expectStep(step)
     const found = this.#state.isAtHand(step, mode) ? this.#look(step, mode, worker, has) : undefined
     return found !== undefined && has(found.saved) ? found : this.#findLater(step, mode, worker, has)
   }

@@ -1,5 +1,6 @@
 /** One tensor of a trial, over all its steps. */
 
+import { expectStep } from '../base/arguments.js'
 import {
   errorFromData,
   FormatError,
@@ -23,7 +24,7 @@ import { elementsOf } from '../kernels/elements.js'
 import type { SavedTensor } from '../scan/catalog/columns/tensor-lists.js'
 import { currentHold } from '../scan/catalog/hold.js'
 import type { TrialState } from '../scan/catalog/state.js'
-import { STEP_OPTIONS, type StepOptions } from '../scan/catalog/steps.js'
+import { checkMode, STEP_OPTIONS, type StepOptions } from '../scan/catalog/steps.js'
 import { recordPlace, workersOf } from '../scan/catalog/worker-steps.js'
 import { checkLevelNumber, columnsOf, type RecordPlace } from '../scan/job/plan/coalesce.js'
 import { DEFAULT_MEMORY, windowByteLength } from '../scan/job/plan/memory.js'
@@ -107,6 +108,8 @@ export class Tensor {
    * @param mode what `step` and the result count; default: GLOBAL
    */
   prevSteps(step: number, n: number = Number.POSITIVE_INFINITY, mode: Mode = 'GLOBAL'): number[] {
+    expectStep(step)
+    checkMode(mode)
     if (!(n >= 0 && (Number.isInteger(n) || n === Number.POSITIVE_INFINITY))) {
       throw new UsageError(`expected a number of steps, got ${n}`)
     }
@@ -170,6 +173,7 @@ export class Tensor {
   async reductionValue(step: number, name: StatisticName, options?: ReductionOptions): Promise<StatisticValue> {
     const asked = checkOptions('tensor.reductionValue', REDUCTION_OPTIONS, options)
     const { mode = 'GLOBAL', worker, abs = false } = asked
+    expectStep(step)
     if (typeof name !== 'string')
       throw new UsageError(`expected the name of a reduction behind the step, got ${quote(String(name))}`)
     const [reduction = name] = parseReductions([abs && !name.startsWith('abs_') ? `abs_${name}` : name])

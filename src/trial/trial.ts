@@ -1,5 +1,6 @@
 /** A trial: everything a training job saved, and the questions one can ask about it. */
 
+import { expectText, expectWork } from '../base/arguments.js'
 import { quote, TensorUnavailable, type TrialscanError, UsageError } from '../base/errors.js'
 import { checkOptions, kinds, optionsOf } from '../base/options.js'
 import type { GlobalStep, Mode, ModeStep, StatisticName, Worker } from '../base/types.js'
@@ -83,7 +84,8 @@ export class Trial extends TornasoleNames {
   }
 
   /** Like `noRefresh` for this trial. */
-  withoutRefresh<T>(work: () => Promise<T> | T): Promise<T> {
+  async withoutRefresh<T>(work: () => Promise<T> | T): Promise<T> {
+    expectWork('trial.withoutRefresh', work)
     return withHold([this.#state], {}, work)
   }
 
@@ -237,6 +239,7 @@ export class Trial extends TornasoleNames {
   }
 
   hasTensor(name: string): boolean {
+    expectText('trial.hasTensor', 'name', name)
     return this.#catalog.byTensor.has(name)
   }
 

@@ -10,7 +10,7 @@ import type { TensorValue } from '../scan/job/tensor-value.js'
 import { readRecordValues } from '../scan/rows/record-values.js'
 import type { ScanItem } from '../scan/rows/row-groups.js'
 import { SCAN_OPTIONS, type ScanOptions, selectItems } from './scan-selection.js'
-import { stateOf, type Trial } from './trial.js'
+import { expectTrial, stateOf, type Trial } from './trial.js'
 
 export type ReadValuesOptions = Omit<ScanOptions, 'reductions' | 'timed' | 'onProgress'>
 
@@ -42,6 +42,7 @@ const BATCH_UNFOLDED = 32 << 20
  * @throws what `trial.scan` throws; the signal's reason
  */
 export async function* readValues(trial: Trial, options?: ReadValuesOptions): AsyncGenerator<SavedValue> {
+  expectTrial('readValues', trial)
   const asked = checkOptions('readValues', SCAN_OPTIONS, options)
   const state = stateOf(trial)
   const batches = batchesOf(selectItems(state, trial.name, asked))

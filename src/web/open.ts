@@ -1,7 +1,8 @@
 /** Trials in a browser: where they may lie, and how they are opened. */
 
+import { shown } from '../base/arguments.js'
 import { quote, UsageError } from '../base/errors.js'
-import { checkOptions, type Kinds, kinds, optionsOf, shown } from '../base/options.js'
+import { checkOptions, type Kinds, kinds, optionsOf } from '../base/options.js'
 import { isCheckpointFile } from '../format/checkpoint/formats.js'
 import type { AnyVerifyOptions, Verification } from '../integrity/verify/verify.js'
 import { Access } from '../scan/runner/access.js'

@@ -4,8 +4,9 @@
  */
 
 import { basename, dirname, join, resolve } from 'node:path'
+import { shown } from '../base/arguments.js'
 import { type FormatError, nearestNames, StoreError, UsageError } from '../base/errors.js'
-import { checkOptions, shown } from '../base/options.js'
+import { checkOptions } from '../base/options.js'
 import { MODES, type Mode } from '../base/types.js'
 import {
   expectObject,

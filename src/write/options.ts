@@ -1,6 +1,7 @@
 /** The options of a writer, and of each tensor. */
 
-import { type Kinds, kinds, optionsOf, shown } from '../base/options.js'
+import { shown } from '../base/arguments.js'
+import { type Kinds, kinds, optionsOf } from '../base/options.js'
 import { FRAMEWORKS, type Mode, type Worker } from '../base/types.js'
 import { fitsFileName, workerReadBack } from '../format/paths.js'
 import { S3_OPTIONS } from '../storage/s3/options.js'

@@ -1,6 +1,7 @@
 /** The steps at which tensors are saved, and what is saved of them: smdebug's SaveConfig and ReductionConfig. */
 
-import { type Kinds, kinds, optionsOf, shown } from '../base/options.js'
+import { shown } from '../base/arguments.js'
+import { type Kinds, kinds, optionsOf } from '../base/options.js'
 import { MODES, type Mode, REDUCTIONS, type ReductionName } from '../base/types.js'
 import type { ReductionConfig, SaveConfig } from '../format/collections.js'
 

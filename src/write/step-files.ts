@@ -1,7 +1,8 @@
 /** The files of a step: an event file with its records, and then an index file with their places. */
 
+import { shown } from '../base/arguments.js'
 import { UsageError } from '../base/errors.js'
-import { isObject, shown } from '../base/options.js'
+import { isObject } from '../base/options.js'
 import { type Mode, REDUCTIONS, type ReductionName, type Worker } from '../base/types.js'
 import { isDefined } from '../core/moments.js'
 import { type IndexFile, indexFileText, type TensorLocation } from '../format/index-file.js'

@@ -1,7 +1,8 @@
 /** The values that can be saved (arrays and tensors of any kind, numbers and texts) as little-endian elements in C order. */
 
+import { shown } from '../base/arguments.js'
 import { UsageError } from '../base/errors.js'
-import { isObject, shown } from '../base/options.js'
+import { isObject } from '../base/options.js'
 import type { DType } from '../base/types.js'
 import { MAX_DIMENSIONS } from '../core/border/abi.js'
 import { byteLengthOf } from '../core/dtype.js'

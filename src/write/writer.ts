@@ -1,7 +1,8 @@
 /** Writes a trial while a model is trained: what smdebug's hook writes, with its vocabulary. */
 
+import { expectText, shown } from '../base/arguments.js'
 import { type TrialscanError, UsageError } from '../base/errors.js'
-import { checkOptions, isObject, shown } from '../base/options.js'
+import { checkOptions, isObject } from '../base/options.js'
 import type { Mode, ReductionName, Worker } from '../base/types.js'
 import { collectionsFilePath } from '../format/paths.js'
 import { Destination } from '../storage/destination.js'
@@ -170,6 +171,7 @@ export class TrialWriter {
 
   /** True if `save` would save a tensor at the current step, or at a given step of a mode. */
   shouldSave(name: string, options?: ShouldSaveOptions): boolean {
+    expectText('writer.shouldSave', 'name', name)
     const { collection, mode = this.#mode, modeStep } = checkOptions('writer.shouldSave', SHOULD_SAVE_OPTIONS, options)
     if (modeStep !== undefined) return this.wants(name, listOf(collection), { mode, modeStep })
     return this.#files !== null && this.wants(name, listOf(collection), this.#savedAt)
@@ -356,6 +358,7 @@ export class TrialWriter {
     collection: SaveOptions['collection'],
     add: (files: StepFiles, saving: readonly SavedCollection[]) => Promise<void>,
   ): Promise<void> {
+    if (!isName(name)) throw wrongName(name)
     const files = this.#files
     if (files === null || this.failure !== null) return Promise.resolve()
     const saving = this.#collections.saving(name, listOf(collection), this.#savedAt)

@@ -1,8 +1,9 @@
 /** Two runs compared in other ways: workers of one, layouts, by halving, while one grows, as tables. */
 
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it, vi } from 'vitest'
 import {
   createTrial,
   DIFFERENCE_COLUMNS,
@@ -450,4 +451,17 @@ describe('tables', () => {
     const { tableFromIPC } = await import('apache-arrow')
     expect(tableFromIPC(Buffer.concat(chunks)).numRows).toBe(2)
   })
+})
+
+it('places are opened, and closed again, whatever comes of it', async () => {
+  const [a, b] = [alone([[f32('w', [1])]]), alone([[f32('w', [2])]])]
+  const first = await open(a)
+  const close = vi.spyOn(Object.getPrototypeOf(first) as Trial, 'close')
+  expect(await diff(a, pathToFileURL(b))).toMatchObject({ divergence: { tensor: 'w', step: 0 }, compared: 1 })
+  expect(close).toHaveBeenCalledTimes(2)
+  expect((await diff(first, b)).compared).toBe(1)
+  expect(close).toHaveBeenCalledTimes(3)
+  await expect(diff(a, join(scratch, 'nosuch'))).rejects.toThrow('no such file or directory')
+  expect(close).toHaveBeenCalledTimes(4)
+  close.mockRestore()
 })

@@ -3,6 +3,7 @@
  * is narrower than 1/32 of its numbers, whatever their range, and distributions are merged by addition.
  */
 
+import { expectArgument } from '../../base/arguments.js'
 import { UsageError } from '../../base/errors.js'
 import type { DType } from '../../base/types.js'
 import type { Moments } from '../moments.js'
@@ -68,7 +69,10 @@ export class Distribution {
   }
 
   /** A distribution from its data. @throws UsageError for invalid data */
-  static from({ buckets, counts, ...head }: DistributionData): Distribution {
+  static from(data: DistributionData): Distribution {
+    const isData = Array.isArray(data?.buckets) && Array.isArray(data.counts)
+    expectArgument('Distribution.from', 'data', 'what toJSON returns', data, isData)
+    const { buckets, counts, ...head } = data
     const others = head.nan_count + head.positive_infinity_count + head.negative_infinity_count
     const total = counts.reduce((sum, some) => sum + some, others)
     const isAscending = buckets.every(

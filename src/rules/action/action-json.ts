@@ -3,6 +3,7 @@
  * AWS for them.
  */
 
+import { expectText } from '../../base/arguments.js'
 import { nearestNames, UsageError } from '../../base/errors.js'
 import { jsonExcerpt } from '../../format/json.js'
 import { LEVELS, type Logger } from '../finding.js'
@@ -105,6 +106,7 @@ type Field = <T>(key: string, read: Reader<T>) => T
  * @throws UsageError with the place in the text
  */
 export function parseActions(text: string, handler?: SageMakerHandler): readonly Action[] {
+  expectText('parseActions', 'text', text)
   if (text.trim() === '') return []
   const value = parseActionJson(text)
   return Array.isArray(value)

@@ -1,6 +1,7 @@
 /** The state that a trial and its tensors share: access to the bytes, and the current contents. */
 
 import { setImmediate } from 'node:timers/promises'
+import { expectStep } from '../../base/arguments.js'
 import {
   EngineError,
   InvalidWorker,
@@ -192,6 +193,7 @@ export class TrialState implements Holdable, KeptUp {
 
   /** The known steps with that number, the last first. @throws StepUnavailable, StepNotYetAvailable */
   knownSteps(step: number, mode: Mode): readonly Step[] {
+    expectStep(step)
     const found = this.catalog.steps.at(step, mode)
     if (found.length > 0) return found
     if (this.stepState(step, mode) === 'NOT_YET_AVAILABLE') throw this.notYet(step, mode)

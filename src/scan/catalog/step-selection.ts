@@ -1,5 +1,6 @@
 /** Selects steps by number, from the end, in ranges, and in lists. */
 
+import { expectArgument, expectArray } from '../../base/arguments.js'
 import { parseSteps, type StepSlice } from './step-text.js'
 
 export type { StepSlice }
@@ -58,6 +59,8 @@ function listOf(selection: StepSelection): readonly (number | StepSlice)[] {
 
 /** The steps that a selection selects. @param numbers the existing steps, ascending */
 export function selectSteps(numbers: readonly number[], selection: StepSelection): number[] {
+  expectArray('selectSteps', 'numbers', 'an array of steps', numbers)
+  expectArgument('selectSteps', 'selection', STEP_SELECTION, selection, isStepSelection(selection))
   return numbers.filter(stepFilter(selection, () => numbers))
 }
 

@@ -1,5 +1,7 @@
 /** Parses the text form of step selections. The command line uses it before anything else is loaded: it imports only types. */
 
+import { expectText } from '../../base/arguments.js'
+
 /** Steps from `from` up to, but not including, `to`. A negative bound counts from the end, as in Python's slices. */
 export interface StepSlice {
   /** The first step. Default: the first existing one. */
@@ -16,6 +18,7 @@ export interface StepSlice {
  * @returns null for anything else
  */
 export function parseSteps(text: string): readonly (number | StepSlice)[] | null {
+  expectText('parseSteps', 'text', text)
   const list = text.split(',').map(one => oneOrSlice(one.trim()))
   return list.every(one => one !== null) ? list : null
 }

@@ -1,5 +1,6 @@
 /** A row of a scan, and how it is written: as CSV, or as a line of JSON. Threads write the rows that they make. */
 
+import { expectArgument } from '../../base/arguments.js'
 import { FormatError, pathOfUrl, StoreError, type TrialscanError } from '../../base/errors.js'
 import type {
   DType,
@@ -109,6 +110,7 @@ export interface RowFormat {
  * @param trial what stands in a first column, for rows of several trials. Default: there is none
  */
 export function rowFormat(name: RowFormatName, reductions: readonly StatisticName[], trial?: string): RowFormat {
+  expectArgument('rowFormat', 'name', 'csv or jsonl', name, name === 'csv' || name === 'jsonl')
   const writer = (name === 'csv' ? csv : jsonl)(reductions, trial)
   return {
     ...writer,

@@ -6,6 +6,7 @@
 import { closeSync, constants, openSync, promises, rmSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { expectText } from '../../base/arguments.js'
 import { UsageError } from '../../base/errors.js'
 import { checkOptions, kinds, optionsOf } from '../../base/options.js'
 import { makeDirectory, temporaryPath, writeAll, writeError } from './aside.js'
@@ -71,6 +72,7 @@ export class OutputFile {
   /** Begins a file. @throws StoreError */
   static async create(path: string, options?: OutputFileOptions): Promise<OutputFile> {
     const { makesDirectory = false } = checkOptions('OutputFile.create', OUTPUT_FILE_OPTIONS, options)
+    expectText('OutputFile.create', 'path', path)
     return written(path, async () => {
       if (makesDirectory) makeDirectory(dirname(path))
       const target = await realpath(path).catch(() => resolve(path))

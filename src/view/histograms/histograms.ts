@@ -1,5 +1,6 @@
 /** A picture of one's own tensors: `histograms`. */
 
+import { expectArgument } from '../../base/arguments.js'
 import { UsageError } from '../../base/errors.js'
 import { checkOptions, kinds, optionsOf } from '../../base/options.js'
 import type { Distribution } from '../../core/statistics/distribution.js'
@@ -51,7 +52,7 @@ const HISTOGRAMS_OPTIONS = optionsOf<HistogramsOptions>(
  */
 export async function histograms(tensors: StepTensors, options: HistogramsOptions): Promise<void> {
   const { out, beside, ...others } = checkOptions('histograms', HISTOGRAMS_OPTIONS, options)
-  if (!isEntries(tensors)) throw new UsageError('histograms: expected tensors by name and step')
+  expectArgument('histograms', 'tensors', 'values by name and step', tensors, isEntries(tensors))
   const trials = [tensors, ...(beside === undefined ? [] : [beside])].map(distributionsOf)
   const bytes = histogramPicture(trials, pictureKind(out)!, { ...DEFAULTS, ...others })
   const file = await OutputFile.create(out)

@@ -1,6 +1,7 @@
 /** Samples as points of a plane: one call for all methods. */
 
 import { setImmediate } from 'node:timers/promises'
+import { shown } from '../../base/arguments.js'
 import { UsageError } from '../../base/errors.js'
 import { checkOptions, kinds, optionsOf } from '../../base/options.js'
 import { EMBEDDING_METHODS, type EmbeddingMethod } from '../data.js'
@@ -77,11 +78,16 @@ function rowsOf(
     | { readonly data: ArrayLike<number | bigint>; readonly shape: readonly number[] },
 ): readonly ArrayLike<number>[] {
   if (Array.isArray(values)) return values
-  const { data, shape } = values as { readonly data: ArrayLike<number | bigint>; readonly shape: readonly number[] }
+  const { data, shape } = (values ?? {}) as {
+    readonly data: ArrayLike<number | bigint>
+    readonly shape: readonly number[]
+  }
   const [count = 0] = Array.isArray(shape) ? shape : []
   const width = count === 0 ? 0 : (data?.length ?? 0) / count
   if (shape === undefined || shape.length < 2 || !Number.isInteger(width)) {
-    throw new UsageError('embed: expected arrays of numbers, or a value whose first axis is that of the samples')
+    throw new UsageError(
+      `embed: expected values to be arrays of numbers, or a value whose first axis is that of the samples, got ${shown(values)}`,
+    )
   }
   return Array.from({ length: count }, (_, row) =>
     Float64Array.from({ length: width }, (_, i) => Number(data[row * width + i])),

@@ -1,5 +1,6 @@
 /** Trials over HTTP: pages that follow a training as it runs, and an API for other programs. */
 
+import { shown } from '../../base/arguments.js'
 import { quote, StoreError, UsageError } from '../../base/errors.js'
 import { checkOptions, kinds, optionsOf } from '../../base/options.js'
 import { WORK_OPTIONS, type WorkOptions } from '../../scan/runner/access.js'
@@ -69,7 +70,9 @@ export async function serveTrials(paths: string | readonly string[], options?: S
   const asked = checkOptions('serveTrials', SERVE_OPTIONS, options)
   const all = typeof paths === 'string' ? [paths] : paths
   if (!Array.isArray(all) || all.length === 0 || !all.every(path => typeof path === 'string')) {
-    throw new UsageError('serveTrials: expected paths of trials, at least one')
+    throw new UsageError(
+      `serveTrials: expected paths of trials, at least one, got ${paths === undefined ? 'none' : shown(paths)}`,
+    )
   }
   const { host = '127.0.0.1', port = DEFAULT_PORT, token, cors = [], maxWork = DEFAULT_WORK, version = '' } = asked
   const { threads, memory, s3, rules: judges = true, allowSymlinks, abandonedSteps } = asked

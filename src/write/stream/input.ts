@@ -1,7 +1,7 @@
 /** Reads a stream of bytes line by line, or by length. */
 
+import { shown } from '../../base/arguments.js'
 import { UsageError } from '../../base/errors.js'
-import { shown } from '../../base/options.js'
 
 /** A source of bytes: a file, a pipe, a socket, an array of pieces. */
 export type ByteInput = AsyncIterable<Uint8Array | string> | Iterable<Uint8Array | string>

@@ -1,8 +1,9 @@
 /** Makes a trial from a stream: lines of JSON, with bytes between them. docs/record.md describes the stream. */
 
 import { basename, dirname, resolve } from 'node:path'
+import { shown } from '../../base/arguments.js'
 import { FormatError, TrialscanError, UsageError } from '../../base/errors.js'
-import { checkOptions, kinds, optionsOf, shown } from '../../base/options.js'
+import { checkOptions, kinds, optionsOf } from '../../base/options.js'
 import type { Mode } from '../../base/types.js'
 import { isNpy, readNpy } from '../../format/array/npy.js'
 import { readSafetensors } from '../../format/array/safetensors.js'

@@ -1,7 +1,8 @@
 /** A hook for trainings with TensorFlow.js: it saves what they compute, as the writer is configured, and lets rules judge it. */
 
+import { shown } from '../../base/arguments.js'
 import { UsageError } from '../../base/errors.js'
-import { checkOptions, kinds, optionsOf, shown } from '../../base/options.js'
+import { checkOptions, kinds, optionsOf } from '../../base/options.js'
 import type { Mode } from '../../base/types.js'
 import type { Finding } from '../../rules/finding.js'
 import { TrialWriter } from '../writer.js'

@@ -1,7 +1,7 @@
 /** Watches a Layers model while it is trained and evaluated: layers, losses, weights. */
 
+import { shown } from '../../base/arguments.js'
 import { UsageError } from '../../base/errors.js'
-import { shown } from '../../base/options.js'
 import type { Mode } from '../../base/types.js'
 import { LOSS, metricOf, ofLayer } from './names.js'
 import type { Step } from './steps.js'

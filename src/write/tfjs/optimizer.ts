@@ -1,7 +1,7 @@
 /** Watches an optimizer: the loss that it minimizes, gradients, its own variables. */
 
+import { shown } from '../../base/arguments.js'
 import { UsageError } from '../../base/errors.js'
-import { shown } from '../../base/options.js'
 import { gradientOf, LEARNING_RATE, LOSS, optimizerVariableOf, type VariableNames, weightOf } from './names.js'
 import type { Step } from './steps.js'
 import type { Gradients, TensorFlow, TfOptimizer, TfTensor, TfVariable } from './tensorflow.js'

@@ -1,5 +1,6 @@
 /** A pickle as values to look at. */
 
+import { expectArgument } from '../../../base/arguments.js'
 import { runPickle } from './machine.js'
 import { type Handle, KIND, type Pickle } from './tape.js'
 
@@ -63,6 +64,7 @@ export interface PicklePersistent {
  * is nested more than 1,000 deep
  */
 export function readPickle(bytes: Uint8Array): PickleValue {
+  expectArgument('readPickle', 'bytes', 'a Uint8Array', bytes, bytes instanceof Uint8Array)
   const pickle = runPickle(bytes)
   const values = new Map<Handle, PickleValue>()
   const valueAt = (handle: Handle): PickleValue => (handle < 0 ? pickle.integer(handle)! : values.get(handle)!)

@@ -1,5 +1,6 @@
 /** The structure of a torch file or a pickle, for a look at it before it is loaded. */
 
+import { expectText } from '../../../base/arguments.js'
 import { checkOptions, optionsOf } from '../../../base/options.js'
 import type { StructureValue } from '../../../format/checkpoint/torch/structure.js'
 import { openStore, storeSpec } from '../../../storage/open.js'
@@ -32,6 +33,7 @@ const OPTIONS = optionsOf<StructureOptions>({ s3: S3_OPTIONS })
  */
 export async function pickleStructure(path: string, options?: StructureOptions): Promise<PickleStructure> {
   const { s3 } = checkOptions('pickleStructure', OPTIONS, options)
+  expectText('pickleStructure', 'path', path)
   const at = path.replace(/\/+$/, '').lastIndexOf('/') + 1
   const store = openStore(storeSpec(at === 0 ? '.' : path.slice(0, at), s3 && { s3 }))
   try {

@@ -1,7 +1,8 @@
 /** Comparison of two tensors within a tolerance. */
 
+import { shown } from '../../../base/arguments.js'
 import { UsageError } from '../../../base/errors.js'
-import { checkOptions, kinds, optionsOf, shown } from '../../../base/options.js'
+import { checkOptions, kinds, optionsOf } from '../../../base/options.js'
 import { dtypeOfArray } from '../../../core/dtype.js'
 import { withEngineSync } from '../../../core/engines.js'
 import type { NumericArray, TensorData } from './data.js'

@@ -1,7 +1,7 @@
 /** Numpy's basic indexing, as arithmetic on shape, strides and offset. */
 
+import { shown } from '../../../base/arguments.js'
 import { UsageError } from '../../../base/errors.js'
-import { shown } from '../../../base/options.js'
 
 /** The layout of a view in an array, in elements. */
 export interface View {

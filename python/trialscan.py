@@ -1,7 +1,6 @@
 """trialscan from Python: capture(...) saves a training in PyTorch; scan, value, check, diff and report read any trial.
 Saving needs torch alone. Reading needs the command trialscan (npm i -g trialscan), or what TRIALSCAN in the environment
-names, such as "npx trialscan". The package trialscan has examples in docs/pytorch.md and docs/python.md. Apache-2.0.
-"""
+names, such as "npx trialscan". The package trialscan has examples in docs/pytorch.md and docs/python.md. Apache-2.0."""
 import ctypes, gc, glob, html, importlib.util, io, json, os, shlex, shutil, subprocess, tempfile, warnings
 
 DTYPES = {"bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64", "float16": "F16",
@@ -15,8 +14,7 @@ class capture:
 
     every: the steps of a mode from one that is saved to the next; or {"TRAIN": 100, "EVAL": 1}, and no other mode.
     gradients, activations, optimizer: what is saved beside weights and the values that step() is given.
-    reduce: statistics in place of tensors, computed on the device. first_step: that of a training that goes on.
-    """
+    reduce: statistics in place of tensors, computed on the device. first_step: that of a training that goes on."""
 
     def __init__(self, model, path, every=1, gradients=True, activations=False, optimizer=False, reduce=False, first_step=0):
         global torch  # Not loaded by who only reads.
@@ -91,7 +89,9 @@ class capture:
         every = self.every.get(mode, 0) if isinstance(self.every, dict) else self.every
         self.saves = self.listens = every > 0 and self.mode_step % every == 0
         for name, weight in self.model.named_parameters() if self.saves and self.gradients and mode == "TRAIN" else []:
-            def sum_up(grad, name=_plain(name)):
+            def sum_up(grad, name=_plain(name), weight=weight):
+                if not self.grads and weight.grad is not None and weight.grad.norm() > 0:
+                    warnings.warn(f"{name} still has its gradient of the step before: zero_grad() was not called")
                 self.grads[name] = self.grads[name] + grad.detach() if name in self.grads else grad.detach().clone()
             if weight.requires_grad:
                 self.grad_hooks.append(weight.register_hook(sum_up))
@@ -118,9 +118,8 @@ class capture:
         if torch.is_tensor(value):
             at = self.calls[label, side] = self.calls.get((label, side), -1) + 1
             self._keep(f"{label}_{side}_{at}", value, f"{side}s")
-        elif isinstance(value, (dict, list, tuple)):
-            for one in value.values() if isinstance(value, dict) else value:
-                self._layer(label, side, one)
+        for one in value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ():
+            self._layer(label, side, one)
 
     def _weight(self, name, weight):
         self._keep(name, weight, "biases" if name.endswith("bias") else "weights")
@@ -170,9 +169,9 @@ class capture:
             if dtype is None:
                 warnings.warn(f"{name} is not saved: safetensors has no {value.dtype}")
                 continue
-            size = value.numel() * value.element_size()
-            header[name] = {"dtype": dtype, "shape": list(value.shape), "data_offsets": [at, at + size]}
-            at, kept = at + size, kept + [(value, size)]
+            end = at + value.numel() * value.element_size()
+            header[name] = {"dtype": dtype, "shape": list(value.shape), "data_offsets": [at, end]}
+            at, kept = end, kept + [(value, end - at)]
         text = json.dumps(header).encode()
         text += b" " * (-len(text) % 8)
         step = os.path.join(self.path, f"step_{self.step_number:08d}")
@@ -194,8 +193,11 @@ def _statistics(value):
     """In the order of REDUCTIONS, std as that of the population; on the device of the value."""
     value = value.abs() if value.is_complex() else value if value.dtype == torch.float64 else value.float()
     low, high = torch.aminmax(value)
-    norms = torch.linalg.vector_norm(value), torch.maximum(low.abs(), high.abs()), value.abs().mean()
-    return torch.stack([low, high, value.mean(), value.std(unbiased=False), *norms])
+    most = torch.maximum(low.abs(), high.abs())
+    unit = torch.where((most > 0) & most.isfinite(), most, torch.ones_like(most))
+    value = value / unit  # Squares neither overflow nor vanish.
+    sums = torch.stack([value.mean(), value.std(unbiased=False), torch.linalg.vector_norm(value), value.abs().mean()]) * unit
+    return torch.stack([low, high, *sums[:3], most, sums[3]])
 
 
 # --------------------------------------------------------------------------------------------------------------- reading

@@ -37,6 +37,8 @@ interface Aspect {
   /** The rule's name; in parentheses the kind, if the rule has several. */
   readonly name: string
   readonly is?: (finding: Finding) => boolean
+  /** True if it concerns the weights that the step began with. It then comes before findings about the step's records. */
+  readonly isFirst?: boolean
   /** True if it concerns a step as a whole, or a change since earlier steps. It then comes after findings about the step's records. */
   readonly isLast?: boolean
 }
@@ -46,6 +48,7 @@ const isMeasured = ({ value }: Finding): boolean => value === null || Number.isF
 
 /** The order of findings about one record: causes before consequences. */
 const ASPECTS: readonly Aspect[] = [
+  { name: 'ExplodingNorm', isFirst: true },
   { name: 'CheckInputImages' },
   { name: 'NLPSequenceRatio' },
   { name: 'ExplodingTensor' },
@@ -66,7 +69,6 @@ const ASPECTS: readonly Aspect[] = [
   { name: 'OptimizerReset', isLast: true },
   { name: 'UnchangedRows', isLast: true },
   { name: 'PoorWeightInitialization (gradients)', is: ({ tensor }) => tensor !== null, isLast: true },
-  { name: 'ExplodingNorm', isLast: true },
   { name: 'WeightUpdateRatio (large)', is: finding => !isSmall(finding), isLast: true },
   { name: 'WeightUpdateRatio (small)', isLast: true },
   { name: 'UnchangedTensor (loss)', is: ({ tensor }) => isLoss(tensor), isLast: true },
@@ -87,6 +89,16 @@ const ASPECTS: readonly Aspect[] = [
  * gradient (of any gradient, if the names don't show whose it is).
  */
 export type Link = 'any' | 'tensor' | 'gradient'
+
+/** The consequences of weights that were thrown far off. */
+const OF_LARGE_WEIGHTS = [
+  'ExplodingTensor',
+  'ExplodingNorm',
+  'TensorVariance (large)',
+  'DeadRelu',
+  'SaturatedActivation',
+  'LossNotDecreasing',
+]
 
 /** The direct consequences of each cause. A rule's name alone stands for all its aspects. docs/rules.md gives the reasons. */
 export const CONSEQUENCES: readonly (readonly [cause: string, link: Link, follows: readonly string[]])[] = [
@@ -110,18 +122,7 @@ export const CONSEQUENCES: readonly (readonly [cause: string, link: Link, follow
       'DivergesFrom',
     ],
   ],
-  [
-    'WeightUpdateRatio (large)',
-    'any',
-    [
-      'ExplodingTensor',
-      'ExplodingNorm',
-      'TensorVariance (large)',
-      'DeadRelu',
-      'SaturatedActivation',
-      'LossNotDecreasing',
-    ],
-  ],
+  ['WeightUpdateRatio (large)', 'any', OF_LARGE_WEIGHTS],
   [
     'PoorWeightInitialization (variances)',
     'any',
@@ -206,7 +207,7 @@ export const CONSEQUENCES: readonly (readonly [cause: string, link: Link, follow
   ['ReplicaDrift', 'any', ['ReplicaDrift']],
   ['OptimizerReset', 'any', ['OptimizerReset']],
   ['UnchangedRows', 'any', ['UnchangedRows']],
-  ['ExplodingNorm', 'any', ['ExplodingNorm', 'ExplodingTensor', 'WeightUpdateRatio (large)', 'LossNotDecreasing']],
+  ['ExplodingNorm', 'any', ['WeightUpdateRatio (large)', ...OF_LARGE_WEIGHTS]],
 ]
 
 function ruleOf(aspect: string): string {
@@ -294,7 +295,7 @@ export class Diagnosis {
       .map(finding => ({ finding, aspect: aspectOf(finding), place: placeOf(finding) }))
       .sort(
         (a, b) =>
-          Number(a.aspect.isLast ?? false) - Number(b.aspect.isLast ?? false) ||
+          turnOf(a.aspect) - turnOf(b.aspect) ||
           (a.aspect.isLast
             ? rankOf(a) - rankOf(b) || compareNumbers(a.place, b.place)
             : compareNumbers(a.place, b.place)) ||
@@ -403,6 +404,10 @@ function isGradient(tensor: string | null): boolean {
 
 function isLoss(tensor: string | null): boolean {
   return tensor !== null && /loss|^(train|validation|eval|test)-/i.test(tensor)
+}
+
+function turnOf({ isFirst = false, isLast = false }: Aspect): number {
+  return Number(isLast) - Number(isFirst)
 }
 
 function rankOf({ aspect }: { readonly aspect: Aspect }): number {

@@ -158,6 +158,40 @@ print(json.dumps([answers, len(fetched)]))`,
     await trial.close()
   })
 
+  it('has statistics of numbers whose squares are too large or too small for float32, and of such as are not finite', async () => {
+    const { directory } = save(
+      'range',
+      `
+with capture(Net(), out, reduce=True) as c:
+    c.step(large=torch.full((4,), 1e30), small=torch.full((4,), 1e-30), zero=torch.zeros(4), off=torch.tensor([1.0, float("inf")]))`,
+    )
+    const trial = await createTrial(directory, { refresh: 'manual' })
+    const of = (name: string, reduction: 'l2' | 'std' | 'abs_max' | 'mean') =>
+      trial.tensor(name).reductionValue(0, reduction) as Promise<number>
+    expect((await of('large', 'l2')) / 2e30).toBeCloseTo(1, 5)
+    expect((await of('small', 'l2')) / 2e-30).toBeCloseTo(1, 5)
+    expect([await of('large', 'std'), await of('zero', 'l2'), await of('zero', 'mean')]).toEqual([0, 0, 0])
+    expect([await of('off', 'abs_max'), await of('off', 'mean')]).toEqual([Infinity, Infinity])
+    await trial.close()
+  })
+
+  it('warns of gradients that were not set to zero, once, and not where they add up within a step', () => {
+    const script = (isReset: boolean) => `
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+with capture(model, out) as c:
+    for step in range(3):
+        if ${isReset ? 'True' : 'False'}:
+            optimizer.zero_grad()
+        for part in range(2):
+            model(torch.ones(1, 4))["logits"].sum().backward()
+        optimizer.step()
+        c.step()`
+    const told = /UserWarning: fc1.bias still has its gradient of the step before: zero_grad\(\) was not called/
+    expect(save('reset', script(true)).stderr).toBe('')
+    expect(save('kept', script(false)).stderr.split(told)).toHaveLength(2)
+  })
+
   it('keeps dtypes, and tells which it can not save', async () => {
     const { directory, said, stderr } = save(
       'dtypes',

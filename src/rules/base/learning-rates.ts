@@ -36,6 +36,7 @@ const EFFECTS: ReadonlySet<string> = new Set([
   'WeightUpdateRatio',
   'LossNotDecreasing',
   'DeadRelu',
+  'AllZero',
   'SaturatedActivation',
   'TensorVariance',
 ])

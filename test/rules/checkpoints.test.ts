@@ -165,3 +165,22 @@ it.runIf(hasCheckpoints).each(['hf-run', 'st-run', 'npz-run', 'dcp', 'torch-2.13
     for (const rule of ['UnchangedRows', 'ExplodingNorm']) expect((await found(trial, rule)).told).toEqual([])
   },
 )
+
+it.runIf(hasCheckpoints).each([
+  ['base'],
+  ['tuned'],
+  ['fp8-block'],
+  ['st-run'],
+  ['npz-run'],
+  ['sglang-dump'],
+  // Before it goes wrong.
+  ['hf-run', '--steps', ':250'],
+  ['dcp', '--steps', ':150'],
+  ['torch-2.13/dcp', '--steps', ':150'],
+])('no rule at all fires on %s', async (name, ...steps) => {
+  const { code, stdout } = await trialscan('check', join(CHECKPOINTS, 'trials', name), ...steps, '--format', 'table')
+  expect([code, stdout]).toEqual([
+    0,
+    expect.stringMatching(/judged \d+ steps?( of 2 workers)? and found nothing wrong/),
+  ])
+})

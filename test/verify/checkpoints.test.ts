@@ -1,6 +1,6 @@
 /** What `verifyTrial` says of checkpoints, and what opening them does. */
 
-import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createTrial, createWriter, reindexTrial, repairTrial, verifyTrial } from '#dist/index.js'
@@ -152,6 +152,23 @@ describe('a damaged checkpoint: what is wrong is told, and everything else is re
     const trial = await createTrial(directory)
     expect(trial.problems[0]!.message).toMatch(/the file itself was not fetched: git lfs pull/)
     await trial.close()
+  })
+
+  it.each([
+    'model.npz',
+    'model.npy',
+    'model.pt',
+    'weights.bin',
+    '.metadata',
+    'dump.json',
+    'model.safetensors.index.json',
+  ])('a pointer of Git LFS in the place of %s', async name => {
+    const directory = join(scratch, `${count++}`)
+    mkdirSync(directory)
+    writeFileSync(join(directory, 'good.safetensors'), safetensors([counting('w', [4])]))
+    writeFileSync(join(directory, name), 'version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n')
+    expect(await codesOf(directory)).toEqual({ GitLfsPointer: 1 })
+    expect(await readable(directory)).toEqual(['w'])
   })
 
   it('a file that is cut off: the tensors that are cut are named', async () => {

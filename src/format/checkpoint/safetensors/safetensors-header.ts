@@ -7,6 +7,7 @@ import { FormatError, quote } from '../../../base/errors.js'
 import { inTurns, sortedInTurns, turnsWhenDue } from '../../../base/turns.js'
 import type { DType } from '../../../base/types.js'
 import { jsonExcerpt } from '../../json.js'
+import { expectNoLfsPointer } from '../lfs-pointer.js'
 import { DTYPE_NAMES, dtypeNamed, LENGTH_BYTES, MAX_HEADER_BYTES } from './dtypes.js'
 
 /** Faults of a file that are told one by one. */
@@ -59,17 +60,6 @@ export function headerFault(
 }
 
 const CODE = 'BadSafetensors'
-const LFS_POINTER = 'version https://git-lfs.github.com/spec/'
-
-/** True for a Git LFS pointer: the file itself was not fetched. */
-export function isLfsPointer(head: Uint8Array): boolean {
-  return head.length >= LFS_POINTER.length && [...LFS_POINTER].every((char, i) => head[i] === char.charCodeAt(0))
-}
-
-export function lfsFault(url: string): FormatError {
-  const got = 'a pointer of Git LFS'
-  return headerFault('GitLfsPointer', url, 0, 'a checkpoint', got, 'the file itself was not fetched: git lfs pull')
-}
 
 /**
  * The length of the JSON.
@@ -77,7 +67,7 @@ export function lfsFault(url: string): FormatError {
  * @throws FormatError `BadSafetensors`, `ZeroHeader`, `GitLfsPointer`, `TruncatedFile`
  */
 export function headerLength(prefix: Uint8Array, url: string, byteLength: number): number {
-  if (isLfsPointer(prefix)) throw lfsFault(url)
+  expectNoLfsPointer(prefix, url)
   if (byteLength < LENGTH_BYTES) {
     const wanted = 'a safetensors file, which begins with the 8 bytes of its header length'
     throw headerFault(CODE, url, byteLength, wanted, `${byteLength} bytes`)

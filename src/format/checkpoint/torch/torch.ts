@@ -3,6 +3,7 @@
 import type { FormatError } from '../../../base/errors.js'
 import { fortranStride } from '../../array/npy.js'
 import { isZip } from '../../array/zip-directory.js'
+import { expectNoLfsPointer } from '../lfs-pointer.js'
 import { runPickle } from '../pickle/machine.js'
 import type { Pickle } from '../pickle/tape.js'
 import type { RangedFile, StoredTensor, Surroundings, TensorFileContents, UnreadTensor } from '../stored-tensor.js'
@@ -16,7 +17,6 @@ import { metadataOf } from './summary.js'
 import { type FoundTensor, findTensors, isContiguous, type View } from './tensors.js'
 import { WindowedFile } from './window.js'
 
-const GIT_LFS = 'version https://git-lfs'
 const HEAD_BYTES = 512
 /** The magic of a tar file of 2017, and its place. */
 const TAR_MAGIC = { at: 257, text: 'ustar' }
@@ -41,6 +41,7 @@ export interface TorchFile {
 export async function openTorchFile(file: RangedFile): Promise<TorchFile> {
   const windowed = new WindowedFile(file)
   const head = await windowed.read(0, HEAD_BYTES)
+  expectNoLfsPointer(head, file.url)
   if (isZip(head)) {
     const archive = await readTorchArchive(windowed)
     const { pickleStart, places } = archive
@@ -57,7 +58,6 @@ export async function openTorchFile(file: RangedFile): Promise<TorchFile> {
 function whatElse(head: Uint8Array): string {
   const text = Buffer.from(head).toString('latin1')
   if (head.length === 0) return 'an empty file'
-  if (text.startsWith(GIT_LFS)) return 'a Git LFS pointer: the file itself was not fetched: git lfs pull'
   if (text.startsWith(TAR_MAGIC.text, TAR_MAGIC.at))
     return 'a tar, as torch.save wrote before 0.1.10: load it with torch, and save it again'
   if (head[0] === 0x80 && head[1]! <= 5) return 'a pickle alone, without tensors: trialscan show FILE prints it'

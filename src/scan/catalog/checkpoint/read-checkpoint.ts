@@ -3,9 +3,9 @@
 import { FormatError, isAboutFile, quote, type StoreError, TrialscanError } from '../../../base/errors.js'
 import { inTurns } from '../../../base/turns.js'
 import { isNumeric } from '../../../core/dtype.js'
-import { coverageOf } from '../../../format/checkpoint/dcp/chunks.js'
 import { formatOf, isChunkFile } from '../../../format/checkpoint/formats.js'
 import type { CheckpointFile, CheckpointPlace } from '../../../format/checkpoint/layout.js'
+import { expectNoLfsPointer } from '../../../format/checkpoint/lfs-pointer.js'
 import {
   isShardIndex,
   MAX_INDEX_BYTES,
@@ -23,6 +23,7 @@ import {
 } from '../../../format/checkpoint/stored-tensor.js'
 import { isRemote, type Store } from '../../../storage/store.js'
 import { Faults, MAX_FAULTS } from './faults.js'
+import { fileOf, joined } from './joined.js'
 
 /** The tensors that a worker saved at a step: each name once. */
 export interface WorkerTensors {
@@ -97,6 +98,7 @@ export async function readCheckpoint(store: Store, checkpoint: CheckpointPlace):
   const read = await readAll(store, chosen, faults, async file => {
     const ranged = await open(file.path)
     const head = await ranged.read(0, Math.min(HEAD_BYTES, ranged.byteLength))
+    expectNoLfsPointer(head, ranged.url)
     const format = formatOf(file.path, head)
     if (format === null) return null
     formats.add(format.kind)
@@ -141,6 +143,7 @@ async function readIndices(store: Store, files: readonly CheckpointFile[], fault
     faults,
     async file => {
       const bytes = await store.read(file.path, { maxByteLength: MAX_INDEX_BYTES, isText: true })
+      expectNoLfsPointer(bytes, store.url(file.path))
       const index = parseShardIndex(new TextDecoder().decode(bytes), store.url(file.path))
       const directory = file.path.slice(0, file.path.lastIndexOf('/') + 1)
       for (const problem of index.problems) faults.add(problem)
@@ -368,10 +371,6 @@ function unreadable(url: string, { name, dtype, shape }: StoredTensor, isSplit: 
   return { name, dtype, shape, error: new FormatError('UnreadableDType', message, { url, expected, got }) }
 }
 
-function fileOf({ blocks }: StoredTensor): string {
-  return blocks[0]?.file ?? 'another file'
-}
-
 /** `optim_states` of `bf16_zero_pp_rank_0_mp_rank_00_optim_states`: who saved a file is no part of its tensors' names. */
 function withoutRank(stem: string): string {
   return stem
@@ -394,32 +393,4 @@ function prefixesOf(files: readonly ReadFile[]): string[] {
     const isMain = !isState && (IS_MAIN.test(stem) || name.endsWith('.safetensors'))
     return isMain ? ofGroup : `${ofGroup}${stem}.`
   })
-}
-
-/** A tensor of which several files have parts. Null: they don't fit together. */
-function joined(store: Store, parts: readonly StoredTensor[], faults: Faults): StoredTensor | null {
-  const [first] = parts as [StoredTensor]
-  const blocks = parts.flatMap(({ blocks }) => blocks)
-  const rank = first.shape.length
-  const isAlike = parts.every(({ dtype, shape }) => dtype === first.dtype && shape.length === rank)
-  const shape = first.shape.map((_, axis) =>
-    Math.max(...blocks.map(({ offsets = [], shape = [] }) => (offsets[axis] ?? 0) + (shape[axis] ?? 0))),
-  )
-  const boxes = {
-    shape,
-    offsets: Float64Array.from(blocks.flatMap(({ offsets = [] }) => offsets)),
-    sizes: Float64Array.from(blocks.flatMap(({ shape = [] }) => shape)),
-  }
-  const { missing, overlap } = isAlike ? coverageOf(boxes, [...blocks.keys()]) : { missing: 1, overlap: null }
-  if (missing === 0 && overlap === null) return { ...first, shape, blocks, isPart: false }
-  const url = store.url(fileOf(first))
-  const expected = `parts of ${quote(first.name)} that make up [${shape}]`
-  const got = !isAlike
-    ? 'parts of different dtypes or ranks'
-    : overlap === null
-      ? `all but ${missing} of its elements`
-      : 'parts that overlap'
-  const message = `${url}: expected ${expected}, got ${got}: a file is missing, or there twice`
-  faults.add(new FormatError('MissingParts', message, { url, expected, got }))
-  return null
 }

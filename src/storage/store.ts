@@ -36,6 +36,9 @@ export interface Watcher {
   close(): void
 }
 
+/** The watcher of a store that is told of nothing: whoever waits looks again after a while. */
+export const UNWATCHED: Watcher = { changed: () => new Promise(() => {}), close() {} }
+
 /** Requests that were made, and their outcome. */
 export interface Traffic {
   listRequests: number

@@ -112,7 +112,7 @@ describe('is no listing', () => {
     ['an element that ends as another', page('<a></b>'), 'a complete ListBucketResult'],
     ['elements without end', '<ListBucketResult>'.repeat(1000), 'a complete ListBucketResult'],
   ])('%s', (_, text, message) => {
-    expect(() => parse(text)).toThrow(expect.objectContaining({ code: 'BadListing', isRetryable: true }))
+    expect(() => parse(text)).toThrow(expect.objectContaining({ code: 'BadListing', retryable: true }))
     expect(() => parse(text)).toThrow(message)
   })
 
@@ -184,7 +184,7 @@ describe('pages of one listing', () => {
     const endless = (): void => {
       for (let i = 0; i < 10_000; i++) watch.accept(pageOf([], `${i}`))
     }
-    expect(endless).toThrow(expect.objectContaining({ code: 'EndlessListing', isRetryable: false }))
+    expect(endless).toThrow(expect.objectContaining({ code: 'EndlessListing', retryable: false }))
     accept(
       Array.from({ length: 1000 }, (_, i) => pageOf(i % 100 === 0 ? [`${1000 + i}`] : [], i < 999 ? `${i}` : null)),
     )
@@ -207,7 +207,7 @@ describe('ever new keys', () => {
     const watch = new ListingWatch('bucket', 250)
     watch.accept(pageOf(0))
     watch.accept(pageOf(1))
-    const failure = { code: 'LongListing', isRetryable: false }
+    const failure = { code: 'LongListing', retryable: false }
     expect(() => watch.accept(pageOf(2))).toThrow(expect.objectContaining(failure))
     expect(() => watch.accept(pageOf(2))).toThrow('expected at most 250 objects, got more (s3.listLimit')
   })

@@ -1,10 +1,18 @@
 /** Errors of S3 and of the connection to it: whether another attempt may help, and advice where it can't. */
 
 import type { IncomingHttpHeaders } from 'node:http'
-import { FormatError, StoreError, type TrialscanError } from '../../base/errors.js'
+import { StoreError, type TrialscanError } from '../../base/errors.js'
+import type { Failure } from '../attempts.js'
+import { changedFile } from '../range.js'
+
+const BACKOFF_MS = 50
+/** S3 that asks for fewer requests is left alone for longer. */
+export const THROTTLED_BACKOFF_MS = 200
+/** The longest Retry-After that is obeyed. */
+const MAX_RETRY_AFTER_MS = 60_000
 
 /** A request that failed, in the words of whoever failed it. */
-export class S3Failure extends Error {
+export class S3Failure extends Error implements Failure {
   /** The HTTP status; undefined if no answer came. */
   readonly status: number | undefined
   /** S3's code, Node.js's, or the SDK's name of the error. */
@@ -43,8 +51,12 @@ export class S3Failure extends Error {
     return this.status === 429 || this.status === 503 || THROTTLING.has(this.code)
   }
 
+  get backoffMs(): number {
+    return this.isThrottling ? THROTTLED_BACKOFF_MS : BACKOFF_MS
+  }
+
   /** True if the same request may succeed later. */
-  get isRetryable(): boolean {
+  get retryable(): boolean {
     if (RETRYABLE.has(this.code) || this.isThrottling) return true
     return this.status !== undefined && (this.status >= 500 || this.status === 408)
   }
@@ -103,7 +115,7 @@ export function failureOf(error: unknown): S3Failure {
       code: known.code ?? known.name ?? 'Unknown',
       ...(typeof region === 'string' && { region }),
       ...(date !== undefined && { date }),
-      ...(retryAfter > 0 && { retryAfterMs: retryAfter * 1000 }),
+      ...(retryAfter > 0 && { retryAfterMs: Math.min(retryAfter * 1000, MAX_RETRY_AFTER_MS) }),
     },
     error,
   )
@@ -124,18 +136,9 @@ export function s3Error(failure: S3Failure, { url, bucket, range, attempts }: S3
   const fields = { url, attempts, ...(range !== undefined && { range }), ...(status !== undefined && { status }) }
   const where = `${url}${range === undefined ? '' : `, ${range}`}`
   const tries = attempts > 1 ? ` (${attempts} attempts)` : ''
-  if (status === 412) {
-    const [expected, got] = ['the object that was there at the first read', 'another']
-    const message = `${where}: expected ${expected}, got ${got}: it was changed in the meantime`
-    return new FormatError('ObjectChanged', message, { ...fields, expected, got }, failure)
-  }
+  if (status === 412) return changedFile(url, where, fields, failure)
   const error = (kind: 'NotFound' | 'Denied' | 'Unavailable', detail: string): StoreError =>
-    new StoreError(
-      kind,
-      `${where}: ${detail}${tries}`,
-      { ...fields, retryable: failure.isRetryable, s3: code },
-      failure,
-    )
+    new StoreError(kind, `${where}: ${detail}${tries}`, { ...fields, retryable: failure.retryable, s3: code }, failure)
   if (code === 'BadListing' || code === 'EndlessListing') {
     return error('Unavailable', `the listing of bucket ${bucket} is incomplete: ${failure.message}`)
   }
@@ -144,7 +147,7 @@ export function s3Error(failure: S3Failure, { url, bucket, range, attempts }: S3
   }
   if (code === 'NoSuchBucket') return error('NotFound', `no such bucket: ${bucket}`)
   if (code === 'NoSuchKey') return error('NotFound', 'no such object')
-  if (status === 404 && !failure.isRetryable) {
+  if (status === 404 && !failure.retryable) {
     const hint = 'is the endpoint right, or does a proxy or a portal answer in its place?'
     return error('NotFound', `expected S3's NoSuchKey, got a status 404 that is not S3's: ${hint}`)
   }

@@ -9,29 +9,20 @@ import {
   CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
   GetObjectCommand,
+  type GetObjectCommandOutput,
   ListObjectsV2Command,
   PutObjectCommand,
   type S3Client,
   UploadPartCommand,
 } from '@aws-sdk/client-s3'
 import { UsageError } from '../../base/errors.js'
-import { type Pace, paceOf, readStart } from './body.js'
+import type { RangeAnswer } from '../range.js'
+import { type Pace, paceOf, readBody, readStart } from './body.js'
 import { type ConnectionOptions, clientOf, withRegion } from './client.js'
 import { failureOf, S3Failure } from './errors.js'
 import { badListing, type ListPage, type ListQuery, parseListing } from './listing.js'
 import { proxySettings } from './proxy.js'
 import { S3_DEFAULTS, type S3Options } from './spec.js'
-
-export interface ObjectAnswer {
-  readonly status: number
-  readonly etag: string
-  /** The start of the range that comes, by the answer's headers. */
-  readonly startByte: number
-  readonly endByte: number
-  /** The length of the whole object in bytes. */
-  readonly byteLength: number
-  readonly body: Readable
-}
 
 /** A page holds a thousand keys of at most 1 KiB, each of its bytes spelled with three. */
 const MAX_PAGE_BYTES = 16 << 20
@@ -100,30 +91,48 @@ export class S3Connection {
     return page!
   }
 
-  /** A range of an object, or all of it. The body is to be read or destroyed. */
+  /** A range of an object, or all of it; null: it ends before. The body is to be read or given up. */
   async get(
     bucket: string,
     key: string,
-    { range, ifMatch }: { readonly range?: string | undefined; readonly ifMatch?: string | undefined },
+    { range, ifMatch }: { readonly range: string | undefined; readonly ifMatch: string | null },
     signal: AbortSignal | undefined,
-  ): Promise<ObjectAnswer> {
+  ): Promise<RangeAnswer | null> {
     const command = new GetObjectCommand({
       Bucket: bucket,
       Key: key,
       ...(range !== undefined && { Range: range }),
-      ...(ifMatch !== undefined && { IfMatch: ifMatch }),
+      ...(ifMatch !== null && { IfMatch: ifMatch }),
     })
     const readError = async (response: RawResponse): Promise<void> => {
       if (response.statusCode >= 300) await this.#readError(response, signal)
     }
     command.middlewareStack.add(atTheWire(readError), AT_THE_WIRE)
-    return this.#send(async client => {
-      const { ETag, ContentRange, ContentLength, Body, $metadata } = await client.send(
-        command,
-        signal && { abortSignal: signal },
-      )
-      return answerOf($metadata.httpStatusCode ?? 200, ETag, ContentRange, ContentLength, Body as Readable)
-    })
+    const got = await this.#unless(416, client => client.send(command, signal && { abortSignal: signal }))
+    return got && this.#answerOf(got, signal)
+  }
+
+  #answerOf(
+    { ETag, ContentRange, ContentLength, Body, $metadata }: GetObjectCommandOutput,
+    signal: AbortSignal | undefined,
+  ): RangeAnswer {
+    const body = Body as Readable
+    // Until somebody listens, a broken connection must not end the process.
+    body.on('error', () => {})
+    const status = $metadata.httpStatusCode ?? 200
+    // Every object has one. What comes without is a page of whoever stands between, be it with status 200.
+    if (!ETag) {
+      body.destroy()
+      throw new S3Failure(`expected an object with its ETag, got ${status} without`, { code: 'NoETag' })
+    }
+    const [, start, total] = (status === 206 && /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(ContentRange ?? '')) || []
+    return {
+      validator: ETag,
+      byteLength: start === undefined ? (ContentLength ?? null) : total === '*' ? null : Number(total),
+      startByte: Number(start ?? 0),
+      read: take => readBody(body, this.#pace, signal, take),
+      cancel: () => body.readableEnded || body.destroy(),
+    }
   }
 
   /** Writes an object, all at once. @param isNew one that is there stays as it is @returns whether it was written */
@@ -136,13 +145,8 @@ export class S3Connection {
   ): Promise<boolean> {
     const command = new PutObjectCommand({ Bucket: bucket, Key: key, Body: bytes, ...(isNew && { IfNoneMatch: '*' }) })
     const requestTimeout = this.#timeoutFor(bytes)
-    try {
-      await this.#send(client => client.send(command, { requestTimeout, ...(signal && { abortSignal: signal }) }))
-      return true
-    } catch (error) {
-      if (isNew && error instanceof S3Failure && error.status === 412) return false
-      throw error
-    }
+    const options = { requestTimeout, ...(signal && { abortSignal: signal }) }
+    return (await this.#unless(isNew ? 412 : null, client => client.send(command, options))) !== null
   }
 
   /** Begins an object that comes in parts. @returns what the upload is called */
@@ -173,13 +177,7 @@ export class S3Connection {
     const Parts = etags.map((ETag, i) => ({ ETag, PartNumber: i + 1 }))
     const object = { Bucket: bucket, Key: key, UploadId: upload, MultipartUpload: { Parts } }
     const command = new CompleteMultipartUploadCommand({ ...object, ...(isNew && { IfNoneMatch: '*' }) })
-    try {
-      await this.#send(client => client.send(command))
-      return true
-    } catch (error) {
-      if (isNew && error instanceof S3Failure && error.status === 412) return false
-      throw error
-    }
+    return (await this.#unless(isNew ? 412 : null, client => client.send(command))) !== null
   }
 
   async abortUpload(bucket: string, key: string, upload: string): Promise<void> {
@@ -196,6 +194,16 @@ export class S3Connection {
   /** Reads the body of an error. The SDK would wait for its end without limit. */
   async #readError(response: RawResponse, signal: AbortSignal | undefined): Promise<void> {
     response.body = await readStart(response.body as Readable, MAX_ERROR_BYTES, this.#pace, signal)
+  }
+
+  /** @returns null if S3 answers with a status that is expected */
+  async #unless<T>(status: number | null, request: (client: S3Client) => Promise<T>): Promise<T | null> {
+    try {
+      return await this.#send(request)
+    } catch (error) {
+      if (error instanceof S3Failure && error.status === status) return null
+      throw error
+    }
   }
 
   /** A bucket that is elsewhere tells where: asked again there, once and for all. */
@@ -216,28 +224,6 @@ export class S3Connection {
         throw failureOf(again)
       }
     }
-  }
-}
-
-function answerOf(
-  status: number,
-  etag: string | undefined,
-  contentRange: string | undefined,
-  contentLength: number | undefined,
-  body: Readable,
-): ObjectAnswer {
-  // Until somebody listens, a broken connection must not end the process.
-  body.on('error', () => {})
-  const [, start, last, total] = /^bytes (\d+)-(\d+)\/(\d+|\*)$/.exec(contentRange ?? '') ?? []
-  const isRange = status === 206 && start !== undefined
-  const length = contentLength ?? Number.POSITIVE_INFINITY
-  return {
-    status,
-    etag: etag ?? '',
-    startByte: isRange ? Number(start) : 0,
-    endByte: isRange ? Number(last) + 1 : length,
-    byteLength: isRange ? (total === '*' ? Number(last) + 1 : Number(total)) : length,
-    body,
   }
 }
 

@@ -1,7 +1,8 @@
 /** A trial among the files of this machine that a page was given: a folder, or files one by one. */
 
 import { FormatError, StoreError } from '../../base/errors.js'
-import type { Store, Watcher } from '../store.js'
+import { tooLarge } from '../ranged-store.js'
+import { type Store, UNWATCHED, type Watcher } from '../store.js'
 import type { Place, WebStoreSpec } from './place.js'
 import { pathsIn } from './tree.js'
 
@@ -80,11 +81,7 @@ export class FileStore implements Store {
     // As it is now: what could not be read before may have been under way.
     this.#held.delete(path)
     const file = await this.#file(path)
-    if (file.size > maxByteLength) {
-      const url = this.url(path)
-      const message = `${url}: expected at most ${maxByteLength} bytes, got ${file.size}`
-      throw new StoreError('TooLarge', message, { url, maxByteLength, byteLength: file.size, got: `${file.size}` })
-    }
+    if (file.size > maxByteLength) throw tooLarge(this.url(path), maxByteLength, file.size)
     try {
       return new Uint8Array(await file.arrayBuffer())
     } catch (error) {
@@ -135,7 +132,7 @@ export class FileStore implements Store {
 
   /** A page is not told of changes. */
   watch(): Watcher {
-    return { changed: () => new Promise(() => {}), close() {} }
+    return UNWATCHED
   }
 
   release(): void {

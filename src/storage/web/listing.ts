@@ -2,9 +2,9 @@
 
 import { FormatError, quote } from '../../base/errors.js'
 import { parseListing } from '../s3/listing.js'
-import { newTraffic, type ReadContext } from '../store.js'
+import type { ReadContext } from '../store.js'
 import type { WebFile } from './place.js'
-import { getRange } from './requests.js'
+import type { HttpRequests } from './requests.js'
 
 /** The listing of a trial of a million files, with some room. */
 const MAX_LISTING_BYTES = 256 << 20
@@ -18,11 +18,11 @@ const MAX_PAGES = 10_000
  */
 export async function readListing(
   url: string,
-  headers: Readonly<Record<string, string>>,
+  requests: HttpRequests,
   context: ReadContext,
 ): Promise<readonly WebFile[]> {
-  const text = await readText(url, headers, context)
-  return /^\ufeff?\s*</.test(text) ? readPages(url, text, headers, context) : parsePaths(text, url)
+  const text = await readText(url, requests, context)
+  return /^\ufeff?\s*</.test(text) ? readPages(url, text, requests, context) : parsePaths(text, url)
 }
 
 /** @throws FormatError for a path that leads out of the trial */
@@ -45,7 +45,7 @@ export function isInside(path: string): boolean {
 async function readPages(
   url: string,
   first: string,
-  headers: Readonly<Record<string, string>>,
+  requests: HttpRequests,
   context: ReadContext,
 ): Promise<readonly WebFile[]> {
   const files: WebFile[] = []
@@ -66,7 +66,7 @@ async function readPages(
     token = page.token
     const next = new URL(url)
     next.searchParams.set('continuation-token', token)
-    text = await readText(next.href, headers, context)
+    text = await readText(next.href, requests, context)
   }
 }
 
@@ -80,38 +80,15 @@ function pageOf(url: string, text: string, prefix: string, token: string | undef
   }
 }
 
-async function readText(
-  url: string,
-  headers: Readonly<Record<string, string>>,
-  { signal, traffic }: ReadContext,
-): Promise<string> {
+async function readText(url: string, requests: HttpRequests, context: ReadContext): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''
-  const own = newTraffic()
-  try {
-    await getRange(
-      {
-        url,
-        startByte: 0,
-        endByte: Number.POSITIVE_INFINITY,
-        headers,
-        begin: () => {},
-        take: (chunk, at) => {
-          if (at + chunk.length > MAX_LISTING_BYTES) {
-            throw badListing(url, `at most ${MAX_LISTING_BYTES} bytes`, 'more')
-          }
-          text += decoder.decode(chunk, { stream: true })
-        },
-      },
-      { signal, traffic: [own] },
-    )
-  } finally {
-    for (const one of traffic) {
-      one.listRequests += own.getRequests
-      one.receivedBytes += own.receivedBytes
-      one.retries += own.retries
-    }
+  const take = (chunk: Uint8Array, at: number): void => {
+    if (at + chunk.length > MAX_LISTING_BYTES) throw badListing(url, `at most ${MAX_LISTING_BYTES} bytes`, 'more')
+    text += decoder.decode(chunk, { stream: true })
   }
+  const counter = 'listRequests'
+  await requests.get(url, { startByte: 0, endByte: Number.POSITIVE_INFINITY, counter, take }, context)
   return text + decoder.decode()
 }
 

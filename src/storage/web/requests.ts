@@ -1,134 +1,88 @@
-/** Ranges of files by HTTP (RFC 9110, section 14): one request at a time, repeated where that may help. */
+/** Ranges of files by HTTP (RFC 9110, section 14). */
 
-import { FormatError, quote, StoreError } from '../../base/errors.js'
+import { quote, StoreError } from '../../base/errors.js'
+import { Attempts } from '../attempts.js'
+import { type RangeAnswer, type RangeOpener, type RangeOutcome, type RangeRead, readRange } from '../range.js'
 import type { ReadContext } from '../store.js'
 
 /** A request is tried so often. */
 const MAX_ATTEMPTS = 4
-/** Before the second attempt, in milliseconds; before each further one twice as much. */
-const FIRST_PAUSE_MS = 200
 /** The size of the pieces in which an answer is read. Measured from 64 KiB to 1 MiB: no difference. */
 const CHUNK_BYTES = 256 << 10
 
-/**
- * Buffers that no answer is being read into. A new one for each chunk would be garbage that is collected late: 100 MB of it
- * while 1 GB is read.
- */
-const idleBuffers: ArrayBuffer[] = []
+/** Requests for the files of one trial. */
+export class HttpRequests {
+  readonly #headers: Readonly<Record<string, string>>
+  readonly #attempts = new Attempts(MAX_ATTEMPTS)
+  /**
+   * Buffers that no answer is being read into. A new one for each chunk would be garbage that is collected late: 100 MB of it
+   * while 1 GB is read.
+   */
+  readonly #idleBuffers: ArrayBuffer[] = []
 
-/** The requested part of a file. */
-export interface Wanted {
-  readonly url: string
-  readonly startByte: number
-  /** Behind the last byte; Infinity: all of the file, without a Range. */
-  readonly endByte: number
-  readonly headers: Readonly<Record<string, string>>
-  /** Called with each answer before its bytes. What it throws ends the read. */
-  readonly begin: (answer: Answer) => void
-  /** The chunk is valid during the call only. */
-  readonly take: (chunk: Uint8Array, at: number) => void
-}
-
-/** The facts about a file in an answer. */
-export interface Answer {
-  /** A value that changes with the file: its ETag or, without one, its modification time; null if the server sends neither. */
-  readonly validator: string | null
-  /** The length of the whole file; null if the answer doesn't tell. */
-  readonly byteLength: number | null
-}
-
-/** @returns how many bytes there were, which is less than asked for only at the end of the file */
-export async function getRange(wanted: Wanted, { signal, traffic }: ReadContext): Promise<number> {
-  let received = 0
-  const take = (chunk: Uint8Array): void => {
-    for (const one of traffic) one.receivedBytes += chunk.length
-    wanted.take(chunk, received)
-    received += chunk.length
+  /** @param headers sent with each request */
+  constructor(headers: Readonly<Record<string, string>>) {
+    this.#headers = headers
   }
-  for (let attempt = 1; ; attempt++) {
-    for (const one of traffic) one.getRequests++
+
+  /** @throws StoreError, FormatError if the file is not the one it was */
+  get(url: string, read: RangeRead, context: ReadContext): Promise<RangeOutcome> {
+    const open: RangeOpener['open'] = range => this.#open(url, range, context.signal)
+    const failure: RangeOpener['failure'] = (code, message) => unavailable(url, message, code === 'ShortBody')
+    return readRange(read, { url, open, failure }, this.#attempts, context)
+  }
+
+  async #open(url: string, range: string | undefined, signal: AbortSignal | undefined): Promise<RangeAnswer | null> {
+    const headers = range === undefined ? this.#headers : { ...this.#headers, Range: range }
+    const response = await request(url, headers, signal)
+    const { body } = response
+    const cancel = async (): Promise<void> => body?.cancel().catch(() => {})
     try {
-      await getOnce({ ...wanted, startByte: wanted.startByte + received }, take, signal)
-      return received
-    } catch (error) {
-      signal?.throwIfAborted()
-      const mayHelp = error instanceof StoreError && error.retryable && attempt < MAX_ATTEMPTS
-      // The rest of a file is asked for by a Range, which a whole one was not.
-      if (!mayHelp || (received > 0 && wanted.endByte === Number.POSITIVE_INFINITY)) throw error
-      for (const one of traffic) one.retries++
-      await pause(FIRST_PAUSE_MS * 2 ** (attempt - 1), signal)
-    }
-  }
-}
-
-async function getOnce(
-  { url, startByte, endByte, headers, begin }: Wanted,
-  take: (chunk: Uint8Array) => void,
-  signal: AbortSignal | undefined,
-): Promise<void> {
-  const isWhole = endByte === Number.POSITIVE_INFINITY
-  const response = await request(
-    url,
-    isWhole ? headers : { ...headers, Range: `bytes=${startByte}-${endByte - 1}` },
-    signal,
-  )
-  try {
-    const expected = expectedLength(response, url, startByte, endByte)
-    begin({ validator: validatorOf(response), byteLength: expected.total })
-    let got = 0
-    if (expected.length !== 0 && response.body !== null) {
+      const place = placeOf(response, url, range)
+      if (place === null) {
+        await cancel()
+        return null
+      }
+      // A body that was compressed on the way has no ranges to go on with.
+      const isEncoded = response.headers.has('content-encoding')
       const brokeOff = (cause: unknown): never => {
         signal?.throwIfAborted()
-        throw unavailable(url, `the answer broke off: ${reasonOf(cause)}`, true, cause)
+        throw unavailable(url, `the answer broke off: ${reasonOf(cause)}`, !isEncoded, cause)
       }
-      await readBody(response.body, brokeOff, chunk => {
-        got += chunk.length
-        if (expected.length !== null && got > expected.length) {
-          throw unavailable(url, `expected ${expected.length} bytes, got more`, false)
-        }
-        take(chunk)
-      })
+      const read: RangeAnswer['read'] = async take => {
+        if (body !== null && place.byteLength !== 0) await this.#readBody(body, brokeOff, take)
+      }
+      return { ...place, validator: validatorOf(response), read, cancel }
+    } catch (error) {
+      await cancel()
+      throw error
     }
-    if (expected.length !== null && got < expected.length) {
-      throw unavailable(url, `expected ${expected.length} bytes, got ${got}`, true)
-    }
-  } finally {
-    // What is left of an answer that nobody wants.
-    await response.body?.cancel().catch(() => {})
   }
-}
 
-/** Hands out a body in chunks, each of which is valid during the call only. */
-async function readBody(
-  body: ReadableStream<Uint8Array>,
-  brokeOff: (cause: unknown) => never,
-  take: (chunk: Uint8Array) => void,
-): Promise<void> {
-  const byob = byobReaderOf(body)
-  if (byob === null) {
-    const reader = body.getReader()
+  /** Hands out a body in chunks, each of which is valid during the call only, until `take` has all that it wants. */
+  async #readBody(
+    body: ReadableStream<Uint8Array>,
+    brokeOff: (cause: unknown) => never,
+    take: (chunk: Uint8Array) => boolean,
+  ): Promise<void> {
+    const byob = byobReaderOf(body)
+    const reader = byob ?? body.getReader()
+    let buffer = byob && (this.#idleBuffers.pop() ?? new ArrayBuffer(CHUNK_BYTES))
     try {
-      for (;;) {
-        const { done, value } = await reader.read().catch(brokeOff)
-        if (done) return
-        take(value)
+      for (let isDone = false; !isDone; ) {
+        // Reading takes the buffer away, and hands it back with the bytes.
+        const reading =
+          byob === null
+            ? (reader as ReadableStreamDefaultReader<Uint8Array>).read()
+            : byob.read(new Uint8Array(buffer!))
+        const { done, value } = await reading.catch(brokeOff)
+        if (byob !== null && value !== undefined) buffer = value.buffer as ArrayBuffer
+        isDone = done || take(value!)
       }
+      if (buffer !== null) this.#idleBuffers.push(buffer)
     } finally {
       reader.releaseLock()
     }
-  }
-  let buffer = idleBuffers.pop() ?? new ArrayBuffer(CHUNK_BYTES)
-  try {
-    for (;;) {
-      // Reading takes the buffer away, and hands it back with the bytes.
-      const { done, value } = await byob.read(new Uint8Array(buffer)).catch(brokeOff)
-      if (value !== undefined) buffer = value.buffer
-      if (done) break
-      take(value)
-    }
-    idleBuffers.push(buffer)
-  } finally {
-    byob.releaseLock()
   }
 }
 
@@ -169,48 +123,34 @@ async function request(
   throw unavailable(url, `HTTP status ${status}`, status === 408 || status === 429 || status >= 500)
 }
 
-/** The expected length of the answer and of the file; null if unknown. @throws StoreError for another range */
-function expectedLength(
-  response: Response,
+/** The bytes of an answer: the first, and the length of the file, null if unknown. Null: it ends before. @throws StoreError */
+function placeOf(
+  { status, headers }: Response,
   url: string,
-  startByte: number,
-  endByte: number,
-): { readonly length: number | null; readonly total: number | null } {
-  const { status, headers } = response
-  const range = headers.get('content-range')
-  if (endByte === Number.POSITIVE_INFINITY) {
-    // Of a body that was compressed on the way the header tells something else.
-    const length = headers.has('content-encoding') ? null : numberOf(headers.get('content-length'))
-    return { length, total: length }
-  }
-  if (status === 416) return { length: 0, total: numberOf(/^bytes \*\/(\d+)$/.exec(range ?? '')?.[1]) }
+  asked: string | undefined,
+): Pick<RangeAnswer, 'startByte' | 'byteLength'> | null {
+  const length = numberOf(headers.get('content-length'))
+  // Of a body that was compressed on the way the header tells something else.
+  if (asked === undefined) return { startByte: 0, byteLength: headers.has('content-encoding') ? null : length }
+  if (status === 416) return null
   if (status !== 206) {
     // An empty file has no ranges.
-    if (numberOf(headers.get('content-length')) === 0) return { length: 0, total: 0 }
+    if (length === 0) return null
     const hint = 'the server does not answer Range requests, which trialscan needs'
     throw unavailable(url, `expected a range of the file (HTTP status 206), got all of it (${status}): ${hint}`, false)
   }
+  const range = headers.get('content-range')
   if (range === null) {
     const hint = 'a server of another origin must expose it: Access-Control-Expose-Headers: Content-Range, ETag'
     throw unavailable(url, `expected the header Content-Range, got none: ${hint}`, false)
   }
-  const [, from, to, total] = /^bytes (\d+)-(\d+)\/(\d+|\*)$/.exec(range) ?? []
-  const last = Math.min(endByte, numberOf(total) ?? endByte) - 1
-  if (numberOf(from) !== startByte || numberOf(to) !== last) {
-    throw unavailable(url, `expected bytes ${startByte}-${last}, got ${quote(range)}`, false)
-  }
-  return { length: last + 1 - startByte, total: numberOf(total) }
+  const [, from, total] = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(range) ?? []
+  if (from === undefined) throw unavailable(url, `expected ${asked}, got ${quote(range)}`, false)
+  return { startByte: Number(from), byteLength: numberOf(total) }
 }
 
 function validatorOf({ headers }: Response): string | null {
   return headers.get('etag') ?? headers.get('last-modified')
-}
-
-/** @throws FormatError `ObjectChanged` */
-export function changedFile(url: string): FormatError {
-  const [expected, got] = ['the file that was there at the first read', 'another']
-  const message = `${url}: expected ${expected}, got ${got}: it was changed in the meantime`
-  return new FormatError('ObjectChanged', message, { url, expected, got })
 }
 
 function unavailable(url: string, detail: string, retryable: boolean, cause?: unknown): StoreError {
@@ -223,18 +163,4 @@ function numberOf(text: string | null | undefined): number | null {
 
 function reasonOf(cause: unknown): string {
   return cause instanceof Error ? cause.message : String(cause)
-}
-
-function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = (): void => {
-      clearTimeout(timer)
-      reject(signal?.reason)
-    }
-    const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', stop)
-      resolve()
-    }, ms)
-    signal?.addEventListener('abort', stop, { once: true })
-  })
 }

@@ -266,6 +266,17 @@ export interface ReportData {
   readonly title: string
   /** One, or two that are compared. */
   readonly trials: readonly TrialView[]
-  /** The first difference of the two, in a sentence; null if there is one trial. */
-  readonly comparison?: { readonly verdict: string; readonly differ: boolean; readonly compared: number } | null
+  /** Null if there is one trial. */
+  readonly comparison?: ComparisonView | null
+}
+
+/** The differences of two trials. */
+export interface ComparisonView {
+  /** The first difference, in a sentence. */
+  readonly verdict: string
+  readonly differ: boolean
+  /** Tensor values that were compared. */
+  readonly compared: number
+  /** Names of the first, each with the one in the second that may be the same. */
+  readonly suggested: Readonly<Record<string, string>>
 }

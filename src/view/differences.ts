@@ -1,19 +1,15 @@
 /** The differences of two runs for a page. */
 
 import { Comparison } from '../compare/comparison.js'
+import { suggestNames } from '../compare/names/suggest.js'
 import type { TensorMap } from '../compare/names/tensor-map.js'
-import { RunPairing, wantedOf } from '../compare/pairing.js'
+import { NamePairs, RunPairing, wantedOf } from '../compare/pairing.js'
 import type { TensorDifference } from '../trial/measure/question.js'
 import type { ScanSelection } from '../trial/scan-selection.js'
 import type { Trial } from '../trial/trial.js'
+import type { ComparisonView } from './data.js'
 
-export interface RunDifferences {
-  /** The first difference, in a sentence. */
-  readonly verdict: string
-  /** True if they differ. */
-  readonly differ: boolean
-  /** Tensor values that were compared. */
-  readonly compared: number
+export interface RunDifferences extends ComparisonView {
   /** The difference of a tensor of a worker of the first run at a step; undefined where it was not compared. */
   apartAt(worker: string, tensor: string, step: number): Apart | undefined
 }
@@ -34,6 +30,7 @@ export async function differencesOf(
   selection: ScanSelection,
 ): Promise<RunDifferences> {
   const apart = new Map<string, Map<number, Apart>>()
+  const names = new NamePairs(a, b, map)
   const comparison = new Comparison(new RunPairing(a, b, map), {
     ...selection,
     keepDifferences: false,
@@ -48,6 +45,8 @@ export async function differencesOf(
   const steps = [...wanted.keys()].filter(step => others.has(step)).sort((x, y) => x - y)
   await comparison.steps(steps, wanted, () => false)
   const { divergence, compared } = comparison
+  const [step] = steps
+  const suggestions = step === undefined ? [] : await suggestNames(a, b, step, name => names.inB(name))
   const verdict =
     compared === 0
       ? nothingCompared(a, b)
@@ -58,6 +57,7 @@ export async function differencesOf(
     verdict,
     differ: divergence !== null,
     compared,
+    suggested: Object.fromEntries(suggestions.map(({ tensor, otherTensor }) => [tensor, otherTensor])),
     apartAt: (worker, tensor, step) => apart.get(`${worker}\n${tensor}`)?.get(step),
   }
 }

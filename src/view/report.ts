@@ -124,7 +124,12 @@ export async function reportHtml(trials: Trial | readonly Trial[], options?: Rep
     version,
     title: title ?? all.map(({ name }) => name).join(' and '),
     trials: views,
-    comparison: comparison && { verdict: comparison.verdict, differ: comparison.differ, compared: comparison.compared },
+    comparison: comparison && {
+      verdict: comparison.verdict,
+      differ: comparison.differ,
+      compared: comparison.compared,
+      suggested: comparison.suggested,
+    },
   }
   return {
     html: await pageOf(data),

@@ -540,6 +540,59 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     await close(trials)
   })
 
+  it('of two trials has their scores, what changed most, and what only one of them has', async () => {
+    const { url, trials } = await write(join(TRIALS, 'mlp-vanishing'), join(TRIALS, 'mlp-all-zero'))
+    await open(url, 'overview')
+    const rows = (await copied('.courses > div:has(.scores)')).slice(1).map(row => row.split(','))
+    const overviews = await Promise.all(trials.map(trial => trialOverview(trial)))
+    for (const [i, mode] of ['TRAIN', 'EVAL'].entries()) {
+      const [a, b] = overviews.map(({ losses }) => losses.find(line => line.mode === mode)!)
+      const ends = [a!.values.at(-1)!, b!.values.at(-1)!]
+      const best = [a!, b!].flatMap(({ steps, values }) => {
+        const least = Math.min(...values)
+        return [least, steps[values.indexOf(least)]!]
+      })
+      expect(rows[i]).toEqual(['CrossEntropyLoss_output_0', mode, ...[...ends, ...best].map(String)])
+    }
+    // The better one of each is marked.
+    expect(await page.locator('.scores tbody tr').first().locator('.better').count()).toBe(2)
+    const apart = new Map<string, number>()
+    await diff(trials[0]!, trials[1]!, {
+      onDifference: ({ tensor, step, difference }) => {
+        if (step === 0 && difference !== null && tensor.startsWith('gradient/'))
+          apart.set(tensor, difference.relativeNorm!)
+      },
+    })
+    const furthest = [...apart.values()].sort((a, b) => b - a).slice(0, 10)
+    expect(await page.locator('.changed td').allTextContents()).toEqual(furthest.map(short))
+    const only = await page.locator('.unmatched p').allTextContents()
+    const [ofA, ofB] = trials.map(trial => new Set(trial.tensorNames()))
+    expect(only.flatMap(text => (/^[AB]\d/.test(text) ? [Number.parseInt(text.slice(1), 10)] : []))).toEqual(
+      [[...ofA!].filter(name => !ofB!.has(name)), [...ofB!].filter(name => !ofA!.has(name))]
+        .map(({ length }) => length)
+        .filter(count => count > 0),
+    )
+    expect(wrong).toEqual([])
+    await close(trials)
+  })
+
+  it('suggests a map where two trials have other names', async () => {
+    const place = (name: string, weight: string) => {
+      const directory = join(scratch, name)
+      const writer = new TrialWriter(directory)
+      const tensor = (name: string, values: readonly number[]) =>
+        ({ name, dtype: 'float64', shape: [values.length], values }) as const
+      writer.step({ step: 0, tensors: [tensor('in', [1]), tensor(weight, [1, 2, 3]), tensor('out', [1, 2])] })
+      writer.end()
+      return directory
+    }
+    const { url, trials } = await write(place('named-a', 'fc.weight'), place('named-b', 'linear.w'))
+    await open(url, 'overview')
+    expect(JSON.parse((await page.textContent('.unmatched pre'))!)).toEqual({ 'fc.weight': 'linear.w' })
+    expect(wrong).toEqual([])
+    await close(trials)
+  })
+
   it('shows classes as they were counted, where samples lie, and elements as they are', async () => {
     writeSamples(join(scratch, 'samples'))
     const { url, trials } = await write(join(scratch, 'samples'))

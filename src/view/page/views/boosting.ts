@@ -2,11 +2,11 @@
 
 import * as Plot from '@observablehq/plot'
 import { choice, h, term } from '../dom.js'
+import { badge } from '../names.js'
 import { actions, describe, fitting, type Line, lineChart } from '../pictures/charts.js'
 import { lineColor } from '../pictures/colors.js'
 import { short, shown } from '../text.js'
 import type { ShownTrial } from '../trials.js'
-import { badge } from './overview.js'
 import type { View } from './view.js'
 
 const PREFIX = /^feature_importance\/([^/]+)\/(.+)$/

@@ -3,12 +3,12 @@
 import * as Plot from '@observablehq/plot'
 import type { ClassesStep, ClassesView } from '../../data.js'
 import { h, term } from '../dom.js'
+import { badge } from '../names.js'
 import { actions, describe, fitting, lineChart } from '../pictures/charts.js'
 import { isDashed, modeColor, runColor } from '../pictures/colors.js'
+import { stepper } from '../stepper.js'
 import { short, shown, thinnedText } from '../text.js'
 import type { ShownTrial } from '../trials.js'
-import { badge } from './overview.js'
-import { stepper } from './stepper.js'
 import type { View } from './view.js'
 
 const STYLE = { background: 'transparent', fontFamily: 'inherit', fontSize: '12px' }
@@ -126,6 +126,23 @@ function overSteps({ trial, classes: { classes, steps }, place }: Shown): HTMLEl
 function accuracyOf({ counts, undecided }: ClassesStep, size: number): number {
   const total = counts.reduce((sum, count) => sum + count, undecided)
   return Array.from({ length: size }, (_, i) => counts[i * size + i]!).reduce((sum, count) => sum + count, 0) / total
+}
+
+/** The accuracy or error of each mode over its steps; none without labels and predictions. */
+export async function accuracies(trial: ShownTrial) {
+  const { view } = trial
+  const found = view.hasClasses ? await trial.source.classes() : null
+  if (found === null) return []
+  const { classes, steps } = found
+  return [...new Set(steps.map(({ step }) => view.mode[step]!))].map(mode => {
+    const own = steps.filter(({ step }) => view.mode[step] === mode)
+    return {
+      name: classes === null ? 'RMSE of predictions' : 'accuracy of predictions',
+      mode: view.modes[mode]!,
+      steps: own.map(({ step }) => view.steps[step]!),
+      values: own.map(one => (classes === null ? rootMeanSquare(one.residuals) : accuracyOf(one, classes.length))),
+    }
+  })
 }
 
 function rootMeanSquare(residuals: readonly number[]): number {

@@ -3,13 +3,13 @@
 import * as Plot from '@observablehq/plot'
 import type { RidgeView } from '../../data.js'
 import { button, choice, h } from '../dom.js'
+import { badge } from '../names.js'
 import { actions, describe, fitting } from '../pictures/charts.js'
 import { runColor } from '../pictures/colors.js'
 import { saveGif } from '../pictures/raster.js'
+import { stepper } from '../stepper.js'
 import { counted, short, shown } from '../text.js'
 import type { ShownTrial } from '../trials.js'
-import { badge } from './overview.js'
-import { stepper } from './stepper.js'
 
 const PLAY_MS = 160
 const WIDTH = 500

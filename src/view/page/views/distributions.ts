@@ -2,12 +2,12 @@
 
 import { KINDS, type Kind } from '../../../trial/kinds/kinds.js'
 import { button, choice, h } from '../dom.js'
+import { link, type OpenTensor } from '../names.js'
 import { runColor, workerColor } from '../pictures/colors.js'
 import { saveGif } from '../pictures/raster.js'
+import { stepper } from '../stepper.js'
 import { counted, KIND_NAMES, short, shortened, shown } from '../text.js'
 import type { Column, Ridge, ShownTrial } from '../trials.js'
-import { link, type OpenTensor } from './overview.js'
-import { stepper } from './stepper.js'
 import type { View } from './view.js'
 
 /** The choice in the view, which outlives it. */

@@ -3,14 +3,14 @@
 import * as Plot from '@observablehq/plot'
 import { EMBEDDING_METHODS, type EmbeddingMethod, type EmbeddingView, type ImagesView } from '../../data.js'
 import { button, choice, h, term } from '../dom.js'
+import { badge } from '../names.js'
 import { actions, describe, fitting } from '../pictures/charts.js'
 import { pixel } from '../pictures/colors.js'
 import { imageOf } from '../pictures/images.js'
 import { saveGif } from '../pictures/raster.js'
+import { stepper } from '../stepper.js'
 import { shown, thinnedText } from '../text.js'
 import { type ShownTrial, unpack } from '../trials.js'
-import { badge } from './overview.js'
-import { stepper } from './stepper.js'
 import type { View } from './view.js'
 
 export interface EmbeddingChoice {

@@ -4,11 +4,12 @@ import * as Plot from '@observablehq/plot'
 import { layersOf, roleOf } from '../../../trial/kinds/roles.js'
 import type { LimitView } from '../../data.js'
 import { choice, h } from '../dom.js'
+import type { OpenTensor } from '../names.js'
 import { actions, describe, halfWidth, NOT_FINITE, STYLE } from '../pictures/charts.js'
 import { lineColor, runColor } from '../pictures/colors.js'
+import { stepper } from '../stepper.js'
 import { short, shortened, shown } from '../text.js'
 import type { Column, ShownTrial } from '../trials.js'
-import { stepper } from './stepper.js'
 
 /** The numbers that are drawn of each layer. */
 const FLOWS = {
@@ -22,8 +23,6 @@ type FlowName = keyof typeof FLOWS
 export interface FlowChoice {
   flow: FlowName
 }
-
-type OpenTensor = (name: string) => void
 
 /** The numbers of the layers of a trial, in the order of execution. */
 interface Flow {

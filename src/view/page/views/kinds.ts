@@ -3,6 +3,7 @@
 import type { ShownStatistic } from '../../data.js'
 import { choice, h } from '../dom.js'
 import { moment } from '../moment.js'
+import { badge, type OpenTensor } from '../names.js'
 import { actions } from '../pictures/charts.js'
 import { HeatMap } from '../pictures/heat-map.js'
 import { legendOf } from '../pictures/legend.js'
@@ -10,7 +11,6 @@ import { type Shading, shadingOf } from '../pictures/shading.js'
 import { counted, MEANINGS, short, shortened, shown } from '../text.js'
 import type { Column, ShownTrial } from '../trials.js'
 import { OF_BOTH, SIGNED } from './layers.js'
-import { badge, type OpenTensor } from './overview.js'
 import type { View } from './view.js'
 
 /** The choice in the view, which outlives it. */

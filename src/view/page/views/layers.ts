@@ -3,13 +3,13 @@
 import { KINDS, type Kind } from '../../../trial/kinds/kinds.js'
 import { type ShownStatistic, STATES } from '../../data.js'
 import { choice, h } from '../dom.js'
+import { badge, type OpenTensor } from '../names.js'
 import { actions } from '../pictures/charts.js'
 import { HeatMap } from '../pictures/heat-map.js'
 import { legendOf, ratioLegend } from '../pictures/legend.js'
 import { ratioShading, type ScaleName, type Shading, shadingOf } from '../pictures/shading.js'
 import { counted, KIND_NAMES, MEANINGS, short, shortened, shown } from '../text.js'
 import type { Column, ShownTrial } from '../trials.js'
-import { badge, type OpenTensor } from './overview.js'
 import type { View } from './view.js'
 
 /** The choice in the view, which outlives it. */

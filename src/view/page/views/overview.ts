@@ -3,16 +3,15 @@
 import type { Kind } from '../../../trial/kinds/kinds.js'
 import type { FindingView } from '../../data.js'
 import { h, term } from '../dom.js'
+import { badge, link, type OpenTensor } from '../names.js'
 import { actions, type Line, lineChart, timeline } from '../pictures/charts.js'
 import { isDashed, modeColor, runColor } from '../pictures/colors.js'
 import { linesOf, remarksOf } from '../remarks.js'
 import { counted, KIND_NAMES, sentence, short, shortened, shown } from '../text.js'
 import type { ShownTrial } from '../trials.js'
 import { type FlowChoice, gradientFlow } from './flow.js'
+import { scorecard } from './scorecard.js'
 import type { View } from './view.js'
-
-/** Opens a tensor's view. */
-export type OpenTensor = (name: string) => void
 
 const MAX_CHARTS = 12
 const MAX_GROUPS = 40
@@ -23,6 +22,8 @@ export interface Comparison {
   readonly differ: boolean
   /** Tensor values that were compared. */
   readonly compared: number
+  /** Names of the first run, each with the one in the second that may be the same. */
+  readonly suggested: Readonly<Record<string, string>>
   readonly open: () => void
 }
 
@@ -36,15 +37,17 @@ export async function overview(
   const update = async (trials: readonly ShownTrial[]) => {
     const isPair = trials.length > 1
     // All that is asked of a server is asked at once.
-    const [losses, flowing, metrics, ...reports] = await Promise.all([
+    const [losses, flowing, metrics, scores, ...reports] = await Promise.all([
       curves(trials, 'losses', open),
       gradientFlow(trials, flow, open),
       curves(trials, 'metrics', open),
+      isPair ? scorecard(trials, comparison?.suggested ?? {}, open) : null,
       ...trials.map((trial, i) => report(trial, isPair ? i : null, open)),
     ])
     const parts = [
       comparison && comparisonText(comparison),
       ...trials.map((trial, i) => verdict(trial, isPair ? i : null)),
+      scores,
       h('div', { class: 'courses' }, losses!, flowing!, metrics!),
       ...reports,
     ]
@@ -132,11 +135,6 @@ function advice({ view }: ShownTrial): HTMLElement | null {
     }),
     ...[...besides, ...reasons].map(text => h('p', { class: 'muted' }, shown(text))),
   )
-}
-
-/** `A` or `B`, in its colour. */
-export function badge(place: number): HTMLElement {
-  return h('span', { class: 'badge', style: `background: ${runColor(place)}` }, 'AB'[place] ?? '')
 }
 
 function verdictText({ view }: ShownTrial): HTMLElement {
@@ -298,15 +296,6 @@ function findings(trial: ShownTrial, place: number | null, open: OpenTensor): (H
       ),
     ),
   ]
-}
-
-export function link(name: string, open: OpenTensor): HTMLElement {
-  const follow = (event: Event, name: string) => {
-    event.preventDefault()
-    open(name)
-  }
-  const href = `#tensor=${encodeURIComponent(name)}`
-  return h('a', { href, onclick: event => follow(event, name), title: shown(name) }, shortened(name, 60))
 }
 
 /** A chart for each tensor of a kind that tells one number a step, of all modes and trials. */

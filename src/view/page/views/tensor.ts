@@ -2,13 +2,13 @@
 
 import { MAX_RIDGES, type RidgeView, type ShownStatistic } from '../../data.js'
 import { button, choice, h } from '../dom.js'
+import { badge, type OpenTensor } from '../names.js'
 import { type Line, lineChart } from '../pictures/charts.js'
 import { isDashed, modeColor, runColor, workerColor } from '../pictures/colors.js'
 import { KIND_NAMES, MEANINGS, sentence, shown } from '../text.js'
 import type { ShownTrial } from '../trials.js'
 import { type DistributionShape, distribution } from './distribution.js'
 import { elementsViews } from './elements.js'
-import { badge, type OpenTensor } from './overview.js'
 import type { View } from './view.js'
 
 /** Workers whose elements are shown. */

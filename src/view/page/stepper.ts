@@ -1,7 +1,7 @@
 /** A slider over steps, and a button that moves it. */
 
-import { button, h } from '../dom.js'
-import { moment } from '../moment.js'
+import { button, h } from './dom.js'
+import { moment } from './moment.js'
 
 const PLAY_MS = 160
 

@@ -1,0 +1,23 @@
+/** Names of trials and tensors, as a view shows them. */
+
+import { h } from './dom.js'
+import { runColor } from './pictures/colors.js'
+import { shortened, shown } from './text.js'
+
+/** Opens a tensor's view. */
+export type OpenTensor = (name: string) => void
+
+/** `A` or `B`, in its colour. */
+export function badge(place: number): HTMLElement {
+  return h('span', { class: 'badge', style: `background: ${runColor(place)}` }, 'AB'[place] ?? '')
+}
+
+/** A name that opens its tensor. */
+export function link(name: string, open: OpenTensor): HTMLElement {
+  const follow = (event: Event, name: string) => {
+    event.preventDefault()
+    open(name)
+  }
+  const href = `#tensor=${encodeURIComponent(name)}`
+  return h('a', { href, onclick: event => follow(event, name), title: shown(name) }, shortened(name, 60))
+}

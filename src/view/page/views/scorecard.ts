@@ -1,0 +1,226 @@
+/** Two trials on one screen: where their losses and accuracies ended, which layers changed most, and what only one of them has. */
+
+import type { Kind } from '../../../trial/kinds/kinds.js'
+import { h } from '../dom.js'
+import { badge, link, type OpenTensor } from '../names.js'
+import { actions } from '../pictures/charts.js'
+import { linesOf } from '../remarks.js'
+import { counted, short, shown } from '../text.js'
+import type { ShownTrial } from '../trials.js'
+import { accuracies } from './classes.js'
+
+const MAX_ROWS = 12
+const MAX_LAYERS = 10
+const MAX_NAMES = 4
+
+/** Numbers that are better the higher they are. */
+const HIGHER = /acc|auc|f1|precision|recall|top_?k|bleu/i
+
+/** A number of a mode in both trials. */
+interface Score {
+  readonly name: string
+  readonly mode: string
+  /** The last and the best of A, then of B; null where there are none. */
+  readonly ends: readonly (End | null)[]
+}
+
+interface End {
+  readonly last: number
+  readonly best: number
+  readonly bestStep: number
+}
+
+/** @param suggested names of A, each with the one in B that may be the same */
+export async function scorecard(
+  trials: readonly ShownTrial[],
+  suggested: Readonly<Record<string, string>>,
+  open: OpenTensor,
+): Promise<HTMLElement> {
+  const [scores, changed] = await Promise.all([scoresOf(trials), mostChanged(trials[0]!, open)])
+  return h('section', { class: 'courses' }, scoreTable(scores), changed ?? h('div', {}), unmatched(trials, suggested))
+}
+
+async function scoresOf(trials: readonly ShownTrial[]): Promise<readonly Score[]> {
+  const found = new Map<string, Score & { ends: (End | null)[] }>()
+  for (const [place, trial] of trials.entries()) {
+    const lines = [...(await named(trial, 'losses')), ...(await named(trial, 'metrics')), ...(await accuracies(trial))]
+    for (const { name, mode, steps, values } of lines) {
+      const key = JSON.stringify([name, mode])
+      const score = found.get(key) ?? { name, mode, ends: [null, null] }
+      found.set(key, score)
+      score.ends[place] = endOf(steps, values, HIGHER.test(name))
+    }
+  }
+  return [...found.values()]
+}
+
+async function named(trial: ShownTrial, kind: Kind) {
+  return (await linesOf(trial, kind, 'mean')).map(({ tensor: name, mode, steps, values }) => ({
+    name,
+    mode,
+    steps,
+    values,
+  }))
+}
+
+function endOf(steps: readonly number[], values: readonly number[], isHigher: boolean): End {
+  let at = -1
+  for (const [i, value] of values.entries()) {
+    if (Number.isFinite(value) && (at < 0 || (isHigher ? value > values[at]! : value < values[at]!))) at = i
+  }
+  return { last: values.at(-1)!, best: values[at] ?? Number.NaN, bestStep: steps[at] ?? Number.NaN }
+}
+
+function scoreTable(scores: readonly Score[]): HTMLElement {
+  const cell = (value: number | undefined, other: number | undefined, isHigher: boolean, title = '') => {
+    const isBetter = value !== undefined && other !== undefined && (isHigher ? value > other : value < other)
+    return h(
+      'td',
+      { class: isBetter ? 'number better' : 'number', ...(title !== '' && { title }) },
+      value === undefined ? '–' : short(value),
+    )
+  }
+  const rows = scores.slice(0, MAX_ROWS).map(({ name, mode, ends: [a, b] }) => {
+    const isHigher = HIGHER.test(name)
+    const at = (end: End | null | undefined) => (end ? `at step ${end.bestStep}` : '')
+    return h(
+      'tr',
+      {},
+      h('th', { scope: 'row' }, shown(name), h('div', { class: 'muted' }, mode)),
+      cell(a?.last, b?.last, isHigher),
+      cell(b?.last, a?.last, isHigher),
+      cell(a?.best, b?.best, isHigher, at(a)),
+      cell(b?.best, a?.best, isHigher, at(b)),
+    )
+  })
+  if (rows.length === 0) return h('div', {}, h('h3', {}, 'Scores'), h('p', { class: 'muted' }, 'No loss was saved.'))
+  const heads = ['', 'A final', 'B final', 'A best', 'B best']
+  return h(
+    'div',
+    {},
+    h('h3', {}, 'Final and best'),
+    h(
+      'div',
+      { class: 'wide' },
+      h(
+        'table',
+        { class: 'scores' },
+        h('thead', {}, h('tr', {}, ...heads.map(text => h('th', { scope: 'col' }, text)))),
+        h('tbody', {}, ...rows),
+      ),
+    ),
+    scores.length > MAX_ROWS ? h('p', { class: 'muted' }, `and ${scores.length - MAX_ROWS} more, in the CSV`) : null,
+    actions(
+      'the final and best numbers of A and B',
+      () => [
+        ['number', 'mode', 'A final', 'B final', 'A best', 'A best step', 'B best', 'B best step'],
+        ...scores.map(({ name, mode, ends: [a, b] }) => [
+          name,
+          mode,
+          a?.last ?? '',
+          b?.last ?? '',
+          a?.best ?? '',
+          a?.bestStep ?? '',
+          b?.best ?? '',
+          b?.bestStep ?? '',
+        ]),
+      ],
+      null,
+    ),
+  )
+}
+
+/** The tensors that are furthest apart at the last step that both have. Null: they were not compared. */
+async function mostChanged(a: ShownTrial, open: OpenTensor): Promise<HTMLElement | null> {
+  if (!a.statistics.includes('difference')) return null
+  const { view } = a
+  const column = await a.column('difference', { kind: 'all' })
+  if (column === null) return null
+  const furthest = (kinds: readonly Kind[]) => {
+    const steps = [...view.steps.keys()].filter(step => column.has(step)).reverse()
+    for (const step of steps) {
+      const rows = [...view.series.keys()]
+        .filter(
+          series => kinds.includes(view.tensors[view.series[series]!.tensor]!.kind) && column.isThere(series, step),
+        )
+        .map(series => ({ series, apart: column.at(series, step) }))
+      // NaN first: where there is no distance, one of them is not finite.
+      if (rows.length > 0) return { step, rows: rows.sort((x, y) => rank(y.apart) - rank(x.apart)) }
+    }
+    return null
+  }
+  const found = furthest(['weights']) ?? furthest(['gradients', 'biases', 'outputs', 'inputs']) ?? furthest(['other'])
+  if (found === null) return null
+  const { step, rows } = found
+  return h(
+    'div',
+    {},
+    h('h3', {}, `Most changed at step ${a.stepText(step)}: ‖A − B‖ / ‖A‖`),
+    h(
+      'table',
+      { class: 'changed' },
+      h(
+        'tbody',
+        {},
+        ...rows.slice(0, MAX_LAYERS).map(({ series, apart }) => {
+          const { tensor, worker } = view.series[series]!
+          return h(
+            'tr',
+            {},
+            h(
+              'th',
+              { scope: 'row' },
+              link(view.tensors[tensor]!.name, open),
+              view.workers.length > 1 ? h('div', { class: 'muted' }, shown(view.workers[worker]!)) : null,
+            ),
+            h('td', { class: 'number' }, short(apart)),
+          )
+        }),
+      ),
+    ),
+  )
+}
+
+function rank(apart: number): number {
+  return Number.isNaN(apart) ? Number.POSITIVE_INFINITY : apart
+}
+
+function unmatched([a, b]: readonly ShownTrial[], suggested: Readonly<Record<string, string>>): HTMLElement {
+  const lists = [
+    { place: 0, names: a!.view.tensors.map(({ name }) => name).filter(name => !b!.tensorOf.has(name)) },
+    { place: 1, names: b!.view.tensors.map(({ name }) => name).filter(name => !a!.tensorOf.has(name)) },
+  ]
+  const both = a!.view.tensors.length - lists[0]!.names.length
+  const map = Object.entries(suggested)
+  return h(
+    'div',
+    { class: 'said unmatched' },
+    h('h3', {}, 'Names in only one of them'),
+    h('p', {}, `${counted(both, 'name')} ${both === 1 ? 'is' : 'are'} in both.`),
+    ...lists
+      .filter(({ names }) => names.length > 0)
+      .map(({ place, names }) => {
+        const rest = names.length - MAX_NAMES
+        const more = rest > 0 ? ` and ${rest} more` : ''
+        return h('p', {}, badge(place), `${names.length}: ${names.slice(0, MAX_NAMES).map(shown).join(', ')}${more}`)
+      }),
+    lists.every(({ names }) => names.length > 0)
+      ? h(
+          'p',
+          { class: 'muted' },
+          map.length === 0
+            ? 'Where names differ, --map tells which is which.'
+            : 'Some may be the same under another name. This map says so: save it as map.json, and give --map map.json.',
+        )
+      : null,
+    map.length === 0 ? null : h('pre', {}, shownJson(suggested)),
+  )
+}
+
+/** JSON whose invisible marks are spelled out as JSON does. */
+function shownJson(value: unknown): string {
+  return JSON.stringify(value, null, 2).replace(
+    /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
+    mark => `\\u${mark.codePointAt(0)!.toString(16).padStart(4, '0')}`,
+  )
+}

@@ -3,7 +3,7 @@
  * rule judges every step, in order.
  */
 
-import { RuleEvaluationConditionMet, UsageError, WaitTimeout } from '../base/errors.js'
+import { RuleEvaluationConditionMet, StoreError, UsageError, WaitTimeout } from '../base/errors.js'
 import { checkOptions, kinds, optionsOf } from '../base/options.js'
 import { turnsWhenDue } from '../base/turns.js'
 import type { Mode } from '../base/types.js'
@@ -363,8 +363,17 @@ class Evaluator {
     )
     const timeoutMs = this.#options.timeoutMs ?? Math.max(600_000, patience === 0 ? 0 : patience + WAIT_MARGIN_MS)
     const running = this.#trials.filter(trial => !trial.loadedAllSteps)
+    let outage: StoreError | null = null
     const look = async () => {
-      for (const trial of running) await trial.refresh()
+      try {
+        for (const trial of running) await trial.refresh()
+        outage = null
+      } catch (error) {
+        if (!(error instanceof StoreError)) throw error
+        // The network may come back.
+        if (outage === null) this.#rules[0]?.logger.warn(`${error.message}; looking again`)
+        outage = error
+      }
       await this.#ask()
       const isDone = !this.#isWaiting() || firstOf(this.#groups.map(group => this.#queueOf(group))) !== undefined
       if (isDone) return { answer: true }
@@ -377,8 +386,9 @@ class Evaluator {
     try {
       return await waitFor(stateOf(running[0]!).access.store, look, wait)
     } catch (error) {
-      if (error instanceof WaitTimeout) return false
-      throw error
+      if (!(error instanceof WaitTimeout)) throw error
+      if (outage !== null) throw outage
+      return false
     }
   }
 

@@ -38,6 +38,7 @@ const STAGES = [
 const SOLE_IMPORTERS: readonly (readonly [RegExp, RegExp])[] = [
   [/^@aws-sdk\//, /^storage\/s3\/(sdk|client)\.ts$/],
   [/^valibot$/, /^base\/options\.ts$/],
+  [/^@noble\/hashes/, /^web\/platform\.ts$/],
   [/^piscina$/, /^scan\/runner\//],
   [/^@assemblyscript\/loader$/, /^core\/border\/module\.ts$/],
   [/^node:fs/, /^(storage\/local\/[\w-]+|core\/host)\.ts$|^cli\//],

@@ -3,6 +3,8 @@
  * modules and globals (scripts/make-web.mjs); what of it nobody calls is left out.
  */
 
+import { sha256 } from '@noble/hashes/sha2.js'
+import { bytesToHex } from '@noble/hashes/utils.js'
 import { quote, UsageError } from '../base/errors.js'
 
 const encoder = new TextEncoder()
@@ -125,109 +127,17 @@ export function spawn(command: string): never {
 /** SHA-256, as Node.js makes it. */
 export function createHash(algorithm: 'sha256') {
   if (algorithm !== 'sha256') throw new UsageError(`expected sha256, got ${algorithm}`)
-  const hash = new Sha256()
+  // The browser's own takes all bytes at once, and answers with a promise.
+  const hash = sha256.create()
   return {
     update(more: string | Uint8Array) {
       hash.update(typeof more === 'string' ? encoder.encode(more) : more)
       return this
     },
     digest(_encoding: 'hex'): string {
-      return hash.digest()
+      return bytesToHex(hash.digest())
     },
   }
-}
-
-const BLOCK = 64
-/** The first state, and the constants of the rounds. */
-const [START, ROUNDS] = [fractions(8, 1 / 2), fractions(64, 1 / 3)]
-
-/** SHA-256 (FIPS 180-4) piece by piece. The browser's own takes all bytes at once, and answers with a promise. */
-class Sha256 {
-  readonly #state = Int32Array.from(START)
-  readonly #words = new Int32Array(64)
-  /** The bytes of a block that is not full. */
-  readonly #open = new Uint8Array(BLOCK)
-  #length = 0
-
-  update(bytes: Uint8Array): this {
-    const filled = this.#length % BLOCK
-    this.#length += bytes.length
-    let at = 0
-    if (filled > 0) {
-      at = Math.min(BLOCK - filled, bytes.length)
-      this.#open.set(bytes.subarray(0, at), filled)
-      if (filled + at < BLOCK) return this
-      this.#add(this.#open, 0)
-    }
-    for (; at + BLOCK <= bytes.length; at += BLOCK) this.#add(bytes, at)
-    this.#open.set(bytes.subarray(at))
-    return this
-  }
-
-  /** In hexadecimal. Nothing can be added afterwards. */
-  digest(): string {
-    const length = this.#length
-    const padding = new Uint8Array(BLOCK - ((length + 8) % BLOCK) + 8)
-    padding[0] = 0x80
-    new DataView(padding.buffer).setBigUint64(padding.length - 8, BigInt(length) * 8n)
-    this.update(padding)
-    return [...this.#state].map(word => (word >>> 0).toString(16).padStart(8, '0')).join('')
-  }
-
-  #add(bytes: Uint8Array, at: number): void {
-    const words = this.#words
-    for (let t = 0; t < 16; t++, at += 4) {
-      words[t] = (bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!
-    }
-    for (let t = 16; t < 64; t++) {
-      const [w2, w15] = [words[t - 2]!, words[t - 15]!]
-      const s1 = rotate(w2, 17) ^ rotate(w2, 19) ^ (w2 >>> 10)
-      const s0 = rotate(w15, 7) ^ rotate(w15, 18) ^ (w15 >>> 3)
-      words[t] = s1 + words[t - 7]! + s0 + words[t - 16]!
-    }
-    const state = this.#state
-    let a = state[0]!
-    let b = state[1]!
-    let c = state[2]!
-    let d = state[3]!
-    let e = state[4]!
-    let f = state[5]!
-    let g = state[6]!
-    let h = state[7]!
-    for (let t = 0; t < 64; t++) {
-      const sum1 = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)
-      const first = (h + sum1 + ((e & f) ^ (~e & g)) + ROUNDS[t]! + words[t]!) | 0
-      const sum0 = rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)
-      const second = (sum0 + ((a & b) ^ (a & c) ^ (b & c))) | 0
-      h = g
-      g = f
-      f = e
-      e = (d + first) | 0
-      d = c
-      c = b
-      b = a
-      a = (first + second) | 0
-    }
-    state[0]! += a
-    state[1]! += b
-    state[2]! += c
-    state[3]! += d
-    state[4]! += e
-    state[5]! += f
-    state[6]! += g
-    state[7]! += h
-  }
-}
-
-function rotate(word: number, by: number): number {
-  return (word >>> by) | (word << (32 - by))
-}
-
-/** The first 32 bits of the fractional parts of powers of the first primes. */
-function fractions(count: number, power: number): Int32Array {
-  const primes: number[] = []
-  for (let n = 2; primes.length < count; n++) if (primes.every(prime => n % prime !== 0)) primes.push(n)
-  return Int32Array.from(primes, prime => (prime ** power % 1) * 2 ** 32)
 }
 
 // ------------------------------------------------------------------------------------------------------------------- Buffer

@@ -202,6 +202,9 @@ def _statistics(value):
 
 # --------------------------------------------------------------------------------------------------------------- reading
 
+VERDICT = "trialscan: verdict: "  # How the last line of a command begins.
+
+
 class TrialscanError(RuntimeError):
     """What the command trialscan said when it failed."""
 
@@ -216,6 +219,9 @@ class Page:
 
     def __init__(self, text, height):
         self.html, self.height = text, height
+
+    def __repr__(self):
+        return "a page, which a notebook shows; html has its text"
 
     def _repr_html_(self):
         return f'<iframe srcdoc="{html.escape(self.html)}" width="100%" height="{self.height}" style="border: 0"></iframe>'
@@ -239,10 +245,12 @@ def value(trial, tensor, step=None, **options):
 
 
 def check(*trials, **options):
-    """The findings of rules, a row each. `attrs["not_judged"]` names the rules that lacked data, and what they lack."""
-    lines = _lines(_run("check", trials, {"format": "jsonl", **options}, accepts=(0, 1, 4, 5)))
+    """The findings of rules, a row each. `attrs["verdict"]` is the verdict as a text; `attrs["not_judged"]` names the rules
+    that lacked data, and what they lack."""
+    verdicts = []
+    lines = _lines(_run("check", trials, {"format": "jsonl", **options}, accepts=(0, 1, 4, 5), verdicts=verdicts))
     found = _framed([line for line in lines if "message" in line])
-    found.attrs = {"not_judged": [line for line in lines if "missing" in line]}
+    found.attrs = {"verdict": "\n".join(verdicts), "not_judged": [line for line in lines if "missing" in line]}
     return found
 
 
@@ -260,8 +268,8 @@ def report(*trials, height=700, **options):
             return Page(file.read(), height)
 
 
-def _run(command, trials, options, accepts=(0, 1, 4), tells=True):
-    """What a command writes to its standard output. What it says beside that becomes a warning, or an error."""
+def _run(command, trials, options, accepts=(0, 1, 4), tells=True, verdicts=None):
+    """What a command writes to its standard output. What it says beside that becomes a warning, or an error; verdicts do not."""
     program = shlex.split(os.environ.get("TRIALSCAN", "trialscan"))
     found = shutil.which(program[0]) if program else None
     if found is None:
@@ -270,7 +278,10 @@ def _run(command, trials, options, accepts=(0, 1, 4), tells=True):
                              'or name one in the environment, as TRIALSCAN="npx trialscan"')
     flags = [flag for name, given in options.items() for flag in _flags(name, given)]
     done = subprocess.run([found, *program[1:], command, *flags, "--", *map(os.fspath, trials)], capture_output=True)
-    said = done.stderr.decode(errors="replace").strip()
+    lines = done.stderr.decode(errors="replace").splitlines()
+    said = "\n".join(line for line in lines if not line.startswith(VERDICT)).strip()
+    if verdicts is not None:
+        verdicts += [line[len(VERDICT):] for line in lines if line.startswith(VERDICT)]
     if done.returncode not in accepts:
         raise TrialscanError(said or f"trialscan {command} ended with exit code {done.returncode}")
     if said and (tells or done.returncode != 0):

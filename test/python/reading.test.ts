@@ -29,6 +29,32 @@ it('trialscan python prints it', async () => {
   expect([code, stdout]).toEqual([0, readFileSync(TRIALSCAN_PY, 'utf8')])
 })
 
+describe.runIf(hasModule('pandas'))('examples/notebook.ipynb', () => {
+  it('has the outputs of its cells, which test/python/notebook.py writes', () => {
+    const [notebook, written] = [join(ROOT, 'examples/notebook.ipynb'), join(scratch, 'notebook.ipynb')]
+    const { status, stderr } = python('import runpy, sys; runpy.run_path(sys.argv.pop(1))', {
+      args: [join(ROOT, 'test/python/notebook.py'), notebook, written],
+    })
+    expect([status, stderr]).toEqual([0, ''])
+    expect(readFileSync(written, 'utf8')).toBe(readFileSync(notebook, 'utf8'))
+  })
+
+  it('is of nbformat 4.4', () => {
+    const { cells, ...rest } = JSON.parse(readFileSync(join(ROOT, 'examples/notebook.ipynb'), 'utf8'))
+    expect([rest.nbformat, rest.nbformat_minor, rest.metadata.kernelspec.language]).toEqual([4, 4, 'python'])
+    for (const cell of cells) {
+      const keys = [
+        'cell_type',
+        'metadata',
+        'source',
+        ...(cell.cell_type === 'code' ? ['execution_count', 'outputs'] : []),
+      ]
+      expect(Object.keys(cell).sort()).toEqual(keys.sort())
+      expect(cell.cell_type === 'markdown' || cell.outputs.length > 0).toBe(true)
+    }
+  })
+})
+
 describe.runIf(hasModule('pandas'))('with pandas', () => {
   it('a scan is a DataFrame', () => {
     const [columns, shape, kind, sum] = answer(`
@@ -41,9 +67,11 @@ print(json.dumps([list(frame.columns), list(frame.shape), str(frame["mean"].dtyp
   })
 
   it('findings are rows, and what was not judged is beside them', () => {
-    const [rules, messages, missing] = answer(`
+    const [rules, messages, missing, verdict] = answer(`
 found = trialscan.check(TRIAL)
-print(json.dumps([sorted(set(found["rule"])), list(found["message"]), [line["rule"] for line in found.attrs["not_judged"]]]))`)
+missing = [line["rule"] for line in found.attrs["not_judged"]]
+print(json.dumps([sorted(set(found["rule"])), list(found["message"]), missing, found.attrs["verdict"]]))`)
+    expect(verdict).toMatch(/^failed; 1 of 6 rules fired; /)
     expect(rules).toEqual(['VanishingGradient'])
     expect(messages[0]).toMatch(/^the mean of the absolute values of gradient/)
     expect(missing).toContain('DeadRelu')

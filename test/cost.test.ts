@@ -4,7 +4,7 @@
  */
 
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
@@ -16,6 +16,7 @@ import { LocalStore } from '#dist/storage/local/local-store.js'
 import { type Made, makeLarge, makeMany } from '../fixtures/make.js'
 import { CLI } from './cli/run.js'
 import { fixtureTrial, ROOT } from './support/golden.js'
+import { pickled, tensor, torchZip } from './support/pickles.js'
 import { scratchDirectory } from './support/scratch.js'
 import { WholeFiles } from './support/whole-files.js'
 
@@ -43,6 +44,29 @@ async function counted(work: () => Promise<unknown>): Promise<{ reads: number; b
     crossings.mockRestore()
   }
 }
+
+describe('a dump of small files', () => {
+  it('is opened with one read a file, and none to ask how long it is', async () => {
+    const directory = join(scratch, 'dump')
+    const content = new Uint8Array(Float32Array.of(1, 2, 3).buffer)
+    const file = torchZip({ 'data.pkl': pickled(tensor({ count: 3, size: [3], stride: [1] })), 'data/0': content })
+    mkdirSync(directory)
+    for (let i = 0; i < 5; i++)
+      writeFileSync(join(directory, `step=0___rank=0___dump_index=${i}___name=a${i}.pt`), file)
+    const lengths = vi.spyOn(LocalStore.prototype, 'byteLength')
+    const { reads, bytes } = await counted(async () => {
+      const trial = await createTrial(directory, { refresh: 'manual' })
+      expect(trial.tensorNames()).toEqual(['a0', 'a1', 'a2', 'a3', 'a4'])
+      await trial.close()
+    })
+    expect({ reads, bytes, lengths: lengths.mock.calls.length }).toEqual({
+      reads: 5,
+      bytes: 5 * file.length,
+      lengths: 0,
+    })
+    lengths.mockRestore()
+  })
+})
 
 describe('a scan', () => {
   it('reads a step of small tensors at once, and crosses the border once for it, and once for its lines', async () => {

@@ -179,6 +179,12 @@ export interface Store {
    */
   versionOf?(path: string): string | undefined
 
+  /**
+   * The length and the version (`versionOf`) of a file that is read next: it stays open for that, so that both are those of what is
+   * read. Only the local disk has it.
+   */
+  hold?(path: string): { readonly byteLength: number; readonly version: string }
+
   /** The length of a file in bytes. */
   byteLength(path: string): Promise<number>
 

@@ -69,16 +69,16 @@ export async function readZipDirectory(source: ZipSource): Promise<ZipDirectory>
   const members: ZipMember[] = []
   let at = 0
   while (members.length < count) {
-    const lengths =
-      at + CENTRAL_BYTES <= byteLength ? [28, 30, 32].map(field => directory.getUint16(at + field, true)) : []
-    const [nameLength = 0, extraLength = 0, commentLength = 0] = lengths
-    const end = at + CENTRAL_BYTES + nameLength + extraLength + commentLength
+    const lengthOf = (field: number): number =>
+      at + CENTRAL_BYTES <= byteLength ? directory.getUint16(at + field, true) : 0
+    const [nameLength, extraLength] = [lengthOf(28), lengthOf(30)]
+    const end = at + CENTRAL_BYTES + nameLength + extraLength + lengthOf(32)
     if (end > byteLength || directory.getUint32(at, true) !== 0x02014b50) {
       throw arrayFault(url, offset + at, `${count} entries in the directory`, `${members.length} and other bytes`)
     }
-    const name = Buffer.from(bytes.subarray(at + CENTRAL_BYTES, at + CENTRAL_BYTES + nameLength)).toString('utf8')
-    const fault = (expected: string, got: string) => arrayFault(url, offset + at, expected, got)
     const extraAt = at + CENTRAL_BYTES + nameLength
+    const name = Buffer.from(bytes.buffer, bytes.byteOffset + at + CENTRAL_BYTES, nameLength).toString('utf8')
+    const fault = (expected: string, got: string) => arrayFault(url, offset + at, expected, got)
     const places = placesOf(directory, at, viewOf(bytes.subarray(extraAt, extraAt + extraLength)))
     const [full, compressedLength, place] = places as [number, number, number]
     const isInside = places.every(Number.isSafeInteger) && place + LOCAL_BYTES <= source.byteLength

@@ -74,7 +74,7 @@ export interface RangedFile {
   /** The name in errors. */
   readonly url: string
   readonly byteLength: number
-  /** Exactly these bytes, or fewer at the end of the file. The caller may change them. @throws StoreError */
+  /** Exactly these bytes, or fewer at the end of the file. They must not be changed. @throws StoreError */
   read(startByte: number, byteLength: number): Promise<Uint8Array>
 }
 

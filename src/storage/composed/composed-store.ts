@@ -48,6 +48,7 @@ export class ComposedStore implements Store {
   readonly release?: NonNullable<Store['release']>
   readonly readSmall?: NonNullable<Store['readSmall']>
   readonly versionOf?: NonNullable<Store['versionOf']>
+  readonly hold?: NonNullable<Store['hold']>
   readonly #base: Store
   readonly #tables: readonly Table[]
   readonly #gapByteLength: number
@@ -65,6 +66,7 @@ export class ComposedStore implements Store {
     if (folders) this.folders = folders
     if (base.release) this.release = () => base.release!()
     if (base.readSmall) this.readSmall = (path, buffer) => base.readSmall!(path, buffer)
+    if (base.hold) this.hold = path => base.hold!(path)
     if (base.versionOf) this.versionOf = path => base.versionOf!(path)
     if (readLater) {
       this.readLater = (path, startByte, byteLength, view) => {

@@ -24,7 +24,7 @@ import { DirectoryWatcher } from './watcher.js'
 /** The number of files that stay open between reads. The jobs of a thread read a trial file by file. */
 const MAX_OPEN_FILES = 16
 /** A path that is the same in a URL. */
-const PLAIN_PATH = /^\w[\w-]*(?:\.[\w-]+)*(?:\/\w[\w-]*(?:\.[\w-]+)*)*$/
+const PLAIN_PATH = /^\w[\w=-]*(?:\.[\w=-]+)*(?:\/\w[\w=-]*(?:\.[\w=-]+)*)*$/
 /** The number of directories that are remembered to lie inside the root. */
 const MAX_KNOWN_DIRECTORIES = 4096
 /** The number of files from which on sorting yields to other work before and after. */
@@ -38,7 +38,7 @@ const MAX_READ_BYTES = 2 ** 30
 
 interface OpenFile {
   readonly file: number
-  readonly byteLength: number
+  readonly stats: Stats
 }
 
 type StoreErrorCode = ConstructorParameters<typeof StoreError>[0]
@@ -176,7 +176,8 @@ export class LocalStore implements Store {
     path: string,
     { maxByteLength, isText = false }: { readonly maxByteLength: number; readonly isText?: boolean },
   ): Promise<Uint8Array> {
-    const { file, byteLength } = this.#openFile(path)
+    const { file, stats } = this.#openFile(path)
+    const byteLength = stats.size
     try {
       if (byteLength > maxByteLength) {
         const fields = { maxByteLength, byteLength }
@@ -234,8 +235,7 @@ export class LocalStore implements Store {
   versionOf(path: string): string | undefined {
     const known = this.#files.get(path)
     try {
-      const { size, mtimeMs, ctimeMs } = known ? fstatSync(known.file) : statSync(this.#resolve(path))
-      return `${size} ${mtimeMs} ${ctimeMs}`
+      return versionIn(known ? fstatSync(known.file) : statSync(this.#resolve(path)))
     } catch {
       return undefined
     }
@@ -254,10 +254,13 @@ export class LocalStore implements Store {
       // Another file may have the name by now: look again before saying that this is the end.
       this.#forget(path)
     }
-    const opened = this.#openFile(path)
-    this.#files.set(path, opened)
-    if (this.#files.size > MAX_OPEN_FILES) this.#forget(this.#files.keys().next().value!)
-    return this.#fill(path, opened.file, startByte, view)
+    return this.#fill(path, this.#keep(path).file, startByte, view)
+  }
+
+  hold(path: string): { readonly byteLength: number; readonly version: string } {
+    this.#forget(path)
+    const { stats } = this.#keep(path)
+    return { byteLength: stats.size, version: versionIn(stats) }
   }
 
   async byteLength(path: string): Promise<number> {
@@ -290,6 +293,14 @@ export class LocalStore implements Store {
     })
   }
 
+  /** Opens a file, which stays open. */
+  #keep(path: string): OpenFile {
+    const opened = this.#openFile(path)
+    this.#files.set(path, opened)
+    if (this.#files.size > MAX_OPEN_FILES) this.#forget(this.#files.keys().next().value!)
+    return opened
+  }
+
   #forget(path: string): void {
     const known = this.#files.get(path)
     this.#files.delete(path)
@@ -303,7 +314,7 @@ export class LocalStore implements Store {
     try {
       const stats = this.#translated(path, () => fstatSync(file))
       if (!stats.isFile()) throw this.#unexpected('NotAFile', path, 'a regular file', kindOf(stats))
-      return { file, byteLength: stats.size }
+      return { file, stats }
     } catch (error) {
       closeSync(file)
       throw error
@@ -524,6 +535,10 @@ function behindLink(absolute: string): Stats | undefined {
     if (codeOf(error) === 'ELOOP') return undefined
     throw error
   }
+}
+
+function versionIn({ size, mtimeMs, ctimeMs }: Stats): string {
+  return `${size} ${mtimeMs} ${ctimeMs}`
 }
 
 function kindOf(stats: Stats): string {

@@ -1,6 +1,9 @@
 /** Checkpoints of torch.distributed.checkpoint as a format. What reads them is loaded when there is one. */
 
+import { lazily } from '../../../base/lazily.js'
 import type { TensorFormat } from '../stored-tensor.js'
+
+const reader = lazily(() => import('./dcp.js'))
 
 export const DISTRIBUTED: TensorFormat = {
   kind: 'dcp',
@@ -13,5 +16,5 @@ export const DISTRIBUTED: TensorFormat = {
   // Only the name tells: `.metadata` begins like every pickle.
   matches: () => false,
 
-  read: async (file, around) => (await import('./dcp.js')).readDistributed(file, around),
+  read: async (file, around) => (await reader()).readDistributed(file, around),
 }

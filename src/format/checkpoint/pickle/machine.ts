@@ -40,9 +40,10 @@ class Machine {
   #at: number
   /** The start of the running opcode. */
   #opcodeAt = 0
-  #stack = new Int32Array(1024)
+  // Small ones need no memory of their own: most pickles are those of one tensor.
+  #stack = new Int32Array(16)
   #depth = 0
-  readonly #marks = new Int32Array(MAX_MARKS)
+  #marks = new Int32Array(16)
   #markCount = 0
   #memo: Int32Array
   #memoSize = 0
@@ -54,7 +55,7 @@ class Machine {
     this.#at = start
     this.#tape = new Pickle(bytes, url, bytes.length - start)
     // Memory that is not written to is not taken.
-    this.#memo = new Int32Array(Math.max(64, Math.min(MAX_MEMO, (bytes.length - start) >> 3)))
+    this.#memo = new Int32Array(Math.max(16, Math.min(MAX_MEMO, (bytes.length - start) >> 3)))
   }
 
   run(): Pickle {
@@ -160,6 +161,7 @@ class Machine {
         return
       case OP.MARK:
         if (this.#markCount === MAX_MARKS) throw this.#fault(`marks at most ${MAX_MARKS} deep`, 'more')
+        if (this.#markCount === this.#marks.length) this.#marks = doubled(this.#marks)
         this.#marks[this.#markCount++] = this.#depth
         return
       case OP.TUPLE: {
@@ -290,11 +292,7 @@ class Machine {
   }
 
   #push(handle: Handle): void {
-    if (this.#depth === this.#stack.length) {
-      const larger = new Int32Array(this.#stack.length * 2)
-      larger.set(this.#stack)
-      this.#stack = larger
-    }
+    if (this.#depth === this.#stack.length) this.#stack = doubled(this.#stack)
     this.#stack[this.#depth++] = handle
   }
 
@@ -411,4 +409,10 @@ class Machine {
     const at = this.#take(end + 1)
     return this.#tape.bytesAt(KIND.text, at, end)
   }
+}
+
+function doubled(from: Int32Array): Int32Array<ArrayBuffer> {
+  const larger = new Int32Array(from.length * 2)
+  larger.set(from)
+  return larger
 }

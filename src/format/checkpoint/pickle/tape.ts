@@ -71,12 +71,14 @@ export class Pickle {
     this.#bytes = bytes
     this.url = url
     // More than most pickles need: memory that is not written to is not taken.
-    const capacity = Math.max(64, Math.min(byteLength, 1 << 26) >> 2)
-    this.#kinds = new Uint8Array(capacity)
-    this.#at = new Int32Array(capacity)
-    this.#length = new Int32Array(capacity)
-    this.#room = new Uint16Array(capacity)
-    this.#links = new Int32Array(capacity * 2)
+    const capacity = Math.max(32, Math.min(byteLength, 1 << 26) >> 2)
+    // One piece for all columns, for there may be very many pickles.
+    const memory = new ArrayBuffer(capacity * 19)
+    this.#at = new Int32Array(memory, 0, capacity)
+    this.#length = new Int32Array(memory, capacity * 4, capacity)
+    this.#links = new Int32Array(memory, capacity * 8, capacity * 2)
+    this.#room = new Uint16Array(memory, capacity * 16, capacity)
+    this.#kinds = new Uint8Array(memory, capacity * 18, capacity)
     for (const kind of [KIND.none, KIND.true, KIND.false, KIND.tuple]) this.node(kind)
   }
 
@@ -388,14 +390,6 @@ export class Pickle {
   dictOf(handle: Handle): Handle | undefined {
     if (this.isDict(handle)) return handle
     return this.isNote(handle) ? this.part(handle, 'dict') : undefined
-  }
-
-  /** The values that hang on one: items, keys and values, parts. */
-  *children(handle: Handle): Generator<Handle> {
-    for (let i = 0; i < this.size(handle); i++) {
-      const link = this.link(handle, i)
-      if (link !== NO_LINK) yield link
-    }
   }
 
   /** The value in words. */

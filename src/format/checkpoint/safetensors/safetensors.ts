@@ -1,7 +1,10 @@
 /** Safetensors files as a format of checkpoints. What reads them is loaded when there is one. */
 
+import { lazily } from '../../../base/lazily.js'
 import type { TensorFormat } from '../stored-tensor.js'
 import { LENGTH_BYTES, MAX_HEADER_BYTES } from './dtypes.js'
+
+const reader = lazily(() => import('./read-safetensors.js'))
 
 export const SAFETENSORS: TensorFormat = {
   kind: 'safetensors',
@@ -14,5 +17,5 @@ export const SAFETENSORS: TensorFormat = {
     return length > 0 && length <= MAX_HEADER_BYTES && /^\s*\{/.test(new TextDecoder().decode(head.subarray(8, 72)))
   },
 
-  read: async file => (await import('./read-safetensors.js')).readSafetensors(file),
+  read: async file => (await reader()).readSafetensors(file),
 }

@@ -7,8 +7,8 @@ export interface FileNameFacts {
   readonly order?: number
 }
 
-/** Tags of SGLang's dumper that tell ranks apart, as `rank` does. */
-const RANK_TAGS = /^(?:rank|tp|pp|dp|ep|attn_tp|attn_dp|moe_ep|moe_tp)(?:_rank|_size)?$/
+/** Tags of SGLang's dumper that are no part of a name: those that say where a dump belongs, or tell ranks apart. */
+const OWN_TAGS = /^(?:name|step|dump_index|(?:rank|tp|pp|dp|ep|attn_tp|attn_dp|moe_ep|moe_tp)(?:_rank|_size)?)$/
 
 /** A path without its directories and its extension. */
 export function stemOf(path: string): string {
@@ -18,9 +18,9 @@ export function stemOf(path: string): string {
 
 /** @param siblings paths of the same checkpoint */
 export function fileNameFacts(path: string, siblings: readonly string[]): FileNameFacts {
+  const dump = dumpFacts(siblings).get(path)
+  if (dump !== undefined) return dump
   const stem = stemOf(path)
-  const tags = sglangTags(stem)
-  if (tags !== null) return sglangFacts(tags, path, siblings)
   // TensorRT-LLM: <loop>.<module path>-<input|output>.<param>
   const module = /^\d+\.(.+-(?:input|output)\..+)$/.exec(stem)
   return { tensor: module ? module[1]! : stem }
@@ -38,45 +38,44 @@ function sglangTags(stem: string): ReadonlyMap<string, string> | null {
   return tags.has('name') ? tags : null
 }
 
-function sglangFacts(tags: ReadonlyMap<string, string>, path: string, siblings: readonly string[]): FileNameFacts {
-  const [rank, index] = [tags.get('rank'), Number(tags.get('dump_index'))]
-  const before = earlierOf(siblings).get(path) ?? 0
-  return {
-    tensor: `${taggedName(tags)}${before === 0 ? '' : `#${before + 1}`}`,
-    ...(rank !== undefined && /^\d+$/.test(rank) && { worker: `rank_${Number(rank)}` }),
-    ...(Number.isSafeInteger(index) && { order: index }),
-  }
-}
-
 /** The name with those tags that tell dumps of one name apart. */
 function taggedName(tags: ReadonlyMap<string, string>): string {
-  const others = [...tags].filter(([key]) => !['name', 'step', 'dump_index'].includes(key) && !RANK_TAGS.test(key))
-  return [tags.get('name')!, ...others.map(([key, value]) => `${key}=${value}`)].join('.')
+  let name = tags.get('name')!
+  for (const [key, value] of tags) if (!OWN_TAGS.test(key)) name += `.${key}=${value}`
+  return name
 }
 
-const earlier = new WeakMap<readonly string[], ReadonlyMap<string, number>>()
+const factsOfDumps = new WeakMap<readonly string[], ReadonlyMap<string, FileNameFacts>>()
 
-/** The number of earlier dumps with the same name, step and rank, for each file. */
-function earlierOf(paths: readonly string[]): ReadonlyMap<string, number> {
-  const known = earlier.get(paths)
+/** The facts about the files of SGLang's dumper among others, by path. */
+function dumpFacts(paths: readonly string[]): ReadonlyMap<string, FileNameFacts> {
+  const known = factsOfDumps.get(paths)
   if (known !== undefined) return known
-  const groups = new Map<string, { readonly path: string; readonly index: number }[]>()
+  const groups = new Map<string, { readonly path: string; readonly index: number; readonly facts: FileNameFacts }[]>()
   for (const path of paths) {
     const tags = sglangTags(stemOf(path))
     if (tags === null) continue
-    const group = JSON.stringify([taggedName(tags), tags.get('step'), tags.get('rank'), directoryOf(path)])
-    const files = groups.get(group) ?? []
-    files.push({ path, index: Number(tags.get('dump_index')) })
-    groups.set(group, files)
+    const [tensor, rank, index] = [taggedName(tags), tags.get('rank'), Number(tags.get('dump_index'))]
+    const facts = {
+      tensor,
+      ...(rank !== undefined && /^\d+$/.test(rank) && { worker: `rank_${Number(rank)}` }),
+      ...(Number.isSafeInteger(index) && { order: index }),
+    }
+    const group = [tensor, tags.get('step'), rank, directoryOf(path)].join('\0')
+    const files = groups.get(group)
+    if (files) files.push({ path, index, facts })
+    else groups.set(group, [{ path, index, facts }])
   }
-  const counts = new Map<string, number>()
+  const all = new Map<string, FileNameFacts>()
   for (const files of groups.values()) {
-    if (files.length === 1) continue
+    // Dumps with the same name, step and rank are counted.
     files.sort((a, b) => a.index - b.index)
-    for (const [count, { path }] of files.entries()) counts.set(path, count)
+    for (const [before, { path, facts }] of files.entries()) {
+      all.set(path, before === 0 ? facts : { ...facts, tensor: `${facts.tensor}#${before + 1}` })
+    }
   }
-  earlier.set(paths, counts)
-  return counts
+  factsOfDumps.set(paths, all)
+  return all
 }
 
 function directoryOf(path: string): string {

@@ -1,7 +1,10 @@
 /** Files of torch.save as a format of checkpoints. What reads them is loaded when there is one. */
 
+import { lazily } from '../../../base/lazily.js'
 import type { TensorFormat } from '../stored-tensor.js'
 import { isLegacyTorch } from './legacy-magic.js'
+
+const reader = lazily(() => import('./torch.js'))
 
 export const TORCH: TensorFormat = {
   kind: 'torch',
@@ -14,5 +17,5 @@ export const TORCH: TensorFormat = {
   // The magic of a ZIP archive, or of torch's own.
   matches: head => (head[0] === 0x50 && head[1] === 0x4b) || isLegacyTorch(head),
 
-  read: async (file, around) => (await import('./torch.js')).readTorch(file, around),
+  read: async (file, around) => (await reader()).readTorch(file, around),
 }

@@ -72,7 +72,13 @@ class Search {
     for (const handle of pickle.bottomUp()) {
       let count = 0
       if (this.#isTensor(handle)) count = 1
-      else for (const child of pickle.children(handle)) if (child >= 0) count += this.#counts[child]!
+      else {
+        for (let i = 0; i < pickle.size(handle); i++) {
+          const child = pickle.link(handle, i)
+          // A link to nothing lies above all nodes.
+          if (child >= 0) count += this.#counts[child] ?? 0
+        }
+      }
       this.#counts[handle] = count
     }
   }

@@ -79,7 +79,8 @@ export async function readTorch(file: RangedFile, around: Surroundings): Promise
     const read = storedOf(file, name, one, storages, arrays)
     if ('error' in read) unread.push(read)
     else {
-      const identity = JSON.stringify([read.dtype, read.shape, read.blocks])
+      // One alone has no other to be the same as.
+      const identity = found.length > 1 ? JSON.stringify([read.dtype, read.shape, read.blocks]) : ''
       const aliasOf = read.blocks.length === 0 ? undefined : firstOf.get(identity)
       if (aliasOf === undefined) firstOf.set(identity, name)
       tensors.push({ ...read, ...naming.facts, ...(aliasOf !== undefined && { aliasOf }) })

@@ -51,6 +51,8 @@ export interface Checkpoint {
 export const ONLY_WORKER = 'worker_0'
 /** Files whose headers are asked for at once, where that is a request. */
 const FILES_AT_ONCE = 16
+/** The limit of a file that is read at once, whatever of it is asked for: a second read would cost more than its bytes. */
+const SMALL_BYTES = 64 << 10
 
 /** Files that hold what else a training needs to go on, by their names: the names of their tensors begin with theirs. */
 const IS_MAIN = /model|weights|adapter|consolidated|pytorch|lora|actor/i
@@ -63,17 +65,33 @@ interface ReadFile extends CheckpointFile {
   readonly contents: TensorFileContents
 }
 
-/** A file as something whose ranges can be read. @throws StoreError */
-export async function rangedFile(store: Store, path: string): Promise<RangedFile> {
-  const byteLength = await store.byteLength(path)
+interface VersionedFile extends RangedFile {
+  /** See `Store.versionOf`. */
+  readonly version: string | undefined
+}
+
+/** A file as something whose ranges can be read: a small one in one read. @throws StoreError */
+export async function rangedFile(store: Store, path: string): Promise<VersionedFile> {
+  // What was there before its header was read.
+  const { byteLength, version } = store.hold?.(path) ?? {
+    byteLength: await store.byteLength(path),
+    version: store.versionOf?.(path),
+  }
+  let whole: Uint8Array | undefined
+  const read = async (startByte: number, length: number): Promise<Uint8Array> => {
+    const bytes = new Uint8Array(length)
+    const got = length === 0 ? 0 : await store.readInto(path, startByte, bytes)
+    return got === length ? bytes : bytes.subarray(0, got)
+  }
   return {
     path,
     url: store.url(path),
     byteLength,
+    version,
     async read(startByte, length) {
-      const bytes = new Uint8Array(length)
-      const got = length === 0 ? 0 : await store.readInto(path, startByte, bytes)
-      return got === length ? bytes : bytes.subarray(0, got)
+      if (byteLength > SMALL_BYTES) return read(startByte, length)
+      whole ??= await read(0, byteLength)
+      return whole.subarray(startByte, startByte + length)
     },
   }
 }
@@ -88,9 +106,7 @@ export async function readCheckpoint(store: Store, checkpoint: CheckpointPlace):
   const versions = new Map<string, string>()
   const open = async (path: string): Promise<RangedFile> => {
     const ranged = await rangedFile(store, path)
-    // What was there before its header was read.
-    const version = store.versionOf?.(path)
-    if (version !== undefined) versions.set(path, version)
+    if (ranged.version !== undefined) versions.set(path, ranged.version)
     return ranged
   }
   const around: Surroundings = { paths, open }
@@ -382,10 +398,11 @@ function withoutRank(stem: string): string {
 function prefixesOf(files: readonly ReadFile[]): string[] {
   const groups = new Set(files.map(({ group }) => group))
   const stemAt = (path: string) => withoutRank(stemOf(path.slice(directoryOf(path).length)))
-  const stems = new Set(files.map(({ path, group }) => `${group}/${stemAt(path)}`))
-  return files.map(({ path, group }) => {
+  const fileStems = files.map(({ path }) => stemAt(path))
+  const stems = new Set(files.map(({ group }, i) => `${group}/${fileStems[i]}`))
+  return files.map(({ path, group }, i) => {
     const name = path.slice(directoryOf(path).length)
-    const stem = stemAt(path)
+    const stem = fileStems[i]!
     const ofGroup = groups.size > 1 && group !== '' ? `${group.replaceAll('/', '.')}.` : ''
     const isWhole = stems.size < 2 || HAS_OWN_NAMES.test(name) || /___name=|-(?:input|output)\./.test(name)
     if (isWhole) return ofGroup

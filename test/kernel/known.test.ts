@@ -24,13 +24,16 @@ const PARTS: ReadonlyMap<ReductionName, KnownMoments> = new Map([
 const engine = new Engine()
 
 function momentsOf(dtype: DType, values: readonly number[], known: KnownMoments): Moments {
-  const bytes = elementBytes(dtype as 'float32', values)
+  return momentsIn(dtype, elementBytes(dtype as 'float32', values), values.length, known)
+}
+
+function momentsIn(dtype: DType, bytes: Uint8Array, count: number, known: KnownMoments): Moments {
   engine.reset()
   const batch = engine.reserveBatch(1)
   const data = engine.reserveBytes(bytes.length)
   engine.view(data, bytes.length).set(bytes)
   engine.resetRow(batch)
-  engine.addToRow(batch, dtype, data, values.length, 0, known)
+  engine.addToRow(batch, dtype, data, count, 0, known)
   return new Moments(dtype, engine.rows(batch, 1).slice())
 }
 
@@ -76,6 +79,51 @@ describe('moments', () => {
     if (!(known & (extremes | sumAbs | product))) expectUnknown(moments, 'max')
     if (!(known & (sumAbs | product))) expectUnknown(moments, 'l1')
   })
+
+  it.each(['float16', 'bfloat16'] as const)(
+    'of %s have the same extremes to the bit, alone or with all else',
+    dtype => {
+      const slots = [
+        'nanCount',
+        'positiveInfinityCount',
+        'negativeInfinityCount',
+        'min',
+        'max',
+        'minAbs',
+        'maxAbs',
+        'zeroCount',
+      ]
+      const expectSame = (bits: Uint16Array): void => {
+        const [alone, of] = [extremes, all].map(known =>
+          momentsIn(dtype, new Uint8Array(bits.buffer), bits.length, known),
+        )
+        const read = (moments: Moments) => slots.map(slot => moments.slot(slot as 'min'))
+        expect(read(alone!)).toEqual(read(of!))
+      }
+      const infinity = dtype === 'float16' ? 0x7c00 : 0x7f80
+      let seed = 1
+      const random = () => {
+        seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0
+        return seed >>> 16
+      }
+      const finite = () => (random() & 0x8000) | (random() % infinity)
+      for (const length of [...Array(40).keys(), 4095, 4096, 5003]) {
+        const bits = Uint16Array.from({ length }, finite)
+        expectSame(bits)
+        for (const sign of [0, 0x8000]) expectSame(bits.map(x => (x & 0x7fff) | sign))
+        for (const few of [[0], [0x8000], [0, 0x8000], [1, 0x8001], [infinity - 1]]) {
+          expectSame(bits.map(x => few[x % few.length]!))
+        }
+        if (length === 0) continue
+        for (const special of [infinity, infinity | 0x8000, infinity + 1, 0xffff]) {
+          expectSame(bits.with(random() % length, special))
+          expectSame(bits.with(length - 1, special))
+        }
+      }
+      // All there are.
+      expectSame(Uint16Array.from({ length: 1 << 16 }, (_, i) => i))
+    },
+  )
 
   it('of no elements know everything', () => {
     for (const known of SETS) expect(momentsOf('float32', [], known).reduction('prod')).toBe(1)

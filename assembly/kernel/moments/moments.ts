@@ -21,6 +21,7 @@ import { BLOCK_ELEMENTS, DTypeNumber, KnownMoments, MomentsRow } from '../../../
 import { bytesOf, elementBits } from '../../dtype'
 import { roundOff, twoProduct, twoSum } from '../double-double'
 import { addFinite, block } from './finite'
+import { addExtremesOfHalves } from './halves'
 import { addInt64 } from './int64'
 import { get, infinities, merge, momentsReset, part, set, setProduct } from './row'
 import { addScaled } from './scaled'
@@ -90,6 +91,8 @@ function addBlock(dtype: i32, data: usize, n: u32, known: i32, sketch: usize): v
       break
     case DTypeNumber.float16:
     case DTypeNumber.bfloat16:
+      if (known == KnownMoments.extremes && sketch == 0 && addExtremesOfHalves(dtype, data, n)) break
+    // falls through
     case DTypeNumber.float8_e4m3fn:
     case DTypeNumber.float8_e5m2:
     case DTypeNumber.float8_e4m3fnuz:

@@ -2,11 +2,11 @@
 
 import { stripVTControlCharacters } from 'node:util'
 import pc from 'picocolors'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { blocks, histogram, sparkline } from '#dist/cli/format/bars.js'
 import { excerpt } from '#dist/cli/format/excerpt.js'
 import { rowLines } from '#dist/cli/format/lines.js'
-import { bytesText, complexText, jsonNumber, plainNumber, shortNumber } from '#dist/cli/format/number.js'
+import { bytesText, complexText, countText, jsonNumber, plainNumber, shortNumber } from '#dist/cli/format/number.js'
 import { tableFormat } from '#dist/cli/format/table.js'
 import { colorsFor, columns, safe, safeJson, widthOf } from '#dist/cli/terminal.js'
 import {
@@ -183,6 +183,16 @@ describe('numbers', () => {
     expect(complexText({ re: 1.5, im: -2 })).toBe('1.5-2j')
     expect(complexText({ re: -0, im: Number.NaN })).toBe('-0+NaNj')
     expect([0, 999, 1000, 2.5e9].map(bytesText)).toEqual(['0 B', '999 B', '1.0 KB', '2.5 GB'])
+  })
+
+  it('are counts with commas between thousands, which takes no Intl', () => {
+    const counts = [0, 12, 999, 1000, 12345, 999999, 1234567, 2 ** 53 - 1, -1, -999, -1000]
+    const expected = counts.map(count => count.toLocaleString('en-US'))
+    const spy = vi.spyOn(Number.prototype, 'toLocaleString')
+    expect(counts.map(countText)).toEqual(expected)
+    expect(spy).not.toHaveBeenCalled()
+    spy.mockRestore()
+    expect([1e22, 1234.5].map(countText)).toEqual(['10,000,000,000,000,000,000,000', '1,234.5'])
   })
 })
 

@@ -77,7 +77,8 @@ export async function rangedFile(store: Store, path: string): Promise<VersionedF
     byteLength: await store.byteLength(path),
     version: store.versionOf?.(path),
   }
-  let whole: Uint8Array | undefined
+  // All of a small file. Of others what was looked at to tell the format: the header begins there, too.
+  let beginning: Uint8Array | undefined
   const read = async (startByte: number, length: number): Promise<Uint8Array> => {
     const bytes = new Uint8Array(length)
     const got = length === 0 ? 0 : await store.readInto(path, startByte, bytes)
@@ -89,9 +90,13 @@ export async function rangedFile(store: Store, path: string): Promise<VersionedF
     byteLength,
     version,
     async read(startByte, length) {
-      if (byteLength > SMALL_BYTES) return read(startByte, length)
-      whole ??= await read(0, byteLength)
-      return whole.subarray(startByte, startByte + length)
+      if (byteLength <= SMALL_BYTES) beginning ??= await read(0, byteLength)
+      else if (beginning === undefined || startByte + length > beginning.length) {
+        const bytes = await read(startByte, length)
+        if (startByte === 0) beginning ??= bytes
+        return bytes
+      }
+      return beginning.subarray(startByte, startByte + length)
     },
   }
 }

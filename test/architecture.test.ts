@@ -99,6 +99,7 @@ const CORE = [
   'kernel/moments/extremes.ts',
   'kernel/moments/sums.ts',
   'kernel/moments/finite.ts',
+  'kernel/moments/halves.ts',
   'kernel/moments/int64.ts',
   'kernel/moments/moments.ts',
   'kernel/pairs/allclose.ts',

@@ -4,7 +4,7 @@ import { type FormatError, pathOfUrl, quote, type TrialscanError } from '../../.
 import { LENGTH_BYTES, MAX_HEADER_BYTES } from '../../../format/checkpoint/safetensors/dtypes.js'
 import { duplicateKeys } from '../../../format/checkpoint/safetensors/duplicate-keys.js'
 import { TORCH } from '../../../format/checkpoint/torch/format.js'
-import { rangedFile } from '../../../scan/catalog/checkpoint/read-checkpoint.js'
+import { rangedFile } from '../../../scan/catalog/checkpoint/ranged-file.js'
 import { type TrialContents, TrialLoader } from '../../../scan/catalog/load/load.js'
 import { TrialState } from '../../../scan/catalog/state.js'
 import { faultOf } from '../../../scan/job/row.js'

@@ -3,7 +3,7 @@
 import { FormatError, StoreError } from '../../../base/errors.js'
 import { readSafetensors } from '../../../format/checkpoint/safetensors/read-safetensors.js'
 import { isShardIndex, MAX_INDEX_BYTES, parseShardIndex } from '../../../format/checkpoint/safetensors/shards.js'
-import { rangedFile } from '../../../scan/catalog/checkpoint/read-checkpoint.js'
+import { rangedFile } from '../../../scan/catalog/checkpoint/ranged-file.js'
 import type { Store } from '../../../storage/store.js'
 import type { Findings } from '../findings.js'
 

@@ -24,6 +24,7 @@ import {
 import { isRemote, type Store } from '../../../storage/store.js'
 import { Faults, MAX_FAULTS } from './faults.js'
 import { fileOf, joined } from './joined.js'
+import { rangedFile } from './ranged-file.js'
 
 /** The tensors that a worker saved at a step: each name once. */
 export interface WorkerTensors {
@@ -51,8 +52,6 @@ export interface Checkpoint {
 export const ONLY_WORKER = 'worker_0'
 /** Files whose headers are asked for at once, where that is a request. */
 const FILES_AT_ONCE = 16
-/** The limit of a file that is read at once, whatever of it is asked for: a second read would cost more than its bytes. */
-const SMALL_BYTES = 64 << 10
 
 /** Files that hold what else a training needs to go on, by their names: the names of their tensors begin with theirs. */
 const IS_MAIN = /model|weights|adapter|consolidated|pytorch|lora|actor/i
@@ -63,42 +62,6 @@ const HAS_OWN_NAMES = /\.(?:npy|json|metadata)$/
 /** A file, and what is in it. */
 interface ReadFile extends CheckpointFile {
   readonly contents: TensorFileContents
-}
-
-interface VersionedFile extends RangedFile {
-  /** See `Store.versionOf`. */
-  readonly version: string | undefined
-}
-
-/** A file as something whose ranges can be read: a small one in one read. @throws StoreError */
-export async function rangedFile(store: Store, path: string): Promise<VersionedFile> {
-  // What was there before its header was read.
-  const { byteLength, version } = store.hold?.(path) ?? {
-    byteLength: await store.byteLength(path),
-    version: store.versionOf?.(path),
-  }
-  // All of a small file. Of others what was looked at to tell the format: the header begins there, too.
-  let beginning: Uint8Array | undefined
-  const read = async (startByte: number, length: number): Promise<Uint8Array> => {
-    const bytes = new Uint8Array(length)
-    const got = length === 0 ? 0 : await store.readInto(path, startByte, bytes)
-    return got === length ? bytes : bytes.subarray(0, got)
-  }
-  return {
-    path,
-    url: store.url(path),
-    byteLength,
-    version,
-    async read(startByte, length) {
-      if (byteLength <= SMALL_BYTES) beginning ??= await read(0, byteLength)
-      else if (beginning === undefined || startByte + length > beginning.length) {
-        const bytes = await read(startByte, length)
-        if (startByte === 0) beginning ??= bytes
-        return bytes
-      }
-      return beginning.subarray(startByte, startByte + length)
-    },
-  }
 }
 
 /** @throws StoreError if the store can't be reached */

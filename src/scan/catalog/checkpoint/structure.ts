@@ -6,7 +6,7 @@ import type { StructureValue } from '../../../format/checkpoint/torch/structure.
 import { openStore, storeSpec } from '../../../storage/open.js'
 import { S3_OPTIONS } from '../../../storage/s3/options.js'
 import type { S3Options } from '../../../storage/s3/spec.js'
-import { rangedFile } from './read-checkpoint.js'
+import { rangedFile } from './ranged-file.js'
 
 export interface PickleStructure {
   /** The layout: a torch.save file since 1.6 or before, or a bare pickle. */

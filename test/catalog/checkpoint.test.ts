@@ -8,6 +8,7 @@ import { counting, npy, npz, safetensors, tensorOf, writeFile, writeShards } fro
 import { differences } from '../support/checkpoint-answers.js'
 import { CHECKPOINTS, FIXTURES, goldenPlaces, hasCheckpoints } from '../support/checkpoints.js'
 import { HAS_S3, makeBucket, OPTIONS, upload } from '../support/s3.js'
+import { rowsOf } from '../support/scanning.js'
 import { scratchDirectory } from '../support/scratch.js'
 
 const scratch = scratchDirectory('checkpoint')
@@ -192,6 +193,24 @@ describe('a run that goes on', () => {
     const trial = await createTrial(directory, { refresh: 'manual' })
     expect(trial.steps()).toEqual([1, 2])
     expect(trial.problems.map(({ code }) => code)).toEqual(['MissingShard'])
+    await trial.close()
+  })
+
+  it.each([0, 1])('a shard that vanishes costs its own tensors alone, on %s threads', async threads => {
+    const directory = join(scratch, `vanishing-${threads}`)
+    const names = Array.from({ length: 20 }, (_, i) => `w${String.fromCharCode(97 + i)}`)
+    // Their order is not that of the files.
+    writeShards(
+      join(directory, 'checkpoint-1'),
+      [0, 1, 2].map(shard => names.filter((_, i) => i % 3 === shard).map(name => counting(name, [3]))),
+    )
+    const trial = await createTrial(directory, { refresh: 'manual', threads })
+    rmSync(join(directory, 'checkpoint-1/model-00002-of-00003.safetensors'))
+    const expected = names.map((name, i) => [name, i % 3 === 1 ? 'NotFound' : 3])
+    for (const reductions of [['sum'], ['sum', 'crc32c']] as const) {
+      const rows = await rowsOf(trial, { reductions: [...reductions], threads })
+      expect(rows.map(({ tensor, error, reductions }) => [tensor, error?.code ?? reductions.sum])).toEqual(expected)
+    }
     await trial.close()
   })
 

@@ -138,7 +138,12 @@ class Measurement {
         fail: (record, error) => this.#fail(record, error),
         ...(this.#kept > 0 && { beginBatch: () => this.#held.leaveWindow() }),
       },
-      { sourceOf: this.#sourceOf, known, kept: this.#kept },
+      {
+        sourceOf: this.#sourceOf,
+        known,
+        kept: this.#kept,
+        isAnyOrder: this.#kept === 0 && this.#waiting.every(count => count === 0),
+      },
     )
     this.#counts.readBytes += read.readBytes
     this.#counts.reads += read.reads

@@ -90,6 +90,7 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
     sourceOf: () => store,
     known: sketches === null ? known : null,
     order,
+    isAnyOrder: true,
     clock,
   })
   const histograms: HistogramResult[] = []

@@ -30,7 +30,12 @@ export async function readValues(job: ValueJob, engine: Engine, store: Store): P
   if (job.batches.length > 0) {
     engine.reset()
     const { order } = job
-    const read = await readRecords(job, engine, visitor, { sourceOf: () => store, known: null, order })
+    const read = await readRecords(job, engine, visitor, {
+      sourceOf: () => store,
+      known: null,
+      order,
+      isAnyOrder: true,
+    })
     stats.readBytes = read.readBytes
     stats.reads = read.reads
   } else {

@@ -1,5 +1,6 @@
 /** Reads and decodes records in batches, with one callback per record: the common path of every job on records. */
 
+import { isAboutFile, TrialscanError } from '../../../base/errors.js'
 import { CoreRecords, OrdinaryRecords } from '../../../core/batch/records.js'
 import type { KnownMoments } from '../../../core/border/abi.js'
 import type { Address } from '../../../core/border/memory.js'
@@ -54,6 +55,11 @@ export interface ReadRecordsOptions {
   readonly order?: Int32Array
   /** The number of further batches that are read before the bytes of one are gone; see ReadAheadOptions. Default: 0. */
   readonly kept?: number
+  /**
+   * True if the visitor takes records in any order. Of a checkpoint a batch may lie in several files: if one of them can't be read,
+   * the records are then read again in halves, so that those of the others are not lost.
+   */
+  readonly isAnyOrder?: boolean
   readonly clock?: Clock
 }
 
@@ -62,8 +68,9 @@ export async function readRecords(
   job: BatchedRecords,
   engine: Engine,
   visitor: RecordVisitor,
-  { sourceOf, known, order, kept = 0, clock = new Clock(false) }: ReadRecordsOptions,
+  options: ReadRecordsOptions,
 ): Promise<{ readonly readBytes: number; readonly reads: number }> {
+  const { sourceOf, known, order, kept = 0, isAnyOrder = false, clock = new Clock(false) } = options
   const { batches, records, checkLevel } = job
   const tags = engine.writeTexts(job.tags)
   const batch = engine.reserveBatch(batches.reduce((most, { count }) => Math.max(most, count), 1))
@@ -77,8 +84,10 @@ export async function readRecords(
     { byteLength: job.aheadByteLength, kept },
   )
   let readBytes = 0
+  const again: ReadBatch[] = []
   try {
-    for (const { file, startByte, endByte, first, count } of batches) {
+    for (const read of batches) {
+      const { file, startByte, endByte, first, count } = read
       const recordOf = (i: number): number => (order === undefined ? first + i : order[first + i]!)
       let window: Address
       let available: number
@@ -90,7 +99,8 @@ export async function readRecords(
         available = typeof arrival.available === 'number' ? arrival.available : await arrival.available
         clock.lap('readMs')
       } catch (error) {
-        for (let i = 0; i < count; i++) visitor.fail(recordOf(i), error)
+        if (isAnyOrder && count > 1 && isOfOneFile(error, sourceOf(file))) again.push(...halvesOf(job, read, recordOf))
+        else for (let i = 0; i < count; i++) visitor.fail(recordOf(i), error)
         continue
       }
       readBytes += available
@@ -135,5 +145,31 @@ export async function readRecords(
   } finally {
     reads.end()
   }
-  return { readBytes, reads: batches.length }
+  if (again.length === 0) return { readBytes, reads: batches.length }
+  const more = await readRecords({ ...job, batches: again, aheadByteLength: 0 }, engine, visitor, options)
+  return { readBytes: readBytes + more.readBytes, reads: batches.length + more.reads }
+}
+
+/** True if an error may be about one of several files that a batch lies in. */
+function isOfOneFile(error: unknown, source: ByteSource): boolean {
+  const isComposed = source.headByteLength !== undefined
+  return (
+    isComposed && error instanceof TrialscanError && (error.code === 'ObjectChanged' || isAboutFile(error.toJSON()))
+  )
+}
+
+function halvesOf({ records }: JobRecords, { file, first, count }: ReadBatch, recordOf: (i: number) => number) {
+  const half = count >> 1
+  return [
+    [0, half],
+    [half, count],
+  ].map(([from, to]): ReadBatch => {
+    let [startByte, endByte] = [Number.POSITIVE_INFINITY, 0]
+    for (let i = from!; i < to!; i++) {
+      const [start, length] = [records.startByte[recordOf(i)]!, records.byteLength[recordOf(i)]!]
+      startByte = Math.min(startByte, start)
+      endByte = Math.max(endByte, start + length)
+    }
+    return { file, startByte, endByte, first: first + from!, count: to! - from! }
+  })
 }

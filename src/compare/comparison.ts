@@ -1,10 +1,10 @@
 /** Steps of two runs compared, in the order of execution. */
 
 import { QueryError, TrialscanError } from '../base/errors.js'
-import { type DType, REDUCTIONS } from '../base/types.js'
+import type { DType } from '../base/types.js'
 import type { DifferenceTolerance } from '../trial/measure/difference.js'
-import { Inquiry, type MeasureOptions } from '../trial/measure/measure.js'
-import type { Question, TensorDifference } from '../trial/measure/question.js'
+import type { MeasureOptions } from '../trial/measure/measure.js'
+import type { TensorDifference } from '../trial/measure/question.js'
 import type { ScanSelection } from '../trial/scan-selection.js'
 import { stateOf } from '../trial/trial.js'
 import { differenceOfWhole, joined } from './joined.js'
@@ -13,8 +13,9 @@ import type { NoiseFloor } from './noise.js'
 import type { Paired, Pairing, WantedTensors } from './pairing.js'
 import { judgeQuantised, type QuantisedOutcome, type QuantisedPair, quantisedAmong } from './quantised/pairs.js'
 import type { DifferenceAt, DifferenceKind, RecordPlaceInTime } from './records.js'
-import { type ReductionPair, reductionsApart, relative } from './reductions.js'
+import { reductionsApart, relative } from './reductions.js'
 import { Trend } from './trend.js'
+import { type Asked, isAnswered, Window } from './window.js'
 import { dtypesApart, messageOf, shown } from './wording.js'
 
 /** The options that a comparison passes on. */
@@ -32,8 +33,6 @@ export interface ComparisonOptions extends ScanSelection, DifferenceTolerance, P
   readonly countsAll?: boolean
 }
 
-/** Questions that are asked at once. */
-const WINDOW_QUESTIONS = 1 << 14
 /** Bytes of records that are asked about at once: fewer where the first difference is all that is wanted, so that it is known soon. */
 const WINDOW_BYTES = 2 ** 32
 const FIRST_BYTES = 256 << 20
@@ -51,13 +50,6 @@ export interface DtypePair {
   readonly otherDtype: DType
   /** The number of compared pairs, as float64. */
   readonly count: number
-}
-
-/** A pair, and what was asked about it. */
-interface Asked extends Paired {
-  readonly values: Question<TensorDifference | null> | null
-  readonly wholes: readonly (readonly Question<Parameters<typeof joined>[0][number]>[])[]
-  readonly reductions: readonly ReductionPair[]
 }
 
 export class Comparison {
@@ -95,7 +87,7 @@ export class Comparison {
     this.missing += missing
     for (const problem of problems.values()) this.#hasProblem(problem)
     for (const name of equalTensors) this.equalTensors.add(name)
-    this.tied.push(...tied)
+    for (const one of tied) this.tied.push(one)
     for (const pair of dtypes.values()) countDtypes(this.dtypes, pair)
     this.stats.readBytes += stats.readBytes
   }
@@ -117,28 +109,25 @@ export class Comparison {
     const windowBytes = this.#options.isFirstAll ? FIRST_BYTES : WINDOW_BYTES
     for (let at = 0; at < steps.length; ) {
       this.#options.signal?.throwIfAborted()
-      const inquiry = new Inquiry()
-      const pairs: Asked[] = []
+      let window = new Window(this.#pairing, this.#options)
       const weights: QuantisedPair[] = []
-      let bytes = 0
-      while (at < steps.length && inquiry.questionCount < WINDOW_QUESTIONS && bytes < windowBytes) {
+      while (at < steps.length && !window.isFull(windowBytes)) {
         const step = steps[at++]!
-        const all = this.#pairing.pairsAt(inquiry, step, wanted.get(step)!)
+        const all = await this.#pairing.pairsAt(step, wanted.get(step)!)
         const onlyInB = this.#options.countsAll ? this.#pairing.onlyInB(step, all) : []
         const { quantised, others, isPart } = quantisedAmong(this.#pairing, step, all)
-        weights.push(...quantised)
+        for (const pair of quantised) weights.push(pair)
         for (const place of onlyInB) if (!isPart(place.tensor)) this.#missing(place, 'second')
         for (const pair of others) {
-          bytes += byteLengthOf(pair)
-          pairs.push({ ...pair, ...this.#ask(pair) })
+          // A step may have very many.
+          if (window.isFull(windowBytes)) {
+            await this.#judgeAll(window)
+            window = new Window(this.#pairing, this.#options)
+          }
+          window.add(pair)
         }
       }
-      // While threads work on what is next.
-      let judged = 0
-      for await (const _ of inquiry.answers(this.#options, this.stats)) {
-        while (judged < pairs.length && isAnswered(pairs[judged]!)) await this.#judge(pairs[judged++]!)
-      }
-      while (judged < pairs.length) await this.#judge(pairs[judged++]!)
+      await this.#judgeAll(window)
       let told = 0
       for await (const outcome of judgeQuantised(this.#pairing, weights, this.#options, this.stats)) {
         this.#tellQuantised(weights[told++]!, outcome)
@@ -147,31 +136,13 @@ export class Comparison {
     }
   }
 
-  #ask({ a, b }: Paired): Pick<Asked, 'values' | 'wholes' | 'reductions'> {
-    if (a === undefined || b === undefined) return { values: null, wholes: [], reductions: [] }
-    const all = [...a.shards, ...b.shards]
-    const { rtol, atol, tolerance } = this.#options
-    const [one, other] = [a.shards[0]!, b.shards[0]!]
-    if (all.every(({ hasValue }) => hasValue)) {
-      if (all.length > 2)
-        return { values: null, wholes: [a, b].map(({ shards }) => shards.map(shard => shard.value())), reductions: [] }
-      const close = {
-        ...(rtol !== undefined && { rtol }),
-        ...(atol !== undefined && { atol }),
-        ...(tolerance && { tolerance }),
-      }
-      return { values: one.difference(other, close), wholes: [], reductions: [] }
+  /** Judges the pairs of a window, while threads work on what is next. */
+  async #judgeAll({ inquiry, asked }: Window): Promise<void> {
+    let judged = 0
+    for await (const _ of inquiry.answers(this.#options, this.stats)) {
+      while (judged < asked.length && isAnswered(asked[judged]!)) await this.#judge(asked[judged++]!)
     }
-    if (all.length > 2) return { values: null, wholes: [], reductions: [] }
-    // What one has as a value, the other as reductions: these are computed.
-    const saved = one.hasValue ? other.savedReductions : one.savedReductions
-    const isComputed = one.hasValue || other.hasValue
-    // Frameworks divide spreads by n or by n - 1.
-    const common = REDUCTIONS.filter(
-      name => saved.includes(name) && (isComputed ? !/std|variance/.test(name) : other.savedReductions.includes(name)),
-    )
-    const reductions = common.map(name => [name, one.reduction(name), other.reduction(name)] as const)
-    return { values: null, wholes: [], reductions }
+    while (judged < asked.length) await this.#judge(asked[judged++]!)
   }
 
   async #judge(pair: Asked): Promise<void> {
@@ -275,8 +246,7 @@ export class Comparison {
 
   #reductions(pair: Asked): void {
     // A value on either side: what is computed of it is held against what was saved.
-    const isComputed = pair.a!.shards[0]!.hasValue || pair.b!.shards[0]!.hasValue
-    const apart = reductionsApart(pair.reductions, isComputed, this.#options)
+    const apart = reductionsApart(pair.reductions, pair.hasValue, this.#options)
     const { noise, onApart } = this.#options
     const mean = apart.reduce((sum, [, x, y]) => sum + relative(x.value, y.value), 0) / pair.reductions.length
     onApart?.(pair.place, mean)
@@ -284,7 +254,7 @@ export class Comparison {
     else if (noise !== undefined && mean <= noise.limit(pair.place, 1)) this.noisy++
     else {
       const told = apart.map(([name, x, y]) => `${name} is ${shown(x.value)} and ${shown(y.value)}`)
-      const saved = isComputed ? 'of one only reductions were saved' : 'only reductions were saved'
+      const saved = pair.hasValue ? 'of one only reductions were saved' : 'only reductions were saved'
       this.#found(pair, 'reductions', `${saved}: ${told.join(', ')}`)
     }
   }
@@ -377,19 +347,6 @@ function shapeOf(
 function countDtypes(known: Map<string, DtypePair>, { dtype, otherDtype, count }: DtypePair): void {
   const key = `${dtype} ${otherDtype}`
   known.set(key, { dtype, otherDtype, count: count + (known.get(key)?.count ?? 0) })
-}
-
-function isAnswered({ values, wholes, reductions }: Asked): boolean {
-  if (values !== null) return values.isAnswered
-  return (
-    wholes.every(shards => shards.every(question => question.isAnswered)) &&
-    reductions.every(([, a, b]) => a.isAnswered && b.isAnswered)
-  )
-}
-
-function byteLengthOf({ a, b }: Paired): number {
-  const tensors = [...(a?.shards ?? []), ...(b?.shards ?? [])]
-  return tensors.reduce((sum, tensor) => sum + (tensor.hasValue ? tensor.valueRecord.byteLength : 0), 0)
 }
 
 function unravelled(at: number, shape: readonly number[]): readonly number[] {

@@ -3,6 +3,7 @@
 import { UsageError } from '../base/errors.js'
 import { checkOptions, type Kinds, kinds, optionsOf } from '../base/options.js'
 import { problemLines } from '../base/problem-lines.js'
+import { inTurns } from '../base/turns.js'
 import { stepsAround } from '../scan/catalog/step-selection.js'
 import { type WaitOptions, waitingOf } from '../scan/catalog/wait.js'
 import { kindsOf } from '../trial/kinds/kinds.js'
@@ -292,7 +293,7 @@ async function compared(
     missing,
     equalTensors: [...comparison.equalTensors],
     tied: comparison.tied,
-    areCheckpoints: a !== b && both.length === 1 && isCheckpoint(a) && isCheckpoint(b),
+    areCheckpoints: a !== b && both.length === 1 && (await isCheckpoint(a)) && (await isCheckpoint(b)),
     aliases: pairing.aliases,
     dtypes: [...comparison.dtypes.values()],
     problems: problemLines([...a.problems, ...b.problems, ...comparison.problems.values()]),
@@ -310,14 +311,17 @@ async function compared(
 }
 
 /** True of a run of one step that has weights and biases, and nothing that a step of a training computes. */
-function isCheckpoint(trial: Trial): boolean {
+async function isCheckpoint(trial: Trial): Promise<boolean> {
   if (trial.steps({ showIncompleteSteps: true }).length !== 1) return false
   const kindOf = kindsOf(trial)
   const names = stateOf(trial).catalog.names.filter(name => !isScale(name))
-  const kinds = names.map(name => (isPacked(name) ? 'weights' : kindOf(name)))
-  const parameters = kinds.filter(kind => kind === 'weights' || kind === 'biases').length
-  const others = kinds.filter(kind => kind === 'other').length
-  return parameters + others === kinds.length && parameters >= others
+  let [parameters, others] = [0, 0]
+  await inTurns(names, name => {
+    const kind = isPacked(name) ? 'weights' : kindOf(name)
+    if (kind === 'weights' || kind === 'biases') parameters++
+    else if (kind === 'other') others++
+  })
+  return parameters + others === names.length && parameters >= others
 }
 
 /** Suggested names for a step that both runs have, if one of them lacks tensors. */

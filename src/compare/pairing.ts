@@ -1,18 +1,18 @@
 /** The pairs of tensors of two runs, or of two workers, that are compared. */
 
+import { inTurns, sortedInTurns } from '../base/turns.js'
+import type { Worker } from '../base/types.js'
 import { recordsInOrder } from '../scan/catalog/record-order.js'
 import type { WorkerStep } from '../scan/catalog/worker-steps.js'
-import type { Inquiry } from '../trial/measure/measure.js'
-import type { TensorAtStep } from '../trial/measure/tensor-at-step.js'
 import { type ScanSelection, selectItems } from '../trial/scan-selection.js'
 import { stateOf, type Trial } from '../trial/trial.js'
 import { aliasesOf, type NameAliases } from './names/aliases.js'
 import { type NamePattern, namePatterns, namesInFirst, type TensorMap } from './names/tensor-map.js'
 import type { RecordPlaceInTime } from './records.js'
 
-/** One side of a pair: a tensor, or the shards of several workers, put together along an axis. */
+/** One side of a pair: a worker's tensor, or the shards of several workers, put together along an axis. */
 export interface Side {
-  readonly shards: readonly TensorAtStep[]
+  readonly workers: readonly Worker[]
   readonly axis: number
 }
 
@@ -43,7 +43,7 @@ export interface Pairing {
   /** Names that match once prefixes of wrappers are taken off; null: none do. */
   readonly aliases: NameAliases | null
   /** In the order of execution: by their places in it, then by workers. */
-  pairsAt(inquiry: Inquiry, step: number, wanted: WantedTensors): Paired[]
+  pairsAt(step: number, wanted: WantedTensors): Promise<Paired[]>
   /** The tensors of workers that the second run has at a step besides. */
   onlyInB(step: number, pairs: readonly Paired[]): readonly RecordPlaceInTime[]
 }
@@ -120,28 +120,38 @@ export class RunPairing implements Pairing {
     return stepInB(this.a, this.b, step)
   }
 
-  pairsAt(inquiry: Inquiry, step: number, wanted: WantedTensors): Paired[] {
-    const otherStep = this.stepInB(step)
-    const [tensorsA, tensorsB] = [inquiry.atStep(stateOf(this.a), step), inquiry.atStep(stateOf(this.b), otherStep)]
-    const [inA, inB] = [stateOf(this.a).catalog.atStep(step), stateOf(this.b).catalog.atStep(otherStep)]
+  async pairsAt(step: number, wanted: WantedTensors): Promise<Paired[]> {
+    const [inA, inB] = [savedAt(this.a, step), savedAt(this.b, this.stepInB(step))]
     const isSingle = inA.length === 1 && inB.length === 1
     const pairs: Paired[] = []
     for (const [workerStep, names] of wanted) {
       const { worker } = workerStep
-      const otherWorker = isSingle ? inB[0]!.worker : worker
-      for (const tensor of names) {
+      const other = isSingle ? inB[0] : inB.find(saved => saved.worker === worker)
+      const [a, b] = [sideOf([workerStep]), other && sideOf([other])]
+      await inTurns(names, tensor => {
         const otherTensor = this.#names.inB(tensor)
-        const [one, other] = [tensorsA.of(worker)?.get(tensor), tensorsB.of(otherWorker)?.get(otherTensor)]
         const { place, rank } = placeOf(workerStep, tensor)
-        pairs.push({ place, rank, otherTensor, otherWorker, a: sideOf(one), b: sideOf(other) })
-      }
+        const isInB = other?.tensors.has(otherTensor) === true
+        pairs.push({
+          place,
+          rank,
+          otherTensor,
+          otherWorker: other?.worker ?? worker,
+          a: workerStep.tensors.has(tensor) ? a : undefined,
+          b: isInB ? b : undefined,
+        })
+      })
     }
     return inOrder(pairs)
   }
 
   onlyInB(step: number, pairs: readonly Paired[]): readonly RecordPlaceInTime[] {
-    const paired = new Set(pairs.map(({ otherWorker, otherTensor }) => `${otherWorker}\n${otherTensor}`))
-    return placesAt(this.b, this.stepInB(step)).filter(({ worker, tensor }) => !paired.has(`${worker}\n${tensor}`))
+    const paired = new Map<string, Set<string>>()
+    for (const { otherWorker, otherTensor } of pairs) {
+      const ofWorker = paired.get(otherWorker) ?? new Set()
+      paired.set(otherWorker, ofWorker.add(otherTensor))
+    }
+    return placesAt(this.b, this.stepInB(step), (worker, tensor) => paired.get(worker)?.has(tensor) !== true)
   }
 }
 
@@ -160,21 +170,19 @@ export class WorkerPairing implements Pairing {
     return step
   }
 
-  pairsAt(inquiry: Inquiry, step: number, wanted: WantedTensors): Paired[] {
-    const tensors = inquiry.atStep(stateOf(this.a), step)
-    const references = new Map<string, string>()
+  async pairsAt(_step: number, wanted: WantedTensors): Promise<Paired[]> {
+    const references = new Map<string, Worker>()
     const pairs: Paired[] = []
-    for (const workerStep of [...wanted.keys()].sort((x, y) => compareNames(x.worker, y.worker))) {
-      const { worker } = workerStep
-      for (const tensor of wanted.get(workerStep)!) {
+    for (const workerStep of byWorker(wanted.keys())) {
+      const a = sideOf([workerStep])
+      await inTurns(wanted.get(workerStep)!, tensor => {
         const reference = references.get(tensor)
-        if (reference === undefined) references.set(tensor, worker)
+        if (reference === undefined) references.set(tensor, workerStep.worker)
         else {
-          const [one, other] = [tensors.of(worker)?.get(tensor), tensors.of(reference)?.get(tensor)]
-          const { place, rank } = placeOf(workerStep, tensor)
-          pairs.push({ place, rank, otherTensor: tensor, otherWorker: reference, a: sideOf(one), b: sideOf(other) })
+          const b = { workers: [reference], axis: 0 }
+          pairs.push({ ...placeOf(workerStep, tensor), otherTensor: tensor, otherWorker: reference, a, b })
         }
-      }
+      })
     }
     return inOrder(pairs)
   }
@@ -207,50 +215,61 @@ export class UnifiedPairing implements Pairing {
     return stepInB(this.a, this.b, step)
   }
 
-  pairsAt(inquiry: Inquiry, step: number, wanted: WantedTensors): Paired[] {
-    const otherStep = this.stepInB(step)
-    const workerSteps = [...wanted.keys()].sort((x, y) => compareNames(x.worker, y.worker))
-    const tensorsB = inquiry.atStep(stateOf(this.b), otherStep)
-    const workersB = stateOf(this.b)
-      .catalog.atStep(otherStep)
-      .map(({ worker }) => worker)
-      .sort(compareNames)
-    const tensorsA = inquiry.atStep(stateOf(this.a), step)
+  async pairsAt(step: number, wanted: WantedTensors): Promise<Paired[]> {
+    const inA = byWorker(wanted.keys())
+    const inB = byWorker(savedAt(this.b, this.stepInB(step)))
     const seen = new Set<string>()
     const pairs: Paired[] = []
-    for (const workerStep of workerSteps) {
-      for (const tensor of wanted.get(workerStep)!) {
-        if (seen.has(tensor)) continue
+    for (const workerStep of inA) {
+      await inTurns(wanted.get(workerStep)!, tensor => {
+        if (seen.has(tensor)) return
         seen.add(tensor)
         const otherTensor = this.#names.inB(tensor)
         const axis = this.#partition.find(({ pattern, regex }) => pattern === tensor || regex.test(tensor))?.value
-        const shardsA = workerSteps.map(({ worker }) => tensorsA.of(worker)?.get(tensor)).filter(isThere)
-        const shardsB = workersB.map(worker => tensorsB.of(worker)?.get(otherTensor)).filter(isThere)
-        const { place, rank } = placeOf(workerStep, tensor)
-        const [a, b] = [shardsA, shardsB].map(shards =>
-          axis === undefined ? sideOf(shards[0]) : shards.length === 0 ? undefined : { shards, axis },
-        )
-        pairs.push({ place, rank, otherTensor, otherWorker: shardsB[0]?.worker ?? place.worker, a, b })
-      }
+        const [a, b] = [
+          sideOf(
+            inA.filter(({ tensors }) => tensors.has(tensor)),
+            axis,
+          ),
+          sideOf(
+            inB.filter(({ tensors }) => tensors.has(otherTensor)),
+            axis,
+          ),
+        ]
+        const place = placeOf(workerStep, tensor)
+        pairs.push({ ...place, otherTensor, otherWorker: b?.workers[0] ?? workerStep.worker, a, b })
+      })
     }
     return inOrder(pairs)
   }
 
   onlyInB(step: number, pairs: readonly Paired[]): readonly RecordPlaceInTime[] {
     const seen = new Set(pairs.map(({ otherTensor }) => otherTensor))
-    return placesAt(this.b, this.stepInB(step)).filter(({ tensor }) => !seen.has(tensor) && seen.add(tensor))
+    return placesAt(this.b, this.stepInB(step), (_, tensor) => !seen.has(tensor) && seen.add(tensor) !== undefined)
   }
 }
 
 /** The step in the second run: the same; for two runs of one step each, as checkpoints are, its only one. */
 function stepInB(a: Trial, b: Trial, step: number): number {
-  const [stepsA, stepsB] = [a, b].map(trial => trial.steps({ showIncompleteSteps: true }))
-  return stepsA!.length === 1 && stepsB!.length === 1 ? stepsB![0]! : step
+  const [stepsA, stepsB] = [stateOf(a).catalog.steps, stateOf(b).catalog.steps]
+  return stepsA.length === 1 && stepsB.length === 1 ? stepsB.numberAt(0)! : step
 }
 
-function placesAt(trial: Trial, step: number): readonly RecordPlaceInTime[] {
-  const saved = stateOf(trial).catalog.atStep(step)
-  return saved.flatMap(workerStep => [...workerStep.tensors.keys()].map(name => placeOf(workerStep, name).place))
+function savedAt(trial: Trial, step: number): readonly WorkerStep[] {
+  return [...stateOf(trial).catalog.atStep(step)]
+}
+
+/** The tensors of workers at a step that are wanted. */
+function placesAt(
+  trial: Trial,
+  step: number,
+  isWanted: (worker: Worker, tensor: string) => boolean,
+): readonly RecordPlaceInTime[] {
+  return savedAt(trial, step).flatMap(({ step, mode, modeStep, worker, tensors }) =>
+    [...tensors.keys()]
+      .filter(tensor => isWanted(worker, tensor))
+      .map(tensor => ({ step, mode, modeStep, tensor, worker })),
+  )
 }
 
 function placeOf(workerStep: WorkerStep, tensor: string): Pick<Paired, 'place' | 'rank'> {
@@ -259,17 +278,20 @@ function placeOf(workerStep: WorkerStep, tensor: string): Pick<Paired, 'place' |
   return { place: { step, mode, modeStep, tensor, worker }, rank }
 }
 
-function sideOf(tensor: TensorAtStep | undefined): Side | undefined {
-  return tensor && { shards: [tensor], axis: 0 }
+/** The side of those who have a tensor: of all of them if it is split along an axis, or else of the first; undefined: nobody has it. */
+function sideOf(saved: readonly WorkerStep[], axis?: number): Side | undefined {
+  const workers = saved.map(({ worker }) => worker)
+  if (workers.length === 0) return undefined
+  return axis === undefined ? { workers: workers.slice(0, 1), axis: 0 } : { workers, axis }
 }
 
-function inOrder(pairs: Paired[]): Paired[] {
-  return pairs.sort((x, y) => x.rank - y.rank || compareNames(x.place.worker, y.place.worker))
+function inOrder(pairs: readonly Paired[]): Promise<Paired[]> {
+  return sortedInTurns(pairs, (x, y) => x.rank - y.rank || compareNames(x.place.worker, y.place.worker))
+}
+
+function byWorker(saved: Iterable<WorkerStep>): readonly WorkerStep[] {
+  return [...saved].sort((x, y) => compareNames(x.worker, y.worker))
 }
 
 /** worker_10 comes after worker_2. */
 const { compare: compareNames } = new Intl.Collator('en', { numeric: true })
-
-function isThere<T>(given: T | undefined): given is T {
-  return given !== undefined
-}

@@ -2,6 +2,7 @@
 
 import { nearestNames, UsageError } from '../base/errors.js'
 import { checkOptions, kinds, optionsOf } from '../base/options.js'
+import { turnsWhenDue } from '../base/turns.js'
 import { jsonExcerpt } from '../format/json.js'
 import type { Trial } from '../trial/trial.js'
 import { BUILTIN_RULES } from './builtin/index.js'
@@ -120,23 +121,44 @@ export class RuleRegistry {
    * parameters that its class suggests.
    */
   all(trial: Trial, options?: AllRulesOptions): AllRules {
-    const { otherTrials = [], logger, workers, tensorFilter } = checkOptions('registry.all', ALL_OPTIONS, options)
-    const shared = { otherTrials, workers, tensorFilter }
-    const rules: Rule[] = []
-    const leftOut: Missing[] = []
-    const onlyByName: AllRules['onlyByName'] = []
-    for (const RuleClass of BUILTIN_RULES) {
-      const { name, onlyByName: reason } = RuleClass
-      if (reason) {
-        onlyByName.push({ rule: name, reason })
-        continue
-      }
-      const missing = RuleClass.lacks(trial, shared)
-      if (missing === null) rules.push(new RuleClass(trial, { ...RuleClass.suggested, ...shared, logger }))
-      else leftOut.push({ rule: name, name, trial: trial.name, missing, partial: false })
+    const found = allRules(trial, options)
+    for (;;) {
+      const { done, value } = found.next()
+      if (done) return value
     }
-    return { rules, leftOut, onlyByName }
   }
+
+  /** The rules of `all`; others have their turn between them, since each looks at all names. @internal */
+  async allInTurns(trial: Trial, options?: AllRulesOptions): Promise<AllRules> {
+    const found = allRules(trial, options)
+    const turn = turnsWhenDue()
+    for (;;) {
+      const { done, value } = found.next()
+      if (done) return value
+      await turn()
+    }
+  }
+}
+
+/** The rules of `RuleRegistry.all`; yields behind each. */
+function* allRules(trial: Trial, options: AllRulesOptions | undefined): Generator<undefined, AllRules> {
+  const { otherTrials = [], logger, workers, tensorFilter } = checkOptions('registry.all', ALL_OPTIONS, options)
+  const shared = { otherTrials, workers, tensorFilter }
+  const rules: Rule[] = []
+  const leftOut: Missing[] = []
+  const onlyByName: AllRules['onlyByName'] = []
+  for (const RuleClass of BUILTIN_RULES) {
+    const { name, onlyByName: reason } = RuleClass
+    if (reason) {
+      onlyByName.push({ rule: name, reason })
+      continue
+    }
+    const missing = RuleClass.lacks(trial, shared)
+    if (missing === null) rules.push(new RuleClass(trial, { ...RuleClass.suggested, ...shared, logger }))
+    else leftOut.push({ rule: name, name, trial: trial.name, missing, partial: false })
+    yield
+  }
+  return { rules, leftOut, onlyByName }
 }
 
 interface Registered {

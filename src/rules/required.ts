@@ -56,7 +56,9 @@ export class RequiredTensors {
   readonly #required: Required[] = []
   #questions: Question<unknown>[] = []
   /** The judgement of a built-in rule. @internal */
-  judge: (() => boolean) | undefined
+  judgement:
+    | { readonly count: number; readonly atOnce: () => boolean; readonly inTurns: () => Promise<boolean> }
+    | undefined
 
   /**
    * @param trials the rule's trials, the base trial first

@@ -207,9 +207,14 @@ export abstract class Rule {
     this.#required = required
     this.#found = []
     this.report.datapoints++
-    const isMet = this.invokeAtStep(step)
+    const isMet = this.judgeInTurns(step) ?? this.invokeAtStep(step)
     if (typeof isMet === 'object') return Promise.resolve(isMet).then(isMet => this.#findings(step, isMet))
     return this.#findings(step, isMet)
+  }
+
+  /** Does as `invokeAtStep` where there is so much to judge that others want their turn meanwhile. Undefined: there is not. @internal */
+  protected judgeInTurns(_step: number): Promise<boolean> | undefined {
+    return undefined
   }
 
   /** True if there was anything to judge at the latest step. @internal */

@@ -1,6 +1,7 @@
 /** The findings of rules, and the updates of weights, from one evaluation. */
 
 import { ProblemLines } from '../base/problem-lines.js'
+import { inTurns } from '../base/turns.js'
 import type { ReductionValue } from '../core/moments.js'
 import type { BuiltinClass } from '../rules/base/builtin.js'
 import { LearningRates, type UnusualRate } from '../rules/base/learning-rates.js'
@@ -47,12 +48,16 @@ export class Judging {
   #doneSteps = 0
   #totalSteps = 0
 
-  /** Takes all rules for which the trial has the data. */
-  constructor(trial: Trial) {
+  private constructor(trial: Trial, rules: readonly Rule[]) {
     this.#trial = trial
-    this.#rules = new RuleRegistry().all(trial, { logger: null }).rules
+    this.#rules = rules
     this.#updates = new UpdateRatios(trial)
     this.#rates = new LearningRates(trial)
+  }
+
+  /** All rules for which the trial has the data. */
+  static async of(trial: Trial): Promise<Judging> {
+    return new Judging(trial, (await new RuleRegistry().allInTurns(trial, { logger: null })).rules)
   }
 
   /** The rules that judge, but for those of which it is known that they had nothing to judge. */
@@ -143,7 +148,7 @@ export class Judging {
 /** All rules that the data allow, over the steps that are there. */
 export async function judged(trial: Trial, options: ScanSelection): Promise<Judging> {
   const { threads, signal, memory, checkLevel, steps, modeSteps } = options
-  const judging = new Judging(trial)
+  const judging = await Judging.of(trial)
   await judging.run({
     follow: false,
     ...(threads !== undefined && { threads }),
@@ -180,13 +185,13 @@ class UpdateRatios extends Rule {
     const { byTensor } = stateOf(this.baseTrial).catalog
     const asked: Asked[] = []
     for (const { worker, mode } of stateOf(this.baseTrial).catalog.atStep(step)) {
-      for (const newer of this.reqTensors.select(this.#weights, step, null, worker)) {
-        const steps = stepsOfWorkers(byTensor.get(newer.name)!).get(worker)?.get(mode)
+      for (const tensor of this.#weights) {
+        const newer = this.reqTensors.find(tensor, step, null, worker)
+        const steps = newer && stepsOfWorkers(byTensor.get(tensor)!).get(worker)?.get(mode)
         const before = steps?.stepAt(positionOf(step, steps) - 1)
-        const older = before === undefined ? undefined : this.reqTensors.find(newer.name, before, null, worker)
-        if (!older?.hasValue || !newer.hasValue) continue
-        const place = { tensor: newer.name, worker, step }
-        asked.push({ ...place, change: newer.distance(older), size: older.reduction('l2') })
+        const older = before === undefined ? undefined : this.reqTensors.find(tensor, before, null, worker)
+        if (!older?.hasValue || !newer?.hasValue) continue
+        asked.push({ tensor, worker, step, change: newer.distance(older), size: older.reduction('l2') })
       }
     }
     this.#asked.set(step, asked)
@@ -197,14 +202,14 @@ class UpdateRatios extends Rule {
     return false
   }
 
-  override invokeAtStep(step: number): boolean {
-    for (const { change, size, ...place } of this.#asked.get(step) ?? []) {
+  override async invokeAtStep(step: number): Promise<boolean> {
+    await inTurns(this.#asked.get(step) ?? [], ({ change, size, ...place }) => {
       const [by, of] = [change.answer, size.answer]
-      if (typeof by !== 'number' || typeof of !== 'number') continue
+      if (typeof by !== 'number' || typeof of !== 'number') return
       // Zeros that stay zeros stand still; what leaves zero has no size to be held against.
       if (of !== 0 || by === 0) this.updates.push({ ...place, ratio: by === 0 ? 0 : by / of })
       else this.#fromZero.add(place.tensor)
-    }
+    })
     this.#asked.delete(step)
     return false
   }

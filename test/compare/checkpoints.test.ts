@@ -4,7 +4,7 @@ import { truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createTrial, type DiffOptions, diff, type TrialDiff } from '#dist/index.js'
-import { counting, npz, safetensors, writeFile, writeShards } from '../../fixtures/checkpoint-writer.js'
+import { counting, npz, safetensors, withHeader, writeFile, writeShards } from '../../fixtures/checkpoint-writer.js'
 import { trialscan } from '../cli/run.js'
 import { CHECKPOINTS, expectedOf, FIXTURES, hasCheckpoints } from '../support/checkpoints.js'
 import { scratchDirectory } from '../support/scratch.js'
@@ -152,4 +152,23 @@ describe('two of made tensors', () => {
     expect([problems.length, compared]).toEqual([1, 0])
     expect(readBytes).toBeGreaterThan(1 << 16)
   })
+})
+
+it('of more tensors than are asked about at once are compared each, in order', async () => {
+  const scratch = scratchDirectory('very-many')
+  const count = 20_000
+  const header = Array.from(
+    { length: count },
+    (_, i) => `"layer.${i}.weight":{"dtype":"U8","shape":[1],"data_offsets":[${i},${i + 1}]}`,
+  )
+  const bytes = Uint8Array.from({ length: count }, (_, i) => i % 251)
+  const differing = [0, 16_383, 16_384, count - 1]
+  writeFile(join(scratch, 'a/model.safetensors'), withHeader(`{${header.join(',')}}`, bytes))
+  for (const i of differing) bytes[i]! ^= 255
+  writeFile(join(scratch, 'b/model.safetensors'), withHeader(`{${header.join(',')}}`, bytes))
+  const trials = [await createTrial(join(scratch, 'a')), await createTrial(join(scratch, 'b'))] as const
+  const { compared, equal, missing, differences } = await diff(...trials)
+  expect([compared, equal, missing]).toEqual([count, count - differing.length, 0])
+  expect(differences.map(({ tensor }) => tensor)).toEqual(differing.map(i => `layer.${i}.weight`))
+  for (const trial of trials) await trial.close()
 })

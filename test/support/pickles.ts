@@ -6,7 +6,14 @@ export type Piece = Uint8Array | readonly number[] | string
 
 /** Pieces one after the other; a text is its characters as bytes. */
 export function bytesOf(...pieces: readonly Piece[]): Uint8Array {
-  return Uint8Array.from(pieces.flatMap(piece => (typeof piece === 'string' ? [...Buffer.from(piece)] : [...piece])))
+  return joined(pieces)
+}
+
+/** The same of very many pieces, which are too many for arguments. */
+function joined(pieces: readonly Piece[]): Uint8Array {
+  return new Uint8Array(
+    Buffer.concat(pieces.map(piece => (typeof piece === 'string' ? Buffer.from(piece) : Uint8Array.from(piece)))),
+  )
 }
 
 export const PROTO2: Piece = [0x80, 2]
@@ -55,11 +62,15 @@ export function call(module: string, name: string, ...values: readonly Piece[]):
 
 export function dict(entries: Readonly<Record<string, Piece>>): Uint8Array {
   const items = Object.entries(entries).flatMap(([key, value]) => [text(key), value])
-  return bytesOf(EMPTY_DICT, MARK, ...items, SETITEMS)
+  return joined([EMPTY_DICT, MARK, joined(items), SETITEMS])
 }
 
 export function list(...items: readonly Piece[]): Uint8Array {
-  return bytesOf(EMPTY_LIST, MARK, ...items, [0x65])
+  return listOf(items)
+}
+
+function listOf(items: readonly Piece[]): Uint8Array {
+  return joined([EMPTY_LIST, MARK, joined(items), [0x65]])
 }
 
 export function pickled(...pieces: readonly Piece[]): Uint8Array {
@@ -206,8 +217,8 @@ export function distributedMetadata(tensors: Readonly<Record<string, Distributed
       dict({
         properties: object(METADATA, 'TensorProperties', tuple(global('torch', dtype), NONE, [0x89], NONE, [0x89])),
         size: size(whole),
-        chunks: list(
-          ...chunks.map(({ offsets, sizes }) =>
+        chunks: listOf(
+          chunks.map(({ offsets, sizes }) =>
             object(METADATA, 'ChunkStorageMetadata', dict({ offsets: size(offsets), sizes: size(sizes) })),
           ),
         ),
@@ -240,7 +251,7 @@ export function distributedMetadata(tensors: Readonly<Record<string, Distributed
       dict({
         state_dict_metadata: dict(Object.fromEntries(described)),
         planner_data: NONE,
-        storage_data: bytesOf(EMPTY_DICT, MARK, ...places, SETITEMS),
+        storage_data: joined([EMPTY_DICT, MARK, joined(places), SETITEMS]),
       }),
     ),
   )

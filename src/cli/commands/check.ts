@@ -263,7 +263,7 @@ export async function rulesOf(
   const rules = await makeRules(configurations, making)
   const asked = new Set(rules)
   if (!isAll) return { rules, asked, leftOut: [], onlyByName: [] }
-  const all = registry.all(trial, shared)
+  const all = await registry.allInTurns(trial, shared)
   // A rule that was asked for does not run again with the suggested parameters.
   const isNew = (ruleName: string) => !rules.some(rule => rule.ruleName === ruleName)
   return {

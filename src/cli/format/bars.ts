@@ -54,7 +54,10 @@ export function blocks(counts: readonly number[]): string {
  */
 export function sparkline(series: readonly (number | undefined)[], range?: readonly [number, number]): string {
   const finite = series.filter((value): value is number => value !== undefined && Number.isFinite(value))
-  const [low, high] = range ?? [Math.min(...finite), Math.max(...finite)]
+  const [low, high] = range ?? [
+    finite.reduce((least, value) => Math.min(least, value), Number.POSITIVE_INFINITY),
+    finite.reduce((most, value) => Math.max(most, value), Number.NEGATIVE_INFINITY),
+  ]
   return series
     .map(value => {
       if (value === undefined) return '·'

@@ -8,6 +8,7 @@ import {
   UsageError,
 } from '../../base/errors.js'
 import { checkOptions, expectOptions } from '../../base/options.js'
+import { turnsWhenDue } from '../../base/turns.js'
 import type { Catalog } from '../../scan/catalog/catalog.js'
 import { NO_WORKER_STEPS, type WorkerStep, type WorkerSteps } from '../../scan/catalog/worker-steps.js'
 import type { TensorAtStep } from '../../trial/measure/tensor-at-step.js'
@@ -61,6 +62,9 @@ export function each<A>(
     },
   }
 }
+
+/** Judgements of a step that are made without a turn of the event loop. */
+const AT_ONCE = 4096
 
 /** A class of built-in rules, with its description. */
 export interface BuiltinClass extends RuleClass {
@@ -218,9 +222,16 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     for (const workerStep of stateOf(this.baseTrial).catalog.atStep(step)) {
       if (this.workers !== null && !this.workers.has(workerStep.worker)) continue
       const sequence = this.sequenceOf(workerStep)
-      if (sequence !== undefined) judgements.push(...this.examine(momentOf(workerStep, sequence)))
+      if (sequence === undefined) continue
+      for (const judgement of this.examine(momentOf(workerStep, sequence))) judgements.push(judgement)
     }
-    if (judgements.length > 0) this.reqTensors.judge = () => this.#judge(step, judgements)
+    if (judgements.length === 0) return
+    const all = judgements.map(one => (typeof one === 'function' ? { count: 1, judge: one } : one))
+    this.reqTensors.judgement = {
+      count: all.reduce((sum, { count }) => sum + count, 0),
+      atOnce: () => this.#judgeAll(step, all),
+      inTurns: () => this.#judgeInTurns(step, all),
+    }
   }
 
   override get hasJudgedStep(): boolean {
@@ -229,28 +240,44 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
 
   override invokeAtStep(_step: number): boolean {
     this.#hasJudgedStep = false
-    return this.reqTensors.judge?.() ?? false
+    return this.reqTensors.judgement?.atOnce() ?? false
   }
 
-  #judge(step: number, judgements: readonly (Judgement | Judgements)[]): boolean {
-    let isMet = false
-    for (const judgement of judgements) {
-      const { count, judge } = typeof judgement === 'function' ? { count: 1, judge: judgement } : judgement
+  protected override judgeInTurns(_step: number): Promise<boolean> | undefined {
+    const { judgement } = this.reqTensors
+    // A user's subclass may have its own way.
+    const isOwn = this.invokeAtStep !== BuiltinRule.prototype.invokeAtStep
+    if (judgement === undefined || judgement.count <= AT_ONCE || isOwn) return undefined
+    this.#hasJudgedStep = false
+    return judgement.inTurns()
+  }
+
+  #judgeAll(step: number, judgements: readonly Judgements[]): boolean {
+    for (const { count, judge } of judgements) for (let i = 0; i < count; i++) this.#judge(step, judge, i)
+    return this.hasFound
+  }
+
+  async #judgeInTurns(step: number, judgements: readonly Judgements[]): Promise<boolean> {
+    const turn = turnsWhenDue()
+    for (const { count, judge } of judgements) {
       for (let i = 0; i < count; i++) {
-        try {
-          const found = judge(i)
-          if (found !== undefined) this.#hasJudged = this.#hasJudgedStep = true
-          if (!found) continue
-          for (const one of Array.isArray(found) ? (found as readonly Found[]) : [found as Found]) {
-            this.found(one)
-            isMet = true
-          }
-        } catch (error) {
-          this.#passOver(step, error)
-        }
+        this.#judge(step, judge, i)
+        const isDue = turn()
+        if (isDue) await isDue
       }
     }
-    return isMet
+    return this.hasFound
+  }
+
+  #judge(step: number, judge: Judgements['judge'], i: number): void {
+    try {
+      const found = judge(i)
+      if (found !== undefined) this.#hasJudged = this.#hasJudgedStep = true
+      if (!found) return
+      for (const one of Array.isArray(found) ? (found as readonly Found[]) : [found as Found]) this.found(one)
+    } catch (error) {
+      this.#passOver(step, error)
+    }
   }
 
   /** Records why a tensor could not be judged. @throws errors of other kinds */

@@ -4,6 +4,9 @@ import { builtin, type Judgement } from '../base/builtin.js'
 import type { Moment } from '../base/moment.js'
 import { list, olderNameOf } from '../parameters.js'
 
+/** One object, since a tolerance that is not the last one is checked. */
+const EQUAL_NAN = { equalNan: true }
+
 /** Despite its name, fires if a tensor differs (is not all close) between two trials at the same global step. */
 export class SimilarAcrossRuns extends builtin({
   meaning: 'The two runs differ: what should be the same tensor is not.',
@@ -39,7 +42,7 @@ export class SimilarAcrossRuns extends builtin({
       const twin = this.reqTensors.find(name, moment.step, other, namesake)
       if (twin === undefined) continue
       this.#hasCompared = true
-      const isClose = tensor.allclose(twin, { equalNan: true })
+      const isClose = tensor.allclose(twin, EQUAL_NAN)
       yield () => {
         return !isClose.value && { tensor: name, worker, message: `${name} differs from that of ${other!.name}` }
       }

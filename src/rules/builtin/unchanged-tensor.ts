@@ -44,6 +44,9 @@ export class UnchangedTensor extends builtin({
     value: true,
   })
 
+  /** One object, since a tolerance that is not the last one is checked. */
+  readonly #tolerance = { rtol: this.parameters.rtol, atol: this.parameters.atol, equalNan: this.parameters.equal_nan }
+
   /** Tensors that have changed since their first step. */
   readonly #moved = new Memory(() => new Set<string>())
 
@@ -53,8 +56,8 @@ export class UnchangedTensor extends builtin({
   }
 
   protected override *examine(moment: Moment): Iterable<Judgements> {
-    const { num_steps, rtol, atol, equal_nan, since_start, trained_only } = this.parameters
-    const tolerance = { rtol, atol, equalNan: equal_nan }
+    const { num_steps, since_start, trained_only } = this.parameters
+    const tolerance = this.#tolerance
     const tensors = this.#tensors.at(moment).filter(({ name }) => !trained_only || this.isTrained(name))
     if (since_start) {
       yield this.#sinceStart(tensors, moment)
@@ -91,7 +94,7 @@ export class UnchangedTensor extends builtin({
 
   /** Judges tensors until they have changed. */
   #sinceStart(tensors: readonly TensorAtStep[], moment: Moment): Judgements {
-    const { num_steps, rtol, atol, equal_nan } = this.parameters
+    const { num_steps } = this.parameters
     const moved = this.#moved.of(moment)
     return each(
       tensors.filter(({ name }) => !moved.has(name)),
@@ -101,7 +104,7 @@ export class UnchangedTensor extends builtin({
         if (at < 1) return undefined
         tensor.counts()
         const first = this.earlier(tensor, steps.at(0)!)!
-        return { first, steps: at + 1, isClose: first.allclose(tensor, { rtol, atol, equalNan: equal_nan }) }
+        return { first, steps: at + 1, isClose: first.allclose(tensor, this.#tolerance) }
       },
       ({ first, steps, isClose }, tensor) => {
         const { name, worker } = tensor

@@ -5,6 +5,7 @@
 
 import { type ErrorData, errorToData } from '../../base/errors.js'
 import { type Kinds, kinds } from '../../base/options.js'
+import { countInTurns } from '../../base/turns.js'
 import type { StatisticName, Worker } from '../../base/types.js'
 import type { KnownMoments } from '../../core/border/abi.js'
 import type { StatisticValue } from '../../core/statistics/statistic.js'
@@ -14,7 +15,7 @@ import type { TrialState } from '../../scan/catalog/state.js'
 import type { WorkerStep } from '../../scan/catalog/worker-steps.js'
 import type { MeasuredPlace, MeasureReply } from '../../scan/job/measure.js'
 import { checkLevelNumber } from '../../scan/job/plan/coalesce.js'
-import { type PlannedMeasure, planMeasures } from '../../scan/job/plan/measure-plan.js'
+import { type PlannedMeasure, planMeasures, readingOrders } from '../../scan/job/plan/measure-plan.js'
 import { DEFAULT_MEMORY } from '../../scan/job/plan/memory.js'
 import type { TensorValue } from '../../scan/job/tensor-value.js'
 import { READ_KINDS, type ReadOptions } from '../../scan/runner/access.js'
@@ -192,8 +193,8 @@ export class Inquiry implements Ahead, Gatherer {
       threads: runner.threads,
       known: this.known,
     }
-    const series = seriesOf(records, this.tasks)
-    const plans = planMeasures(records, series, this.tasks, context)
+    const series = await seriesOf(records, this.tasks)
+    const plans = planMeasures(records, series, this.tasks, await readingOrders(records), context)
     const work = ({ job }: PlannedMeasure) => runTwice(runner, job, signal)
     let parts: MeasureReply[] = []
     let failure: ErrorData | null = null
@@ -229,21 +230,27 @@ export class Inquiry implements Ahead, Gatherer {
  * For each record the number of its series: the records of its tensor over the steps of one worker; or, if none of these is compared with
  * another step, the record alone. Null if none are compared.
  */
-function seriesOf(records: readonly RecordRef[], tasks: readonly TaskQuestion<unknown>[]): Int32Array | null {
+async function seriesOf(
+  records: readonly RecordRef[],
+  tasks: readonly TaskQuestion<unknown>[],
+): Promise<Int32Array | null> {
   const pairs = tasks.filter(({ second }) => second >= 0)
   if (pairs.length === 0) return null
   if (pairs.every(({ first, second }) => records[first]!.step === records[second]!.step))
     return Int32Array.from(records.keys())
   const tags = new Map<TrialState, Map<Worker, Map<string, number>>>()
   let count = 0
-  return Int32Array.from(records, ({ state, worker, tag }) => {
+  const series = new Int32Array(records.length)
+  await countInTurns(records.length, i => {
+    const { state, worker, tag } = records[i]!
     const ofWorker = entry(
       entry(tags, state, () => new Map()),
       worker,
       () => new Map(),
     )
-    return entry(ofWorker, tag, () => count++)
+    series[i] = entry(ofWorker, tag, () => count++)
   })
+  return series
 }
 
 /** The value of a key, made where there is none. */

@@ -35,11 +35,18 @@ export interface NotFinite {
   readonly infinite: number
 }
 
+interface Line extends OverviewLine {
+  readonly steps: GlobalStep[]
+  readonly values: number[]
+  /** The number of workers in the last value. */
+  workers: number
+}
+
 /** Numbers by kind, tensor and mode. Rows come in the order of steps. */
 export class Lines {
   readonly #kindOf: (name: string) => Kind
-  readonly #lines = new Map<string, { tensor: string; mode: Mode; steps: GlobalStep[]; values: number[] }>()
-  readonly #counts = new Map<string, number>()
+  /** By kind, then by mode and tensor. */
+  readonly #lines = new Map<string, Map<string, Line>>()
   readonly #modes = new Map<number, Mode>()
   readonly #tensors = new Set<string>()
   readonly #notFinite = new Map<string, NotFinite>()
@@ -71,25 +78,28 @@ export class Lines {
   }
 
   #add(kind: Kind | 'updates', tensor: string, mode: Mode, step: GlobalStep, number: number): void {
-    const key = `${kind}\n${mode}\n${tensor}`
-    const line = this.#lines.get(key) ?? { tensor, mode, steps: [], values: [] }
-    this.#lines.set(key, line)
+    const ofKind = this.#lines.get(kind) ?? new Map<string, Line>()
+    this.#lines.set(kind, ofKind)
+    const key = `${mode}\n${tensor}`
+    const line = ofKind.get(key) ?? { tensor, mode, steps: [], values: [], workers: 0 }
+    ofKind.set(key, line)
     if (line.steps.at(-1) !== step) {
       line.steps.push(step)
       line.values.push(number)
-      this.#counts.set(key, 1)
+      line.workers = 1
       return
     }
     // Another worker's.
-    const count = this.#counts.get(key)! + 1
-    this.#counts.set(key, count)
+    line.workers++
     const at = line.values.length - 1
-    line.values[at]! += (number - line.values[at]!) / count
+    line.values[at]! += (number - line.values[at]!) / line.workers
   }
 
   /** In the order in which the tensors were saved. */
   of(kind: Kind | 'updates'): OverviewLine[] {
-    return [...this.#lines].filter(([key]) => key.startsWith(`${kind}\n`)).map(([, line]) => line)
+    return Array.from(this.#lines.get(kind)?.values() ?? [], ({ tensor, mode, steps, values }) => {
+      return { tensor, mode, steps, values }
+    })
   }
 
   /** Lines of the training steps: a job that set no mode saved all its steps as GLOBAL ones. */

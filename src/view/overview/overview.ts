@@ -1,6 +1,7 @@
 /** A training at a glance: its losses, its layers, its updates, and what is wrong with it. */
 
 import { checkOptions, optionsOf } from '../../base/options.js'
+import { inTurns } from '../../base/turns.js'
 import type { GlobalStep, Mode, Worker } from '../../base/types.js'
 import type { UnusualRate } from '../../rules/base/learning-rates.js'
 import type { DiagnosedFinding } from '../../rules/diagnosis.js'
@@ -90,7 +91,7 @@ export async function trialOverview(trial: Trial, options?: ScanSelection): Prom
     else values++
     lines.add(row)
   }
-  for (const update of updates) lines.addUpdate(update)
+  await inTurns(updates, update => lines.addUpdate(update))
   for (const error of [...trial.problems, ...damageAmong(scan.problems)]) problems.add(error)
   const modes = new Map<Mode, number>()
   for (const mode of steps.values()) modes.set(mode, (modes.get(mode) ?? 0) + 1)

@@ -81,7 +81,8 @@ function lossRemarks({ tensor, mode, steps, values }: OverviewLine): readonly st
   if (values.every(value => value === first)) return [`${name} stands still at ${numberText(first)}.`]
   const change = last - first
   const wobble = meanOf(values.slice(1).map((value, i) => Math.abs(value - values[i]!)))
-  const [lowest, highest] = [Math.min(...values), Math.max(...values)]
+  const lowest = values.reduce((least, value) => Math.min(least, value))
+  const highest = values.reduce((most, value) => Math.max(most, value))
   if (values.length > 2 && Math.abs(change) < TREND * wobble) {
     return [
       `${name} goes up and down between ${numberText(lowest)} and ${numberText(highest)}, ${ends}: no trend beside that.`,

@@ -196,7 +196,7 @@ export class ServedTrial {
       await sleep(QUIET_MS / 4, undefined, { ref: false })
       if (this.#closing.signal.aborted) return
     }
-    this.#judging = new Judging(trial)
+    this.#judging = await Judging.of(trial)
     await judgeOn(this.#judging, { ...this.#reading, pollMs }, isNews =>
       this.#changedSoon(isNews ? TELL_MS : PROGRESS_MS),
     )

@@ -153,7 +153,7 @@ function rulesText(
 /** Lines with their first and last values, and how they went. @param scale of logarithms; null: each has its own */
 function linesText(lines: readonly OverviewLine[], width: number, scale: readonly [number, number] | null): string {
   const hasModes = new Set(lines.map(({ mode }) => mode)).size > 1
-  const longest = Math.max(...lines.map(({ tensor }) => widthOf(safe(tensor))))
+  const longest = lines.reduce((longest, { tensor }) => Math.max(longest, widthOf(safe(tensor))), 0)
   const isSingle = lines.every(({ values }) => values.length === 1)
   const nameWidth = Math.min(longest, Math.floor(width * (isSingle ? SINGLE_NAME_SHARE : NAME_SHARE)))
   const cells = lines.map(({ tensor, mode, values }) => [
@@ -162,7 +162,8 @@ function linesText(lines: readonly OverviewLine[], width: number, scale: readonl
     numberText(values[0]!),
     ...(isSingle ? [] : ['→', numberText(values.at(-1)!)]),
   ])
-  const taken = cells[0]!.reduce((sum, _, i) => sum + 2 + Math.max(...cells.map(row => widthOf(row[i]!))), 0)
+  const widths = cells[0]!.map((_, i) => cells.reduce((widest, row) => Math.max(widest, widthOf(row[i]!)), 0))
+  const taken = widths.reduce((sum, widest) => sum + 2 + widest, 0)
   const sparks = Math.max(LEAST_SPARKS, width - taken)
   return columns(
     cells.map((row, i) => {

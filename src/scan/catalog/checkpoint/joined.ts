@@ -17,7 +17,7 @@ export function joined(store: Store, parts: readonly StoredTensor[], faults: Fau
   const rank = first.shape.length
   const isAlike = parts.every(({ dtype, shape }) => dtype === first.dtype && shape.length === rank)
   const shape = first.shape.map((_, axis) =>
-    Math.max(...blocks.map(({ offsets = [], shape = [] }) => (offsets[axis] ?? 0) + (shape[axis] ?? 0))),
+    blocks.reduce((end, { offsets = [], shape = [] }) => Math.max(end, (offsets[axis] ?? 0) + (shape[axis] ?? 0)), 0),
   )
   const boxes = {
     shape,

@@ -1,5 +1,6 @@
 /** Cuts records, and what is asked about them, into jobs. */
 
+import { countInTurns } from '../../../base/turns.js'
 import type { StoreSpec } from '../../../storage/store.js'
 import type { MeasuredPlace, MeasureJob, Task, TaskColumns } from '../measure.js'
 import { coalesce, columnsOf, LOCAL_SHAPE, type RecordColumns, requestShape } from './coalesce.js'
@@ -31,6 +32,11 @@ export interface MeasureContext {
   readonly known: number
 }
 
+export interface ReadingOrders {
+  readonly byStep: Int32Array
+  readonly byPlace: Int32Array
+}
+
 /** Tasks whose answers from parts of a record can be merged. The others need the whole record in memory. */
 const MERGEABLE: ReadonlySet<Task['kind']> = new Set(['allclose', 'change', 'squares', 'count', 'rows'])
 /** Bytes of neighbours in a file that one job follows over the steps: enough to be worth a read. */
@@ -41,11 +47,13 @@ const LANE_BYTES = 64 << 10
  * lane, or several short ones: neighbouring tensors over all steps if these are compared, so that only the last values of one lane are held.
  * @param records no two at the same place
  * @param series if any are compared: for each the number of its series, whose records are read by one job
+ * @param orders `readingOrders` of the records
  */
 export function* planMeasures(
   records: readonly MeasuredPlace[],
   series: Int32Array | null,
   tasks: readonly Task[],
+  { byStep, byPlace }: ReadingOrders,
   context: MeasureContext,
 ): Generator<PlannedMeasure> {
   const limit = windowByteLength(context.memory)
@@ -54,7 +62,6 @@ export function* planMeasures(
   const byteLengths = Float64Array.from(records, ({ byteLength, store }) => {
     return byteLength > limits[store]! ? 0 : byteLength
   })
-  const { byStep, byPlace } = readingOrders(records)
   // Where each record stands among all, as they lie in the files.
   const rank = new Int32Array(records.length)
   byPlace.forEach((record, at) => {
@@ -185,16 +192,14 @@ function taskColumns(tasks: readonly Task[], selected: readonly number[], local:
  * reads them. There the files are in the order of their lowest steps, and each of them is read from its beginning to its end: records of
  * TensorBoard's may lie in any order of steps.
  */
-function readingOrders(records: readonly MeasuredPlace[]): {
-  readonly byStep: Int32Array
-  readonly byPlace: Int32Array
-} {
+export async function readingOrders(records: readonly MeasuredPlace[]): Promise<ReadingOrders> {
   const files = new Interner()
   const file = new Int32Array(records.length)
   const step = new Float64Array(records.length)
   const startByte = new Float64Array(records.length)
   const lowest: number[] = []
-  records.forEach((record, i) => {
+  await countInTurns(records.length, i => {
+    const record = records[i]!
     const number = files.number(`${record.store} ${record.file}`)
     file[i] = number
     step[i] = record.step

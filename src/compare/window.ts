@@ -1,0 +1,86 @@
+/** The pairs that are asked about together: some of a step that has very many, or those of several steps. */
+
+import { REDUCTIONS } from '../base/types.js'
+import type { DifferenceTolerance } from '../trial/measure/difference.js'
+import { Inquiry } from '../trial/measure/measure.js'
+import type { Question, TensorDifference } from '../trial/measure/question.js'
+import type { TensorAtStep } from '../trial/measure/tensor-at-step.js'
+import { stateOf, type Trial } from '../trial/trial.js'
+import type { joined } from './joined.js'
+import type { Paired, Pairing, Side } from './pairing.js'
+import type { ReductionPair } from './reductions.js'
+
+/** Questions that are asked at once. */
+const WINDOW_QUESTIONS = 1 << 14
+
+/** A pair, and what was asked about it. */
+export interface Asked extends Paired {
+  /** True if a value of either was saved, not only reductions. */
+  readonly hasValue: boolean
+  readonly values: Question<TensorDifference | null> | null
+  readonly wholes: readonly (readonly Question<Parameters<typeof joined>[0][number]>[])[]
+  readonly reductions: readonly ReductionPair[]
+}
+
+export class Window {
+  readonly inquiry = new Inquiry()
+  readonly asked: Asked[] = []
+  readonly #pairing: Pairing
+  readonly #tolerance: DifferenceTolerance
+  #bytes = 0
+
+  constructor(pairing: Pairing, { rtol, atol, tolerance }: DifferenceTolerance) {
+    this.#pairing = pairing
+    this.#tolerance = {
+      ...(rtol !== undefined && { rtol }),
+      ...(atol !== undefined && { atol }),
+      ...(tolerance && { tolerance }),
+    }
+  }
+
+  isFull(bytes: number): boolean {
+    return this.inquiry.questionCount >= WINDOW_QUESTIONS || this.#bytes >= bytes
+  }
+
+  add(pair: Paired): void {
+    const { a, b } = this.#pairing
+    const { step, tensor } = pair.place
+    const shardsA = this.#shards(a, step, tensor, pair.a)
+    const shardsB = this.#shards(b, this.#pairing.stepInB(step), pair.otherTensor, pair.b)
+    for (const shard of [...shardsA, ...shardsB]) if (shard.hasValue) this.#bytes += shard.valueRecord.byteLength
+    this.asked.push({ ...pair, ...this.#ask(shardsA, shardsB) })
+  }
+
+  #shards(trial: Trial, step: number, tensor: string, side: Side | undefined): readonly TensorAtStep[] {
+    const saved = this.inquiry.atStep(stateOf(trial), step)
+    return (side?.workers ?? []).map(worker => saved.of(worker)!.get(tensor)!)
+  }
+
+  #ask(a: readonly TensorAtStep[], b: readonly TensorAtStep[]): Omit<Asked, keyof Paired> {
+    const [[one], [other]] = [a, b]
+    if (one === undefined || other === undefined) return { hasValue: false, values: null, wholes: [], reductions: [] }
+    const isSplit = a.length + b.length > 2
+    const hasValue = one.hasValue || other.hasValue
+    if ([...a, ...b].every(shard => shard.hasValue)) {
+      const wholes = isSplit ? [a, b].map(shards => shards.map(shard => shard.value())) : []
+      return { hasValue, values: isSplit ? null : one.difference(other, this.#tolerance), wholes, reductions: [] }
+    }
+    if (isSplit) return { hasValue, values: null, wholes: [], reductions: [] }
+    // What one has as a value, the other as reductions: these are computed.
+    const saved = one.hasValue ? other.savedReductions : one.savedReductions
+    // Frameworks divide spreads by n or by n - 1.
+    const common = REDUCTIONS.filter(
+      name => saved.includes(name) && (hasValue ? !/std|variance/.test(name) : other.savedReductions.includes(name)),
+    )
+    const reductions = common.map(name => [name, one.reduction(name), other.reduction(name)] as const)
+    return { hasValue, values: null, wholes: [], reductions }
+  }
+}
+
+export function isAnswered({ values, wholes, reductions }: Asked): boolean {
+  if (values !== null) return values.isAnswered
+  return (
+    wholes.every(shards => shards.every(question => question.isAnswered)) &&
+    reductions.every(([, a, b]) => a.isAnswered && b.isAnswered)
+  )
+}

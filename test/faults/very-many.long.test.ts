@@ -1,0 +1,87 @@
+/** Commands over more than 200,000 tensors hear a signal whatever they are at. */
+
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { withHeader, writeFile } from '../../fixtures/checkpoint-writer.js'
+import { CLI } from '../cli/run.js'
+import { scratchDirectory } from '../support/scratch.js'
+
+const scratch = scratchDirectory('very-many')
+const COUNT = 210_000
+const STEPS = [100, 200]
+/** A second is what is promised; a machine that does other things as well may take long. */
+const SOON_MS = 30_000
+const PARTS = ['q_proj.weight', 'k_proj.weight', 'mlp.up_proj.weight', 'input_layernorm.bias']
+
+beforeAll(() => {
+  const entries = Array.from({ length: COUNT }, (_, i) => {
+    const name = `model.layers.${Math.floor(i / PARTS.length)}.${PARTS[i % PARTS.length]}`
+    return `${JSON.stringify(name)}:{"dtype":"F32","shape":[2],"data_offsets":[${8 * i},${8 * i + 8}]}`
+  })
+  for (const step of STEPS) {
+    const data = Float32Array.from({ length: 2 * COUNT }, (_, i) => Math.sin(i * step))
+    const file = withHeader(`{${entries.join(',')}}`, new Uint8Array(data.buffer))
+    writeFile(join(scratch, `run/checkpoint-${step}/model.safetensors`), file)
+  }
+})
+
+interface End {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+  readonly tookMs: number
+}
+
+/** Runs a command. @param afterMs when it is interrupted. Default: never */
+function run(args: readonly string[], afterMs?: number): Promise<End> {
+  const child = spawn(process.execPath, [CLI, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  let [stdout, stderr] = ['', '']
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text
+  })
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text
+  })
+  let since = performance.now()
+  const timer = setTimeout(
+    () => {
+      since = performance.now()
+      child.kill('SIGINT')
+    },
+    afterMs ?? 2 ** 31 - 1,
+  )
+  return new Promise(resolve => {
+    child.on('close', code => {
+      clearTimeout(timer)
+      resolve({ code, stdout, stderr, tookMs: performance.now() - since })
+    })
+  })
+}
+
+const pair = STEPS.map(step => join(scratch, `run/checkpoint-${step}`))
+const directory = join(scratch, 'run')
+
+describe.runIf(process.platform !== 'win32')('210,000 tensors', () => {
+  it.each([
+    ['ls', [directory], [0]],
+    ['scan', [directory, '--format', 'jsonl'], [0]],
+    ['diff', pair, [1]],
+    ['summary', [directory], [0]],
+    ['check', [directory], [0, 1]],
+    ['check', [pair[0]!, '--rule', 'SimilarAcrossRuns,tensor_regex=.', '--other-trials', pair[0]!], [0]],
+    ['nan', [directory], [0]],
+    ['verify', [directory], [0]],
+  ])('%s ends at a signal, at any moment', async (command, args, whole) => {
+    const { code, stderr, tookMs } = await run([command, ...args])
+    expect([whole, stderr]).toEqual([expect.arrayContaining([code]), expect.not.stringMatching(/ {4}at |bug/)])
+    for (const share of [0.25, 0.5, 0.75]) {
+      const end = await run([command, ...args], share * tookMs)
+      // Another run may be faster.
+      expect([130, ...whole]).toContain(end.code)
+      expect(end.tookMs).toBeLessThan(SOON_MS)
+      expect(end.stderr).not.toMatch(/ {4}at |Error|bug/)
+      expect(end.stdout === '' || end.stdout.endsWith('\n')).toBe(true)
+    }
+  })
+})

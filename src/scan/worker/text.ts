@@ -18,14 +18,21 @@ const NO_ANSWERS = new Float64Array(0)
 /** The limit for a line with all eighteen reductions, apart from long names. */
 const LINE_BYTES = 512
 
-/** The text buffer of the last job, reused since touching new memory takes longer than writing the text. */
-let spare: Uint8Array<ArrayBuffer> | null = null
+/** The text buffer and the format of an engine's last job. Touching new memory takes longer than writing the text. */
+interface LastJob {
+  spare: Uint8Array<ArrayBuffer> | null
+  readonly key: string
+  readonly format: RowFormat
+}
+
+const lastJobs = new WeakMap<Engine, LastJob>()
 const MAX_SPARE_BYTES = 8 << 20
 
 /** Writes rows as they are made. The core writes those of ordinary records, many at once; others are written one by one. */
 export class LinesWriter {
   readonly #job: ScanJob
   readonly #lines: LinesJob
+  readonly #last: LastJob
   readonly #format: RowFormat
   readonly #columns: readonly StatisticColumn[]
   /** The table for lines of moments. */
@@ -40,7 +47,8 @@ export class LinesWriter {
   constructor(job: ScanJob, lines: LinesJob, engine: Engine) {
     this.#job = job
     this.#lines = lines
-    const format = formatFor(lines)
+    this.#last = lastJobOf(engine, lines)
+    const { format, spare } = this.#last
     this.#format = format
     this.#columns = statisticColumns(lines.reductions)
     const columns = lines.reductions.flatMap((name, i) =>
@@ -50,7 +58,7 @@ export class LinesWriter {
     const { isJson, end, dtype } = format
     this.#table = new LineTable(engine, { columns, isJson, end, names, dtype })
     this.#text = new TextWriter(job.order.length * LINE_BYTES, spare)
-    spare = null
+    this.#last.spare = null
     this.#starts = new Float64Array(job.order.length)
     this.#byteLengths = new Uint32Array(job.order.length)
   }
@@ -138,7 +146,7 @@ export class LinesWriter {
     const isWhole = this.#count === this.#byteLengths.length && !this.#lines.apart
     const byteLengths = isWhole ? null : this.#byteLengths
     const written = this.#text.finish()
-    if (written.buffer.byteLength <= MAX_SPARE_BYTES) spare = new Uint8Array(written.buffer)
+    if (written.buffer.byteLength <= MAX_SPARE_BYTES) this.#last.spare = new Uint8Array(written.buffer)
     // A buffer of its own is moved to the calling thread; for a view, the whole underlying buffer would be copied.
     if (this.#isInOrder) return { text: written.slice(), byteLengths }
     const text = new Uint8Array(written.length)
@@ -205,11 +213,12 @@ function noteLines(
   }
 }
 
-/** The format of the last job, and what of. */
-let lastFormat: { readonly key: string; readonly format: RowFormat } | null = null
-
-function formatFor({ format, reductions, trial }: LinesJob): RowFormat {
+function lastJobOf(engine: Engine, { format, reductions, trial }: LinesJob): LastJob {
   const key = JSON.stringify([format, reductions, trial])
-  if (lastFormat?.key !== key) lastFormat = { key, format: rowFormat(format, reductions, trial) }
-  return lastFormat.format
+  let last = lastJobs.get(engine)
+  if (last?.key !== key) {
+    last = { spare: last?.spare ?? null, key, format: rowFormat(format, reductions, trial) }
+    lastJobs.set(engine, last)
+  }
+  return last
 }

@@ -1,4 +1,4 @@
-/** What rules report: findings, missing data and problems; and the logger that they write to. */
+/** The reports of rules: findings, missing data and problems; and the logger that they write to. */
 
 import { StepUnavailable, TensorUnavailable, TensorUnavailableForStep, type TrialscanError } from '../base/errors.js'
 import { kinds, optionsOf } from '../base/options.js'

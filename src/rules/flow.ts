@@ -1,4 +1,4 @@
-/** Which tensors a tensor can affect, by the order of execution, the layer and the kind. */
+/** The tensors that a tensor can affect, by the order of execution, the layer and the kind. */
 
 import { recordsInOrder } from '../scan/catalog/record-order.js'
 import { type Kind, kindsOf } from '../trial/kinds/kinds.js'

@@ -350,6 +350,6 @@ export interface RuleClass {
   readonly name: string
   /** The parameters of its constructor. A user's rule need not declare any. */
   readonly parameters?: Parameters
-  /** What it means for the training if the rule fires, in one sentence. */
+  /** The meaning for the training if the rule fires, in one sentence. */
   readonly meaning?: string
 }

@@ -69,7 +69,7 @@ const AT_ONCE = 4096
 /** A class of built-in rules, with its description. */
 export interface BuiltinClass extends RuleClass {
   readonly parameters: Parameters
-  /** What it means for the training if the rule fires, in one sentence. */
+  /** The meaning for the training if the rule fires, in one sentence. */
   readonly meaning: string
   /** The advice if the rule fires. */
   readonly advice: string

@@ -1,4 +1,4 @@
-/** What all jobs on records share: how a record is requested, refused, opened and described. */
+/** The part that all jobs on records share: how a record is requested, refused, opened and described. */
 
 import { type ErrorData, FormatError, quote, StoreError, TrialscanError, withShortPath } from '../../../base/errors.js'
 import type { DescribedRun } from '../../../core/batch/records.js'

@@ -7,7 +7,7 @@ const LONG = 'test/**/*.long.test.ts'
 const THOROUGH = [
   'test/{faults,fuzz,hostile}/**/*.test.ts',
   'test/{background,behind-damage,deploy,digests,event-files,examples,examples-training,fixtures,large,lines,messages,modes-apart,one-by-one,pool,read-ahead,same-answers,small-floats,statistics,walk}.test.ts',
-  'test/cli/{bench,check,ci,ci-docs,dump,follow,formats,inputs,picture,repair,report,sql,steps,summary,top,trials,unread}.test.ts',
+  'test/cli/{bench,check,ci,ci-docs,dump,follow,formats,friction,inputs,picture,repair,report,sql,steps,summary,top,trials,unread}.test.ts',
   'test/compare/{diff,digest-lists,noise,ways}.test.ts',
   'test/fleet/**/*.test.ts',
   'test/kernels/{array-engine,compare}.test.ts',

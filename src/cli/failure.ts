@@ -41,7 +41,11 @@ export function reportFailure(error: unknown, command?: string, options: readonl
 function messageOf({ message, fields }: TrialscanError, options: readonly string[]): string {
   const { call, option } = fields
   const name = `--${String(option).replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`
-  if (options.includes(name)) return message.replace(`${call}: expected ${option} `, `expected ${name} `)
+  if (options.includes(name)) {
+    if (option === 'modeSteps')
+      return message.replace('expected mode beside modeSteps', `expected --mode beside ${name}`)
+    return message.replace(`${call}: expected ${option} `, `expected ${name} `)
+  }
   return call === undefined ? message : message.replace(`${call}: `, '')
 }
 

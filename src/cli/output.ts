@@ -1,9 +1,11 @@
 /** The output of data: standard output, or a file that appears whole or not at all. */
 
 import { fstatSync } from 'node:fs'
-import { StoreError } from '../base/errors.js'
+import type { Transform } from 'node:stream'
+import { StoreError, UsageError } from '../base/errors.js'
 import { turnsWhenDue } from '../base/turns.js'
 import { OutputFile, type OutputFileOptions } from '../storage/local/output.js'
+import { compressionOf } from './format/formats.js'
 import { expectNoInput } from './input-file.js'
 
 type Chunk = string | Uint8Array
@@ -30,9 +32,9 @@ const FLUSH_MS = 100
 export async function writeTo<T>(
   path: string | undefined,
   work: (output: Output) => T | Promise<T>,
-  { signal }: { readonly signal?: AbortSignal } = {},
+  { signal, isPlain = false }: { readonly signal?: AbortSignal; readonly isPlain?: boolean } = {},
 ): Promise<T> {
-  const output = await Output.open(path)
+  const output = await Output.open(path, isPlain)
   try {
     const result = await work(output)
     await (signal?.aborted ? output.discard() : output.end())
@@ -92,8 +94,13 @@ export class Output implements LineSink {
   }
 
   /** Standard output, or the file if one is named. */
-  static async open(path?: string): Promise<Output> {
-    return new Output(path === undefined ? stdout : await fileTarget(path))
+  static async open(path?: string, isPlain = false): Promise<Output> {
+    if (path === undefined) return new Output(stdout)
+    const compression = isPlain ? undefined : compressionOf(path)
+    // Before the file is begun, since a Node.js may not have it.
+    const coder = compression && (await coderOf(compression))
+    const file = await fileTarget(path)
+    return new Output(coder ? compressed(file, coder) : file)
   }
 
   /** @returns a promise if the caller has to wait for the reader or the disk */
@@ -220,6 +227,44 @@ async function fileTarget(path: string): Promise<Target> {
       await file.commit()
     },
     discard: () => file.discard(),
+  }
+}
+
+/** @throws UsageError for zstd where Node.js does not have it */
+async function coderOf(compression: 'gz' | 'zst'): Promise<Transform> {
+  const zlib: typeof import('node:zlib') & { createZstdCompress?: () => Transform } = await import('node:zlib')
+  if (compression === 'gz') return zlib.createGzip()
+  if (zlib.createZstdCompress) return zlib.createZstdCompress()
+  throw new UsageError(
+    `.zst is written by Node.js 22.15 and newer, and this is ${process.versions.node}: expected a name that ends in .gz`,
+  )
+}
+
+/** A target whose chunks are compressed. */
+function compressed(target: Target, coder: Transform): Target {
+  const drained = (async () => {
+    for await (const bytes of coder) await target.write(bytes as Uint8Array)
+  })()
+  // Whoever writes or commits gets the error.
+  drained.catch(() => {})
+  return {
+    async write(chunk) {
+      const written = new Promise<void>((done, failed) => coder.write(chunk, error => (error ? failed(error) : done())))
+      await written.catch(async error => {
+        await drained
+        throw error
+      })
+    },
+    async commit() {
+      coder.end()
+      await drained
+      await target.commit()
+    },
+    async discard() {
+      coder.destroy()
+      await drained.catch(() => {})
+      await target.discard()
+    },
   }
 }
 

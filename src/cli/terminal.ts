@@ -115,6 +115,27 @@ export function columns(rows: Iterable<readonly string[]>, right: readonly numbe
   return [...columnLines(rows, right)].join('')
 }
 
+/** Cells are not cut to less. */
+const MIN_CELL_WIDTH = 16
+
+/**
+ * Rows whose lines fit, with cells of a column shortened in their middle.
+ * @param width null: they need not
+ */
+export function fitted(
+  rows: readonly (readonly string[])[],
+  column: number,
+  width: number | null,
+): readonly (readonly string[])[] {
+  if (width === null) return rows
+  const widths: number[] = []
+  for (const row of rows) for (const [i, text] of row.entries()) widths[i] = Math.max(widths[i] ?? 0, widthOf(text))
+  const excess = widths.reduce((sum, one) => sum + one + 2, -2) - width
+  if (excess <= 0) return rows
+  const most = Math.max(MIN_CELL_WIDTH, (widths[column] ?? 0) - excess)
+  return rows.map(row => row.map((text, i) => (i === column ? elided(text, most) : text)))
+}
+
 /** Rows that are measured between two empty texts, at which a writer may take a turn. */
 const MEASURED_AT_ONCE = 4096
 

@@ -121,7 +121,9 @@ function selectWorkerSteps(
 ): WorkerSteps {
   const modes = catalog.steps.modes
   if (modeSteps !== undefined && (mode ?? 'GLOBAL') === 'GLOBAL' && modes.length > 1) {
-    throw new UsageError(`expected mode beside modeSteps, since each of ${modes.join(', ')} counts its own, got none`)
+    throw new UsageError(`expected mode beside modeSteps, since each of ${modes.join(', ')} counts its own, got none`, {
+      option: 'modeSteps',
+    })
   }
   const asked = workers === undefined ? null : new Set(asList(workers))
   for (const worker of asked ?? []) {

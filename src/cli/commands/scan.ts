@@ -1,6 +1,8 @@
 /** `trialscan scan`: prints rows as they come. */
 
+import { existsSync } from 'node:fs'
 import { UsageError } from '../../base/errors.js'
+import { isStatisticName } from '../../core/statistics/statistic.js'
 import type { ScanStats } from '../../scan/rows/costs.js'
 import type { Traffic } from '../../storage/store.js'
 import type { RowFilter } from '../../table/where.js'
@@ -39,12 +41,23 @@ export async function runScan(places: readonly string[], given: ScanFlags, signa
     )
   }
   expectS3(flags, places)
+  await expectNoReduction(places, flags)
   const paths = await trialsAt(places, flags)
   if (paths.length > 1 || inDirectory) {
     const { scanMany } = await import('../scan/many.js')
     return scanMany(paths, inDirectory, flags, filter, signal)
   }
   return scanOne(paths[0]!, flags, filter, signal)
+}
+
+/** @throws UsageError for a reduction that would be taken for a trial: `--reductions mean max` */
+async function expectNoReduction(places: readonly string[], { reductions }: ScanFlags): Promise<void> {
+  if (reductions === undefined) return
+  const names = places.filter(place => place === 'median' || isStatisticName(place))
+  const [first] = names.filter(name => !existsSync(name))
+  if (first === undefined) return
+  const list = [...reductions, ...names].join(',')
+  throw new UsageError(`expected a trial, got ${first}: several reductions are joined by commas, --reductions ${list}`)
 }
 
 async function isDirectory(out: string): Promise<boolean> {

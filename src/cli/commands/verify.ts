@@ -68,12 +68,16 @@ export async function verify(places: readonly string[], given: VerifyFlags, sign
             const found =
               record === undefined
                 ? await one(null)
-                : await writeTo(record, async listed => {
-                    const digests = new Lines(listed)
-                    const found = await one(digests)
-                    await digests.done()
-                    return found
-                  })
+                : await writeTo(
+                    record,
+                    async listed => {
+                      const digests = new Lines(listed)
+                      const found = await one(digests)
+                      await digests.done()
+                      return found
+                    },
+                    { isPlain: true },
+                  )
             verdicts.push(found)
             losses.outcome(found.exitCode)
           } catch (error) {

@@ -52,7 +52,19 @@ export function isForeignName(path: string): boolean {
 
 /** The format that a file's name tells, if any. */
 export function formatOfName(path: string): FormatName | undefined {
-  return ENDINGS[/\.[^./\\]+$/.exec(path)?.[0].toLowerCase() ?? '']
+  return ENDINGS[/\.[^./\\]+$/.exec(path.replace(COMPRESSED, ''))?.[0].toLowerCase() ?? '']
+}
+
+const COMPRESSED = /\.(gz|zst)$/i
+
+/** The compression that a file's name tells, if any. */
+export function compressionOf(path: string): 'gz' | 'zst' | undefined {
+  return COMPRESSED.exec(path)?.[1]?.toLowerCase() as 'gz' | 'zst' | undefined
+}
+
+/** True for formats of text, which are worth it to be compressed as a whole. */
+export function isText(format: FormatName): boolean {
+  return format !== 'npy' && format !== 'parquet' && format !== 'arrow'
 }
 
 /** `table, jsonl or csv`. */

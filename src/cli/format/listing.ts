@@ -4,7 +4,17 @@ import type { TrialscanError } from '../../base/errors.js'
 import type { Mode } from '../../base/types.js'
 import * as rowText from '../../scan/job/row.js'
 import type { TensorSummary } from '../../trial/summary.js'
-import { type Colors, colorsFor, columnLines, columns, safe, safeJson, safeName } from '../terminal.js'
+import {
+  type Colors,
+  colorsFor,
+  columnLines,
+  columns,
+  fitted,
+  safe,
+  safeJson,
+  safeName,
+  screenWidth,
+} from '../terminal.js'
 import type { FormatOf } from './formats.js'
 import { csvLine } from './lines.js'
 import { bytesText, counted, countText, shapeText, shortList } from './number.js'
@@ -118,7 +128,7 @@ export async function* listingsText(
   if (format === 'table') {
     const { bold } = colorsFor(onTerminal ? process.stdout : null)
     const head = ['trial', 'tensors', 'steps', 'global steps', 'workers', 'bytes', 'job'].map(bold)
-    yield* columnLines([head, ...rows], [1, 2, 4, 5])
+    yield* columnLines(fitted([head, ...rows], 0, onTerminal ? screenWidth(true) : null), [1, 2, 4, 5])
   }
 }
 

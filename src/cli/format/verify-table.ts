@@ -89,7 +89,7 @@ export function verifyTable(isOnly: boolean, columns: number | undefined, colors
         counted(stats.tensors, 'tensor'),
         bytesText(stats.readBytes),
       ].join(', ')
-      const cost = `${stats.seconds.toFixed(2)} s, ${speed.toFixed(2)} GB/s, threads: ${stats.threads}`
+      const cost = `${stats.seconds.toFixed(2)} s, ${speed.toFixed(2)} GB/s, ${threadsText(stats.threads)}`
       const read =
         stats.values &&
         `; values read of ${countText(stats.values.read)} of ${counted(stats.values.of, 'tensor')} found`
@@ -118,6 +118,11 @@ function uncheckedText({ records, recordsWithoutChecksum: without }: Verificatio
   if (!(without > 0)) return []
   const some = `${countText(without)} of ${counted(records, 'record')} ${without === 1 ? 'carries' : 'carry'}`
   return [`${some} no payload checksum: ${without === 1 ? 'its' : 'their'} values cannot be verified`]
+}
+
+/** Without threads, the main one has done it. */
+function threadsText(threads: number): string {
+  return threads === 0 ? 'on one thread' : `on ${counted(threads, 'thread')}`
 }
 
 function sum(counts: Readonly<Record<string, number>>): number {

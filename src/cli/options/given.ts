@@ -4,12 +4,14 @@ import { UsageError } from '../../base/errors.js'
 import { maxThreads } from '../../scan/runner/access.js'
 import {
   type Command,
+  compressionOf,
   FORMATS,
   type FormatName,
   type FormatOf,
   formatNames,
   formatOfName,
   isForeignName,
+  isText,
 } from '../format/formats.js'
 import { note } from '../terminal.js'
 
@@ -52,13 +54,19 @@ function formatFor(command: Command, asked: FormatName | undefined, out: string 
   const format = asked ?? named
   if (format === undefined && out !== undefined && isForeignName(out)) {
     throw new UsageError(
-      `expected a file name for ${formatNames(command)}, the formats that ${command} writes, got ${out}; --format says which if the name is to stay`,
+      `expected a file name for ${formatNames(command)}, the formats that ${command} writes (texts also as .gz or .zst, such as x.csv.gz), got ${out}; --format says which if the name is to stay`,
     )
   }
   if (format === undefined) return out === undefined && process.stdout.isTTY === true ? names[0] : piped
   if (!(names as readonly FormatName[]).includes(format)) {
     throw new UsageError(
       `expected a file name for ${formatNames(command)}, the only formats that ${command} writes, got ${out}`,
+    )
+  }
+  if (out !== undefined && compressionOf(out) !== undefined && !isText(format)) {
+    const ending = `.${compressionOf(out)}`
+    throw new UsageError(
+      `expected --out without ${ending} for ${format}, which is compressed as it is or read in parts, got ${out}`,
     )
   }
   return format

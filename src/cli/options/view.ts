@@ -40,7 +40,7 @@ the mean of several. Gradients, weights and updates each share one logarithmic s
       .command('report')
       .description('A page about a training, or about two that are compared: one file that opens in any browser.')
       .argument('<TRIALS...>', 'one trial or two: directories, or s3://bucket/prefix', paths)
-      .addOption(new Option('-o, --out <FILE>', 'the page (default: report.html)').default('report.html'))
+      .addOption(new Option('-o, --out <FILE>', 'the page').default('report.html', 'report.html'))
       .option('--title <TEXT>', 'the title of the page (default: the names of the trials)')
       .addOption(
         new Option(

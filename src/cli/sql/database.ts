@@ -134,7 +134,11 @@ export class Database {
     } catch (error) {
       await database.close()
       if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error
-      throw new UsageError(`SQL needs DuckDB, which is not installed: npm install ${PACKAGE}`, {}, error)
+      throw new UsageError(
+        `SQL needs DuckDB, which is not installed: npm install ${PACKAGE}; in a clone of trialscan: npm install --no-save --save-dev ${PACKAGE}`,
+        {},
+        error,
+      )
     }
   }
 

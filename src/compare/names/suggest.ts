@@ -65,7 +65,12 @@ async function alike(
 ): Promise<readonly NameSuggestion[]> {
   if (ofA.length === 0 || ofB.length === 0) return []
   const [shapesA, shapesB] = await Promise.all([shapesOf(a, ofA, step), shapesOf(b, ofB, step)])
-  const isSame = (i: number, j: number) => shapesA[i] !== null && shapesA[i]!.join() === shapesB[j]?.join()
+  const isSame = (i: number, j: number): boolean => {
+    const shape = shapesA[i]
+    if (shape === null || shape === undefined || shape.join() !== shapesB[j]?.join()) return false
+    // All numbers have the same shape: something in their names has to be the same.
+    return shape.some(length => length !== 1) || haveCommonWord(ofA[i]!, ofB[j]!)
+  }
   const lengths = Array.from({ length: ofA.length + 1 }, () => new Array<number>(ofB.length + 1).fill(0))
   for (let i = ofA.length - 1; i >= 0; i--) {
     for (let j = ofB.length - 1; j >= 0; j--) {
@@ -80,6 +85,14 @@ async function alike(
     else j++
   }
   return found
+}
+
+function haveCommonWord(a: string, b: string): boolean {
+  const [words, others] = [a, b].map(name =>
+    name.split(/[^A-Za-z]+|(?<=[a-z])(?=[A-Z])/).map(word => word.toLowerCase()),
+  )
+  const isBegin = (a: string, b: string) => a !== '' && b !== '' && (a.startsWith(b) || b.startsWith(a))
+  return words!.some(word => others!.some(other => isBegin(word, other)))
 }
 
 function shapesOf(trial: Trial, names: readonly string[], step: number): Promise<(readonly number[] | null)[]> {

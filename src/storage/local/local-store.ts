@@ -476,7 +476,14 @@ export class LocalStore implements Store {
       case 'EPERM':
         return this.#error('Denied', path, 'permission denied', {}, error)
       case 'ENOTDIR':
-        return this.#unexpected('NotADirectory', path, 'a directory on the way', 'a file', {}, error)
+        return this.#unexpected(
+          'NotADirectory',
+          path,
+          'directories on the way to it',
+          'a file that is named like one',
+          {},
+          error,
+        )
       case 'EISDIR':
       case 'ENXIO':
       case 'ENODEV':

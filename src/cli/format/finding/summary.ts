@@ -1,6 +1,6 @@
 /** Findings of several trials: lines that begin with the trial, or a line a trial for people. */
 
-import { type Colors, colorsFor, columnLines, safe } from '../../terminal.js'
+import { type Colors, colorsFor, columnLines, fitted, safe, screenWidth, wrapped } from '../../terminal.js'
 import { type Lost, objectOfSeveral, type Report, unreadReport, type Verdict } from '../ci/report.js'
 import { isReportFormat, reportText } from '../ci/text.js'
 import type { FormatOf } from '../formats.js'
@@ -26,7 +26,8 @@ export function severalFormats(
   isExplained: boolean | undefined,
 ): SeveralFormats {
   if (format === 'jsonl') return { of: path => findingJsonl(onTerminal, isExplained, path), end: () => [] }
-  if (format === 'table') return summary(colorsFor(onTerminal ? process.stdout : null))
+  if (format === 'table')
+    return summary(colorsFor(onTerminal ? process.stdout : null), onTerminal ? screenWidth(true) : null)
   if (format === 'json') {
     const trials: string[] = []
     return {
@@ -69,7 +70,8 @@ interface Line {
 }
 
 /** Only counts are held of the findings. */
-function summary(colors: Colors): SeveralFormats {
+/** @param width of the terminal; null elsewhere */
+function summary(colors: Colors, width: number | null): SeveralFormats {
   const lines: Line[] = []
   return {
     of(path) {
@@ -94,7 +96,7 @@ function summary(colors: Colors): SeveralFormats {
     },
     *end() {
       const head = ['trial', 'steps', 'findings', 'rules that fired, and at which step first'].map(colors.bold)
-      yield* columnLines([head, ...lines.map(line => cells(line, colors))], [1, 2])
+      yield* columnLines(fitted([head, ...lines.map(line => cells(line, colors))], 0, width), [1, 2])
       const sick = lines.filter(({ findings }) => findings > 0)
       const unread = lines.filter(({ read }) => read !== null).length
       if (sick.length === 0) {
@@ -103,7 +105,9 @@ function summary(colors: Colors): SeveralFormats {
       } else {
         const worst = sick.reduce((most, line) => (line.findings > most.findings ? line : most))
         const count = `${countText(sick.length)} of ${counted(lines.length, 'trial')}`
-        yield `\n${colors.red(count)} ${sick.length === 1 ? 'has' : 'have'} findings; for one of them, with causes and advice: trialscan check ${safe(quoted(worst.path))}\n`
+        const text = `${count} ${sick.length === 1 ? 'has' : 'have'} findings; for one of them, with causes and advice: trialscan check ${safe(quoted(worst.path))}`
+        const whole = width === null ? text : wrapped(text, width, '', '  ')
+        yield `\n${colors.red(count)}${whole.slice(count.length)}\n`
       }
     },
   }

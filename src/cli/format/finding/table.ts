@@ -234,7 +234,8 @@ function healthText(judged: JudgingReport, silent: number): string {
   const all = workers > 1 ? ` of ${countText(workers)} workers` : ''
   const of = onlyWorkers === null ? all : ` of ${someOf(onlyWorkers, MAX_NAMES)}`
   const found = problems.length > 0 ? 'found nothing wrong in what could be read' : 'found nothing wrong'
-  const text = `${counted(silent, 'rule')} judged${over}${of} and ${found}`
+  const what = over === '' && of !== '' ? ' what there was' : over
+  const text = `${counted(silent, 'rule')} judged${what}${of} and ${found}`
   return [...(read === undefined ? [] : [read]), text, ...restriction(judged), STATES[state]].join('; ')
 }
 

@@ -2,7 +2,7 @@
 
 import type { TrialDiff } from '../../../compare/diff.js'
 import type { DifferenceAt } from '../../../compare/records.js'
-import { type Colors, columns, safe, safeName, wrapped } from '../../terminal.js'
+import { type Colors, columns, fitted, safe, safeName, wrapped } from '../../terminal.js'
 import { apartNumbers, counted, countText, shortNumber } from '../number.js'
 import { changesBlocks } from './changes.js'
 
@@ -57,7 +57,7 @@ export function differenceTable(
         detailText(divergence, paragraph) +
         paragraph(`${untilText(result)}. ${tally}${later}.`, '  '),
     )
-    blocks.push(...restBlock(result, isFull, colors))
+    blocks.push(...restBlock(result, isFull, colors, given || null))
   }
   return [
     ...blocks,
@@ -102,7 +102,7 @@ function untilText({ equalUntil, close, noisy }: TrialDiff): string {
 }
 
 /** The differences after the divergence. */
-function restBlock({ differences }: TrialDiff, isFull: boolean, colors: Colors): string[] {
+function restBlock({ differences }: TrialDiff, isFull: boolean, colors: Colors, width: number | null): string[] {
   const rest = differences.slice(1)
   if (rest.length === 0) return []
   const shown = isFull ? rest : rest.slice(0, MAX_LINES)
@@ -110,7 +110,7 @@ function restBlock({ differences }: TrialDiff, isFull: boolean, colors: Colors):
   const more = rest.length - shown.length
   const hint = more > 0 ? colors.dim(`  and ${countText(more)} more: --all shows each\n`) : ''
   const title = colors.bold(`Then ${counted(rest.length, 'difference')} in ${counted(tensors, 'tensor')}`)
-  return [`${title}\n${columns(shown.map(rowOf), [0])}${hint}`]
+  return [`${title}\n${columns(fitted(shown.map(rowOf), 1, width), [0])}${hint}`]
 }
 
 /** The growth of differences, and the halving that found them. */

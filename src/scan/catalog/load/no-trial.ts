@@ -69,7 +69,7 @@ export async function noTrial(store: Store, listed: readonly string[] | null): P
   let found: string
   try {
     const paths = listed?.length ? listed : await listEverything(store)
-    const isPart = paths.some(path => parseEventFileName(path) !== null)
+    const isPart = paths.some(path => parseEventFileName(path) !== null || PART.test(path))
     found =
       trialsBelow(trialsAmong(paths)) ??
       (isPart ? 'this is a part of one: name the directory above' : shownFiles(paths))
@@ -79,6 +79,9 @@ export async function noTrial(store: Store, listed: readonly string[] | null): P
   }
   return new MissingCollectionFiles(store.url(''), `expected ${wanted()}, but ${found}`)
 }
+
+/** An index or collections file by its name alone. */
+const PART = /(^|\/)(\d{12}_[^/]+\.(json|csv)|[^/]+_collections\.(json|ts))$/
 
 const NONE = 'there are none'
 

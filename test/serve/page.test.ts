@@ -2,7 +2,7 @@
 
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { serveTrials, type TrialServer } from '#dist/index.js'
+import { createTrial, serveTrials, type TrialServer, trialOverview } from '#dist/index.js'
 import { type Browser, hasChromium, launch, type Page } from '../support/chromium.js'
 import { isRequired, ROOT } from '../support/golden.js'
 import { LiveWriter } from '../support/live-writer.js'
@@ -18,6 +18,11 @@ let page: Page
 let wrong: string[] = []
 let server: TrialServer
 const writers: LiveWriter[] = []
+
+interface Listed {
+  readonly id: string
+  readonly loss: { readonly lines: readonly object[] }
+}
 
 beforeAll(async () => {
   if (!hasChromium && !isRequired('chromium')) return
@@ -173,6 +178,28 @@ describe.runIf(hasChromium || isRequired('chromium'))('a served page', () => {
     await page.waitForSelector('.trials')
     // What can't be opened is told.
     expect(wrong.filter(one => !one.includes('502'))).toEqual([])
+  })
+
+  it('lists the loss, the last change and the verdict of each, and has the losses of several in one chart', async () => {
+    const names = ['mlp-vanishing', 'mlp-all-zero', 'workers-4']
+    await open(names.map(trialPath), '/')
+    for (const name of names) await page.waitForSelector(`tr:has-text("${name}") .spark`, { timeout: 60_000 })
+    const listed = (await (await fetch(`${server.url}/api/trials`)).json()) as Listed[]
+    for (const { id, loss } of listed) {
+      const trial = await createTrial(trialPath(id), { refresh: 'manual' })
+      const { losses } = await trialOverview(trial)
+      expect(loss.lines, id).toEqual(losses.map(({ mode, steps, values }) => ({ mode, steps, values })))
+      await trial.close()
+    }
+    expect(await page.locator('.trials time').count()).toBe(3)
+    await page.waitForSelector('tr:has-text("mlp-vanishing") .cause:has-text("VanishingGradient")', { timeout: 60_000 })
+    for (const name of names) await page.check(`input[aria-label="Compare ${name}"]`)
+    await page.waitForSelector('svg[aria-label="The losses of 3 trials over the steps."]')
+    expect((await page.locator('.legend li').allTextContents()).map(text => text.split(' ')[0])).toEqual([
+      ...['mlp-vanishing', 'mlp-vanishing', 'mlp-all-zero', 'mlp-all-zero', 'workers-4', 'workers-4'],
+    ])
+    expect(await page.getAttribute('button:text-is("Compare")', 'disabled')).toBe('')
+    expect(wrong).toEqual([])
   })
 
   it('can be walked through by keys alone', async () => {

@@ -50,3 +50,16 @@ export function save(name: string, type: string, content: BlobPart): void {
 export function button(text: string, onclick: () => void, attributes: Attributes = {}): HTMLButtonElement {
   return h('button', { type: 'button', ...attributes, onclick }, text)
 }
+
+const SVG = 'http://www.w3.org/2000/svg'
+
+export function svgElement<K extends 'svg' | 'path' | 'g' | 'text' | 'line'>(
+  name: K,
+  attributes: Readonly<Record<string, string | number>>,
+  text = '',
+): SVGElementTagNameMap[K] {
+  const element = document.createElementNS(SVG, name)
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value))
+  element.textContent = text
+  return element
+}

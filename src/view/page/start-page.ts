@@ -1,7 +1,9 @@
 /** The list of a server's trials: searched, sorted, and two of them chosen to be compared. */
 
-import { button, h } from './dom.js'
-import { counted, shown } from './text.js'
+import { button, h, svgElement } from './dom.js'
+import { lineChart } from './pictures/charts.js'
+import { isDashed, lineColor } from './pictures/colors.js'
+import { counted, short, shown } from './text.js'
 import type { LiveData } from './trials.js'
 
 /** A trial in the server's list. */
@@ -15,6 +17,19 @@ interface Listed {
   readonly tensors?: number
   readonly workers?: readonly string[]
   readonly findings?: number | null
+  readonly judged?: { readonly state: string; readonly steps: number } | null
+  /** The first loss, by mode. */
+  readonly loss?: {
+    readonly tensor: string
+    readonly lines: readonly {
+      readonly mode: string
+      readonly steps: readonly number[]
+      /** NaN and the infinities are texts. */
+      readonly values: readonly (number | string)[]
+    }[]
+  } | null
+  /** The time of the last change. */
+  readonly changed?: string | null
   readonly cause?: { readonly rule: string; readonly step: number; readonly message: string } | null
 }
 
@@ -25,13 +40,98 @@ const STATES = { opening: 'opening …', failed: 'can’t be read', running: 'ru
 const COLUMNS = [
   ['Trial', ({ id }: Listed) => id],
   ['State', ({ state }: Listed) => state],
+  ['Loss', (one: Listed) => lossOf(one)?.values.at(-1) ?? Number.POSITIVE_INFINITY],
+  ['Last change', ({ changed }: Listed) => (changed ? -Date.parse(changed) : 0)],
   ['Steps', ({ steps }: Listed) => steps ?? -1],
   ['Last step', ({ lastStep }: Listed) => lastStep ?? -1],
   ['Tensors', ({ tensors }: Listed) => tensors ?? -1],
-  ['Workers', ({ workers }: Listed) => workers?.length ?? -1],
   ['Findings', ({ findings }: Listed) => findings ?? -1],
   ['What the rules say first', ({ cause }: Listed) => cause?.rule ?? ''],
 ] as const
+
+/** The loss of training; of a trial without modes its only one. */
+function lossOf({ loss }: Listed): { readonly steps: readonly number[]; readonly values: readonly number[] } | null {
+  const line = loss?.lines.find(({ mode }) => mode === 'TRAIN') ?? loss?.lines[0]
+  return line === undefined ? null : { steps: line.steps, values: line.values.map(Number) }
+}
+
+const [SPARK_WIDTH, SPARK_HEIGHT] = [120, 28]
+
+/** The course of a loss, small, and its last value. */
+function sparkline(one: Listed): HTMLElement | string {
+  const line = lossOf(one)
+  if (line === null) return ''
+  const finite = line.values.filter(Number.isFinite)
+  const [least, most] = [Math.min(...finite), Math.max(...finite)]
+  const [from, to] = [line.steps[0]!, line.steps.at(-1)!]
+  const x = (step: number) => (2 + ((step - from) / Math.max(1, to - from)) * (SPARK_WIDTH - 4)).toFixed(1)
+  const y = (value: number) =>
+    (SPARK_HEIGHT - 2 - ((value - least) / (most - least || 1)) * (SPARK_HEIGHT - 4)).toFixed(1)
+  let isDown = false
+  const path = line.values
+    .map((value, i) => {
+      if (!Number.isFinite(value)) {
+        isDown = false
+        return ''
+      }
+      const move = `${isDown ? 'L' : 'M'}${x(line.steps[i]!)},${y(value)}${isDown ? '' : 'h0'}`
+      isDown = true
+      return move
+    })
+    .join('')
+  const svg = svgElement('svg', {
+    viewBox: `0 0 ${SPARK_WIDTH} ${SPARK_HEIGHT}`,
+    width: SPARK_WIDTH,
+    height: SPARK_HEIGHT,
+    role: 'img',
+    'aria-label': `${shown(one.loss!.tensor)} from ${short(line.values[0]!)} to ${short(line.values.at(-1)!)}`,
+  })
+  svg.append(svgElement('path', { d: path, fill: 'none', stroke: lineColor(0), 'stroke-width': 1.5 }))
+  return h('span', { class: 'spark' }, svg as unknown as HTMLElement, h('span', {}, short(line.values.at(-1)!)))
+}
+
+/** `3 min ago` */
+function agoText(time: string): string {
+  const seconds = Math.max(0, (Date.now() - Date.parse(time)) / 1000)
+  const units = [
+    [86_400, 'd'],
+    [3600, 'h'],
+    [60, 'min'],
+  ] as const
+  const [size, unit] = units.find(([size]) => seconds >= size) ?? [1, 's']
+  return `${Math.floor(seconds / size)} ${unit} ago`
+}
+
+/** The first cause, or the progress of the rules. */
+function verdictOf({ error, cause, judged, state }: Listed): HTMLElement | string {
+  if (error !== null) return h('span', { class: 'found' }, shown(error))
+  if (cause) {
+    return h(
+      'span',
+      {},
+      h('span', { class: 'cause' }, `${shown(cause.rule)} at step ${cause.step}`),
+      h('div', { class: 'muted' }, shown(cause.message)),
+    )
+  }
+  if (state === 'opening' || !judged) return ''
+  if (judged.state !== 'done') return h('span', { class: 'muted' }, 'not judged yet')
+  return h('span', { class: 'fine' }, `nothing found${state === 'ended' ? '' : ' so far'}`)
+}
+
+/** The losses of the chosen trials in one chart. */
+function lossChart(chosen: readonly Listed[]): HTMLElement {
+  const lines = chosen.flatMap((one, i) =>
+    (one.loss?.lines ?? []).map(({ mode, steps, values }) => ({
+      name: one.loss!.lines.length > 1 ? `${shown(one.id)} ${mode}` : shown(one.id),
+      color: lineColor(i),
+      isDashed: isDashed(mode),
+      points: steps.map((x, at) => ({ x, y: Number(values[at]) })),
+    })),
+  )
+  if (lines.length === 0) return h('p', { class: 'muted' }, 'No loss of these has been read yet.')
+  const label = `The losses of ${counted(chosen.length, 'trial')} over the steps.`
+  return h('div', { class: 'card' }, lineChart({ label, lines, width: 1400, height: 320 }))
+}
 
 export async function startPage({ version }: LiveData): Promise<void> {
   const report = document.getElementById('report')!
@@ -45,6 +145,7 @@ export async function startPage({ version }: LiveData): Promise<void> {
   })
   const body = h('tbody', {})
   const said = h('p', { class: 'muted', role: 'status' })
+  const chart = h('div', {})
   const heads = COLUMNS.map(([text], i) => {
     const sort = button(text, () => {
       sorted = { column: i, isDown: sorted.column === i && !sorted.isDown }
@@ -66,18 +167,18 @@ export async function startPage({ version }: LiveData): Promise<void> {
       else head.removeAttribute('aria-sort')
     }
     body.replaceChildren(...inOrder.map(row))
-    said.textContent = `${counted(found.length, 'trial')}${found.length < trials.length ? ` of ${trials.length}` : ''}. Choose two to compare them.`
+    said.textContent = `${counted(found.length, 'trial')}${found.length < trials.length ? ` of ${trials.length}` : ''}. Choose some to see their losses together, two to compare them.`
+    const together = trials.filter(({ id }) => chosen.has(id))
+    chart.replaceChildren(...(together.length > 0 ? [lossChart(together)] : []))
     compare.disabled = chosen.size !== 2
   }
   const choose = (id: string, isChosen: boolean) => {
     if (isChosen) chosen.add(id)
     else chosen.delete(id)
-    // The third takes the place of the first.
-    for (const first of chosen) if (chosen.size > 2) chosen.delete(first)
     draw()
   }
   const row = (one: Listed): HTMLElement => {
-    const { id, path, state, error, steps, lastStep, tensors, workers, findings, cause } = one
+    const { id, path, state, changed, steps, lastStep, tensors, findings } = one
     const number = (value: number | null | undefined) =>
       h('td', { class: 'number' }, value == null ? '' : String(value))
     return h(
@@ -96,25 +197,13 @@ export async function startPage({ version }: LiveData): Promise<void> {
         h('div', { class: 'muted' }, shown(path)),
       ),
       h('td', { class: state === 'failed' ? 'found' : '' }, STATES[state]),
+      h('td', {}, sparkline(one)),
+      h('td', {}, changed ? h('time', { datetime: changed, title: changed }, agoText(changed)) : ''),
       number(steps),
       number(lastStep),
       number(tensors),
-      number(workers?.length),
       number(findings),
-      h(
-        'td',
-        {},
-        error !== null
-          ? h('span', { class: 'found' }, shown(error))
-          : cause
-            ? h(
-                'span',
-                {},
-                h('span', { class: 'cause' }, `${shown(cause.rule)} at step ${cause.step}`),
-                h('div', { class: 'muted' }, shown(cause.message)),
-              )
-            : '',
-      ),
+      h('td', {}, verdictOf(one)),
     )
   }
   const load = async () => {
@@ -143,7 +232,8 @@ export async function startPage({ version }: LiveData): Promise<void> {
       compare,
     ),
     said,
-    h('table', { class: 'trials' }, h('thead', {}, h('tr', {}, ...heads)), body),
+    chart,
+    h('div', { class: 'wide' }, h('table', { class: 'trials' }, h('thead', {}, h('tr', {}, ...heads)), body)),
     h(
       'footer',
       {},

@@ -33,6 +33,8 @@ export function listed(one: ServedTrial) {
     workers: opened.workers(),
     tensors: opened.tensorNames().length,
     findings: judging?.findingCount ?? null,
+    judged: judging?.judged ?? null,
+    ...one.course,
     cause:
       cause === undefined ? null : { rule: cause.name, step: cause.step, tensor: cause.tensor, message: cause.message },
   }

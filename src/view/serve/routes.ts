@@ -112,7 +112,8 @@ class Routes {
       this.#ask(context, [])
       // Those that nobody has looked at yet are opened behind the answer.
       for (const one of trials.values()) one.open().catch(() => {})
-      return context.json([...trials.values()].map(listed))
+      const body = jsonText([...trials.values()].map(listed))
+      return context.body(body, 200, { 'content-type': 'application/json' })
     })
     this.#get('/api/trials/:id', [], async one => {
       await one.open()

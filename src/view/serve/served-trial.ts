@@ -10,6 +10,7 @@ import { stateOf, type Trial } from '../../trial/trial.js'
 import { findingsOf, identityOf, unjudged } from '../collect.js'
 import type { ClassesView, EmbeddingView, RidgeView, ServedStatistic, TensorView, TrialView } from '../data.js'
 import { Judging } from '../judged.js'
+import { LossCourse, type LossView } from '../overview/loss-course.js'
 import { packed } from '../packing.js'
 import { ridgesOf } from '../ridges.js'
 import { classesOf, labelNames } from '../samples/classes.js'
@@ -68,6 +69,7 @@ export class ServedTrial {
   /** The number of current requests, and the time of the last one. */
   #looks = 0
   #lookedAt = performance.now()
+  readonly #course = new LossCourse()
   readonly #listeners = new Set<(change: Change) => void>()
   readonly #closing = new AbortController()
   #toldAt = 0
@@ -122,6 +124,13 @@ export class ServedTrial {
   /** The version of the trial's data: what was read under an older one may be stale. */
   get trialVersion(): number {
     return this.#trialVersion
+  }
+
+  /** The loss as far as it was read, and the time of the last change. */
+  get course(): { readonly loss: LossView | null; readonly changed: string | null } {
+    const loss = this.#trial === undefined ? null : this.#course.of(this.#trial, this.#closing.signal)
+    const { changedMs } = this.#course
+    return { loss, changed: changedMs === null ? null : new Date(changedMs).toISOString() }
   }
 
   get change(): Change {

@@ -1,7 +1,7 @@
 /** The distributions of all tensors of a kind as small pictures, which go through the steps together. */
 
 import { KINDS, type Kind } from '../../../trial/kinds/kinds.js'
-import { button, choice, h } from '../dom.js'
+import { button, choice, h, svgElement } from '../dom.js'
 import { link, type OpenTensor } from '../names.js'
 import { runColor, workerColor } from '../pictures/colors.js'
 import { saveGif } from '../pictures/raster.js'
@@ -220,19 +220,6 @@ function rangeOf(outlines: readonly Outline[]): readonly [from: number, to: numb
     Math.min(...outlines.map(({ ridge }) => ridge.view.low)),
     Math.max(...outlines.map(({ ridge }) => ridge.view.high)),
   ]
-}
-
-const SVG = 'http://www.w3.org/2000/svg'
-
-function svgElement<K extends 'svg' | 'path' | 'g' | 'text' | 'line'>(
-  name: K,
-  attributes: Readonly<Record<string, string | number>>,
-  text = '',
-): SVGElementTagNameMap[K] {
-  const element = document.createElementNS(SVG, name)
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value))
-  element.textContent = text
-  return element
 }
 
 function panelOf(

@@ -253,9 +253,9 @@ export class Comparison {
     if (apart.length === 0) this.equal++
     else if (noise !== undefined && mean <= noise.limit(pair.place, 1)) this.noisy++
     else {
-      const told = apart.map(([name, x, y]) => `${name} is ${shown(x.value)} and ${shown(y.value)}`)
+      const sentences = apart.map(([name, x, y]) => `${name} is ${shown(x.value)} and ${shown(y.value)}`)
       const saved = pair.hasValue ? 'of one only reductions were saved' : 'only reductions were saved'
-      this.#found(pair, 'reductions', `${saved}: ${told.join(', ')}`)
+      this.#found(pair, 'reductions', `${saved}: ${sentences.join(', ')}`)
     }
   }
 

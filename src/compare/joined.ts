@@ -27,10 +27,10 @@ export function joined(shards: readonly Pick<TensorValue, 'dtype' | 'shape' | 'b
   const around = (at: readonly number[]) => at.map((length, i) => (i === axis ? 0 : length))
   for (const shard of shards) {
     if (axis >= shape.length || shard.dtype !== dtype || !isSameShape(around(shard.shape), around(shape))) {
-      const told = shards.map(one => `${one.dtype} [${one.shape}]`).join(', ')
+      const shardTexts = shards.map(one => `${one.dtype} [${one.shape}]`).join(', ')
       throw new QueryError(
         'NotComparable',
-        `expected shards of one dtype that differ along axis ${axis} alone, got ${told}`,
+        `expected shards of one dtype that differ along axis ${axis} alone, got ${shardTexts}`,
       )
     }
   }

@@ -77,8 +77,10 @@ export class PlanPlace {
     const { store } = destination
     const text = planText(plan)
     if (!(await store.exists(PLAN))) await destination.create(PLAN, [text])
-    const there = Buffer.from(await (await destination.look()).read(PLAN, { maxByteLength: MAX_PLAN_BYTES })).toString()
-    if (there === text) return new PlanPlace(destination, plan)
+    const existing = Buffer.from(
+      await (await destination.look()).read(PLAN, { maxByteLength: MAX_PLAN_BYTES }),
+    ).toString()
+    if (existing === text) return new PlanPlace(destination, plan)
     const url = store.url(PLAN)
     await destination.close()
     const message = `${url}: expected no plan, or the same, got another: plan into another directory`
@@ -99,12 +101,12 @@ export class PlanPlace {
   /** The reports of all shards that are done, by number. */
   async reports(): Promise<ReadonlyMap<number, ShardReport>> {
     const store = await this.destination.look()
-    const there = new Set(await store.list(SHARDS))
+    const reportNames = new Set(await store.list(SHARDS))
     const reports = new Map<number, ShardReport>()
     for (const shard of this.plan.shards.keys()) {
       const path = this.#reportPath(shard)
-      if (!there.has(path)) continue
-      if (!there.has(this.tablePath(shard))) {
+      if (!reportNames.has(path)) continue
+      if (!reportNames.has(this.tablePath(shard))) {
         const [url, expected, got] = [store.url(path), 'its table beside it', 'none']
         throw new FormatError('BadPlan', `${url}: expected ${expected}, got ${got}`, { url, expected, got })
       }
@@ -135,11 +137,11 @@ export class PlanPlace {
   /** The failures of shards that are not done. */
   async failures(done: ReadonlyMap<number, unknown>): Promise<ReadonlyMap<number, ShardFailure>> {
     const { store } = this.destination
-    const there = new Set(await store.list(FAILURES))
+    const failureNames = new Set(await store.list(FAILURES))
     const failures = new Map<number, ShardFailure>()
     for (const shard of this.plan.shards.keys()) {
       const path = this.#failurePath(shard)
-      if (!done.has(shard) && there.has(path)) failures.set(shard, await this.#read(path, isFailure))
+      if (!done.has(shard) && failureNames.has(path)) failures.set(shard, await this.#read(path, isFailure))
     }
     return failures
   }

@@ -55,8 +55,8 @@ export class Outcome {
       const { rule, step, findings } = next
       if (!isLast && findings.some(finding => holdOf(finding)?.state === 'open')) return
       this.#queue.shift()
-      const told = findings.filter(finding => holdOf(finding)?.state !== 'dropped')
-      if (told.length > 0) await this.#tell(rule, step, told)
+      const kept = findings.filter(finding => holdOf(finding)?.state !== 'dropped')
+      if (kept.length > 0) await this.#tell(rule, step, kept)
     }
   }
 

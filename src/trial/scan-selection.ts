@@ -125,16 +125,16 @@ function selectWorkerSteps(
       option: 'modeSteps',
     })
   }
-  const asked = workers === undefined ? null : new Set(asList(workers))
-  for (const worker of asked ?? []) {
+  const workerNames = workers === undefined ? null : new Set(asList(workers))
+  for (const worker of workerNames ?? []) {
     if (!contents.workers.includes(worker)) throw new InvalidWorker(worker, [...contents.workers])
   }
   const isOfMode = (saved: WorkerStep) => mode === undefined || mode === 'GLOBAL' || saved.mode === mode
-  const isEverything = asked === null && (mode === undefined || mode === 'GLOBAL')
+  const isEverything = workerNames === null && (mode === undefined || mode === 'GLOBAL')
   const all = isEverything
     ? catalog.workerSteps
     : catalog.workerSteps.filter(
-        saved => (asked === null || asked.has(saved.worker)) && (saved.error !== null || isOfMode(saved)),
+        saved => (workerNames === null || workerNames.has(saved.worker)) && (saved.error !== null || isOfMode(saved)),
       )
   const numbersOf = (number: (saved: WorkerStep) => number) => () => {
     const numbers = new Set<number>()

@@ -63,9 +63,9 @@ export async function summarize(
   const describe = async (): Promise<void> => {
     const drafts = draftsOf(names, spansOfNames, state.catalog)
     for (const tensor of await describeAll(drafts, state.access, runner, memory)) {
-      const told = state.contents.checkpoint === null ? tensor : elementBytes(tensor)
-      tensors.push(told)
-      byteLength += told.byteLength
+      const tensorSummary = state.contents.checkpoint === null ? tensor : elementBytes(tensor)
+      tensors.push(tensorSummary)
+      byteLength += tensorSummary.byteLength
     }
     names = []
     spansOfNames = []

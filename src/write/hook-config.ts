@@ -59,14 +59,14 @@ export interface HookConfig {
  */
 export async function createWriterFromJson(configPath?: string, options?: WriterOptions): Promise<TrialWriter> {
   checkOptions('createWriterFromJson', WRITER_OPTIONS, options)
-  const asked = configPath ?? hookConfigPath()
-  if (typeof asked !== 'string' || asked === '') {
-    const message = `createWriterFromJson: expected the path of a configuration, got ${shown(asked)}`
+  const configFile = configPath ?? hookConfigPath()
+  if (typeof configFile !== 'string' || configFile === '') {
+    const message = `createWriterFromJson: expected the path of a configuration, got ${shown(configFile)}`
     throw new UsageError(message, { call: 'createWriterFromJson' })
   }
-  const found = await textOf(asked).catch(error => {
+  const found = await textOf(configFile).catch(error => {
     const isMissing = error instanceof StoreError && error.code === 'NotFound'
-    if (configPath === undefined && asked === HOOK_CONFIG_PATH && isMissing) return null
+    if (configPath === undefined && configFile === HOOK_CONFIG_PATH && isMissing) return null
     throw error
   })
   if (found === null) return createWriter(TENSORS_PATH, { ...options, savesNothing: true })

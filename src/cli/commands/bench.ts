@@ -135,8 +135,8 @@ function kernelText(machine: Machine, { numpy, tfjs }: Peers, results: readonly 
     return [kernel, dtype, sizeText(bytes), rateText(contenders[0]?.gbPerSecond ?? 0), ...cells]
   })
   const numeric = head.map((_, i) => i).slice(2)
-  const told = 'Beside each: how many times as long it takes as trialscan (below 1: it is faster).'
-  return `${machineText(machine, found)}\n${columns([head, ...rows], numeric)}\n${told}\n`
+  const legend = 'Beside each: how many times as long it takes as trialscan (below 1: it is faster).'
+  return `${machineText(machine, found)}\n${columns([head, ...rows], numeric)}\n${legend}\n`
 }
 
 function ratioText(ratio: number, colors: Colors): string {

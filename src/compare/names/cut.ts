@@ -37,9 +37,12 @@ export async function cutTrials(a: Trial, b: Trial, map: TensorMap, isShared: bo
     if (first.used.has(split) || second.used.has(split)) continue
     throw wrong(split, `a tensor of one run, and its parts in the other`, 'none: their names match in neither')
   }
-  const told = (of: 'first' | 'second', { parts }: CutTrial) =>
+  const splitTensors = (of: 'first' | 'second', { parts }: CutTrial) =>
     [...parts].map(([tensor, names]): SplitTensor => ({ tensor, of, parts: names }))
-  return { trials: [first.trial, second.trial], split: [...told('first', first), ...told('second', second)] }
+  return {
+    trials: [first.trial, second.trial],
+    split: [...splitTensors('first', first), ...splitTensors('second', second)],
+  }
 }
 
 interface CutTrial {
@@ -121,18 +124,18 @@ function cutAt(
   const whole = shape[axis]
   if (whole === undefined) throw wrong(split, `an axis of ${of}`, `axis ${axis}`)
   const sum = lengths.reduce((total, length) => total + length, 0)
-  const told = `${lengths.join(' + ')} = ${sum}`
+  const sumText = `${lengths.join(' + ')} = ${sum}`
   if (sum !== whole && !(isShared && whole > 0 && sum % whole === 0)) {
-    throw wrong(split, `parts that make up axis ${axis} of ${of}`, told)
+    throw wrong(split, `parts that make up axis ${axis} of ${of}`, sumText)
   }
   const own = lengths.map(length => (length * whole) / Math.max(1, sum) / groups)
   if (!own.every(Number.isInteger))
-    throw wrong(split, `parts of ${of} in ${groups} equal groups along axis ${axis}`, told)
+    throw wrong(split, `parts of ${of} in ${groups} equal groups along axis ${axis}`, sumText)
   const inner = shape.slice(axis + 1).reduce((product, length) => product * length, 1)
   const outer = shape.slice(0, axis).reduce((product, length) => product * length, 1)
   // Two 4-bit elements share a byte.
   const isWhole = elementByteLength(dtype) >= 1 || (outer === 1 && own.every(length => (length * inner) % 2 === 0))
-  if (!isWhole) throw wrong(split, `parts of ${of} that begin at whole bytes`, `${dtype}, ${told}`)
+  if (!isWhole) throw wrong(split, `parts of ${of} that begin at whole bytes`, `${dtype}, ${sumText}`)
   return names.map((name, i) => {
     const before = own.slice(0, i).reduce((total, length) => total + length, 0)
     const runs = Array.from({ length: groups }, (_, group) => {

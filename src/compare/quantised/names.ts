@@ -27,14 +27,14 @@ export function isPacked(name: string): boolean {
 /** The tensors of a quantised weight; null if it is not quantised, or in an unknown way. */
 export function quantisedTensors(weight: string, names: ReadonlySet<string>): QuantisedTensors | null {
   const stem = weight.replace(/\.weight$/, '')
-  const there = (...candidates: readonly string[]) => candidates.find(name => names.has(name))
+  const firstExisting = (...candidates: readonly string[]) => candidates.find(name => names.has(name))
   const [blocks, groups] = [`${weight}_blocks`, `${weight}_scales`]
   if (names.has(blocks) && names.has(groups)) return { form: 'mxfp4', weight: blocks, scale: groups }
-  const stored = there(weight, `${stem}.weight_packed`)
-  const scale = there(`${stem}.weight_scale_inv`, `${stem}.weight_scale`)
+  const stored = firstExisting(weight, `${stem}.weight_packed`)
+  const scale = firstExisting(`${stem}.weight_scale_inv`, `${stem}.weight_scale`)
   if (stem === weight || stored === undefined || scale === undefined) return null
   const [factor, divisor] = [`${stem}.weight_scale_2`, `${stem}.weight_global_scale`]
-  const outer = there(factor, divisor)
+  const outer = firstExisting(factor, divisor)
   if (outer === undefined) return stored === weight ? { form: 'scaled', weight: stored, scale } : null
   return { form: 'nvfp4', weight: stored, scale, outer: { name: outer, divides: outer === divisor } }
 }

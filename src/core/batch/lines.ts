@@ -66,13 +66,13 @@ export class LineTable {
     const dtypes = Array.from({ length: DTYPE_NUMBERS }, (_, number) => dtypeOf(number))
     const kinds = writePieces(engine, engine.writeTexts(dtypes.map(known => (known === undefined ? '' : dtype(known)))))
     const { addresses, byteLengths } = engine.writeTexts([...columns.map(({ label }) => label), end])
-    const asked = engine.reserveBytes(columns.length * TextColumn.size)
+    const columnTable = engine.reserveBytes(columns.length * TextColumn.size)
     this.#engine = engine
     this.#place = engine.reserveBytes(PLACE_BYTES)
     this.#text = engine.reserveBytes(MAX_BYTES + TEXT_SLACK)
     this.#ends = engine.reserveBytes(MAX_LINES * 4)
     this.#format = engine.reserveBytes(TextFormat.size)
-    const words = engine.words(asked, columns.length * COLUMN_WORDS)
+    const words = engine.words(columnTable, columns.length * COLUMN_WORDS)
     for (const [i, { slot, form }] of columns.entries()) {
       const at = i * COLUMN_WORDS
       words.set([addresses[i]!, byteLengths[i]!], at + TextColumn.label / 4)
@@ -84,7 +84,7 @@ export class LineTable {
     format[TextFormat.dtypes / 4] = kinds
     format[TextFormat.place / 4] = this.#place
     format[TextFormat.placeLength / 4] = 0
-    format[TextFormat.columns / 4] = asked
+    format[TextFormat.columns / 4] = columnTable
     format[TextFormat.columnCount / 4] = columns.length
     format[TextFormat.end / 4] = addresses.at(-1)!
     format[TextFormat.endLength / 4] = byteLengths.at(-1)!

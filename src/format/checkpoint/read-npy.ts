@@ -77,20 +77,20 @@ async function memberArray(file: RangedFile, member: ZipMember): Promise<StoredT
 /** @param begin where the array's file begins in the file that it lies in */
 function arrayIn(source: ArraySource, file: RangedFile, name: string, begin: number): StoredTensor | UnreadTensor {
   const { kind, isBigEndian, isFortran, shape, start } = npyHeader(source)
-  const there = source.byteLength - start
+  const availableLength = source.byteLength - start
   const dtype = KINDS[kind]
   const wrong = (expected: string, got: string): UnreadTensor => {
     const error = fault(file, begin, `${expected} for ${quote(name)}`, got)
-    return { name, dtype: kind, shape, byteLength: there, error }
+    return { name, dtype: kind, shape, byteLength: availableLength, error }
   }
   if (dtype === undefined) return wrong(`elements of ${Object.keys(KINDS).join(', ')}`, kind)
   const size = Number(kind.slice(1))
   if (isBigEndian && size > 1)
     return wrong('little-endian elements', 'big-endian ones: write it again in the order of this machine')
   const count = countOf(shape)
-  if (count === null || count * size !== there) {
+  if (count === null || count * size !== availableLength) {
     const wanted = count === null ? 'fewer than 2^53 elements' : `${count * size} bytes`
-    return wrong(`${wanted}, as shape [${shape}] and ${kind} say`, `${there}`)
+    return wrong(`${wanted}, as shape [${shape}] and ${kind} say`, `${availableLength}`)
   }
   const strides = isFortran && shape.length > 1 ? { strides: fortranStride(shape) } : {}
   return { name, dtype, shape, blocks: [{ file: file.path, start: begin + start, ...strides }] }

@@ -95,8 +95,19 @@ async function indexSource(
     const left = isFaultOfJob(content) ? { saved: null, isTorn: true } : await save(path, store, source)
     return { path, step, worker, content: null, list, ...left, tellsMode, eventFile: named, fault: content.message }
   }
-  const asked = content.eventFile === null ? null : normalize(content.eventFile)
-  return { path, step, worker, content, list, saved: null, tellsMode, eventFile: asked, fault: null, isTorn: false }
+  const namedEventFile = content.eventFile === null ? null : normalize(content.eventFile)
+  return {
+    path,
+    step,
+    worker,
+    content,
+    list,
+    saved: null,
+    tellsMode,
+    eventFile: namedEventFile,
+    fault: null,
+    isTorn: false,
+  }
 }
 
 /** Recovers what is readable on its own in a damaged index file: mode and shapes. */

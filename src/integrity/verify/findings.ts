@@ -65,11 +65,11 @@ export class Findings {
   }
 
   tell(severity: Severity, code: VerifyCode, file: string, finding: LazyFinding): void {
-    const told = severity === 'problem' ? this.#problem : this.#note
-    told.count(code, 1)
-    if (!told.takes(file)) return
+    const target = severity === 'problem' ? this.#problem : this.#note
+    target.count(code, 1)
+    if (!target.takes(file)) return
     const problem = verifyProblem(severity, { ...finding(), code, file })
-    told.problems.push(problem)
+    target.problems.push(problem)
     this.#onProblem?.(problem)
   }
 

@@ -44,9 +44,9 @@ export class AllZero extends builtin({
     const seen = this.#seen.of(moment)
     const weights: ZeroQuestions[] = []
     const ask = (tensor: TensorAtStep): ZeroQuestions | undefined => {
-      const asked = askAboutZeros(tensor)
-      if (asked !== undefined && !/gradient/i.test(tensor.name)) weights.push(asked)
-      return asked
+      const questions = askAboutZeros(tensor)
+      if (questions !== undefined && !/gradient/i.test(tensor.name)) weights.push(questions)
+      return questions
     }
     // No network starts with all weights zero on purpose: its nodes would stay equal.
     let areAllZero: boolean | undefined

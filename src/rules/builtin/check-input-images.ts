@@ -44,9 +44,9 @@ export class CheckInputImages extends builtin({
     const framework = frameworkOf(stateOf(this.baseTrial).contents)
     const layout = framework !== null && CHANNELS_LAST.includes(framework) ? ChannelLayout.last : ChannelLayout.first
     for (const tensor of this.#images.at(moment)) {
-      const asked = tensor.channelSums(channel ?? layout)
+      const channelSums = tensor.channelSums(channel ?? layout)
       yield () => {
-        const { samples, sums, count } = asked.value
+        const { samples, sums, count } = channelSums.value
         // An image has more axes than those of samples and channels.
         if (images_only && !(count > samples)) return null
         hasImages = true

@@ -43,10 +43,10 @@ export class DivergesFrom extends builtin({
       const twin = this.reqTensors.find(name, moment.step, reference, namesake)
       if (twin === undefined) continue
       this.#hasCompared = true
-      const asked = tensor.difference(twin, { rtol, atol })
+      const twinDifference = tensor.difference(twin, { rtol, atol })
       yield (): Judged => {
         if (hasDiverged) return false
-        const difference = asked.value
+        const difference = twinDifference.value
         if (difference !== null && difference.beyondCount === 0) return false
         hasDiverged = true
         if (difference === null) {

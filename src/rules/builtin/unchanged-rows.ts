@@ -15,7 +15,7 @@ interface Rows {
   /** The digests at the first step. */
   readonly first: Uint32Array
   /** 1 for each row that has differed from its first digest. */
-  readonly isOther: Uint8Array
+  readonly hasChanged: Uint8Array
   steps: number
 }
 
@@ -66,13 +66,13 @@ export class UnchangedRows extends builtin({
           rows = {
             step,
             first: isZero ? new Uint32Array(digests.length) : digests,
-            isOther: new Uint8Array(digests.length),
+            hasChanged: new Uint8Array(digests.length),
             steps: 0,
           }
           seen.set(name, rows)
         }
         rows.steps++
-        const { first, isOther, steps } = rows
+        const { first, hasChanged: isOther, steps } = rows
         for (let row = 0; row < digests.length; row++) if (digests[row] !== first[row]) isOther[row] = 1
         const { num_steps, threshold } = this.parameters
         if (steps < num_steps) return undefined

@@ -101,8 +101,9 @@ async function readBatch(state: TrialState, batch: readonly ReductionRequest[], 
   const checkLevel = checkLevelNumber(options.checkLevel ?? 'minimal')
   const unread: RecordRequests[] = []
   for (const asked of await byRecord(batch, checkLevel, access.store)) {
-    const told = remembered.get(asked.key, asked.stamp)
-    if (told !== undefined && asked.requests.every(request => isAnswered(told, request))) answer(asked, told)
+    const knownReductions = remembered.get(asked.key, asked.stamp)
+    if (knownReductions !== undefined && asked.requests.every(request => isAnswered(knownReductions, request)))
+      answer(asked, knownReductions)
     else unread.push(asked)
   }
   if (unread.length > 0) await read(unread)

@@ -127,10 +127,10 @@ export class RowMaker {
     }
     const { tensor } = saved
     if (saved.value === null) {
-      const made = savedRow(savedNames(saved, this.#request.reductions), results, saved, place)
-      const { error } = made
-      if (!error) return made
-      return { ...made, error: this.#naming(error, workerStep, saved.reductions.values().next().value!) }
+      const rowOfSaved = savedRow(savedNames(saved, this.#request.reductions), results, saved, place)
+      const { error } = rowOfSaved
+      if (!error) return rowOfSaved
+      return { ...rowOfSaved, error: this.#naming(error, workerStep, saved.reductions.values().next().value!) }
     }
     const result = first!
     if ('error' in result) {

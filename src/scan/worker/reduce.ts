@@ -73,14 +73,14 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
       return () => {
         clock.lap('writeMs')
         const pairs = sketches?.take(found.dtype, decoded, i, row => table.reduce(record, row))
-        const told = answers.subarray(record * width, (record + 1) * width)
+        const recordAnswers = answers.subarray(record * width, (record + 1) * width)
         if (statistics.length > 0 && found.kind !== 'strings') {
           reader.with(found, content, decoded, i, elements =>
-            told.set(answersInMemory(engine, statistics, elements, sha256)),
+            recordAnswers.set(answersInMemory(engine, statistics, elements, sha256)),
           )
         }
         clock.lap('reduceMs')
-        if (!lines?.writeWhole(record, found, table.momentsOf(record), told, pairs) && pairs)
+        if (!lines?.writeWhole(record, found, table.momentsOf(record), recordAnswers, pairs) && pairs)
           sketches?.keep(record, pairs)
       }
     },
@@ -96,7 +96,7 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
   const histograms: HistogramResult[] = []
   const failed = await failures.finish((record, histogram) => histograms.push(histogramResult(record, histogram)))
   const written = lines?.finish() ?? null
-  const made = columns?.finish([...failed, ...histograms].map(({ record }) => record)) ?? null
+  const finishedColumns = columns?.finish([...failed, ...histograms].map(({ record }) => record)) ?? null
   clock.lap('writeMs')
   return {
     kind: 'scan',
@@ -108,7 +108,7 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
     sketches: sketches?.sketches ?? NO_SKETCHES,
     failures: failed,
     lines: written,
-    columns: made,
+    columns: finishedColumns,
     wallTimes,
     stats: { records: order.length, readBytes, reads, spent: clock.spent },
   }

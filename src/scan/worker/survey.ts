@@ -223,11 +223,11 @@ class FileSurvey {
       this.#columns.modeStep.push(range.modeStep[value]!)
     }
     // Problems of a record that was taken are reported by its readers.
-    const told = problems.filter(({ startByte }) => !taken.has(startByte))
+    const reportedProblems = problems.filter(({ startByte }) => !taken.has(startByte))
     const isTorn = skipped.length > 0 && skipped.at(-1) === byteLength
     this.#end = isTorn ? skipped.at(-2)! : byteLength
-    const tail = isTorn ? told.find(({ endByte }) => endByte === byteLength) : undefined
-    for (const problem of told) if (problem !== tail) this.#tell(problem.error)
+    const tail = isTorn ? reportedProblems.find(({ endByte }) => endByte === byteLength) : undefined
+    for (const problem of reportedProblems) if (problem !== tail) this.#tell(problem.error)
     // A fault at the end of the file comes last and keeps that wording, since the file may grow.
     if (tail !== undefined) this.#problems.push(broken?.at === tail.startByte ? broken.error : tail.error)
   }

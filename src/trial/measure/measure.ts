@@ -257,9 +257,9 @@ async function seriesOf(
 function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   const known = map.get(key)
   if (known !== undefined) return known
-  const made = make()
-  map.set(key, made)
-  return made
+  const newValue = make()
+  map.set(key, newValue)
+  return newValue
 }
 
 function isSame(a: readonly number[], b: readonly number[]): boolean {

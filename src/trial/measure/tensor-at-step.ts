@@ -273,8 +273,8 @@ export class TensorAtStep {
       if (isDigestName(kind)) return undefined
       return this.#findTask<StatisticValue>(kind, this.#of.inquiry.sameNumbers(numbers), null)?.answer
     }
-    const asked = this.#find<ReductionValue>(name)
-    if (asked) return asked.answer
+    const posedQuestion = this.#find<ReductionValue>(name)
+    if (posedQuestion) return posedQuestion.answer
     if (isReductionName(name) && this.#saved.reductions.has(name)) return undefined
     const moments = this.#find<Moments>('moments')?.answer
     return moments?.knows(name) && isDefined(name, moments.dtype) ? moments.reduction(name) : undefined

@@ -109,9 +109,9 @@ const classes = new WeakMap<TensorFlow, HookClass>()
 function hookClass(tf: TensorFlow): HookClass {
   const known = classes.get(tf)
   if (known !== undefined) return known
-  const made = extend((tf.Callback ?? Object) as new () => object)
-  classes.set(tf, made)
-  return made
+  const HookCallback = extend((tf.Callback ?? Object) as new () => object)
+  classes.set(tf, HookCallback)
+  return HookCallback
 }
 
 function extend(Callback: new () => object): HookClass {

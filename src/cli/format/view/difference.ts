@@ -119,8 +119,8 @@ function wayBlocks({ departure, bisection }: TrialDiff, paragraph: Paragraph, co
   if (departure !== null) {
     const { step, tensor, worker, meanAbsolute, expected } = departure
     const grown = `differences grow as rounding does, until at step ${step} that of ${safeName(tensor)} of ${worker} leaves its trend`
-    const told = `${shortNumber(meanAbsolute)} on average, where the steps before let expect ${shortNumber(expected)}`
-    blocks.push(colors.yellow(paragraph(`Up to there ${grown}: ${told}. Something else may begin there.`)))
+    const growthText = `${shortNumber(meanAbsolute)} on average, where the steps before let expect ${shortNumber(expected)}`
+    blocks.push(colors.yellow(paragraph(`Up to there ${grown}: ${growthText}. Something else may begin there.`)))
   }
   if (bisection !== null) {
     const color = bisection.contradiction === null ? colors.dim : colors.yellow
@@ -150,14 +150,14 @@ function lackBlocks(
   for (const one of tied) blocks.push(paragraph(`${tiedText(one)}.`))
   for (const pair of dtypes) blocks.push(paragraph(`${dtypesText(pair)}.`))
   if (missing > 0) {
-    const told = [...new Set(lacking.map(({ message }) => message))].map(message => {
+    const reasons = [...new Set(lacking.map(({ message }) => message))].map(message => {
       const alike = lacking.filter(one => one.message === message)
       const names = [...new Set(alike.map(({ tensor }) => safeName(tensor)))]
       const more = names.length > MAX_LACKING ? ` and ${countText(names.length - MAX_LACKING)} more` : ''
       return `${message[0]!.toUpperCase()}${message.slice(1)}: ${names.slice(0, MAX_LACKING).join(', ')}${more}`
     })
     const were = missing === 1 ? 'was' : 'were'
-    blocks.push(paragraph(`${counted(missing, 'tensor value')} ${were} not compared. ${told.join('. ')}.`))
+    blocks.push(paragraph(`${counted(missing, 'tensor value')} ${were} not compared. ${reasons.join('. ')}.`))
   }
   if (suggestions.length > 0) {
     const shown = suggestions.slice(0, MAX_SUGGESTIONS)

@@ -130,8 +130,15 @@ export async function parseHeader(json: Uint8Array, url: string, byteLength: num
     filled = Math.max(filled, end)
     // A tensor without elements lacks no bytes.
     if (end > byteLength && end > begin) {
-      const there = Math.max(0, byteLength - begin)
-      faults.tensor(tensor, byteLength, `${end - begin} bytes`, `${there}`, 'the file is cut off', 'TruncatedFile')
+      const availableLength = Math.max(0, byteLength - begin)
+      faults.tensor(
+        tensor,
+        byteLength,
+        `${end - begin} bytes`,
+        `${availableLength}`,
+        'the file is cut off',
+        'TruncatedFile',
+      )
     } else tensors.push(tensor)
   })
   for (; other < others.length; other++) filled = Math.max(filled, others[other]![1])

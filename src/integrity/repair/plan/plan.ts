@@ -115,8 +115,8 @@ class IndexRewriter {
     if (isRight && !isMoved && shapes === saidShapes && remember(this.#stays, found, stays)) return 'same'
     const tensors = remember(this.#tensors, found, () => this.#tensorsInCopy(content?.tensors ?? [], found))
     if (tensors.length === 0 && shapes.length === 0) return null
-    const told = tellsMode ? content : null
-    const { mode, modeStep } = told ?? saved ?? this.#modes.get(step) ?? { mode: 'GLOBAL', modeStep: step }
+    const modeSource = tellsMode ? content : null
+    const { mode, modeStep } = modeSource ?? saved ?? this.#modes.get(step) ?? { mode: 'GLOBAL', modeStep: step }
     return { mode, modeStep, eventFile: tensors.length === 0 ? null : this.#path, tensors, shapes }
   }
 
@@ -159,8 +159,8 @@ function modesOf(records: readonly WholeRecord[]): ReadonlyMap<number, ModeOfSte
   const modes = new Map<number, ModeOfStep>()
   for (const { step, values } of records) {
     if (modes.has(step)) continue
-    const told = values.find(({ mode }) => mode !== 0)
-    if (told) modes.set(step, modeOfRecord(told, step))
+    const firstWithMode = values.find(({ mode }) => mode !== 0)
+    if (firstWithMode) modes.set(step, modeOfRecord(firstWithMode, step))
   }
   return modes
 }
@@ -210,13 +210,13 @@ function entriesLeftOut(
 ): LeftOut[] {
   const recordAt = others.length === 0 ? null : new Map(records.map(record => [record.startByte, record]))
   return others.map(({ name, startByte, byteLength, step }) => {
-    const there = recordAt?.get(startByte)
+    const keptRecord = recordAt?.get(startByte)
     const [code, got] =
       startByte + byteLength > fileLength
         ? ['EntryPastEnd', `the end of the file, at ${fileLength}`]
-        : there
-          ? there.values[0]
-            ? ['TagMismatch', `one of ${quote(there.values[0].name)}`]
+        : keptRecord
+          ? keptRecord.values[0]
+            ? ['TagMismatch', `one of ${quote(keptRecord.values[0].name)}`]
             : ['NoTensor', 'one that holds no tensor']
           : ['EntryNotARecord', 'the middle of one']
     const reason = `expected a record of ${byteLength} bytes there, as the index file says, got ${got}`

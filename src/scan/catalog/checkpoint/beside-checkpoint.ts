@@ -21,7 +21,7 @@ export interface Beside {
 
 /** The files that say something about a checkpoint. */
 export function besideFiles({ place, files }: CheckpointPlace, paths: readonly string[]): string[] {
-  const there = new Set(paths)
+  const existing = new Set(paths)
   const isFile = files.some(({ path }) => path === place)
   const directories = new Set([`${place}/`, ...files.map(({ path }) => path.slice(0, path.lastIndexOf('/') + 1))])
   const wanted = [...directories].flatMap(directory => {
@@ -29,7 +29,7 @@ export function besideFiles({ place, files }: CheckpointPlace, paths: readonly s
     // Who names a file means its tensors alone.
     return isFile ? [`${prefix}${CONFIG}`] : [`${prefix}${TRAINER_STATE}`, `${prefix}${CONFIG}`]
   })
-  return [...new Set(wanted)].filter(path => there.has(path))
+  return [...new Set(wanted)].filter(path => existing.has(path))
 }
 
 /** Reads them. */

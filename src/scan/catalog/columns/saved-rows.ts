@@ -65,9 +65,9 @@ export class SavedRows {
     const row = this.#rows[place]!
     const [step, worker] = [this.#columns.step(row), this.#columns.worker(row)]
     const error = this.#faults.get(row) ?? this.#columns.error(row)
-    const told = error === null ? this.#columns.mode(row) : modeInError(error)
-    const hasNone = told === null || told.modeStep < 0
-    const { mode, modeStep } = hasNone ? { mode: 'GLOBAL' as const, modeStep: step } : told
+    const ownMode = error === null ? this.#columns.mode(row) : modeInError(error)
+    const hasNone = ownMode === null || ownMode.modeStep < 0
+    const { mode, modeStep } = hasNone ? { mode: 'GLOBAL' as const, modeStep: step } : ownMode
     return { step, worker, mode, modeStep: modeStep as ModeStep, error }
   }
 

@@ -185,8 +185,8 @@ export class TrialLoader {
   /** The relevant files in the root, requested together, so that one listing answers. */
   async #lookAtRoot(): Promise<readonly string[]> {
     const { store } = this.#access
-    const there = await Promise.all(ROOT_FILES.map(file => store.exists(file)))
-    return ROOT_FILES.filter((_, i) => there[i])
+    const presence = await Promise.all(ROOT_FILES.map(file => store.exists(file)))
+    return ROOT_FILES.filter((_, i) => presence[i])
   }
 
   /** Reads collections files, unless a listing shows that they haven't changed. */

@@ -245,18 +245,18 @@ function abandonment(files: readonly KnownFile[]): (scan: SurveyedFile, i: numbe
 function addStep(columns: IndexColumns, { path, name, scans, error }: KnownFile): void {
   const { step, worker } = name!
   const tensors: TensorLocation[] = []
-  let told: { readonly mode: number; readonly modeStep: number } | undefined
+  let firstMode: { readonly mode: number; readonly modeStep: number } | undefined
   for (const scan of scans) {
     for (let i = 0; i < scan.tag.length; i++) {
       tensors.push(locationOf(scan, i))
       // smdebug's index has the mode of the first record: scalars come last, and may have the next mode.
       const [mode, modeStep] = [scan.mode[i]!, scan.modeStep[i]!]
-      if (mode !== 0) told ??= { mode, modeStep }
+      if (mode !== 0) firstMode ??= { mode, modeStep }
     }
   }
   const failure = error ?? firstProblem(scans)
   const content: IndexFile = {
-    ...modeOfRecord(told, step),
+    ...modeOfRecord(firstMode, step),
     eventFile: path,
     tensors,
     shapes: [],

@@ -79,8 +79,8 @@ export type TensorData<D extends DType = DType> = { readonly [K in D]: DataOf<K>
 export function tensorData({ dtype, shape, bytes, widened, strings }: RawValue): TensorData {
   // The thread has checked that the data match the dtype.
   const data = strings ?? widened ?? typedArray(dtype, bytes)
-  const made = { dtype, shape, stride: stridesOf(shape), offset: 0, bytes, data } as TensorData
-  return widened ? withBits(made, bytes) : made
+  const plainValue = { dtype, shape, stride: stridesOf(shape), offset: 0, bytes, data } as TensorData
+  return widened ? withBits(plainValue, bytes) : plainValue
 }
 
 /** Adds the saved bits of narrow floats, except for float4, which has two in a byte. */

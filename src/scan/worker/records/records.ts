@@ -74,7 +74,7 @@ export async function readRecords(
   const { batches, records, checkLevel } = job
   const tags = engine.writeTexts(job.tags)
   const batch = engine.reserveBatch(batches.reduce((most, { count }) => Math.max(most, count), 1))
-  const asked = new CoreRecords(engine, records, order ?? null, tags)
+  const coreRecords = new CoreRecords(engine, records, order ?? null, tags)
   const ordinary = visitor.run && new OrdinaryRecords(engine, batch)
   const reads = new ReadAhead(
     engine,
@@ -104,7 +104,7 @@ export async function readRecords(
         continue
       }
       readBytes += available
-      const impossible = asked.ask(batch, first, count, {
+      const impossible = coreRecords.ask(batch, first, count, {
         address: window,
         startByte,
         byteLength: endByte - startByte,
@@ -118,7 +118,7 @@ export async function readRecords(
         // The core decodes and reduces in one call; its time beyond decoding alone is that of reducing.
         clock.lap('reduceMs', decodeMs)
         const [slots, rows] = [engine.slots(batch, count), engine.rows(batch, count)]
-        const decoded = { batch, records: asked, first, count, slots, rows }
+        const decoded = { batch, records: coreRecords, first, count, slots, rows }
         const waiting: { readonly record: number; readonly work: () => void }[] = []
         for (let i = 0; i < count; i++) {
           if (ordinary && impossible === 0) i += visitor.run!(i, ordinary.count(i, count - i), decoded, ordinary)

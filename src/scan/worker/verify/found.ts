@@ -253,8 +253,9 @@ class Problems {
 
   /** Takes back problems of the last record. @param code only the first with this code; null for all of them */
   removeOfRecord(code: string | null): void {
-    const told = code === null ? this.#ofRecord : this.#ofRecord.filter(({ error }) => error.code === code).slice(0, 1)
-    for (const one of told) this.#told.splice(this.#told.lastIndexOf(one), 1)
+    const matching =
+      code === null ? this.#ofRecord : this.#ofRecord.filter(({ error }) => error.code === code).slice(0, 1)
+    for (const one of matching) this.#told.splice(this.#told.lastIndexOf(one), 1)
     if (code !== null) this.counts[code]!--
     else for (const [code, count] of this.#countsOfRecord) this.counts[code]! -= count
     this.#ofRecord = []

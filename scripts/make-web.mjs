@@ -1,10 +1,10 @@
 /**
  * Writes dist/browser: what `trialscan/web` and `trialscan/web/inline` are in a browser. The modules are those of Node.js, but
- * for those that know a disk or threads: for each of them another stands in (src/web).
+ * for those that know a disk or threads: `browser` in package.json names another for each of them (src/web).
  */
 
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { join } from 'node:path'
 import { build } from 'esbuild'
 import { classNames, writeLicenses } from './bundled.mjs'
 
@@ -12,22 +12,6 @@ const root = join(import.meta.dirname, '..')
 const dist = join(root, 'dist')
 const out = join(dist, 'browser')
 const core = join(root, 'build/release.wasm')
-
-/** Modules, and what stands in their place in a browser. */
-const REPLACED = new Map([
-  ['core/host.js', 'web/host.js'],
-  ['base/file-url.js', 'web/platform.js'],
-  ['format/regex/re2.js', 'web/packages.js'],
-  ['scan/job/tensor/ndarray.js', 'web/packages.js'],
-  ['scan/runner/threads.js', 'web/threads.js'],
-  ['storage/open.js', 'storage/web/open.js'],
-  ['storage/local/file.js', 'web/no-disk.js'],
-  ['storage/local/aside.js', 'web/no-disk.js'],
-  ['storage/local/output.js', 'web/no-disk.js'],
-  ['scan/catalog/load/index-cache.js', 'web/no-disk.js'],
-  ['integrity/verify/checkpoint/archives.js', 'web/no-disk.js'],
-  ['scan/worker/copy.js', 'web/no-disk.js'],
-])
 
 /** Modules of Node.js of which src/web/platform has what is used. */
 const PLATFORM = /^node:(timers\/promises|async_hooks|os|path|path\/posix|url|crypto|child_process)$/
@@ -40,10 +24,6 @@ const inBrowser = {
     onResolve({ filter: PLATFORM }, () => ({ path: join(dist, 'web/platform.js'), sideEffects: false }))
     // What nobody uses of these is left out; test/web/build.test.ts holds that nothing is left.
     onResolve({ filter: /^node:/ }, ({ path }) => ({ path, external: true, sideEffects: false }))
-    onResolve({ filter: /^\.\.?\// }, ({ path, resolveDir }) => {
-      const other = REPLACED.get(relative(dist, join(resolveDir, path)).replaceAll('\\', '/'))
-      return other === undefined ? undefined : { path: join(dist, other), sideEffects: false }
-    })
   },
 }
 

@@ -23,7 +23,12 @@ const input = {
   ...Object.fromEntries(ENTRIES.map(name => [name, `${DECLARATIONS}/${name}.d.ts`])),
   web: `${DECLARATIONS}/web/index.d.ts`,
 }
-const bundle = await rollup({ input, plugins: [dts()], external: /^[^./]/ })
+// The compiler of the core has written the types of its exports, as seen from dist.
+const core = {
+  name: 'core',
+  resolveId: id => (id.endsWith('/build/release.js') ? fileURLToPath(new URL('../build/release.d.ts', import.meta.url)) : null),
+}
+const bundle = await rollup({ input, plugins: [core, dts()], external: /^[^./]/ })
 await bundle.write({ dir: 'dist/bundle', entryFileNames: '[name].d.ts', chunkFileNames: 'types.d.ts' })
 
 for (const entry of ENTRIES) {

@@ -5,6 +5,7 @@
 
 import { getHeapStatistics } from 'node:v8'
 import { quote } from '../../base/errors.js'
+import type { Failure } from '../attempts.js'
 import { S3Failure } from './errors.js'
 
 export interface ListQuery {
@@ -42,7 +43,7 @@ const KEY_BYTES = 1024
 /** The limit of nested elements. A listing has four. */
 const MAX_DEPTH = 16
 
-/** @throws S3Failure `BadListing` */
+/** @throws BadListing */
 export function parseListing(text: string, bucket: string, query: ListQuery): ListPage {
   const contents: Fields[] = []
   const commonPrefixes: Fields[] = []
@@ -98,7 +99,7 @@ export class ListingWatch {
     this.#orders = isUnordered(bucket) ? null : SPELLINGS.map(spell => new Order(spell))
   }
 
-  /** @throws S3Failure if the page can't come next; nothing of it then counts */
+  /** @throws Failure if the page can't come next; nothing of it then counts */
   accept({ objects, prefixes, token }: ListPage): void {
     if (token !== null && this.#tokens.has(token)) {
       throw badListing('another NextContinuationToken', `${quote(token)} again`)
@@ -255,8 +256,14 @@ function unescaped(text: string): string | null {
   }
 }
 
-export function badListing(expected: string, got: string): S3Failure {
-  return new S3Failure(`expected ${expected}, got ${got}`, { code: 'BadListing' })
+/** A page that can't be one of the listing. Another attempt may get it. */
+export class BadListing extends Error implements Failure {
+  readonly code = 'BadListing'
+  readonly retryable = true
+}
+
+export function badListing(expected: string, got: string): BadListing {
+  return new BadListing(`expected ${expected}, got ${got}`)
 }
 
 // ------------------------------------------------------------------------------------------------------------------- XML
@@ -273,7 +280,7 @@ function readXml(
   const open: { readonly name: string; value: string; readonly fields: Fields }[] = []
   let isOver = false
   let at = text.charCodeAt(0) === 0xfeff ? 1 : 0
-  const malformed = (): S3Failure => {
+  const malformed = (): BadListing => {
     const got = text.trim() === '' ? 'nothing' : quote(text.slice(Math.max(0, at - 20), at + 60).trim())
     return badListing('a complete ListBucketResult in XML', `${got}${at > 20 && got !== 'nothing' ? ` at ${at}` : ''}`)
   }

@@ -16,6 +16,9 @@ import { widenToFloat64 } from './widen'
 const SPREAD: u32 = 64
 const spread: usize = memory.data(64 * 16, 16)
 
+/** Rows that are added at once. More, a power of 2 apart, would drive each other out of the L1 cache. */
+const ROWS: u32 = 8
+
 /** Beyond it a product could not be split. */
 const SPLITTABLE: f64 = 1e290
 
@@ -121,8 +124,10 @@ function addLines<T>(
       addLine<T>(fold, data, mask, count, means, accumulators, lows)
       data += <usize>count * sizeof<T>()
     } else {
-      for (let k: u32 = 0; k < count; k++, data += <usize>inner * sizeof<T>()) {
-        addEach<T>(fold, data, mask, inner, 8, means, accumulators, lows)
+      for (let k: u32 = 0; k < count; k += ROWS) {
+        const rows = min(ROWS, count - k)
+        addRows<T>(fold, data, mask, rows, inner, 8, means, accumulators, lows)
+        data += <usize>rows * inner * sizeof<T>()
       }
     }
   }
@@ -134,21 +139,151 @@ function addLines<T>(
 function addLine<T>(fold: i32, data: usize, mask: v128, count: u32, mean: usize, accumulator: usize, lows: usize): void {
   const end = data + <usize>count * sizeof<T>()
   if (count >= 2 * SPREAD) {
-    const step = <usize>SPREAD * sizeof<T>()
     alongReset(fold, SPREAD, spread)
-    for (; data + step <= end; data += step) addEach<T>(fold, data, mask, SPREAD, 0, mean, spread, SPREAD << 3)
+    for (let k: u32 = count / SPREAD; k > 0; ) {
+      const rows = min(ROWS, k)
+      addRows<T>(fold, data, mask, rows, SPREAD, 0, mean, spread, SPREAD << 3)
+      data += <usize>rows * SPREAD * sizeof<T>()
+      k -= rows
+    }
+    let a = load<f64>(accumulator)
+    let low = load<f64>(accumulator + lows)
     for (let at = spread; at != spread + (SPREAD << 3); at += 8) {
       const x = load<f64>(at)
-      const a = load<f64>(accumulator)
-      if (fold == AxisFold.min) store<f64>(accumulator, min(a, x))
-      else if (fold == AxisFold.max) store<f64>(accumulator, max(a, x))
+      if (fold == AxisFold.min) a = min(a, x)
+      else if (fold == AxisFold.max) a = max(a, x)
       else {
-        store<f64>(accumulator, twoSum(a, x))
-        store<f64>(accumulator + lows, load<f64>(accumulator + lows) + (roundOff + load<f64>(at, SPREAD << 3)))
+        const sum = a + x
+        low += lowOf(a, x, sum) + load<f64>(at, SPREAD << 3)
+        a = sum
       }
     }
+    store<f64>(accumulator, a)
+    store<f64>(accumulator + lows, low)
   }
-  for (; data != end; data += sizeof<T>()) addOne<T>(fold, data, mask, mean, accumulator, lows)
+  addOnes<T>(fold, data, end, mask, mean, accumulator, lows)
+}
+
+/** Adds rows to the lines across them, eight lines at a time. @param meanStep 0 if they have one mean, else 8 */
+// @ts-ignore: decorator
+@inline
+function addRows<T>(
+  fold: i32,
+  data: usize,
+  mask: v128,
+  rows: u32,
+  inner: u32,
+  meanStep: usize,
+  means: usize,
+  accumulators: usize,
+  lows: usize,
+): void {
+  const step = <usize>inner * sizeof<T>()
+  const eights = inner & ~7
+  for (let i: u32 = 0; i < eights; i += 8, accumulators += 64, means += 8 * meanStep, data += 8 * sizeof<T>()) {
+    addEight<T>(fold, data, step, mask, rows, meanStep, means, accumulators, lows)
+  }
+  if (inner == eights) return
+  for (let k: u32 = 0; k < rows; k++, data += step) {
+    addEach<T>(fold, data, mask, inner & 7, meanStep, means, accumulators, lows)
+  }
+}
+
+/** Adds eight elements of each row to eight lines, whose numbers stay in registers meanwhile. */
+// @ts-ignore: decorator
+@inline
+function addEight<T>(
+  fold: i32,
+  data: usize,
+  step: usize,
+  mask: v128,
+  rows: u32,
+  meanStep: usize,
+  means: usize,
+  accumulators: usize,
+  lows: usize,
+): void {
+  let a0 = v128.load(accumulators)
+  let a1 = v128.load(accumulators, 16)
+  let a2 = v128.load(accumulators, 32)
+  let a3 = v128.load(accumulators, 48)
+  let low0 = v128.load(accumulators + lows)
+  let low1 = v128.load(accumulators + lows, 16)
+  let low2 = v128.load(accumulators + lows, 32)
+  let low3 = v128.load(accumulators + lows, 48)
+  for (let k: u32 = 0; k < rows; k++, data += step) {
+    let x0 = v128.and(loadPair<T>(data), mask)
+    let x1 = v128.and(loadPair<T>(data + 2 * sizeof<T>()), mask)
+    let x2 = v128.and(loadPair<T>(data + 4 * sizeof<T>()), mask)
+    let x3 = v128.and(loadPair<T>(data + 6 * sizeof<T>()), mask)
+    if (fold == AxisFold.min) {
+      a0 = f64x2.min(a0, x0)
+      a1 = f64x2.min(a1, x1)
+      a2 = f64x2.min(a2, x2)
+      a3 = f64x2.min(a3, x3)
+      continue
+    }
+    if (fold == AxisFold.max) {
+      a0 = f64x2.max(a0, x0)
+      a1 = f64x2.max(a1, x1)
+      a2 = f64x2.max(a2, x2)
+      a3 = f64x2.max(a3, x3)
+      continue
+    }
+    if (fold == AxisFold.squares) {
+      x0 = squareAway(x0, means, meanStep)
+      x1 = squareAway(x1, means + 2 * meanStep, meanStep)
+      x2 = squareAway(x2, means + 4 * meanStep, meanStep)
+      x3 = squareAway(x3, means + 6 * meanStep, meanStep)
+    }
+    const sum0 = f64x2.add(a0, x0)
+    const sum1 = f64x2.add(a1, x1)
+    const sum2 = f64x2.add(a2, x2)
+    const sum3 = f64x2.add(a3, x3)
+    // Sums of float32 have 29 bits more than their elements.
+    if (isDouble<T>()) {
+      low0 = f64x2.add(low0, lowsOf(a0, x0, sum0))
+      low1 = f64x2.add(low1, lowsOf(a1, x1, sum1))
+      low2 = f64x2.add(low2, lowsOf(a2, x2, sum2))
+      low3 = f64x2.add(low3, lowsOf(a3, x3, sum3))
+    }
+    a0 = sum0
+    a1 = sum1
+    a2 = sum2
+    a3 = sum3
+  }
+  v128.store(accumulators, a0)
+  v128.store(accumulators, a1, 16)
+  v128.store(accumulators, a2, 32)
+  v128.store(accumulators, a3, 48)
+  if (!isDouble<T>() || fold == AxisFold.min || fold == AxisFold.max) return
+  v128.store(accumulators + lows, low0)
+  v128.store(accumulators + lows, low1, 16)
+  v128.store(accumulators + lows, low2, 32)
+  v128.store(accumulators + lows, low3, 48)
+}
+
+/** (x − mean)² */
+// @ts-ignore: decorator
+@inline
+function squareAway(x: v128, means: usize, meanStep: usize): v128 {
+  const away = f64x2.sub(x, meanStep == 0 ? v128.load64_splat(means) : v128.load(means))
+  return f64x2.mul(away, away)
+}
+
+/** The rounding errors of sums of a and x. */
+// @ts-ignore: decorator
+@inline
+function lowsOf(a: v128, x: v128, sum: v128): v128 {
+  const ofX = f64x2.sub(sum, a)
+  return f64x2.add(f64x2.sub(a, f64x2.sub(sum, ofX)), f64x2.sub(x, ofX))
+}
+
+// @ts-ignore: decorator
+@inline
+function lowOf(a: f64, x: f64, sum: f64): f64 {
+  const ofX = sum - a
+  return a - (sum - ofX) + (x - ofX)
 }
 
 /** Adds each element to a line of its own. @param meanStep 0 if they have one mean, else 8 */
@@ -171,12 +306,11 @@ function addEach<T>(
     else if (fold == AxisFold.max) v128.store(accumulators, f64x2.max(a, x))
     else if (fold == AxisFold.sum) addTo<T>(accumulators, lows, a, x)
     else {
-      const away = f64x2.sub(x, meanStep == 0 ? v128.load64_splat(means) : v128.load(means))
-      addTo<T>(accumulators, lows, a, f64x2.mul(away, away))
+      addTo<T>(accumulators, lows, a, squareAway(x, means, meanStep))
       means += 2 * meanStep
     }
   }
-  if (n & 1) addOne<T>(fold, data, mask, means, accumulators, lows)
+  if (n & 1) addOnes<T>(fold, data, data + sizeof<T>(), mask, means, accumulators, lows)
 }
 
 // @ts-ignore: decorator
@@ -186,22 +320,35 @@ function addTo<T>(accumulators: usize, lows: usize, a: v128, x: v128): void {
   v128.store(accumulators, sum)
   // Sums of float32 have 29 bits more than their elements.
   if (!isDouble<T>()) return
-  const ofX = f64x2.sub(sum, a)
-  const low = f64x2.add(f64x2.sub(a, f64x2.sub(sum, ofX)), f64x2.sub(x, ofX))
-  v128.store(accumulators + lows, f64x2.add(v128.load(accumulators + lows), low))
+  v128.store(accumulators + lows, f64x2.add(v128.load(accumulators + lows), lowsOf(a, x, sum)))
 }
 
+/** Adds adjacent elements to one line, one by one. */
 // @ts-ignore: decorator
 @inline
-function addOne<T>(fold: i32, data: usize, mask: v128, mean: usize, accumulator: usize, lows: usize): void {
-  const number = <f64>load<T>(data)
-  let x = i64x2.extract_lane(mask, 0) == -1 ? number : abs(number)
-  const a = load<f64>(accumulator)
-  if (fold == AxisFold.min) store<f64>(accumulator, min(a, x))
-  else if (fold == AxisFold.max) store<f64>(accumulator, max(a, x))
-  else {
-    if (fold == AxisFold.squares) x = (x - load<f64>(mean)) * (x - load<f64>(mean))
-    store<f64>(accumulator, twoSum(a, x))
-    store<f64>(accumulator + lows, load<f64>(accumulator + lows) + roundOff)
+function addOnes<T>(
+  fold: i32,
+  data: usize,
+  end: usize,
+  mask: v128,
+  mean: usize,
+  accumulator: usize,
+  lows: usize,
+): void {
+  let a = load<f64>(accumulator)
+  let low = load<f64>(accumulator + lows)
+  for (; data != end; data += sizeof<T>()) {
+    const number = <f64>load<T>(data)
+    let x = i64x2.extract_lane(mask, 0) == -1 ? number : abs(number)
+    if (fold == AxisFold.min) a = min(a, x)
+    else if (fold == AxisFold.max) a = max(a, x)
+    else {
+      if (fold == AxisFold.squares) x = (x - load<f64>(mean)) * (x - load<f64>(mean))
+      const sum = a + x
+      low += lowOf(a, x, sum)
+      a = sum
+    }
   }
+  store<f64>(accumulator, a)
+  store<f64>(accumulator + lows, low)
 }

@@ -99,7 +99,8 @@ export async function readRecords(
         available = typeof arrival.available === 'number' ? arrival.available : await arrival.available
         clock.lap('readMs')
       } catch (error) {
-        if (isAnyOrder && count > 1 && isOfOneFile(error, sourceOf(file))) again.push(...halvesOf(job, read, recordOf))
+        if (isAnyOrder && count > 1 && isOfOneFile(error, sourceOf(file)))
+          again.push(...halvesOf(read, i => records.startByte[recordOf(i)]!))
         else for (let i = 0; i < count; i++) visitor.fail(recordOf(i), error)
         continue
       }
@@ -158,18 +159,12 @@ function isOfOneFile(error: unknown, source: ByteSource): boolean {
   )
 }
 
-function halvesOf({ records }: JobRecords, { file, first, count }: ReadBatch, recordOf: (i: number) => number) {
+/** The halves of a batch whose records lie one behind the other, as those of checkpoints do. */
+function halvesOf({ file, startByte, endByte, first, count }: ReadBatch, startOf: (i: number) => number): ReadBatch[] {
   const half = count >> 1
+  const middle = startOf(half)
   return [
-    [0, half],
-    [half, count],
-  ].map(([from, to]): ReadBatch => {
-    let [startByte, endByte] = [Number.POSITIVE_INFINITY, 0]
-    for (let i = from!; i < to!; i++) {
-      const [start, length] = [records.startByte[recordOf(i)]!, records.byteLength[recordOf(i)]!]
-      startByte = Math.min(startByte, start)
-      endByte = Math.max(endByte, start + length)
-    }
-    return { file, startByte, endByte, first: first + from!, count: to! - from! }
-  })
+    { file, startByte, endByte: middle, first, count: half },
+    { file, startByte: middle, endByte, first: first + half, count: count - half },
+  ]
 }

@@ -72,10 +72,10 @@ describe.runIf(process.platform !== 'win32')('210,000 tensors', () => {
     ['check', [pair[0]!, '--rule', 'SimilarAcrossRuns,tensor_regex=.', '--other-trials', pair[0]!], [0]],
     ['nan', [directory], [0]],
     ['verify', [directory], [0]],
-  ])('%s ends at a signal, at any moment', async (command, args, whole) => {
+  ])('%s ends at a signal, at any moment', { timeout: 900_000 }, async (command, args, whole) => {
     const { code, stderr, tookMs } = await run([command, ...args])
     expect([whole, stderr]).toEqual([expect.arrayContaining([code]), expect.not.stringMatching(/ {4}at |bug/)])
-    for (const share of [0.25, 0.5, 0.75]) {
+    for (const share of [0.3, 0.7]) {
       const end = await run([command, ...args], share * tookMs)
       // Another run may be faster.
       expect([130, ...whole]).toContain(end.code)

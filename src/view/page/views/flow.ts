@@ -228,9 +228,9 @@ function plot(
   const log = domain[0]! > 0 && Number.isFinite(domain[0]!)
   const svg = Plot.plot({
     width,
-    height: 340,
+    height: 352,
     marginLeft: 76,
-    marginBottom: 130,
+    marginBottom: 142,
     marginTop: 18,
     style: STYLE,
     x: {
@@ -238,7 +238,7 @@ function plot(
       domain: layers,
       label: null,
       tickRotate: -50,
-      tickFormat: (name: string, i: number) => (i % every === 0 ? shortened(withoutPrefix(name), 22) : ''),
+      tickFormat: (name: string, i: number) => (i % every === 0 ? shortened(withoutPrefix(name), 20) : ''),
       tickSize: 3,
     },
     y: log

@@ -216,7 +216,5 @@ export function tooLarge(url: string, maxByteLength: number, byteLength: number)
 
 /** 48 bits of a validator. */
 function numberOf(validator: string): number {
-  const digest = /^"?([0-9a-f]{12})/.exec(validator)?.[1]
-  if (digest !== undefined) return Number.parseInt(digest, 16)
-  return [...validator.slice(-9, -3)].reduce((sum, letter) => sum * 256 + (letter.charCodeAt(0) & 255), 0)
+  return [...validator].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) % 2 ** 48, 0)
 }

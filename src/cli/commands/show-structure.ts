@@ -1,5 +1,6 @@
 /** `trialscan show FILE`: what a file of torch or a pickle holds, no longer than a screen. */
 
+import { statSync } from 'node:fs'
 import { UsageError } from '../../base/errors.js'
 import { type PickleStructure, pickleStructure } from '../../scan/catalog/checkpoint/structure.js'
 import { EXIT } from '../exit.js'
@@ -21,6 +22,9 @@ export async function showStructure(
   flags: S3Flags & { readonly format: FormatOf<'show'>; readonly out?: string; readonly onTerminal: boolean },
 ): Promise<number> {
   const { format, out, onTerminal } = flags
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) {
+    throw new UsageError(`expected the name of a tensor after the directory of a trial, got none: trialscan ls ${path} lists them`)
+  }
   if (format !== 'table' && format !== 'json') {
     throw new UsageError(`expected --format table or json where no tensor is named, got ${format}`)
   }

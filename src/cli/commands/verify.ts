@@ -112,7 +112,7 @@ function codesOf({ failOn }: VerifyFlags): FailOn {
   for (const code of failOn) {
     if (!VERIFY_CODES.some(known => known === code))
       throw new UsageError(
-        `expected --fail-on with codes of problems, got ${code}${suggest(nearestNames(code, VERIFY_CODES))}`,
+        `expected --fail-on with codes of problems, such as ${VERIFY_CODES[0]} (docs/verify.md has all), got ${code}${suggest(nearestNames(code, VERIFY_CODES))}`,
       )
   }
   return new Set(failOn)

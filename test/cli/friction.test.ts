@@ -72,7 +72,12 @@ it.each<[string, string[], number, RegExp]>([
     5,
     /saved at 15 steps, so -50, counted from the end, is none of them/,
   ],
-  ['show', [PLAIN], 2, /expected the name of a tensor after the directory of a trial, got none: trialscan ls .* lists them/],
+  [
+    'show',
+    [PLAIN],
+    2,
+    /expected the name of a tensor after the directory of a trial, got none: trialscan ls .* lists them/,
+  ],
   ['verify', [PLAIN, '--fail-on', 'foo'], 2, /such as TruncatedRecord \(docs\/verify\.md has all\), got foo/],
   [
     'fleet',

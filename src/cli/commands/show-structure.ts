@@ -23,7 +23,9 @@ export async function showStructure(
 ): Promise<number> {
   const { format, out, onTerminal } = flags
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) {
-    throw new UsageError(`expected the name of a tensor after the directory of a trial, got none: trialscan ls ${path} lists them`)
+    throw new UsageError(
+      `expected the name of a tensor after the directory of a trial, got none: trialscan ls ${path} lists them`,
+    )
   }
   if (format !== 'table' && format !== 'json') {
     throw new UsageError(`expected --format table or json where no tensor is named, got ${format}`)

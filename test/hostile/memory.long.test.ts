@@ -1,7 +1,7 @@
 /** What a process may take, and does: address space under `ulimit -v`, threads, and trials of a million of everything. */
 
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -15,6 +15,7 @@ import {
   TrialWriter,
 } from '../../fixtures/event-writer.js'
 import { CLI, type Outcome, PLAIN } from '../cli/run.js'
+import { bytesOf, distributedMetadata, pickled, tensor, torchZip } from '../support/pickles.js'
 import { measured } from './measured.js'
 
 const MIB = 2 ** 20
@@ -221,4 +222,37 @@ describe('very many', () => {
     expect(code).toBe(command === 'check' ? 1 : 0)
     expect(peak).toBeLessThan(450 * MIB)
   })
+})
+
+it('a distributed checkpoint of 200,000 chunks keeps them in columns', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'trialscan-chunks-'))
+  try {
+    const [tensors, chunks, ranks, columns] = [1000, 200, 8, 64]
+    const chunk = torchZip({
+      'data.pkl': pickled(tensor({ count: columns, size: [1, columns], stride: [columns, 1] })),
+      'data/0': new Uint8Array(4 * columns),
+      version: bytesOf('3\n'),
+    })
+    const pieces = Array.from({ length: tensors }, (_, t) => {
+      const rows = Array.from({ length: chunks }, (_, c) => {
+        const at = t * chunks + c
+        const place = { file: `__${at % ranks}_0.distcp`, start: Math.floor(at / ranks) * chunk.length }
+        return { offsets: [c, 0], sizes: [1, columns], place: { ...place, length: chunk.length } }
+      })
+      return [`layers.${t}.weight`, { size: [chunks, columns], chunks: rows }] as const
+    })
+    writeFileSync(join(directory, '.metadata'), distributedMetadata(Object.fromEntries(pieces)))
+    for (let rank = 0; rank < ranks; rank++) {
+      const path = join(directory, `__${rank}_0.distcp`)
+      writeFileSync(path, chunk)
+      truncateSync(path, (chunk.length * tensors * chunks) / ranks)
+    }
+    const { code, stdout, stderr, peak } = await measured('ls', directory, '--json')
+    expect([code, stderr.replace(/\npeak.*/, '')]).toEqual([0, ''])
+    expect(stdout).toContain(`layers.${tensors - 1}.weight`)
+    // Some 240 MB were seen, of which 65 are those of a process that does nothing; objects of all chunks would take several times that.
+    expect(peak).toBeLessThan(400 * MIB)
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
 })

@@ -198,13 +198,29 @@ export interface DistributedPiece {
 
 const METADATA = 'torch.distributed.checkpoint.metadata'
 
+/** What comes once for each chunk is remembered, as a pickler does; by its place in the memo. */
+const REMEMBERED: readonly Piece[] = [
+  global('torch', 'Size'),
+  global(METADATA, 'ChunkStorageMetadata'),
+  global(METADATA, 'MetadataIndex'),
+  global('torch.distributed.checkpoint.filesystem', '_StorageInfo'),
+  ...['offsets', 'sizes', 'fqn', 'offset', 'index', 'relative_path', 'length'].map(text),
+]
+const [SIZE, CHUNK, INDEX, INFO, OFFSETS, SIZES, FQN, OFFSET, NUMBER, PATH, LENGTH] = REMEMBERED.map(
+  (_, i) => [0x68, i] as Piece,
+) as [Piece, Piece, Piece, Piece, Piece, Piece, Piece, Piece, Piece, Piece, Piece]
+
 /** An object as protocol 2 has it: its class without arguments, and its state. */
-function object(module: string, name: string, state: Piece): Uint8Array {
-  return bytesOf(global(module, name), EMPTY_TUPLE, [0x81], state, BUILD)
+function object(of: Piece, state: Piece): Uint8Array {
+  return bytesOf(of, EMPTY_TUPLE, [0x81], state, BUILD)
+}
+
+function dictOf(...items: readonly Piece[]): Uint8Array {
+  return bytesOf(EMPTY_DICT, MARK, ...items, SETITEMS)
 }
 
 function size(sizes: readonly number[]): Uint8Array {
-  return call('torch', 'Size', tuple(...sizes.map(int)))
+  return bytesOf(SIZE, tuple(tuple(...sizes.map(int))), REDUCE)
 }
 
 /** `.metadata` of torch.distributed.checkpoint. */
@@ -212,15 +228,15 @@ export function distributedMetadata(tensors: Readonly<Record<string, Distributed
   const described = Object.entries(tensors).map(([name, { size: whole, chunks, dtype = 'float32' }]) => [
     name,
     object(
-      METADATA,
-      'TensorStorageMetadata',
+      global(METADATA, 'TensorStorageMetadata'),
       dict({
-        properties: object(METADATA, 'TensorProperties', tuple(global('torch', dtype), NONE, [0x89], NONE, [0x89])),
+        properties: object(
+          global(METADATA, 'TensorProperties'),
+          tuple(global('torch', dtype), NONE, [0x89], NONE, [0x89]),
+        ),
         size: size(whole),
         chunks: listOf(
-          chunks.map(({ offsets, sizes }) =>
-            object(METADATA, 'ChunkStorageMetadata', dict({ offsets: size(offsets), sizes: size(sizes) })),
-          ),
+          chunks.map(({ offsets, sizes }) => object(CHUNK, dictOf(OFFSETS, size(offsets), SIZES, size(sizes)))),
         ),
       }),
     ),
@@ -230,24 +246,21 @@ export function distributedMetadata(tensors: Readonly<Record<string, Distributed
       place === undefined
         ? []
         : [
-            object(METADATA, 'MetadataIndex', dict({ fqn: text(name), offset: size(offsets), index: int(index) })),
+            object(INDEX, dictOf(FQN, text(name), OFFSET, size(offsets), NUMBER, int(index))),
             object(
-              'torch.distributed.checkpoint.filesystem',
-              '_StorageInfo',
-              dict({
-                relative_path: text(place.file),
-                offset: int(place.start),
-                length: int(place.length),
-                ...(place.transform && { transform_descriptors: place.transform }),
-              }),
+              INFO,
+              dictOf(
+                ...[PATH, text(place.file), OFFSET, int(place.start), LENGTH, int(place.length)],
+                ...(place.transform ? [text('transform_descriptors'), place.transform] : []),
+              ),
             ),
           ],
     ),
   )
   return pickled(
+    ...REMEMBERED.map((piece, i) => bytesOf(piece, [0x71, i, 0x30])),
     object(
-      METADATA,
-      'Metadata',
+      global(METADATA, 'Metadata'),
       dict({
         state_dict_metadata: dict(Object.fromEntries(described)),
         planner_data: NONE,

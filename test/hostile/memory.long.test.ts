@@ -250,7 +250,7 @@ it('a distributed checkpoint of 200,000 chunks keeps them in columns', async () 
     const { code, stdout, stderr, peak } = await measured('ls', directory, '--json')
     expect([code, stderr.replace(/\npeak.*/, '')]).toEqual([0, ''])
     expect(stdout).toContain(`layers.${tensors - 1}.weight`)
-    // Some 240 MB were seen, of which 65 are those of a process that does nothing; objects of all chunks would take several times that.
+    // Up to 300 MB were seen, of which 65 are those of a process that does nothing; objects of all chunks would take several times that.
     expect(peak).toBeLessThan(400 * MIB)
   } finally {
     rmSync(directory, { recursive: true, force: true })

@@ -31,6 +31,9 @@ const TRIAL = object({
   workers: array(text),
   tensors: integer,
   findings: orNull('integer'),
+  judged: { type: ['object', 'null'], description: 'The progress of the rules: state and steps.' },
+  loss: { type: ['object', 'null'], description: 'The course of the loss: at most 240 points for each mode.' },
+  changed: orNull('string'),
   cause: { type: ['object', 'null'], description: 'The first finding, which follows from no other.' },
 })
 const ROW = object({

@@ -136,6 +136,7 @@ const CALLS: Readonly<Record<string, Call>> = {
   'rule.collectionConfigs': options => rule.collectionConfigs(options),
   'rule.invoke': options => rule.invoke(step, options),
   'registry.all': options => new trialscan.RuleRegistry().all(trial, options),
+  'registry.allInTurns': options => new trialscan.RuleRegistry().allInTurns(trial, options),
   'reqTensors.add': options => rule.reqTensors.add(tensor.name, [step], options),
   'reqTensors.fetch': options => rule.reqTensors.fetch(options),
   'tensorAtStep.allclose': options => at().allclose(at(), options),

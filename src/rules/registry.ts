@@ -121,7 +121,7 @@ export class RuleRegistry {
    * parameters that its class suggests.
    */
   all(trial: Trial, options?: AllRulesOptions): AllRules {
-    const found = allRules(trial, options)
+    const found = allRules('registry.all', trial, options)
     for (;;) {
       const { done, value } = found.next()
       if (done) return value
@@ -130,7 +130,7 @@ export class RuleRegistry {
 
   /** The rules of `all`; others have their turn between them, since each looks at all names. @internal */
   async allInTurns(trial: Trial, options?: AllRulesOptions): Promise<AllRules> {
-    const found = allRules(trial, options)
+    const found = allRules('registry.allInTurns', trial, options)
     const turn = turnsWhenDue()
     for (;;) {
       const { done, value } = found.next()
@@ -141,8 +141,8 @@ export class RuleRegistry {
 }
 
 /** The rules of `RuleRegistry.all`; yields behind each. */
-function* allRules(trial: Trial, options: AllRulesOptions | undefined): Generator<undefined, AllRules> {
-  const { otherTrials = [], logger, workers, tensorFilter } = checkOptions('registry.all', ALL_OPTIONS, options)
+function* allRules(call: string, trial: Trial, options: AllRulesOptions | undefined): Generator<undefined, AllRules> {
+  const { otherTrials = [], logger, workers, tensorFilter } = checkOptions(call, ALL_OPTIONS, options)
   const shared = { otherTrials, workers, tensorFilter }
   const rules: Rule[] = []
   const leftOut: Missing[] = []

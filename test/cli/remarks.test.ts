@@ -70,6 +70,6 @@ it('tells updates of weights that stand still, also at zero, and of those that s
   expect(still).toMatch(/Updates.*\n {2}fc0\.weight {2}0 {2}→ {2}0 /)
   expect(said(still)).toContain('1 weight of 1 never changes: fc0.weight.')
   const begun = await summaryOf({ losses: [3, 2, 1], weight: step => [step, 2 * step] })
-  expect(begun).toMatch(/Updates.*\n {2}fc0\.weight {2}1 {2}→ {2}1 /)
+  expect(begun).toMatch(/Updates.*\n {2}fc0\.weight {2}1 {2}▁\n/)
   expect(said(begun)).toContain('fc0.weight starts at zero: the first update has no ratio.')
 })

@@ -1,5 +1,7 @@
 /** Several trials in one command: where they are found, one table of all, a directory of parts, and what is broken. */
 
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import {
   cpSync,
   existsSync,
@@ -20,10 +22,12 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createTrial, findTrials, trialFingerprint } from '#dist/index.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
 import { HAS_DUCKDB } from '../support/duckdb.js'
-import { objects, trialscan } from './run.js'
+import { CLI, objects, trialscan } from './run.js'
 
 const directory = mkdtempSync(join(tmpdir(), 'trialscan-trials-'))
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
+
+const PATIENCE = { timeout: 60_000, interval: 50 }
 
 const runs = join(directory, 'runs')
 const [a, b, c] = [join(runs, '2024/a'), join(runs, '2024/b'), join(runs, 'c, "x"')]
@@ -352,8 +356,39 @@ describe('--out DIR', () => {
   })
 })
 
-it('are not served from a place that is not there', async () => {
-  const { code, stderr } = await trialscan('serve', a, join(directory, 'mistyped'), '--port', '0')
-  expect(code).toBe(3)
-  expect(stderr).toMatch(/mistyped: no such file or directory/)
+it('are served as they appear, also where there is nothing yet', async () => {
+  const later = join(directory, 'later')
+  const child = spawn(process.execPath, [CLI, 'serve', later, join(directory, 'more-*'), '--port', '0', '--no-rules'])
+  let stderr = ''
+  child.stderr.on('data', text => {
+    stderr += text
+  })
+  const ended = once(child, 'close')
+  try {
+    await expect.poll(() => stderr, PATIENCE).toMatch(/http:\/\/[\d.]+:\d+/)
+    expect(stderr).toContain(`${later}: no trial there yet; waiting for one`)
+    expect(stderr).toContain('more-*: no trial there yet; waiting for one')
+    const [url] = /http:\/\/[\d.]+:\d+/.exec(stderr)!
+    const ids = async () =>
+      ((await (await fetch(`${url}/api/trials`)).json()) as { id: string; state: string }[])
+        .map(({ id, state }) => `${id} ${state}`)
+        .sort()
+    expect(await ids()).toEqual([expect.stringMatching(/^later (opening|failed)$/)])
+    const events = await fetch(`${url}/api/events`, { signal: AbortSignal.timeout(120_000) })
+    const told = events.body!.pipeThrough(new TextDecoderStream()).getReader()
+    const isMarker = (path: string) => path.endsWith('training_job_end.ts')
+    cpSync(a, join(later, 'first'), { recursive: true, filter: path => !isMarker(path) })
+    await expect.poll(ids, PATIENCE).toEqual(['first running'])
+    cpSync(a, join(later, 'first'), { recursive: true, filter: path => path === a || isMarker(path) })
+    await expect.poll(ids, PATIENCE).toEqual(['first ended'])
+    let said = ''
+    while (!said.includes('"isEnded":true')) said += (await told.read()).value
+    expect(said).toContain('"id":"first"')
+    cpSync(b, join(directory, 'more-1'), { recursive: true })
+    await expect.poll(ids, PATIENCE).toEqual(['first ended', 'more-1 ended'])
+    await told.cancel()
+  } finally {
+    child.kill('SIGINT')
+  }
+  expect(await ended).toEqual([130, null])
 })

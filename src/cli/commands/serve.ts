@@ -1,14 +1,14 @@
 /** `trialscan serve`: trainings over HTTP. */
 
 import { existsSync } from 'node:fs'
-import { pathToFileURL } from 'node:url'
-import { StoreError } from '../../base/errors.js'
-import { serveTrials } from '../../view/serve/serve.js'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { StoreError, TrialscanError } from '../../base/errors.js'
+import { findTrials } from '../../trial/find.js'
+import { serveTrials, type TrialServer } from '../../view/serve/serve.js'
 import { EXIT } from '../exit.js'
 import { counted } from '../format/number.js'
-import { expectS3, s3OptionsOf, type TrialFlags } from '../options/s3.js'
+import { expectS3, placeOptions, s3OptionsOf, type TrialFlags } from '../options/s3.js'
 import { localTrial } from '../real-path.js'
-import { trialsAt } from '../scan/trials.js'
 import { note } from '../terminal.js'
 import { VERSION } from '../version.js'
 
@@ -23,17 +23,14 @@ export interface ServeFlags extends TrialFlags {
   readonly memory?: number
 }
 
+/** The time between two looks for new trials, in milliseconds. */
+const LOOK_MS = { local: 3000, remote: 30_000 }
+
 /** Serves until it is interrupted. @returns the exit code */
 export async function serve(places: readonly string[], flags: ServeFlags, signal: AbortSignal): Promise<number> {
   const { port, host, token, cors, rules, maxWork, threads, memory } = flags
   expectS3(flags, places)
-  const paths = await trialsAt(places, flags)
-  for (const path of paths) {
-    // A training that is about to begin has its directory at least; what isn't there was mistyped.
-    const directory = localTrial(path)
-    if (directory === null || existsSync(directory)) continue
-    throw new StoreError('NotFound', `${path}: no such file or directory`, { url: pathToFileURL(directory).href })
-  }
+  const paths = await trialsThere(places, flags, place => note(`${place}: no trial there yet; waiting for one`))
   const server = await serveTrials(paths, {
     ...(port !== undefined && { port }),
     ...(host !== undefined && { host }),
@@ -48,11 +45,43 @@ export async function serve(places: readonly string[], flags: ServeFlags, signal
     rules,
     version: VERSION,
   })
-  note(`serving ${counted(paths.length, 'trial')} at ${server.url}/; Ctrl-C ends it`)
-  await new Promise<void>(resolve => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
+  note(`serving ${counted(paths.length, 'trial')} at ${server.url}/; new ones appear by themselves; Ctrl-C ends it`)
+  await serveNew(server, places, flags, signal)
   await server.close()
   return EXIT.ok
+}
+
+/** Serves trials that appear at the places, until the signal. */
+async function serveNew(server: TrialServer, places: readonly string[], flags: TrialFlags, signal: AbortSignal) {
+  const lookMs = LOOK_MS[places.some(place => localTrial(place) === null) ? 'remote' : 'local']
+  while (!signal.aborted) {
+    await sleep(lookMs, undefined, { signal }).catch(() => {})
+    if (signal.aborted) return
+    try {
+      server.serve(await trialsThere(places, flags, () => {}))
+    } catch (error) {
+      // A place that can't be listed now may be listed the next time.
+      if (!(error instanceof TrialscanError)) throw error
+    }
+  }
+}
+
+/** The trials at the places. A place without any is served as a trial to come. @param onNone called for a place without any */
+async function trialsThere(
+  places: readonly string[],
+  flags: TrialFlags,
+  onNone: (place: string) => void,
+): Promise<readonly string[]> {
+  const found = new Set<string>()
+  for (const place of places) {
+    const directory = localTrial(place)
+    try {
+      for (const trial of await findTrials(place, placeOptions(place, flags))) found.add(trial)
+      if (directory !== null && !/[*?]/.test(place) && !existsSync(directory)) onNone(place)
+    } catch (error) {
+      if (!(error instanceof StoreError && error.code === 'NotFound')) throw error
+      onNone(place)
+    }
+  }
+  return [...found]
 }

@@ -136,6 +136,7 @@ function lossChart(chosen: readonly Listed[]): HTMLElement {
 export async function startPage({ version }: LiveData): Promise<void> {
   const report = document.getElementById('report')!
   let trials: readonly Listed[] = []
+  let isDrawn = false
   let sorted = { column: 0, isDown: false }
   const chosen = new Set<string>()
   const search = h('input', { type: 'search', placeholder: 'any text', oninput: () => draw() })
@@ -167,7 +168,10 @@ export async function startPage({ version }: LiveData): Promise<void> {
       else head.removeAttribute('aria-sort')
     }
     body.replaceChildren(...inOrder.map(row))
-    said.textContent = `${counted(found.length, 'trial')}${found.length < trials.length ? ` of ${trials.length}` : ''}. Choose some to see their losses together, two to compare them.`
+    said.textContent =
+      trials.length === 0
+        ? 'There are no trials yet. They appear here once a training has begun.'
+        : `${counted(found.length, 'trial')}${found.length < trials.length ? ` of ${trials.length}` : ''}. Choose some to see their losses together, two to compare them.`
     const together = trials.filter(({ id }) => chosen.has(id))
     chart.replaceChildren(...(together.length > 0 ? [lossChart(together)] : []))
     compare.disabled = chosen.size !== 2
@@ -213,8 +217,9 @@ export async function startPage({ version }: LiveData): Promise<void> {
       if (!response.ok) throw new Error(text)
       const now = JSON.parse(text) as readonly Listed[]
       // What is the same is not drawn again: somebody may be reading it.
-      if (JSON.stringify(now) !== JSON.stringify(trials)) {
+      if (!isDrawn || JSON.stringify(now) !== JSON.stringify(trials)) {
         trials = now
+        isDrawn = true
         draw()
       }
     } catch (error) {

@@ -16,10 +16,22 @@ export function changesOf(one: ServedTrial, context: Context, signal: AbortSigna
   return eventStream(context, events, gone)
 }
 
-/** The changes of all trials that are opened, now or later, for as long as somebody listens. */
-export function changesOfAll(all: readonly ServedTrial[], context: Context, signal: AbortSignal): Response {
+/**
+ * The changes of all trials that are opened, now or later, for as long as somebody listens.
+ * @param onAdded calls a listener for each trial that is added
+ */
+export function changesOfAll(
+  all: Iterable<ServedTrial>,
+  onAdded: (listener: (added: ServedTrial) => void) => () => void,
+  context: Context,
+  signal: AbortSignal,
+): Response {
   const gone = new AbortController()
-  return eventStream(context, eventsOf(all, AbortSignal.any([signal, gone.signal])), gone)
+  return eventStream(
+    context,
+    eventsOf([...all], AbortSignal.any([signal, gone.signal]), () => false, onAdded),
+    gone,
+  )
 }
 
 function eventStream(context: Context, events: AsyncIterable<Uint8Array>, gone: AbortController): Response {
@@ -28,21 +40,23 @@ function eventStream(context: Context, events: AsyncIterable<Uint8Array>, gone: 
   return new Response(streamOf(context, events, { gone, end: () => {} }), { headers })
 }
 
-/** @param isLast whether nothing comes after a change */
+/** @param isLast true if nothing comes after a change @param onAdded calls a listener for each trial that is added */
 async function* eventsOf(
   all: readonly ServedTrial[],
   signal: AbortSignal,
-  isLast: (change: Change) => boolean = () => false,
+  isLast: (change: Change) => boolean,
+  onAdded?: (listener: (added: ServedTrial) => void) => () => void,
 ): AsyncGenerator<Uint8Array> {
   let wake = () => {}
   // Whoever reads slowly learns of the last change of each only.
   const due = new Map(all.filter(({ opened }) => opened !== undefined).map(one => [one.id, one.change]))
-  const stops = all.map(one =>
+  const listenTo = (one: ServedTrial) =>
     one.listen(change => {
       due.set(one.id, change)
       wake()
-    }),
-  )
+    })
+  const stops = all.map(listenTo)
+  if (onAdded) stops.push(onAdded(one => stops.push(listenTo(one))))
   const end = () => wake()
   signal.addEventListener('abort', end)
   try {

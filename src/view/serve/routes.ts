@@ -22,7 +22,10 @@ import { streamOf } from './streams.js'
 import type { Turns } from './turns.js'
 
 export interface RouteOptions {
+  /** By their ids. They may become more, and those that were never opened may go. */
   readonly trials: ReadonlyMap<string, ServedTrial>
+  /** Calls a listener for each trial that is added. @returns a function that removes the listener */
+  readonly onAdded: (listener: (added: ServedTrial) => void) => () => void
   readonly token: string | undefined
   /** The origins whose pages may read the answers, besides our own. */
   readonly cors: readonly string[]
@@ -158,7 +161,7 @@ class Routes {
     })
     app.get('/api/events', context => {
       this.#ask(context, [])
-      return changesOfAll([...trials.values()], context, this.#signal(context))
+      return changesOfAll(trials.values(), this.#options.onAdded, context, this.#signal(context))
     })
     app.get('/api/trials/:id/scan', context => this.#scan(context))
     app.get('/api/trials/:id/value', context => this.#value(context))

@@ -53,6 +53,8 @@ export interface TrialServer {
   /** The server's address, without a slash at the end. */
   readonly url: string
   readonly port: number
+  /** Serves these trials from now on. Those that were opened stay, whether they are among them or not. */
+  serve(paths: readonly string[]): void
   /** Ends all answers and closes the trials. */
   close(): Promise<void>
 }
@@ -63,17 +65,13 @@ const POLL_MS = { local: 500, remote: 5000 }
 
 /**
  * Serves trials: pages at `/`, an API at `/api` (`/api/openapi.json` describes it). Each trial is opened when it is first looked at.
- * @param paths of trials, on disk or on S3. Nothing else is served
+ * @param paths of trials, on disk or on S3. Nothing else is served; more can come by the server's `serve`
  * @throws UsageError; StoreError if the port can't be had
  */
 export async function serveTrials(paths: string | readonly string[], options?: ServeOptions): Promise<TrialServer> {
   const asked = checkOptions('serveTrials', SERVE_OPTIONS, options)
   const all = typeof paths === 'string' ? [paths] : paths
-  if (!Array.isArray(all) || all.length === 0 || !all.every(path => typeof path === 'string')) {
-    throw new UsageError(
-      `serveTrials: expected paths of trials, at least one, got ${paths === undefined ? 'none' : shown(paths)}`,
-    )
-  }
+  expectPaths('serveTrials', all)
   const { host = '127.0.0.1', port = DEFAULT_PORT, token, cors = [], maxWork = DEFAULT_WORK, version = '' } = asked
   const { threads, memory, s3, rules: judges = true, allowSymlinks, abandonedSteps } = asked
   expectSafe(host, token)
@@ -82,7 +80,8 @@ export async function serveTrials(paths: string | readonly string[], options?: S
       throw new UsageError(`expected an origin such as https://example.org, got ${quote(origin)}`, { option: 'cors' })
   }
   const trials = new Map<string, ServedTrial>()
-  for (const path of all) {
+  const listeners = new Set<(added: ServedTrial) => void>()
+  const add = (path: string) => {
     const isRemote = /^\s*s3:/i.test(path)
     const id = idFor(path, trials)
     const served = new ServedTrial(id, path, {
@@ -99,11 +98,17 @@ export async function serveTrials(paths: string | readonly string[], options?: S
       ...(memory !== undefined && { memory }),
     })
     trials.set(id, served)
+    for (const listener of listeners) listener(served)
   }
+  for (const path of all) add(path)
   const closing = new AbortController()
   const [{ listen }, { routes }] = await Promise.all([import('./http.js'), import('./routes.js')])
   const turns = new Turns(maxWork)
-  const app = routes({ trials, token, cors, version, turns, threads, memory, signal: closing.signal })
+  const onAdded = (listener: (added: ServedTrial) => void) => {
+    listeners.add(listener)
+    return () => listeners.delete(listener)
+  }
+  const app = routes({ trials, onAdded, token, cors, version, turns, threads, memory, signal: closing.signal })
   const { server, port: got } = await listen(app, host, port).catch(error => {
     throw new StoreError(
       'Unavailable',
@@ -116,6 +121,16 @@ export async function serveTrials(paths: string | readonly string[], options?: S
   return {
     url: `http://${name}:${got}`,
     port: got,
+    serve(paths) {
+      expectPaths('server.serve', paths)
+      const served = new Set([...trials.values()].map(({ path }) => path))
+      for (const [id, one] of trials) {
+        if (one.opened !== undefined || paths.includes(one.path)) continue
+        trials.delete(id)
+        void one.close()
+      }
+      for (const path of paths) if (!served.has(path)) add(path)
+    },
     async close() {
       closing.abort()
       server.closeAllConnections()
@@ -123,6 +138,11 @@ export async function serveTrials(paths: string | readonly string[], options?: S
       await Promise.all([...trials.values()].map(one => one.close()))
     },
   }
+}
+
+function expectPaths(call: string, paths: unknown): void {
+  if (Array.isArray(paths) && paths.every(path => typeof path === 'string')) return
+  throw new UsageError(`${call}: expected paths of trials, got ${paths === undefined ? 'none' : shown(paths)}`)
 }
 
 /** The last part of a trial's path, with a number where several have the same. */

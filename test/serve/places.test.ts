@@ -37,6 +37,7 @@ async function serve(path: string, judges = false): Promise<void> {
   })
   const app = routes({
     trials: new Map([['one', trial]]),
+    onAdded: () => () => {},
     token: undefined,
     cors: [],
     version: '1',

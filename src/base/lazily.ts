@@ -4,7 +4,10 @@
 export function lazily<T>(load: () => Promise<T>): () => Promise<T> {
   let loaded: Promise<T> | undefined
   return () => {
-    loaded ??= load()
+    loaded ??= load().catch(error => {
+      loaded = undefined
+      throw error
+    })
     return loaded
   }
 }

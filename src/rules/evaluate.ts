@@ -72,7 +72,7 @@ const EVALUATE_OPTIONS = optionsOf<EvaluateOptions>({
 
 export interface EvaluateProgress {
   readonly doneSteps: number
-  /** The number of known steps. */
+  /** The number of known complete steps, counted per trial. */
   readonly totalSteps: number
   readonly readBytes: number
   readonly findings: number
@@ -101,7 +101,7 @@ export interface Evaluation {
   readonly problems: readonly Problem[]
   /** The steps of `steps` and `modeSteps` that a trial does not have, in a sentence for each trial, with the nearest that it has. */
   readonly unmatched: readonly string[]
-  /** False if the evaluation stopped before the job had ended: without `follow`, or because no step came for too long. */
+  /** False if steps that were asked for may still come: the evaluation ended without `follow`, or because no step came for too long. */
   readonly complete: boolean
   readonly stats: EvaluateStats
 }

@@ -42,7 +42,7 @@ export const SHOWN_STATISTICS = [...SERVED_STATISTICS, 'difference', 'changed'] 
 
 export type ShownStatistic = (typeof SHOWN_STATISTICS)[number]
 
-/** Numbers, by their bytes: all first ones, all second ones, …, compressed by deflate (RFC 1951), in base64. */
+/** Numbers as bytes, transposed: the first bytes of all, then the second ones, …; compressed by deflate (RFC 1951), in base64. */
 export interface PackedNumbers {
   readonly type: 'float64' | 'float32' | 'uint8'
   readonly length: number

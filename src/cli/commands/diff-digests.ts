@@ -157,7 +157,7 @@ function jsonObject(trial: string, list: string, verdict: Verdict, found: Digest
   const { compared, equal, differences } = found
   return jsonLine(
     { trial, list, ...verdictFields(verdict), compared, equal, differences: differences.map(objectOf) },
-    false,
+    true,
   )
 }
 

@@ -183,7 +183,8 @@ function jsonObject(
   const head = JSON.stringify({ trials, ...verdictFields(verdict), compared, equal }).slice(0, -1)
   const list = (found: readonly DifferenceAt[]) => `[${found.map(objectOf).join(',')}]`
   const first = divergence === null ? 'null' : objectOf(divergence)
-  return `${head},"divergence":${first},"differences":${list(differences)},"missing":${list(lacking)},"problems":${JSON.stringify(problems)}}\n`
+  const tail = `"missing":${list(lacking)},"problems":${JSON.stringify(problems)}`
+  return `${safeJson(`${head},"divergence":${first},"differences":${list(differences)},${tail}}`)}\n`
 }
 
 /** @throws UsageError for options that don't go together */

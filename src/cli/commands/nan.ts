@@ -118,7 +118,7 @@ function jsonObject(trial: string, verdict: Verdict, trace: NonFiniteTrace): str
   const [first, ...later] = [...jsonLines(trace, false)].map(line => line.trimEnd())
   const head = JSON.stringify({ trial, ...verdictFields(verdict) }).slice(0, -1)
   const problems = JSON.stringify(trace.problems)
-  return `${head},${first!.slice(1, -1)},"later":[${later.join(',')}],"problems":${problems}}\n`
+  return `${safeJson(`${head},${first!.slice(1, -1)},"later":[${later.join(',')}],"problems":${problems}}`)}\n`
 }
 
 /** First what it all comes from, then a line for each other tensor of a worker. */

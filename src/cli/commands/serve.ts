@@ -66,7 +66,10 @@ async function serveNew(server: TrialServer, places: readonly string[], flags: T
   }
 }
 
-/** The trials at the places. A place without any is served as a trial to come. @param onNone called for a place without any */
+/**
+ * The trials at the places. A directory or S3 prefix without any stands for itself, as a trial to come.
+ * @param onNone called for a pattern without a match, and for a directory that does not exist
+ */
 async function trialsThere(
   places: readonly string[],
   flags: TrialFlags,

@@ -10,7 +10,7 @@ export interface NameSuggestion {
   readonly shape: readonly number[]
 }
 
-/** The number of unmatched names that are considered. */
+/** The limit of unmatched names in either run; with more, nothing is suggested. */
 const MOST_NAMES = 256
 
 /**
@@ -36,10 +36,11 @@ export async function suggestNames(
     suggested.push(...(await alike(a, b, step, gap, others)))
     gap = []
   }
+  const placeInB = new Map(ofB.map((name, i) => [name, i]))
   for (const name of ofA) {
     if (isAlone(name)) gap.push(name)
     else {
-      const at = ofB.indexOf(inB(name))
+      const at = placeInB.get(inB(name)) ?? -1
       if (at < from) continue
       await close(at)
       from = at + 1

@@ -1,4 +1,7 @@
-/** The formats of checkpoints, in the order in which they are tried. Adding one is its file, its tests and a line here. */
+/**
+ * The formats of checkpoints, in the order in which they are tried. Adding one is its file, its tests, a line in FORMATS and its names in
+ * CHECKPOINT_FILES.
+ */
 
 import { DISTRIBUTED } from './dcp/format.js'
 import { MSPROBE } from './dump/msprobe.js'

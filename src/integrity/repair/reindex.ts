@@ -34,7 +34,7 @@ export interface ReindexedFile {
 }
 
 /**
- * Yields the index files of a trial, made from its old index files or, without any, from its event files, which don't have saved shapes.
+ * The index files of a trial, made from its old index files or, without any, from its event files, which don't have saved shapes.
  * Writes nothing.
  * @param path a local directory, its `file://` URL, or `s3://bucket/prefix`
  * @throws what `createTrial` throws; FormatError or StoreError at the first index or event file that can't be read; UsageError for plain

@@ -22,7 +22,7 @@ interface Course {
   readonly last: LossAtStep
   /** True if it has never gone down. */
   readonly onlyRisen: boolean
-  /** True if it has never changed. */
+  /** True if it has not changed beyond rounding since its first value. */
   readonly isStill: boolean
   /** The step since which every value has exceeded the one before. */
   readonly risingFrom: LossAtStep

@@ -73,7 +73,7 @@ export class Selection {
     }
   }
 
-  /** True if there are no tensors, or none with the values that the rule needs. */
+  /** True if there are no tensors, none with the values that the rule needs, or a collection's pattern is invalid. */
   get isEmpty(): boolean {
     return this.#refusal !== null || this.names.length === 0 || (this.choice.value === true && !this.#hasValues())
   }

@@ -13,7 +13,7 @@ interface Size {
   readonly magnitude: number
 }
 
-/** Fires if the norm of weights is many times that of the checkpoint before. */
+/** Fires if the root mean square of a weight exceeds `threshold` times that (plus `epsilon`) at the last step at which it was finite. */
 export class ExplodingNorm extends builtin({
   meaning: 'The norm of weights is many times what it was at the checkpoint before.',
   advice: 'Lower the learning rate or clip gradients, and go on from the checkpoint before.',

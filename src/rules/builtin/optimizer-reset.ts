@@ -14,7 +14,7 @@ interface Seen {
   readonly value: number
 }
 
-/** Fires if an optimizer's moments are all zero at a step (again, or after they were not), or if the count of its updates has decreased. */
+/** Fires if a moment of an optimizer is all zero at any step but its first, or if the count of updates has decreased. */
 export class OptimizerReset extends builtin({
   meaning: 'The state of the optimizer is gone, or was never there: moments are all zero, or updates are counted anew.',
   advice:

@@ -44,7 +44,7 @@ export class ReplicaDrift extends builtin({
 
   /** The reasons why steps were not judged. */
   readonly #reasons = new Set<string>()
-  /** True once equal weights have shown that the workers of a checkpoint have copies. */
+  /** True unless the trial is one of checkpoints whose workers have not shown equal weights yet. */
   #hasCopies = this.#isGiven || this.baseTrial.checkpoint === null
 
   protected override *examine(moment: Moment): Iterable<Judgement> {

@@ -8,7 +8,7 @@ import { flag, integer, list, mode, number } from '../parameters.js'
 
 /**
  * Fires if a tensor was all close (as by numpy.allclose) over the last `num_steps` steps that have it. With `since_start`, fires if it
- * always was close to its value at its first step.
+ * was close to its first value at all steps, at least `num_steps` of them.
  */
 export class UnchangedTensor extends builtin({
   meaning: 'Tensors no longer change: that part of the network does not learn.',

@@ -27,7 +27,7 @@ import { hasMode, type WorkerStep } from './worker-steps.js'
  * The state of a step (smdebug's StepState).
  * - AVAILABLE: it is complete
  * - NOT_YET_AVAILABLE: the job, or some of its workers, may still write it
- * - UNAVAILABLE: it was not saved and will not be: a later step is complete, or the job has ended
+ * - UNAVAILABLE: it was not saved and will not be (a later step is complete, or the job has ended), or lies outside the loaded range
  */
 export type StepState = 'AVAILABLE' | 'NOT_YET_AVAILABLE' | 'UNAVAILABLE'
 

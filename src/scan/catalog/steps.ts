@@ -193,9 +193,9 @@ export class Steps implements Iterable<Step> {
 
   /**
    * True if an existing step is complete. A global step is complete if all workers wrote it, a later one is complete, the job has ended,
-   * or too many steps came since. A mode step is complete if the first global step that has it is complete, and every worker that had
-   * begun the mode by then has reached it, since each counts the steps of a mode itself. So a complete step stays complete, and a worker
-   * that was never in the mode is not waited for.
+   * or too many steps came since. A mode step is complete if the job has ended, or if the first global step that has it is complete and
+   * either every worker that had begun the mode before it has reached it (each counts the steps of a mode itself), or too many steps of the
+   * mode came since. So a complete step stays complete, and a worker that was never in the mode is not waited for.
    */
   isComplete(number: number, mode: Mode): boolean {
     if (mode === 'GLOBAL') {

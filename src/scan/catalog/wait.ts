@@ -16,7 +16,7 @@ export interface WaitOptions {
   readonly pollMs?: number
   /** Aborts the waiting, which then throws the signal's reason. */
   readonly signal?: AbortSignal
-  /** Called after every look that found nothing, with what is missing. */
+  /** Called after every look that found nothing, but the last, with what is missing. */
   readonly onWait?: (waiting: Waiting) => void
 }
 

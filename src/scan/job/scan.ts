@@ -74,7 +74,7 @@ export interface ColumnsRequest {
   readonly moments: boolean
 }
 
-/** The fields of a row besides those of its record. */
+/** The format of rows as text, and the places of the rows. */
 export interface LinesJob extends LinesRequest, RowColumns {}
 
 /** Reduce one part, or several neighbouring ones, of a record too large to be read at once. */

@@ -55,7 +55,7 @@ interface RecordRequests {
   readonly requests: ReductionRequest[]
 }
 
-/** The size up to which all reductions of a record are computed, since that takes no time and another may be requested next. */
+/** The mean size of records up to which all their reductions are computed, since that takes no time and another may be requested next. */
 const SMALL_BYTES = 64 << 10
 
 const gathered = new Gathered<ReductionRequest>()

@@ -22,13 +22,13 @@ export interface SavedList {
   readonly records: ListedPlaces | null
 }
 
-/** The rows of a worker at a step; null if its index file can't be read. */
+/** The rows of a worker at a step; `list` is null if its index file can't be read. */
 export interface RowGroup {
   readonly workerStep: WorkerStep
   readonly list: SavedList | null
 }
 
-/** The length up to which the places of a list are used one by one: columns cost more than they save. */
+/** The length from which places are kept as columns; those of a shorter list are used one by one. */
 const SHORT_LIST = 4
 /** The length at which a list is split, to limit memory. */
 const LIST_LENGTH = 4096

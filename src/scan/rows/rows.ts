@@ -30,7 +30,7 @@ export interface RowsRequest {
   readonly url: (path: string) => string
 }
 
-/** The cost of a number in a histogram, in bytes that are read and reduced. */
+/** The cost of a number that answers a statistic of elements, in bytes that are read and reduced. */
 const NUMBER_COST = 64
 
 /** The total amount of work, and whether it includes saved reductions. */

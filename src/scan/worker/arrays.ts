@@ -49,7 +49,7 @@ export function reduceInPlace(
   })
 }
 
-/** The number of parts of an array: those of a record that holds it. */
+/** The parts of an array, by first element and count: as many as a record that holds it has. */
 export function partsOf({ dtype, count }: Pick<ArrayElements, 'dtype' | 'count'>): ArrayPart[] {
   // A record is some hundred bytes longer than its elements.
   const parts = Math.floor(byteLengthOf(dtype, count) / PART_BYTES) + 1

@@ -10,7 +10,7 @@ export interface SourceBlock {
   readonly start: number
   readonly literal?: Uint8Array
   readonly byteLength: number
-  /** The offset and layout of a block that is not the next run of elements in C order: three numbers per axis. */
+  /** The offset of a block that is not the next run of elements in C order; like `shape` and `strides`, a number per axis. */
   readonly offsets?: readonly number[]
   readonly shape?: readonly number[]
   /** In elements. */

@@ -117,7 +117,7 @@ export class TensorAtStep {
     return this.#of.workerStep.worker
   }
 
-  /** The index among the tensors that its worker saved at the step. Tensors are saved in the order of execution. */
+  /** The byte at which its value begins, which orders tensors by execution; Infinity without a value. */
   get place(): number {
     return this.#saved.value?.startByte ?? Number.POSITIVE_INFINITY
   }

@@ -3,6 +3,7 @@
 import type { VerifyCode } from '../../../integrity/verify/problem.js'
 import type { Verification } from '../../../integrity/verify/verify.js'
 import { EXIT } from '../../exit.js'
+import { safeJson } from '../../terminal.js'
 import { counted, countText } from '../number.js'
 import { problemFields, type VerifyFormat } from '../verify-lines.js'
 import {
@@ -47,7 +48,8 @@ export function verifyReport(format: ReportFormat | 'json', isOnly: boolean, fai
       const { problems, notes, problemCounts, noteCounts } = verification
       const counts = { problem_counts: problemCounts, note_counts: noteCounts }
       const lists = { problems: problems.map(problemFields), notes: notes.map(problemFields) }
-      if (format === 'json') objects.push(JSON.stringify({ trial, ...verdictFields(verdict), ...counts, ...lists }))
+      if (format === 'json')
+        objects.push(safeJson(JSON.stringify({ trial, ...verdictFields(verdict), ...counts, ...lists })))
       return ''
     },
     tail(verdict, lost) {

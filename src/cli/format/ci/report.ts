@@ -1,7 +1,7 @@
 /** The outcome of a command as cases, for programs that show tests or findings, and its verdict. */
 
 import { EXIT } from '../../exit.js'
-import { note } from '../../terminal.js'
+import { note, safeJson } from '../../terminal.js'
 
 /**
  * `unread`: something could not be read, or a rule has failed. `unjudged`: there was nothing of what was asked for. Both are no
@@ -83,7 +83,7 @@ export function objectOfSeveral(
     return JSON.stringify({ trial: path, ...verdictFields(verdict) })
   })
   const head = JSON.stringify(verdictFields(verdict)).slice(0, -1)
-  return `${head},"trials":[${[...trials, ...unread].join(',')}]}\n`
+  return `${safeJson(`${head},"trials":[${[...trials, ...unread].join(',')}]}`)}\n`
 }
 
 /** Writes the verdict as the last line to stderr. */

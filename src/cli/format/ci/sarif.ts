@@ -1,5 +1,6 @@
 /** SARIF 2.1.0: one run, a rule for each kind of case, a result for each place. */
 
+import { safeJson } from '../../terminal.js'
 import { VERSION } from '../../version.js'
 import type { Case, Report, Result } from './report.js'
 
@@ -34,7 +35,7 @@ export function sarifText(reports: readonly Report[]): string {
     results,
   }
   const log = { $schema: 'https://json.schemastore.org/sarif-2.1.0.json', version: '2.1.0', runs: [run] }
-  return `${JSON.stringify(log, null, 1)}\n`
+  return `${JSON.stringify(log, null, 1).split('\n').map(safeJson).join('\n')}\n`
 }
 
 /** The run, with what could not be read or judged: that is no result. */

@@ -2,6 +2,7 @@
 
 import { problemLines } from '../../../base/problem-lines.js'
 import type { DiagnosedFinding } from '../../../rules/diagnosis.js'
+import { safeJson } from '../../terminal.js'
 import type { Case, Report, Result } from '../ci/report.js'
 import { verdictFields } from '../ci/report.js'
 import { type ReportFormat, reportText } from '../ci/text.js'
@@ -40,7 +41,8 @@ export function findingObject(trial: string, onObject?: (json: string) => void):
         ['to_save', toSave.map(one => JSON.stringify(one))],
         ['problems', problems.map(problemJson)],
       ] as const
-      const json = `${JSON.stringify(fields).slice(0, -1)},${lists.map(([name, items]) => `"${name}":[${items.join(',')}]`).join(',')}}`
+      const members = lists.map(([name, items]) => `"${name}":[${items.join(',')}]`)
+      const json = safeJson(`${JSON.stringify(fields).slice(0, -1)},${members.join(',')}}`)
       onObject?.(json)
       return onObject ? '' : `${json}\n`
     },

@@ -7,7 +7,7 @@ import { rangedFile } from '../../../scan/catalog/checkpoint/ranged-file.js'
 import type { Store } from '../../../storage/store.js'
 import type { Findings } from '../findings.js'
 
-/** Skips shards that are missing, damaged, or not safetensors. */
+/** Checks nothing if a shard is missing or damaged, or the index is not one of safetensors. */
 export async function checkTotalSize(store: Store, path: string, findings: Findings): Promise<void> {
   if (!isShardIndex(path) || !path.includes('.safetensors.')) return
   try {

@@ -80,7 +80,7 @@ export function summaryOf(found: FoundCollections | null): string {
   return found === null ? '' : JSON.stringify([found.paths, found.numWorkers, found.problems.length])
 }
 
-/** Workers with data, and those with a collections file, under the file's name; sorted. */
+/** Workers with data, and those with only a collections file, under the name in it; sorted. */
 export function allWorkers(withData: readonly Worker[], collectionsPaths: readonly string[]): Worker[] {
   const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
   // A long name is shortened in the file's name.

@@ -2,9 +2,12 @@
 
 import type { StoreSpec } from '../../../storage/store.js'
 
-/** The size of a part. Records longer than this are cut into parts, one job each, so that threads can share them. */
+/**
+ * The size of a part. A record longer than `windowByteLength` is cut into parts, so that threads can share it: one per job on disk,
+ * several where reads are requests or a statistic needs all elements.
+ */
 export const PART_BYTES = 16 << 20
-/** The number of parts that a job reads at once from a store that makes requests, each within this much memory. */
+/** The largest number of parts that a job reads at once from a store that makes requests, and the memory in which each streams. */
 export const PARTS_AT_ONCE = 8
 export const STREAM_BYTES = 1 << 20
 /** The number of bytes at which a job is closed: several milliseconds of work, which hide the 50 µs of a round trip to a thread. */

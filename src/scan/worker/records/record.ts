@@ -199,7 +199,7 @@ export class RecordTable {
     return this.#dtypes
   }
 
-  /** A row of moments per record; undefined for a failed one. */
+  /** A row of moments per record, of no meaning for a failed one. */
   get moments(): Float64Array<ArrayBuffer> {
     return this.#moments
   }

@@ -25,7 +25,7 @@ export interface DecodedBatch {
   readonly first: number
   readonly count: number
   readonly slots: SlotReader
-  /** Moments; undefined if not requested. */
+  /** Moments; of no meaning if they were not requested. */
   readonly rows: Float64Array<ArrayBuffer>
 }
 
@@ -40,7 +40,7 @@ export interface RecordVisitor {
    * @returns work that calls the core or reserves memory, to be done after all records of the batch. If it throws, the record has failed.
    */
   record(record: number, i: number, batch: DecodedBatch): (() => void) | undefined
-  /** Called before the next batch is read, if the previous one was kept: nothing of it is valid any more. */
+  /** Called before each batch is read: nothing of the one before is valid any more. */
   beginBatch?(): void
   /** Called after the last record of a batch, while its rows are in memory. */
   endBatch?(batch: DecodedBatch): void

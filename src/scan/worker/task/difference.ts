@@ -16,7 +16,7 @@ const MAX_ABSOLUTE = DifferenceRow.maxAbsolute / 8
 const MAX_ULPS = DifferenceRow.maxUlps / 8
 const SQUARES_A = DifferenceRow.squaresA / 8
 const SQUARES_B = DifferenceRow.squaresB / 8
-/** Elements of a tensor of which distances in units of the last place are counted, but of floats of 16 bits. */
+/** The number of a tensor's elements whose distance in units of the last place is counted; for 16-bit floats all are. */
 const ULP_ELEMENTS = 1 << 13
 const SHARES = [0.5, 0.9, 0.99]
 const NO_SHARES = [Number.NaN, Number.NaN, Number.NaN]

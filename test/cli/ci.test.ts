@@ -309,3 +309,20 @@ describe('verify, nan and diff', () => {
     expect((await trialscan('verify', damaged, '--fail-on', 'NaNValue')).stderr).toContain('did you mean "NaNValues"?')
   })
 })
+
+describe('what a name could do to a terminal', () => {
+  const trial = join(scratch, 'a\u009b31m\u202e')
+  it.each([
+    ['check', trial, ...RULE],
+    ['verify', trial],
+    ['nan', trial],
+    ['diff', trial, PLAIN],
+  ])('is escaped in every format of %s', async (...args) => {
+    if (!existsSync(trial)) copyTrial(PLAIN, trial)
+    for (const format of ['json', 'github', 'junit', 'sarif']) {
+      const { stdout } = await trialscan(...args, '--format', format)
+      expect(stdout, format).not.toMatch(/[\u0080-\u009f\u202a-\u202e]/)
+      if (format === 'json') expect(JSON.stringify(JSON.parse(stdout))).toContain('a\u009b31m\u202e')
+    }
+  })
+})

@@ -155,9 +155,9 @@ describe.each(whenLong)('the package', () => {
       return [packed, contents.reduce((sum, { length }) => sum + length, 0)] as const
     }
     const [browserSize, browserUnpackedSize] = sizesOf(browser)
-    // The code is readable, with its comments, and source maps take 560 kB. 470 kB (before they are packed) are what a thread loads.
-    expect(packed.size - browserSize).toBeLessThan(2_000_000)
-    expect(packed.unpackedSize - browserUnpackedSize).toBeLessThan(7_600_000)
+    // The code is readable, with its comments, and source maps take 600 kB, trialscan.py and reports for CI 40. 510 kB (before they are packed) are what a thread loads.
+    expect(packed.size - browserSize).toBeLessThan(2_100_000)
+    expect(packed.unpackedSize - browserUnpackedSize).toBeLessThan(7_900_000)
     // Maps with slices, digests and rules of checkpoints take 15. Readers of checkpoints and of torch, loaded when there is one, take 30, the way behind damage 10, each of them in two files.
     expect(browserSize).toBeLessThan(540_000)
   })

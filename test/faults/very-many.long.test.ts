@@ -64,24 +64,20 @@ const directory = join(scratch, 'run')
 
 describe.runIf(process.platform !== 'win32')('210,000 tensors', () => {
   it.each([
-    ['ls', [directory], [0]],
     ['scan', [directory, '--format', 'jsonl'], [0]],
     ['diff', pair, [1]],
     ['summary', [directory], [0]],
     ['check', [directory], [0, 1]],
     ['check', [pair[0]!, '--rule', 'SimilarAcrossRuns,tensor_regex=.', '--other-trials', pair[0]!], [0]],
     ['nan', [directory], [0]],
-    ['verify', [directory], [0]],
-  ])('%s ends at a signal, at any moment', { timeout: 900_000 }, async (command, args, whole) => {
+  ])('%s ends at a signal in its midst', { timeout: 900_000 }, async (command, args, whole) => {
     const { code, stderr, tookMs } = await run([command, ...args])
     expect([whole, stderr]).toEqual([expect.arrayContaining([code]), expect.not.stringMatching(/ {4}at |bug/)])
-    for (const share of [0.3, 0.7]) {
-      const end = await run([command, ...args], share * tookMs)
-      // Another run may be faster.
-      expect([130, ...whole]).toContain(end.code)
-      expect(end.tookMs).toBeLessThan(SOON_MS)
-      expect(end.stderr).not.toMatch(/ {4}at |Error|bug/)
-      expect(end.stdout === '' || end.stdout.endsWith('\n')).toBe(true)
-    }
+    const end = await run([command, ...args], 0.5 * tookMs)
+    // Another run may be faster.
+    expect([130, ...whole]).toContain(end.code)
+    expect(end.tookMs).toBeLessThan(SOON_MS)
+    expect(end.stderr).not.toMatch(/ {4}at |Error|bug/)
+    expect(end.stdout === '' || end.stdout.endsWith('\n')).toBe(true)
   })
 })

@@ -183,8 +183,10 @@ async function judgeAll(judging: Judging): Promise<{
   const diagnosis = new Diagnosis(trial)
   const rates = new LearningRates(trial)
   const findings: DiagnosedFinding[] = []
-  /** Configurations that have fired. */
-  const fired = new Set<string>()
+  /** The place in `findings` of the first finding of each configuration that has fired. */
+  const fired = new Map<string, number>()
+  /** That place, for each finding of a live format, which keeps only the first of each configuration. */
+  const placeOf: number[] = []
   /** Findings of the current step. They are diagnosed together, when all rules have judged the step. */
   let ofStep: Finding[] = []
   const stop = new AbortController()
@@ -213,8 +215,13 @@ async function judgeAll(judging: Judging): Promise<{
   const diagnoseStep = (): void => {
     for (const finding of diagnosis.add(ofStep)) {
       const key = configurationKey(finding.rule, finding.name)
-      if (!format.isLive || !fired.has(key)) findings.push(finding)
-      fired.add(key)
+      if (!fired.has(key)) fired.set(key, findings.length)
+      const place = fired.get(key)!
+      if (!format.isLive) findings.push(finding)
+      else if (place === findings.length) {
+        findings.push({ ...finding, cause: finding.cause === null ? null : placeOf[finding.cause]! })
+      }
+      if (format.isLive) placeOf.push(place)
       if (format.isLive) lines.write(format.line(finding)).catch(error => stop.abort(error))
       else if (!trial.loadedAllSteps && follow && !judging.stopAtFirst) announce(finding)
     }

@@ -159,7 +159,8 @@ describe.each(whenLong)('the package', () => {
     expect(packed.size - browserSize).toBeLessThan(2_100_000)
     expect(packed.unpackedSize - browserUnpackedSize).toBeLessThan(7_900_000)
     // Maps with slices, digests and rules of checkpoints take 15. Readers of checkpoints and of torch, loaded when there is one, take 30, the way behind damage 10, each of them in two files.
-    expect(browserSize).toBeLessThan(540_000)
+    // Checked arguments, wrong answers of servers and shards that vanish take 7.
+    expect(browserSize).toBeLessThan(550_000)
   })
 
   /** The files of the package that these import, and what those import. */

@@ -10,8 +10,8 @@ import { scratchDirectory } from '../support/scratch.js'
 const scratch = scratchDirectory('very-many')
 const COUNT = 210_000
 const STEPS = [100, 200]
-/** A second is what is promised; a machine that does other things as well may take long. */
-const SOON_MS = 30_000
+/** A second is what is promised, and 0.6 s are usual; a machine that does other things as well may take long. */
+const SOON_MS = 120_000
 const PARTS = ['q_proj.weight', 'k_proj.weight', 'mlp.up_proj.weight', 'input_layernorm.bias']
 
 beforeAll(() => {

@@ -1,6 +1,6 @@
 /** `trialscan serve`: trainings over HTTP. */
 
-import { existsSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StoreError, TrialscanError } from '../../base/errors.js'
 import { findTrials } from '../../trial/find.js'
@@ -67,8 +67,8 @@ async function serveNew(server: TrialServer, places: readonly string[], flags: T
 }
 
 /**
- * The trials at the places. A directory or S3 prefix without any stands for itself, as a trial to come.
- * @param onNone called for a pattern without a match, and for a directory that does not exist
+ * The trials at the places. A directory with other files stands for itself: whoever looks at it learns why it is no trial.
+ * @param onNone called for a pattern without a match, and for a directory that is empty or does not exist
  */
 async function trialsThere(
   places: readonly string[],
@@ -77,14 +77,27 @@ async function trialsThere(
 ): Promise<readonly string[]> {
   const found = new Set<string>()
   for (const place of places) {
-    const directory = localTrial(place)
+    if (await isEmpty(place)) {
+      onNone(place)
+      continue
+    }
     try {
       for (const trial of await findTrials(place, placeOptions(place, flags))) found.add(trial)
-      if (directory !== null && !/[*?]/.test(place) && !existsSync(directory)) onNone(place)
     } catch (error) {
       if (!(error instanceof StoreError && error.code === 'NotFound')) throw error
       onNone(place)
     }
   }
   return [...found]
+}
+
+/** True for a local path without a wildcard at which there is nothing, or an empty directory. */
+async function isEmpty(place: string): Promise<boolean> {
+  const directory = localTrial(place)
+  if (directory === null || /[*?]/.test(place)) return false
+  try {
+    return (await readdir(directory)).length === 0
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENOENT'
+  }
 }

@@ -185,7 +185,7 @@ async function judgeAll(judging: Judging): Promise<{
   const findings: DiagnosedFinding[] = []
   /** The place in `findings` of the first finding of each configuration that has fired. */
   const fired = new Map<string, number>()
-  /** That place, for each finding of a live format, which keeps only the first of each configuration. */
+  /** The place of each finding of a live format, which keeps only the first of each configuration. */
   const placeOf: number[] = []
   /** Findings of the current step. They are diagnosed together, when all rules have judged the step. */
   let ofStep: Finding[] = []

@@ -3,7 +3,9 @@
 import { createReadStream } from 'node:fs'
 import { readFile, realpath, stat } from 'node:fs/promises'
 import { resolve, sep } from 'node:path'
+import { pipeline } from 'node:stream'
 import { pathToFileURL } from 'node:url'
+import { createGunzip } from 'node:zlib'
 import { StoreError, UsageError } from '../base/errors.js'
 
 /** Device and number of each file that is read: the same by any name, and through any link. */
@@ -54,11 +56,13 @@ export async function readInputFile(path: string, option?: string): Promise<Uint
   }
 }
 
-/** The bytes of a file in pieces, however long it is. @throws StoreError */
+/** The bytes of a file in pieces, however long it is; those of a `.gz` decompressed, as `--out` writes it. @throws StoreError */
 export async function* inputPieces(path: string, option: string): AsyncGenerator<Uint8Array> {
   try {
     await noteInput(path)
-    yield* createReadStream(path)
+    const file = createReadStream(path)
+    // An error of either is thrown by the loop.
+    yield* path.endsWith('.gz') ? pipeline(file, createGunzip(), () => {}) : file
   } catch (error) {
     throw inputError(error, path, option)
   }

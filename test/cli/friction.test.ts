@@ -1,6 +1,6 @@
 /** What a new user writes, and what is answered. */
 
-import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import * as zlib from 'node:zlib'
 import { describe, expect, it } from 'vitest'
@@ -28,6 +28,19 @@ describe('--out', () => {
     const json = join(scratch, 'x.json.gz')
     expect((await trialscan('ls', PLAIN, '--out', json)).code).toBe(0)
     expect(JSON.parse(zlib.gunzipSync(readFileSync(json)).toString())).toMatchObject({ name: 'plain' })
+  })
+
+  it('writes a .gz that --digests reads, and names one that is cut', async () => {
+    const list = join(scratch, 'digests.jsonl.gz')
+    const written = await trialscan('scan', MLP, '--reductions', 'crc32c', '--format', 'jsonl', '--out', list)
+    expect(written.code).toBe(0)
+    expect(await trialscan('diff', MLP, '--digests', list)).toMatchObject({ code: 0, stderr: '' })
+    const cut = join(scratch, 'cut.jsonl.gz')
+    const bytes = readFileSync(list)
+    writeFileSync(cut, bytes.subarray(0, bytes.length >> 1))
+    const { code, stderr } = await trialscan('diff', MLP, '--digests', cut)
+    expect(code).toBe(3)
+    expect(stderr).toContain(`--digests ${cut}: unexpected end of file`)
   })
 
   it('compresses with zstd where Node.js can, and else says which can', async () => {

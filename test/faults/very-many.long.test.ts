@@ -10,8 +10,10 @@ import { scratchDirectory } from '../support/scratch.js'
 const scratch = scratchDirectory('very-many')
 const COUNT = 210_000
 const STEPS = [100, 200]
-/** A second is what is promised, and 0.6 s are usual; a machine that does other things as well may take long. */
-const SOON_MS = 120_000
+/** A second is what is promised, and 0.6 s are usual. What takes 12 s to its end when interrupted has not heard the signal. */
+const SOON_MS = 10_000
+/** A machine that does other things as well may stall once. */
+const ATTEMPTS = 3
 const PARTS = ['q_proj.weight', 'k_proj.weight', 'mlp.up_proj.weight', 'input_layernorm.bias']
 
 beforeAll(() => {
@@ -70,11 +72,14 @@ describe.runIf(process.platform !== 'win32')('210,000 tensors', () => {
   ])('%s ends at a signal in its midst', { timeout: 900_000 }, async (command, args, whole) => {
     const { code, stderr, tookMs } = await run([command, ...args])
     expect([whole, stderr]).toEqual([expect.arrayContaining([code]), expect.not.stringMatching(/ {4}at |bug/)])
-    const end = await run([command, ...args], 0.5 * tookMs)
-    // Another run may be faster.
-    expect([130, ...whole]).toContain(end.code)
-    expect(end.tookMs).toBeLessThan(SOON_MS)
-    expect(end.stderr).not.toMatch(/ {4}at |Error|bug/)
-    expect(end.stdout === '' || end.stdout.endsWith('\n')).toBe(true)
+    const ends: string[] = []
+    while (ends.length < ATTEMPTS) {
+      const end = await run([command, ...args], 0.5 * tookMs)
+      expect(end.stderr).not.toMatch(/ {4}at |Error|bug/)
+      expect(end.stdout === '' || end.stdout.endsWith('\n')).toBe(true)
+      if (end.code === 130 && end.tookMs < SOON_MS) return
+      ends.push(`${end.code} after ${end.tookMs} ms`)
+    }
+    expect(ends).toEqual([])
   })
 })

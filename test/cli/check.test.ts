@@ -82,6 +82,7 @@ const judged = (given: Partial<JudgingReport> = {}): JudgingReport => ({
   asked: 0,
   unread: 0,
   isOutOfRange: false,
+  isUnjudged: false,
   steps: 15,
   state: 'ended',
   ...given,

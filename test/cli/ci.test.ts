@@ -276,6 +276,7 @@ describe('verify, nan and diff', () => {
       ['diff', [VANISHING, VANISHING], 'passed', 0],
       ['diff', [VANISHING, join(ROOT, 'fixtures/trials/mlp-all-zero')], 'failed', 1],
       ['nan', [VANISHING, '--tensor', 'nosuch'], 'unjudged', 5],
+      ['check', [VANISHING, '--tensor', 'nosuch'], 'unjudged', 5],
     ]
   }
 

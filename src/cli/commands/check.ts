@@ -30,9 +30,9 @@ import { isOnS3, type S3Flags, s3OptionsOf } from '../options/s3.js'
 import { type Output, writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectReplaceableIn } from '../real-path.js'
-import { type SelectionFlags, selectionOf, selectionText } from '../scan/selection.js'
+import { type SelectionFlags, selectionOf, selectionText, unmatchedTexts } from '../scan/selection.js'
 import { Losses, opened, trialsAt } from '../scan/trials.js'
-import { colorsFor } from '../terminal.js'
+import { colorsFor, note } from '../terminal.js'
 import { PACKAGE } from '../version.js'
 import { expectParameters, expectWorkers, judge, logger, Trials } from './judge.js'
 
@@ -90,6 +90,10 @@ export async function check(places: readonly string[], given: CheckFlags, signal
     const restriction = { workers: flags.worker, tensorFilter: tensorFilterOf(trial, flags) }
     const { rules, asked, leftOut, onlyByName } = await rulesOf(made, restriction, trial, otherTrials, others, registry)
     others.expectFlagsUsed(paths)
+    const { tensor, collection } = flags
+    const unmatched = { ...(tensor && { tensor }), ...(collection && { collection }) }
+    // Of a job that goes on, more may come.
+    if (!follow && (tensor ?? collection) !== undefined) for (const text of unmatchedTexts(trial, unmatched)) note(text)
     const outcome = await judge({
       trial,
       rules,

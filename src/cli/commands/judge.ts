@@ -158,7 +158,7 @@ function codeOf(judging: Judging, judged: JudgingReport): number {
   if (judged.problems.length > 0) return EXIT.format
   const counting = judged.rules.filter(({ counts }) => counts)
   if (judged.findings.some(finding => counting.some(rule => isFindingOf(rule)(finding)))) return EXIT.findings
-  return judged.isOutOfRange || notJudged(judging, judged).length > 0 ? EXIT.query : EXIT.ok
+  return judged.isUnjudged || notJudged(judging, judged).length > 0 ? EXIT.query : EXIT.ok
 }
 
 /** True if a rule is one of those that are named, by its class or by its configuration. */
@@ -308,6 +308,7 @@ function judgedOf(
     unread: evaluation?.stats.unread ?? 0,
     steps: evaluation?.stats.judged ?? null,
     isOutOfRange: isOutOfRange(judging, evaluation),
+    isUnjudged: isUnjudged(judging, evaluation),
     state: signal.aborted ? 'interrupted' : hasEnded ? 'ended' : judging.follow ? 'left' : 'running',
   }
 }
@@ -348,9 +349,16 @@ function problemsOf(rules: readonly Rule[], evaluation: Evaluation | null): read
   return [...distinct.values()]
 }
 
-/** True if none of the requested steps exists. Then nothing was judged, which must not look like success. */
+/** True if none of the requested steps exists. */
 function isOutOfRange({ steps, modeSteps, mode, rules }: Judging, evaluation: Evaluation | null): boolean {
   return evaluation?.stats.steps === 0 && rules.length > 0 && (steps ?? modeSteps ?? mode) !== undefined
+}
+
+/** True if what was selected left nothing to judge, which must not look like success. */
+function isUnjudged(judging: Judging, evaluation: Evaluation | null): boolean {
+  const { rules, selection, follow } = judging
+  const isNothing = evaluation?.stats.judged === 0 && rules.length > 0 && selection != null && !follow
+  return isNothing || isOutOfRange(judging, evaluation)
 }
 
 /**

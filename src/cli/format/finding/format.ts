@@ -48,6 +48,8 @@ export interface JudgingReport {
   readonly steps: number | null
   /** True if none of the requested steps exists. */
   readonly isOutOfRange: boolean
+  /** True if what was selected left nothing to judge. */
+  readonly isUnjudged: boolean
   /** `running`: the job may still run and was not followed. `left`: it was followed until no more steps came. */
   readonly state: 'ended' | 'running' | 'left' | 'interrupted'
 }

@@ -147,7 +147,7 @@ export function findingTable(
 function outcomeOf(judged: JudgingReport) {
   const sections = sectionsOf(judged)
   const firing = new Set(sections.flatMap(({ rule, consequences }) => [rule, ...consequences.map(([rule]) => rule)]))
-  const judging = isBlind(judged) ? [] : judgingOf(judged)
+  const judging = isBlind(judged) || judged.isUnjudged ? [] : judgingOf(judged)
   return { sections, firing, judging, silent: judging.filter(rule => !firing.has(rule)) }
 }
 
@@ -226,7 +226,7 @@ function diagnosisText([first, ...others]: readonly Section[], judged: JudgingRe
 function healthText(judged: JudgingReport, silent: number): string {
   const { steps, workers, onlyWorkers, problems, state } = judged
   const read = readText(judged)
-  if (silent === 0 || judged.isOutOfRange) {
+  if (silent === 0 || judged.isUnjudged) {
     const nothing = [...(read === undefined ? [] : [read]), 'nothing was judged', ...restriction(judged)]
     return [...nothing, STATES[state]].join('; ')
   }

@@ -1,6 +1,5 @@
 /** `trialscan check`: what it prints of what rules find, and its exit codes. */
 
-import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -27,7 +26,7 @@ import { FaultyS3 } from '../support/faulty-s3.js'
 import { isRequired, ROOT } from '../support/golden.js'
 import { LiveWriter } from '../support/live-writer.js'
 import { part, whenLong } from '../support/part.js'
-import { CLI, objects, PLAIN, trialscan } from './run.js'
+import { following, objects, PLAIN, trialscan } from './run.js'
 
 const fixture = (name: string): string => join(ROOT, 'fixtures/trials', name)
 const VANISHING = fixture('mlp-vanishing')
@@ -818,22 +817,7 @@ describe('check', () => {
   describe('of a job that runs', () => {
     let args: readonly string[]
     let job: LiveWriter
-    const follow = (...more: readonly string[]) => {
-      const child = spawn(process.execPath, [CLI, 'check', ...args, '--follow', ...more])
-      const texts = { stdout: '', stderr: '' }
-      let heard = () => {}
-      for (const stream of ['stdout', 'stderr'] as const) {
-        child[stream].setEncoding('utf8').on('data', (text: string) => {
-          texts[stream] += text
-          heard()
-        })
-      }
-      const until = async (stream: 'stdout' | 'stderr', pattern: RegExp): Promise<void> => {
-        while (!pattern.test(texts[stream])) await new Promise<void>(resolve => (heard = resolve))
-      }
-      const code = new Promise(resolve => child.on('close', resolve))
-      return { child, texts, until, code }
-    }
+    const follow = (...more: readonly string[]) => following(...args, ...more)
     beforeAll(async () => {
       const trial = join(directory, 'live')
       const module = join(directory, 'always.mjs')

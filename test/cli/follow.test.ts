@@ -1,13 +1,12 @@
 /** `check --follow`: what a followed training can go through, and what is told meanwhile. */
 
-import { spawn } from 'node:child_process'
 import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { FaultyS3, failWith } from '../support/faulty-s3.js'
 import { ROOT } from '../support/golden.js'
 import { scratchDirectory } from '../support/scratch.js'
-import { CLI, objects } from './run.js'
+import { following, objects } from './run.js'
 
 const SOURCE = join(ROOT, 'fixtures/trials/mlp-vanishing')
 const scratch = scratchDirectory('follow')
@@ -33,20 +32,8 @@ function write(trial: string, ...steps: number[]): void {
 const end = (trial: string): void => cpSync(join(SOURCE, 'training_job_end.ts'), join(trial, 'training_job_end.ts'))
 
 function follow(trial: string, ...more: string[]) {
-  const args = ['check', trial, '--rule', 'VanishingGradient', '--follow', '--poll', '0.05', '--threads', '0', ...more]
-  const child = spawn(process.execPath, [CLI, ...args])
-  const texts = { stdout: '', stderr: '' }
-  let heard = () => {}
-  for (const stream of ['stdout', 'stderr'] as const) {
-    child[stream].setEncoding('utf8').on('data', (text: string) => {
-      texts[stream] += text
-      heard()
-    })
-  }
-  const until = async (stream: 'stdout' | 'stderr', pattern: RegExp): Promise<void> => {
-    while (!pattern.test(texts[stream])) await new Promise<void>(resolve => (heard = resolve))
-  }
-  const code = new Promise(resolve => child.on('close', resolve))
+  const own = ['--rule', 'VanishingGradient', '--poll', '0.05', '--threads', '0']
+  const { child, texts, until, code } = following(trial, ...own, ...more)
   const steps = () => [...new Set(objects(texts.stdout).flatMap(({ step }) => (step === undefined ? [] : [step])))]
   return { child, texts, until, code, steps }
 }

@@ -37,3 +37,21 @@ export function objects(stdout: string): Record<string, unknown>[] {
     .filter(line => line !== '')
     .map(line => JSON.parse(line) as Record<string, unknown>)
 }
+
+/** A `check --follow` that runs: its texts so far, a wait for one of them, and its end. */
+export function following(...args: readonly string[]) {
+  const child = spawn(process.execPath, [CLI, 'check', ...args, '--follow'])
+  const texts = { stdout: '', stderr: '' }
+  let heard = () => {}
+  for (const stream of ['stdout', 'stderr'] as const) {
+    child[stream].setEncoding('utf8').on('data', (text: string) => {
+      texts[stream] += text
+      heard()
+    })
+  }
+  const until = async (stream: 'stdout' | 'stderr', pattern: RegExp): Promise<void> => {
+    while (!pattern.test(texts[stream])) await new Promise<void>(resolve => (heard = resolve))
+  }
+  const code = new Promise(resolve => child.on('close', resolve))
+  return { child, texts, until, code }
+}

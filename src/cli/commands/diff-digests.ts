@@ -8,7 +8,7 @@ import {
   type DigestDifferenceKind,
 } from '../../compare/digests/digests.js'
 import { EXIT, heavier } from '../exit.js'
-import { type Case, tellVerdict, type Verdict, verdictFields, verdictOf } from '../format/ci/report.js'
+import { type Case, stateOfVerdict, tellVerdict, type Verdict, verdictFields, verdictOf } from '../format/ci/report.js'
 import { isForPrograms, isReportFormat, reportText } from '../format/ci/text.js'
 import { csvLine, jsonLine } from '../format/lines.js'
 import { counted, countText } from '../format/number.js'
@@ -149,7 +149,7 @@ function caseOf({ word, text }: Verdict, { differences }: DigestComparison): Cas
     message: `${tensor ?? 'all of the step'}: ${kind}, expected ${expected}, got ${got}`,
     ...{ tensor, step, worker },
   }))
-  const state = word === 'interrupted' ? 'unread' : word
+  const state = stateOfVerdict(word)
   return { name: 'as the list says', state, message: word === 'passed' ? '' : text, results }
 }
 

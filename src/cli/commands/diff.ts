@@ -7,7 +7,7 @@ import type { DifferenceAt } from '../../compare/records.js'
 import { DIFFERENCE_COLUMNS, DifferenceTable } from '../../compare/table.js'
 import type { Trial } from '../../trial/trial.js'
 import { EXIT, heavier } from '../exit.js'
-import { type Case, tellVerdict, type Verdict, verdictFields, verdictOf } from '../format/ci/report.js'
+import { type Case, stateOfVerdict, tellVerdict, type Verdict, verdictFields, verdictOf } from '../format/ci/report.js'
 import { isForPrograms, isReportFormat, reportText } from '../format/ci/text.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine } from '../format/lines.js'
@@ -169,7 +169,7 @@ function caseOf({ word, text }: Verdict, { differences, problems }: TrialDiff): 
     message: `step ${step}: ${tensor}: ${message}`,
     ...{ tensor, step, worker },
   }))
-  const state = word === 'interrupted' ? 'unread' : word
+  const state = stateOfVerdict(word)
   return { name: 'no difference', state, message: word === 'passed' ? '' : text, help: problems.join('\n'), results }
 }
 

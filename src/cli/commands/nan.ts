@@ -5,7 +5,7 @@ import type { NonFiniteCheckpoint } from '../../compare/non-finite/at-checkpoint
 import { type NonFiniteTrace, traceNonFinite } from '../../compare/non-finite/trace.js'
 import type { NonFiniteRecord } from '../../compare/records.js'
 import { EXIT, heavier } from '../exit.js'
-import { type Case, tellVerdict, type Verdict, verdictFields, verdictOf } from '../format/ci/report.js'
+import { type Case, stateOfVerdict, tellVerdict, type Verdict, verdictFields, verdictOf } from '../format/ci/report.js'
 import { isForPrograms, isReportFormat, reportText } from '../format/ci/text.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine } from '../format/lines.js'
@@ -109,7 +109,7 @@ function caseOf({ word, text }: Verdict, { origin, later, problems }: NonFiniteT
     message: `step ${step}: ${tensor} of ${worker} is not finite`,
     ...{ tensor, step, worker },
   }))
-  const state = word === 'interrupted' ? 'unread' : word
+  const state = stateOfVerdict(word)
   const help = [...(state === 'unread' && origin !== null ? [text] : []), ...problems].join('\n')
   return { name: 'finite', state, message: word === 'passed' ? '' : text, help, results }
 }

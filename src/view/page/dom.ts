@@ -40,6 +40,13 @@ export function choice<T extends string>(
   return h('label', { class: 'choice' }, h('span', {}, label), select)
 }
 
+/** A field whose text the names of tensors must have. */
+export function nameFilter(value: string, onInput: (text: string) => void): HTMLElement {
+  const oninput = (event: Event) => onInput((event.target as HTMLInputElement).value)
+  const input = h('input', { type: 'search', value, placeholder: 'any text', oninput })
+  return h('label', { class: 'choice' }, h('span', {}, 'Name has'), input)
+}
+
 /** Saves a text as a file. */
 export function save(name: string, type: string, content: BlobPart): void {
   const url = URL.createObjectURL(new Blob([content], { type }))

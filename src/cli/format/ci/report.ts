@@ -66,6 +66,11 @@ export function verdictOf(exitCode: number, text: string): Verdict {
   return { word: WORDS.get(exitCode) ?? 'unread', exitCode, text }
 }
 
+/** The state of a case that stands for a whole verdict. */
+export function stateOfVerdict(word: VerdictWord): Case['state'] {
+  return word === 'interrupted' ? 'unread' : word
+}
+
 /** The keys of a verdict in JSON. */
 export function verdictFields({ word, exitCode, text }: Verdict) {
   return { verdict: word, exit_code: exitCode, text }

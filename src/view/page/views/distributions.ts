@@ -1,7 +1,7 @@
 /** The distributions of all tensors of a kind as small pictures, which go through the steps together. */
 
 import { KINDS, type Kind } from '../../../trial/kinds/kinds.js'
-import { button, choice, h, svgElement } from '../dom.js'
+import { button, choice, h, nameFilter, svgElement } from '../dom.js'
 import { link, type OpenTensor } from '../names.js'
 import { runColor, workerColor } from '../pictures/colors.js'
 import { saveGif } from '../pictures/raster.js'
@@ -91,17 +91,7 @@ export async function distributionsView(
         chosen.axes,
         axes => set('axes', axes),
       ),
-      h(
-        'label',
-        { class: 'choice' },
-        h('span', {}, 'Name has'),
-        h('input', {
-          type: 'search',
-          value: chosen.filter,
-          placeholder: 'any text',
-          oninput: event => set('filter', (event.target as HTMLInputElement).value),
-        }),
-      ),
+      nameFilter(chosen.filter, text => set('filter', text)),
     ),
     parts,
   )

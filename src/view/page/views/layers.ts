@@ -2,7 +2,7 @@
 
 import { KINDS, type Kind } from '../../../trial/kinds/kinds.js'
 import { type ShownStatistic, STATES } from '../../data.js'
-import { choice, h } from '../dom.js'
+import { choice, h, nameFilter } from '../dom.js'
 import { badge, type OpenTensor } from '../names.js'
 import { actions } from '../pictures/charts.js'
 import { HeatMap } from '../pictures/heat-map.js'
@@ -108,17 +108,7 @@ export async function layers(given: readonly ShownTrial[], chosen: LayersChoice,
         chosen.scale,
         scale => set('scale', scale),
       ),
-      h(
-        'label',
-        { class: 'choice' },
-        h('span', {}, 'Name has'),
-        h('input', {
-          type: 'search',
-          value: chosen.filter,
-          placeholder: 'any text',
-          oninput: event => set('filter', (event.target as HTMLInputElement).value),
-        }),
-      ),
+      nameFilter(chosen.filter, text => set('filter', text)),
     ),
     meaning,
     maps,

@@ -25,15 +25,23 @@ async function training(label: string, options: WriterOptions) {
   const path = join(scratch, label)
   const writer = await createWriter(path, { framework: 'tfjs', ...options })
   const hook = createHook(writer, { tf })
+  // A seed, since ReLUs that are all dead leave everything unchanged, of which UnchangedTensor wants more steps.
+  const kernelInitializer = tf.initializers.heNormal({ seed: 1 })
   const model = tf.sequential({
     layers: [
-      tf.layers.embedding({ inputDim: 5, outputDim: 2, inputLength: 4, name: 'embedding' }),
+      tf.layers.embedding({
+        inputDim: 5,
+        outputDim: 2,
+        inputLength: 4,
+        embeddingsInitializer: kernelInitializer,
+        name: 'embedding',
+      }),
       tf.layers.flatten({ name: 'flatten' }),
-      tf.layers.dense({ units: 4, activation: 'relu', name: 'fc1' }),
+      tf.layers.dense({ units: 4, activation: 'relu', kernelInitializer, name: 'fc1' }),
       tf.layers.reLU({ name: 'relu' }),
-      tf.layers.dense({ units: 4, name: 'fc2' }),
+      tf.layers.dense({ units: 4, kernelInitializer, name: 'fc2' }),
       tf.layers.activation({ activation: 'tanh', name: 'tanh' }),
-      tf.layers.dense({ units: 3, activation: 'softmax', name: 'fc3' }),
+      tf.layers.dense({ units: 3, activation: 'softmax', kernelInitializer, name: 'fc3' }),
     ],
   })
   model.compile({ optimizer: 'sgd', loss: 'categoricalCrossentropy', metrics: ['accuracy'] })

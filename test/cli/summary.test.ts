@@ -39,7 +39,7 @@ describe('trialscan summary', () => {
 
   it('marks what is not finite, and names it', async () => {
     const { stdout } = await trialscan('summary', trial('dtypes'))
-    expect(stdout).toMatch(/NaN and infinities\n {2}first in edge\/.* at step 0 of worker_0: .* of its elements/)
+    expect(stdout).toMatch(/NaN and infinities\n {2}first in edge\/.* at step 0 of worker_0: .* among its elements/)
   })
 
   it.each(['mlp-vanishing', 'xgb-cancer', 'workers-4', 'cnn-raw-and-reductions'])(

@@ -123,7 +123,7 @@ export function notFiniteText(notFinite: readonly NotFinite[]): string | null {
   const rest = notFinite.length - 1
   const more =
     rest > 0 ? `, then ${counted(rest, 'more tensor')} (${enumeration(notFinite.slice(1).map(one => one.tensor))})` : ''
-  return `first in ${tensor} at step ${step} of ${worker}: ${counts.join(', ')} of its elements${more}`
+  return `first in ${tensor} at step ${step} of ${worker}: ${counts.join(', ')} among its elements${more}`
 }
 
 /** A few names, and how many more there are. */

@@ -98,8 +98,10 @@ function contentText({ tensors, isEnded, checkpoint }: TrialOverview): string {
     return `${counted(tensors, 'tensor')}, ${isEnded ? 'the training has ended' : 'the training may still run'}`
   const { parameters, dtypes, family, formats } = checkpoint
   const kind = family === null ? 'one checkpoint' : `checkpoints ${safe(family)}`
+  const others = tensors - checkpoint.tensors
   return [
-    `${counted(parameters, 'parameter')} in ${counted(tensors, 'tensor')}`,
+    `${counted(parameters, 'parameter')} in ${counted(checkpoint.tensors, 'tensor')}`,
+    ...(others > 0 ? [`${countText(others)} other tensors`] : []),
     ...dtypes.slice(0, 3),
     `${kind} of ${formats.join(' and ')}`,
   ].join(', ')

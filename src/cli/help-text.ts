@@ -1,6 +1,7 @@
 /** Help as text: in lines of 80 columns, and the topics that all commands share. */
 
 import { EXIT_HELP } from './exit.js'
+import { S3_OPTIONS } from './options/s3.js'
 import { wrapped } from './terminal.js'
 
 const WIDTH = 80
@@ -19,13 +20,9 @@ const S3_HELP = `
 Wherever a trial is expected, s3://bucket/prefix is one on S3. Credentials are found as the AWS command line finds them: the environment, ~/.aws, the role of the machine.
 
 Every command has these options:
-  --s3-endpoint <URL>    the server (default: AWS_ENDPOINT_URL_S3, else that of AWS)
-  --s3-region <REGION>   where the bucket is (default: AWS_REGION, else what S3 says)
-  --s3-force-path-style  the bucket in the path, not in the name of the host
-  --s3-anonymous         unsigned requests, for public buckets
-  --s3-cache <DIR>       keep there what was read, for the next time
-  --s3-min-rate <BYTES>  the least an answer has to bring in a second (default: 1000; 0: nothing)
-  --s3-list-limit <N>    objects of no trial, after which a listing ends (default: 100000; 0: nowhere)
+${Object.values(S3_OPTIONS)
+  .map(({ flags, help }) => `  ${flags.padEnd(22)} ${help}`)
+  .join('\n')}
 
 docs/s3.md has more.`
 

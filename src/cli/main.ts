@@ -15,7 +15,6 @@ import { addRuleCommands } from './options/rules.js'
 import { addTableCommands } from './options/tables.js'
 import { addTensorBoardCommands } from './options/tensorboard.js'
 import { addTensorCommands } from './options/tensors.js'
-import { addTopCommand } from './options/top.js'
 import { addViewCommands } from './options/view.js'
 import { VERSION } from './version.js'
 
@@ -168,8 +167,7 @@ See also: trialscan help steps, trialscan help s3.`),
 
 /** The command names and the functions that add them, in the order of the help. */
 const ADDING: readonly (readonly [names: string, add: () => void])[] = [
-  ['ls scan show', () => addTensorCommands(program, runCommand)],
-  ['top', () => addTopCommand(program, runCommand)],
+  ['ls scan show top', () => addTensorCommands(program, runCommand)],
   ['diff nan check rule-invoker', () => addRuleCommands(program, runCommand)],
   ['sql dump', () => addTableCommands(program, runCommand)],
   ['summary report serve', () => addViewCommands(program, runCommand)],

@@ -3,6 +3,7 @@
 import type { ScanStats } from '../../scan/rows/costs.js'
 import { createTrial } from '../../trial/open.js'
 import type { Trial } from '../../trial/trial.js'
+import { defined } from '../options/flags.js'
 import { readRates } from './read-rates.js'
 
 /** The activities of a thread. */
@@ -96,7 +97,7 @@ async function scanOf(
   onProgress: (done: number, total: number) => void,
 ): Promise<ScanStats> {
   const rows = trial.scan({
-    ...(threads !== undefined && { threads }),
+    ...defined({ threads }),
     reductions: 'all',
     timed,
     signal,

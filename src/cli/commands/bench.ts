@@ -13,7 +13,8 @@ import {
 import { measureTrial, PARTS, type TrialResult } from '../bench/trial.js'
 import { EXIT } from '../exit.js'
 import { bytesText, counted, countText } from '../format/number.js'
-import { expectS3, type S3Flags, s3OptionsFor } from '../options/s3.js'
+import { defined } from '../options/flags.js'
+import { expectS3, onlyPlaceOptions, type S3Flags } from '../options/s3.js'
 import { Output } from '../output.js'
 import { Progress } from '../progress.js'
 import { type Colors, colorsFor, columns, note, safe, safeJson } from '../terminal.js'
@@ -97,7 +98,7 @@ async function benchTrial(
   signal: AbortSignal,
 ): Promise<number> {
   const { threads, json = false } = flags
-  const open = { ...s3OptionsFor(path, flags), ...(threads !== undefined && { threads }) }
+  const open = { ...onlyPlaceOptions(path, flags), ...defined({ threads }) }
   const onProgress = (doneRows: number, totalRows: number): void => progress.update({ doneRows, totalRows })
   const result = await measureTrial(path, open, { threads, signal, onProgress })
   progress.stop()

@@ -25,6 +25,7 @@ import type { FormatOf } from '../format/formats.js'
 import { counted, countText } from '../format/number.js'
 import { readInputFile } from '../input-file.js'
 import type { RuleText } from '../options/arguments.js'
+import { defined } from '../options/flags.js'
 import { settle } from '../options/given.js'
 import { isOnS3, type S3Flags, s3OptionsOf } from '../options/s3.js'
 import { type Output, writeTo } from '../output.js'
@@ -74,7 +75,7 @@ export async function check(places: readonly string[], given: CheckFlags, signal
   const isOnly = paths.length === 1
   if (!isOnly && follow) throw new UsageError(`expected one trial to --follow, got ${paths.length}`)
   if (out !== undefined) await expectReplaceableIn(paths, out)
-  const others = new Trials(threads === undefined ? {} : { threads }, flags)
+  const others = new Trials(flags)
   const losses = new Losses(paths, flags.failFast)
   const tally: Tally = { 0: 0, 1: 0 }
   const progress = new Progress(isOnly || flags.onTerminal, 'trials')
@@ -91,7 +92,7 @@ export async function check(places: readonly string[], given: CheckFlags, signal
     const { rules, asked, leftOut, onlyByName } = await rulesOf(made, restriction, trial, otherTrials, others, registry)
     others.expectFlagsUsed(paths)
     const { tensor, collection } = flags
-    const unmatched = { ...(tensor && { tensor }), ...(collection && { collection }) }
+    const unmatched = defined({ tensor, collection })
     // Of a job that goes on, more may come.
     if (!follow && (tensor ?? collection) !== undefined) for (const text of unmatchedTexts(trial, unmatched)) note(text)
     const outcome = await judge({
@@ -196,7 +197,7 @@ function failOnNames(
 function tensorFilterOf(trial: Trial, { tensor, collection }: SelectionFlags): ((name: string) => boolean) | undefined {
   if ((tensor ?? collection) === undefined) return undefined
   const state = stateOf(trial)
-  const asked = selectionOf({ ...(tensor && { tensor }), ...(collection && { collection }) })
+  const asked = selectionOf(defined({ tensor, collection }))
   let known: unknown
   let names: ReadonlySet<string> | null = null
   const isSelected = (name: string): boolean => {

@@ -3,7 +3,7 @@
 import { copyTrial } from '../../integrity/repair/copy.js'
 import { EXIT } from '../exit.js'
 import { bytesText, counted, countText } from '../format/number.js'
-import { placeOptions, type S3Flags, s3OptionsFor } from '../options/s3.js'
+import { onlyPlaceOptions, type S3Flags } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { expectOutside } from '../real-path.js'
 import { safe } from '../terminal.js'
@@ -12,8 +12,7 @@ import { safe } from '../terminal.js'
 export async function copy(trial: string, directory: string, flags: S3Flags, signal: AbortSignal): Promise<number> {
   await expectOutside(trial, directory, 'a directory', '<DIR>')
   const { copied, copiedBytes, kept } = await copyTrial(trial, directory, {
-    ...s3OptionsFor(trial, flags),
-    ...placeOptions(trial, flags),
+    ...onlyPlaceOptions(trial, flags),
     signal,
   })
   const before = kept > 0 ? `; ${countText(kept)} were there already` : ''

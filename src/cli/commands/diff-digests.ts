@@ -13,14 +13,14 @@ import { isForPrograms, isReportFormat, reportText } from '../format/ci/text.js'
 import { csvLine, jsonLine } from '../format/lines.js'
 import { counted, countText } from '../format/number.js'
 import { inputPieces, noteInput } from '../input-file.js'
+import { readingOptions } from '../options/flags.js'
 import { settle } from '../options/given.js'
 import { expectS3 } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectReplaceable } from '../real-path.js'
-import { openTrial } from '../scan/open-trial.js'
 import { nothingSelected, selectionOf, unscannedParts } from '../scan/selection.js'
-import { openOptions } from '../scan/trials.js'
+import { openTrial } from '../scan/trials.js'
 import { type Colors, colorsFor, columns, note, safe, safeName, wrapped } from '../terminal.js'
 import type { DiffFlags } from './diff.js'
 
@@ -61,23 +61,21 @@ export async function diffDigests(
   const other = OF_RUNS.find(name => given[name] !== undefined)
   if (other !== undefined) throw new UsageError(`expected --digests without --${other}, which is about two runs`)
   const flags = settle('diff', path, given)
-  const { digests, out, onTerminal, format, threads, memory, checkLevel } = flags
+  const { digests, out, onTerminal, format } = flags
   if (format === 'parquet' || format === 'arrow') {
     throw new UsageError(`expected --digests with jsonl, csv or table, got --format ${format}`)
   }
   expectS3(flags, paths)
   if (out !== undefined) await expectReplaceable(path, out)
   await noteInput(digests)
-  const trial = await openTrial(path, openOptions(path, flags))
+  const trial = await openTrial(path, flags)
   const progress = new Progress(onTerminal)
   let verdict = verdictOf(EXIT.ok, '')
   try {
     const found = await writeTo(out, async output => {
       const found = await compareDigests(trial, inputPieces(digests, '--digests'), {
         ...selectionOf(flags),
-        ...(threads !== undefined && { threads }),
-        ...(memory !== undefined && { memory: memory * 2 ** 20 }),
-        ...(checkLevel && { checkLevel }),
+        ...readingOptions(flags),
         callerWorks: true,
         signal,
         onProgress: progress.update,

@@ -1,7 +1,6 @@
 /** `trialscan diff`: where two runs of a training first differ. */
 
 import { UsageError } from '../../base/errors.js'
-import type { CheckLevel } from '../../base/types.js'
 import { type DiffWorkersOptions, diff, diffWorkers, type TrialDiff } from '../../compare/diff.js'
 import type { DifferenceAt } from '../../compare/records.js'
 import { DIFFERENCE_COLUMNS, DifferenceTable } from '../../compare/table.js'
@@ -22,12 +21,12 @@ import {
   splitText,
   tiedText,
 } from '../format/view/difference.js'
+import { defined, type OutputFlags, type ReadingFlags, readingOptions, waitingOptions } from '../options/flags.js'
 import { settle } from '../options/given.js'
 import { expectS3, type S3Flags } from '../options/s3.js'
 import { Lines, type Output, writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectReplaceableIn } from '../real-path.js'
-import { openTrial } from '../scan/open-trial.js'
 import {
   isSelective,
   nothingSelected,
@@ -37,10 +36,10 @@ import {
   unscannedParts,
 } from '../scan/selection.js'
 import { partitionIn, tensorMapIn } from '../scan/tensor-map.js'
-import { openOptions } from '../scan/trials.js'
+import { openTrial } from '../scan/trials.js'
 import { colorsFor, note, safeJson } from '../terminal.js'
 
-export interface DiffFlags extends SelectionFlags, S3Flags {
+export interface DiffFlags extends SelectionFlags, S3Flags, ReadingFlags, OutputFlags<'diff'> {
   readonly digests?: string
   readonly map?: string
   readonly rtol?: number
@@ -56,11 +55,6 @@ export interface DiffFlags extends SelectionFlags, S3Flags {
   readonly first?: boolean
   readonly all?: boolean
   readonly top?: number
-  readonly checkLevel?: CheckLevel
-  readonly threads?: number
-  readonly memory?: number
-  readonly format?: FormatOf<'diff'>
-  readonly out?: string
   readonly quiet?: boolean
 }
 
@@ -77,10 +71,10 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
   const places = [...paths, ...noise]
   expectS3(flags, places)
   if (out !== undefined) await expectReplaceableIn(places, out)
-  const names = {
-    ...(flags.map !== undefined && { map: await tensorMapIn(flags.map) }),
-    ...(flags.unify !== undefined && { unify: await partitionIn(flags.unify) }),
-  }
+  const names = defined({
+    map: flags.map === undefined ? undefined : await tensorMapIn(flags.map),
+    unify: flags.unify === undefined ? undefined : await partitionIn(flags.unify),
+  })
   const trials: Trial[] = []
   const progress = new Progress(onTerminal, 'rows', flags.follow)
   const isSilent = flags.quiet === true && out === undefined
@@ -88,7 +82,7 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
   let code: number = EXIT.ok
   let verdict = verdictOf(code, '')
   try {
-    for (const path of places) trials.push(await openTrial(path, openOptions(path, flags)))
+    for (const path of places) trials.push(await openTrial(path, flags))
     const [a, b] = trials as [Trial, Trial]
     const found = await writeTo(
       out,
@@ -98,8 +92,8 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
         const common: DiffWorkersOptions = {
           ...selectionOf(flags),
           ...toleranceOf(flags),
-          ...(first && { stopAtFirst: true }),
-          ...readingOf(flags),
+          ...defined({ stopAtFirst: first }),
+          ...readingOptions(flags),
           keepDifferences: !isLine,
           onDifference: difference => writer?.add(difference),
           onNotCompared: missing => {
@@ -206,24 +200,14 @@ function expectUse(paths: readonly string[], { workers, follow, timeout, poll, .
 }
 
 function toleranceOf({ rtol, atol, tolerance }: DiffFlags) {
-  return { ...(rtol !== undefined && { rtol }), ...(atol !== undefined && { atol }), ...(tolerance && { tolerance }) }
+  return defined({ rtol, atol, tolerance })
 }
 
-function readingOf({ checkLevel, threads, memory }: DiffFlags) {
-  return {
-    ...(checkLevel && { checkLevel }),
-    ...(threads !== undefined && { threads }),
-    ...(memory !== undefined && { memory: memory * 2 ** 20 }),
-  }
-}
-
-function waysOf({ bisect, follow, timeout, poll }: DiffFlags, noise: readonly Trial[]) {
+function waysOf({ bisect, follow, ...waiting }: DiffFlags, noise: readonly Trial[]) {
   return {
     ...(noise.length > 0 && { noise }),
-    ...(bisect && { bisect }),
-    ...(follow && { follow }),
-    ...(timeout !== undefined && { timeoutMs: timeout * 1000 }),
-    ...(poll !== undefined && { pollMs: poll * 1000 }),
+    ...defined({ bisect, follow }),
+    ...waitingOptions(waiting),
   }
 }
 

@@ -4,7 +4,6 @@ import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TrialscanError, UsageError } from '../../base/errors.js'
 import { problemLines } from '../../base/problem-lines.js'
-import type { CheckLevel } from '../../base/types.js'
 import type { TensorValue } from '../../scan/job/tensor-value.js'
 import { npyChunks } from '../../table/npy.js'
 import type { Trial } from '../../trial/trial.js'
@@ -13,21 +12,18 @@ import { EXIT } from '../exit.js'
 import { npySubstitute } from '../format/npy.js'
 import { bytesText, counted, countText } from '../format/number.js'
 import { ZipWriter } from '../format/zip.js'
-import type { S3Flags } from '../options/s3.js'
+import { type ReadingFlags, readingOptions } from '../options/flags.js'
+import { expectS3, type S3Flags } from '../options/s3.js'
 import { createOutput, type Output, writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectOutside, expectReplaceable } from '../real-path.js'
 import { fileName } from '../scan/file-name.js'
-import { openTrial } from '../scan/open-trial.js'
 import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedParts } from '../scan/selection.js'
-import { openOptions } from '../scan/trials.js'
+import { openTrial } from '../scan/trials.js'
 import { note } from '../terminal.js'
 
-export interface DumpFlags extends SelectionFlags, S3Flags {
+export interface DumpFlags extends SelectionFlags, S3Flags, ReadingFlags {
   readonly out: string
-  readonly checkLevel?: CheckLevel
-  readonly threads?: number
-  readonly memory?: number
 }
 
 /** A value that was saved, and is there. */
@@ -40,23 +36,22 @@ const MAX_FAILURES = 10_000
 
 /** @returns the exit code */
 export async function dump(path: string, flags: DumpFlags, signal: AbortSignal): Promise<number> {
-  const { out, checkLevel, threads, memory } = flags
+  const { out } = flags
+  expectS3(flags, [path])
   const isArchive = /\.npz$/i.test(out)
   if (!isArchive && /\.[a-z][a-z0-9]*$/i.test(out)) {
     throw new UsageError(`expected --out to be a file .npz, or a directory such as values/, got ${out}`)
   }
   if (isArchive) await expectReplaceable(path, out)
   else await expectOutside(path, out, 'a directory')
-  const trial = await openTrial(path, openOptions(path, flags))
+  const trial = await openTrial(path, flags)
   const progress = new Progress(false, 'values')
   const tally = new Tally(progress)
   try {
     const values = tally.found(
       readValues(trial, {
         ...selectionOf(flags),
-        ...(checkLevel && { checkLevel }),
-        ...(threads !== undefined && { threads }),
-        ...(memory !== undefined && { memory: memory * 2 ** 20 }),
+        ...readingOptions(flags),
         signal,
       }),
     )

@@ -1,14 +1,13 @@
 /** `trialscan export`: a trial as runs of TensorBoard. */
 
 import { problemLines } from '../../base/problem-lines.js'
-import type { CheckLevel } from '../../base/types.js'
 import { exportTensorBoard } from '../../write/tensorboard/export.js'
 import { EXIT } from '../exit.js'
 import { bytesText, counted, countText } from '../format/number.js'
+import { defined, type ReadingFlags, readingOptions } from '../options/flags.js'
 import { expectS3, isOnS3, type S3Flags, s3For } from '../options/s3.js'
 import { Progress } from '../progress.js'
 import { expectOutside } from '../real-path.js'
-import { openTrial } from '../scan/open-trial.js'
 import {
   asked,
   isSelective,
@@ -17,36 +16,30 @@ import {
   selectionOf,
   unscannedParts,
 } from '../scan/selection.js'
-import { openOptions } from '../scan/trials.js'
+import { openTrial } from '../scan/trials.js'
 import { note } from '../terminal.js'
 
-export interface ExportFlags extends SelectionFlags, S3Flags {
+export interface ExportFlags extends SelectionFlags, S3Flags, ReadingFlags {
   readonly tensorboard: string
   readonly reductions?: readonly string[]
   readonly histograms: boolean
   readonly images?: boolean
-  readonly checkLevel?: CheckLevel
-  readonly threads?: number
-  readonly memory?: number
 }
 
 /** @returns the exit code */
 export async function runExport(path: string, flags: ExportFlags, signal: AbortSignal): Promise<number> {
-  const { tensorboard, reductions, histograms, images, checkLevel, threads, memory } = flags
+  const { tensorboard, reductions, histograms, images } = flags
   expectS3(flags, [path, tensorboard])
   if (!isOnS3(tensorboard)) await expectOutside(path, tensorboard, 'a directory', '--tensorboard')
-  const trial = await openTrial(path, openOptions(path, flags))
+  const trial = await openTrial(path, flags)
   const progress = new Progress(false)
   try {
     const { runs, leftOutCount, problems, problemCount } = await exportTensorBoard(trial, tensorboard, {
       ...selectionOf(flags),
       ...s3For(tensorboard, flags),
-      ...(reductions && { reductions: asked(reductions) ?? 'all' }),
+      ...defined({ reductions: reductions && (asked(reductions) ?? 'all'), images }),
       histograms,
-      ...(images !== undefined && { images }),
-      ...(checkLevel && { checkLevel }),
-      ...(threads !== undefined && { threads }),
-      ...(memory !== undefined && { memory: memory * 2 ** 20 }),
+      ...readingOptions(flags),
       signal,
       onProgress: progress.update,
     })

@@ -18,6 +18,7 @@ import { csvLine, jsonLine } from '../format/lines.js'
 import { bytesText, counted, countText } from '../format/number.js'
 import { noteInput } from '../input-file.js'
 import type { RuleText } from '../options/arguments.js'
+import { defined, type OutputFlags } from '../options/flags.js'
 import { settle } from '../options/given.js'
 import { expectS3, type S3Flags, s3For, type TrialFlags } from '../options/s3.js'
 import { writeTo } from '../output.js'
@@ -47,7 +48,8 @@ export interface PlanFlags extends Omit<SelectionFlags, 'modeSteps'>, TrialFlags
 
 /** @returns the exit code */
 export async function fleetPlan(places: readonly string[], flags: PlanFlags, signal: AbortSignal): Promise<number> {
-  const { out, shards, shardBytes, format, checkLevel, estimate = false, cores, net } = flags
+  const { out, shards, shardBytes, format, checkLevel, allowSymlinks, abandonedSteps } = flags
+  const { estimate = false, cores, net } = flags
   if ((shards === undefined) === (shardBytes === undefined)) {
     const got = shards === undefined ? 'neither' : 'both'
     throw new UsageError(`expected either --shards or --shard-bytes, got ${got}`)
@@ -81,18 +83,14 @@ export async function fleetPlan(places: readonly string[], flags: PlanFlags, sig
   try {
     const plan = await planFleet(trials(), {
       version: VERSION,
-      ...(format && { format }),
-      ...(flags.allowSymlinks && { allowSymlinks: true }),
-      ...(flags.abandonedSteps && { abandonedSteps: true }),
-      ...(shards !== undefined && { shards }),
-      ...(shardBytes !== undefined && { shardBytes }),
+      ...defined({ format, shards, shardBytes, allowSymlinks, abandonedSteps }),
       onError: (trial, error) => losses.trial(trial.path, error),
       ...(rules === null
         ? {
             scan: {
               ...selectionOf(flags),
               reductions: asked(flags.reductions) ?? 'all',
-              ...(checkLevel && { checkLevel }),
+              ...defined({ checkLevel }),
             },
           }
         : { check: rules }),
@@ -138,7 +136,7 @@ function estimateText(plan: FleetPlan, { cores, net }: PlanFlags): string {
   const bytesPerSecond = net === undefined ? undefined : Math.round(net * 1e9)
   const { coreSeconds, seconds, boundBy, requests } = estimateFleet(plan, {
     cores: cores!,
-    ...(bytesPerSecond !== undefined && { bytesPerSecond }),
+    ...defined({ bytesPerSecond }),
   })
   const all = [
     `about ${durationText(seconds)} on ${counted(cores!, 'core')}, bound by the ${boundBy}`,
@@ -273,10 +271,7 @@ function tellLosses({ shards, rows }: FleetStatus): number {
   return reports.some(({ findings }) => findings > 0) ? EXIT.findings : EXIT.ok
 }
 
-export interface StatusFlags extends S3Flags {
-  readonly format?: FormatOf<'fleet status'>
-  readonly out?: string
-}
+export interface StatusFlags extends S3Flags, OutputFlags<'fleet status'> {}
 
 /** @returns the exit code */
 export async function printFleetStatus(at: string, given: StatusFlags): Promise<number> {

@@ -3,30 +3,26 @@
 import { readdir } from 'node:fs/promises'
 import { MissingCollectionFiles, UsageError } from '../../base/errors.js'
 import { problemLines } from '../../base/problem-lines.js'
-import type { CheckLevel } from '../../base/types.js'
 import type { Trial } from '../../trial/trial.js'
 import { importTensorBoard } from '../../write/tensorboard/import.js'
 import type { LeftOutSummary } from '../../write/tensorboard/left-out.js'
 import { EXIT } from '../exit.js'
 import { counted } from '../format/number.js'
+import { defined, type ReadingFlags, readingOptions } from '../options/flags.js'
 import { expectS3, isOnS3, type S3Flags, s3For } from '../options/s3.js'
 import { expectOutside } from '../real-path.js'
-import { openTrial } from '../scan/open-trial.js'
 import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedParts } from '../scan/selection.js'
-import { openOptions } from '../scan/trials.js'
+import { openTrial } from '../scan/trials.js'
 import { note } from '../terminal.js'
 
-export interface ImportFlags extends SelectionFlags, S3Flags {
+export interface ImportFlags extends SelectionFlags, S3Flags, ReadingFlags {
   readonly out: string
   readonly checksums?: boolean
-  readonly checkLevel?: CheckLevel
-  readonly threads?: number
-  readonly memory?: number
 }
 
 /** @returns the exit code */
 export async function runImport(path: string, flags: ImportFlags, signal: AbortSignal): Promise<number> {
-  const { out, checksums, checkLevel, threads, memory } = flags
+  const { out, checksums } = flags
   expectS3(flags, [path, out])
   if (!isOnS3(out)) {
     await expectOutside(path, out, 'a directory')
@@ -34,7 +30,7 @@ export async function runImport(path: string, flags: ImportFlags, signal: AbortS
   }
   let trial: Trial
   try {
-    trial = await openTrial(path, openOptions(path, flags))
+    trial = await openTrial(path, flags)
   } catch (error) {
     if (!(error instanceof MissingCollectionFiles)) throw error
     note(`${path}: expected runs of TensorBoard, with event files named events.out.tfevents.…, got none`)
@@ -44,10 +40,8 @@ export async function runImport(path: string, flags: ImportFlags, signal: AbortS
     const { runs, steps, tensors, leftOut, problems, problemCount } = await importTensorBoard(trial, out, {
       ...selectionOf(flags),
       ...s3For(out, flags),
-      ...(checksums !== undefined && { checksums }),
-      ...(checkLevel && { checkLevel }),
-      ...(threads !== undefined && { threads }),
-      ...(memory !== undefined && { memory: memory * 2 ** 20 }),
+      ...defined({ checksums }),
+      ...readingOptions(flags),
       signal,
     })
     for (const line of problemLines(problems)) note(line)

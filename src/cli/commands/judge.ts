@@ -28,30 +28,28 @@ import { verdictText } from '../format/finding/table.js'
 import { collectionsToSave } from '../format/finding/to-save.js'
 import { counted, countText, shortList } from '../format/number.js'
 import type { StepsText } from '../options/arguments.js'
-import { expectS3, type TrialFlags, trialOptions } from '../options/s3.js'
+import { defined, waitingOptions } from '../options/flags.js'
+import { expectS3 } from '../options/s3.js'
 import { type LineSink, Lines } from '../output.js'
 import { Progress } from '../progress.js'
-import { openTrial } from '../scan/open-trial.js'
 import { selectionOf } from '../scan/selection.js'
+import { type OpenFlags, openTrial } from '../scan/trials.js'
 import { modeSpans, spanText } from '../step-texts.js'
 import { note } from '../terminal.js'
 
 /** Opens each trial once, however often it is named. */
 export class Trials {
+  readonly #flags: OpenFlags
   readonly #options: TrialOptions
-  readonly #flags: TrialFlags
   readonly #opened = new Map<string, Promise<Trial>>()
 
-  /** @param flags of where trials lie */
-  constructor(options: TrialOptions, flags: TrialFlags) {
-    this.#options = options
+  constructor(flags: OpenFlags, options: TrialOptions = {}) {
     this.#flags = flags
+    this.#options = options
   }
 
   readonly open = (path: string): Promise<Trial> => {
-    const options = { ...this.#options, ...trialOptions(path, this.#flags) }
-    const opened =
-      this.#opened.get(path) ?? openTrial(path, { ...options, requireCollections: false, refresh: 'manual' })
+    const opened = this.#opened.get(path) ?? openTrial(path, this.#flags, this.#options)
     this.#opened.set(path, opened)
     return opened
   }
@@ -237,13 +235,9 @@ async function judgeAll(judging: Judging): Promise<{
   }
   try {
     const evaluation = await evaluate(judging.rules.length > 0 ? [...judging.rules, rates] : [], {
-      ...(steps && { steps: steps.selection }),
-      ...(modeSteps && { modeSteps: modeSteps.selection }),
-      ...(judging.mode && { mode: judging.mode }),
+      ...defined({ steps: steps?.selection, modeSteps: modeSteps?.selection, mode: judging.mode, threads }),
       follow,
-      ...(timeout !== undefined && { timeoutMs: timeout * 1000 }),
-      ...(poll !== undefined && { pollMs: poll * 1000 }),
-      ...(threads !== undefined && { threads }),
+      ...waitingOptions({ timeout, poll }),
       callerWorks: true,
       signal: AbortSignal.any([signal, stop.signal]),
       onProgress: ({ doneSteps, totalSteps }) => {
@@ -394,10 +388,7 @@ function noteUnusual(judging: Judging, judged: JudgingReport, longestPauseMs: nu
     const saved = numbers.length > 0 ? [`global steps ${spanText(numbers)}`, ...modeSpans(trial)].join('; ') : 'none'
     note(`no step is in ${flags.join(' and ')}; the trial has ${saved}`)
   } else if (judged.steps !== null)
-    for (const { message } of absentParts(
-      stateOf(trial),
-      selectionOf({ ...(steps && { steps }), ...(modeSteps && { modeSteps }), ...(mode && { mode }) }),
-    ))
+    for (const { message } of absentParts(stateOf(trial), selectionOf(defined({ steps, modeSteps, mode }))))
       note(message)
   for (const { name, missing } of notJudged(judging, judged)) note(`${name} had nothing to judge: expected ${missing}`)
   const lacking = [...new Set(format.tellsMissing ? [] : judged.missing.map(({ name }) => name))]

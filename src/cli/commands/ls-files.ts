@@ -5,7 +5,7 @@ import { EXIT } from '../exit.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine, jsonLine } from '../format/lines.js'
 import { bytesText } from '../format/number.js'
-import { placeOptions, type S3Flags, s3OptionsFor } from '../options/s3.js'
+import { onlyPlaceOptions, type S3Flags } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { columns, safe } from '../terminal.js'
 
@@ -19,7 +19,7 @@ interface FilesFlags extends S3Flags {
 export async function listFiles(places: readonly string[], flags: FilesFlags): Promise<number> {
   const listed: { readonly trial: string; readonly files: readonly TrialFile[] }[] = []
   for (const trial of places) {
-    const options = { ...s3OptionsFor(trial, flags), ...placeOptions(trial, flags) }
+    const options = onlyPlaceOptions(trial, flags)
     listed.push({ trial, files: await trialFiles(trial, options) })
   }
   await writeTo(flags.out, output => output.write(filesText(listed, flags)))

@@ -1,21 +1,19 @@
 /** `trialscan nan`: where NaN and infinities come from. */
 
-import type { CheckLevel } from '../../base/types.js'
 import type { NonFiniteCheckpoint } from '../../compare/non-finite/at-checkpoint.js'
 import { type NonFiniteTrace, traceNonFinite } from '../../compare/non-finite/trace.js'
 import type { NonFiniteRecord } from '../../compare/records.js'
 import { EXIT, heavier } from '../exit.js'
 import { type Case, stateOfVerdict, tellVerdict, type Verdict, verdictFields, verdictOf } from '../format/ci/report.js'
 import { isForPrograms, isReportFormat, reportText } from '../format/ci/text.js'
-import type { FormatOf } from '../format/formats.js'
 import { csvLine } from '../format/lines.js'
 import { nonFiniteTable, nonFiniteText } from '../format/view/non-finite.js'
+import { type OutputFlags, type ReadingFlags, readingOptions } from '../options/flags.js'
 import { settle } from '../options/given.js'
 import { expectS3, type S3Flags } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectReplaceable } from '../real-path.js'
-import { openTrial } from '../scan/open-trial.js'
 import {
   isSelective,
   nothingSelected,
@@ -24,33 +22,26 @@ import {
   selectionText,
   unscannedParts,
 } from '../scan/selection.js'
-import { openOptions } from '../scan/trials.js'
+import { openTrial } from '../scan/trials.js'
 import { colorsFor, note, safeJson } from '../terminal.js'
 
-export interface NanFlags extends SelectionFlags, S3Flags {
+export interface NanFlags extends SelectionFlags, S3Flags, ReadingFlags, OutputFlags<'nan'> {
   readonly all?: boolean
-  readonly checkLevel?: CheckLevel
-  readonly threads?: number
-  readonly memory?: number
-  readonly format?: FormatOf<'nan'>
-  readonly out?: string
   readonly quiet?: boolean
 }
 
 /** @returns the exit code */
 export async function nan(path: string, given: NanFlags, signal: AbortSignal): Promise<number> {
   const flags = settle('nan', path, given)
-  const { out, onTerminal, format, checkLevel, threads, memory, all } = flags
+  const { out, onTerminal, format, all } = flags
   expectS3(flags, [path])
   if (out !== undefined) await expectReplaceable(path, out)
-  const trial = await openTrial(path, openOptions(path, flags))
+  const trial = await openTrial(path, flags)
   const progress = new Progress(onTerminal)
   try {
     const trace = await traceNonFinite(trial, {
       ...selectionOf(flags),
-      ...(checkLevel && { checkLevel }),
-      ...(threads !== undefined && { threads }),
-      ...(memory !== undefined && { memory: memory * 2 ** 20 }),
+      ...readingOptions(flags),
       signal,
       onProgress: done => progress.update(done),
     })

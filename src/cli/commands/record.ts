@@ -7,7 +7,8 @@ import { type RecordedStream, recordStream } from '../../write/stream/record.js'
 import { EXIT } from '../exit.js'
 import { counted, countText } from '../format/number.js'
 import { readInputFile } from '../input-file.js'
-import { type S3Flags, s3OptionsFor } from '../options/s3.js'
+import { defined, readingOptions } from '../options/flags.js'
+import { onlyPlaceOptions, type S3Flags } from '../options/s3.js'
 import { note } from '../terminal.js'
 
 export interface RecordFlags extends S3Flags {
@@ -29,7 +30,7 @@ const MAX_NOTES = 100
 
 /** @returns the exit code */
 export async function record(flags: RecordFlags, signal: AbortSignal): Promise<number> {
-  const { out, config, framework, worker, numWorkers, files, memory, checksums, fsync, failFast } = flags
+  const { out, config, framework, worker, numWorkers, files, checksums, fsync, failFast } = flags
   if (process.stdin.isTTY) {
     throw new UsageError('expected tensors on standard input, got a terminal: write PROGRAM | trialscan record --out …')
   }
@@ -42,14 +43,9 @@ export async function record(flags: RecordFlags, signal: AbortSignal): Promise<n
   }
   const recorded = await recordStream(process.stdin, out, {
     ...configured?.options,
-    ...s3OptionsFor(out, flags),
-    ...(framework !== undefined && { framework }),
-    ...(worker !== undefined && { worker }),
-    ...(numWorkers !== undefined && { numWorkers }),
-    ...(files !== undefined && { directory: files }),
-    ...(memory !== undefined && { memory: memory * 2 ** 20 }),
-    ...(checksums !== undefined && { checksums }),
-    ...(fsync !== undefined && { fsync }),
+    ...onlyPlaceOptions(out, flags),
+    ...readingOptions(flags),
+    ...defined({ framework, worker, numWorkers, directory: files, checksums, fsync }),
     onProblem,
     signal,
   })

@@ -10,8 +10,9 @@ import { EXIT } from '../exit.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine, jsonLine } from '../format/lines.js'
 import { counted } from '../format/number.js'
+import { defined } from '../options/flags.js'
 import { settle } from '../options/given.js'
-import { placeOptions, type S3Flags, s3OptionsFor } from '../options/s3.js'
+import { onlyPlaceOptions, type S3Flags } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { expectOutside } from '../real-path.js'
 import { safe } from '../terminal.js'
@@ -28,9 +29,8 @@ export async function reindex(path: string, given: ReindexFlags, signal: AbortSi
   const { out, threads } = flags
   await expectOutside(path, out, 'a directory')
   const files = await reindexTrial(path, {
-    ...s3OptionsFor(path, flags),
-    ...placeOptions(path, flags),
-    ...(threads !== undefined && { threads }),
+    ...onlyPlaceOptions(path, flags),
+    ...defined({ threads }),
   })
   for (const { path, text } of files) {
     signal.throwIfAborted()

@@ -7,8 +7,9 @@ import { EXIT } from '../exit.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine, jsonLine } from '../format/lines.js'
 import { bytesText, counted, countText } from '../format/number.js'
+import { defined } from '../options/flags.js'
 import { settle } from '../options/given.js'
-import { placeOptions, type S3Flags, s3OptionsFor } from '../options/s3.js'
+import { onlyPlaceOptions, type S3Flags } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { colorsFor, columns, note, safe } from '../terminal.js'
 
@@ -24,9 +25,8 @@ export async function repair(path: string, given: RepairFlags, signal: AbortSign
   const flags = settle('repair', path, given)
   const { out, checksums = false, threads } = flags
   const report = await repairTrial(path, out, {
-    ...s3OptionsFor(path, flags),
-    ...placeOptions(path, flags),
-    ...(threads !== undefined && { threads }),
+    ...onlyPlaceOptions(path, flags),
+    ...defined({ threads }),
     checksums,
     signal,
     // A second signal ends the process without waiting for the repair to clean up.

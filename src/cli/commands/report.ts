@@ -1,23 +1,22 @@
 /** `trialscan report`: a page about one training, or about two. */
 
 import { UsageError } from '../../base/errors.js'
-import type { CheckLevel } from '../../base/types.js'
 import type { Trial } from '../../trial/trial.js'
 import { reportHtml } from '../../view/report.js'
 import { EXIT } from '../exit.js'
 import { bytesText, counted } from '../format/number.js'
+import { defined, type ReadingFlags, readingOptions } from '../options/flags.js'
 import { expectS3, type S3Flags } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectReplaceableIn } from '../real-path.js'
-import { openTrial } from '../scan/open-trial.js'
 import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedParts } from '../scan/selection.js'
 import { tensorMapIn } from '../scan/tensor-map.js'
-import { openOptions } from '../scan/trials.js'
+import { openTrial } from '../scan/trials.js'
 import { note } from '../terminal.js'
 import { VERSION } from '../version.js'
 
-export interface ReportFlags extends SelectionFlags, S3Flags {
+export interface ReportFlags extends SelectionFlags, S3Flags, ReadingFlags {
   readonly out: string
   readonly title?: string
   readonly map?: string
@@ -27,27 +26,11 @@ export interface ReportFlags extends SelectionFlags, S3Flags {
   readonly reconstructions?: string
   readonly perplexity?: number
   readonly iterations?: number
-  readonly checkLevel?: CheckLevel
-  readonly threads?: number
-  readonly memory?: number
 }
 
 /** @returns the exit code */
 export async function report(paths: readonly string[], flags: ReportFlags, signal: AbortSignal): Promise<number> {
-  const {
-    out,
-    title,
-    map,
-    embed,
-    labels,
-    images,
-    reconstructions,
-    perplexity,
-    iterations,
-    checkLevel,
-    threads,
-    memory,
-  } = flags
+  const { out, map, title, embed, labels, images, reconstructions, perplexity, iterations } = flags
   if (paths.length > 2) throw new UsageError(`expected one trial or two that are compared, got ${paths.length}`)
   expectS3(flags, paths)
   const names = map === undefined ? undefined : await tensorMapIn(map)
@@ -55,20 +38,11 @@ export async function report(paths: readonly string[], flags: ReportFlags, signa
   const trials: Trial[] = []
   const progress = new Progress(false, 'rows')
   try {
-    for (const path of paths) trials.push(await openTrial(path, openOptions(path, flags)))
+    for (const path of paths) trials.push(await openTrial(path, flags))
     const page = await reportHtml(trials, {
       ...selectionOf(flags),
-      ...(title !== undefined && { title }),
-      ...(names && { map: names }),
-      ...(embed !== undefined && { embed }),
-      ...(labels !== undefined && { labels }),
-      ...(images !== undefined && { images }),
-      ...(reconstructions !== undefined && { reconstructions }),
-      ...(perplexity !== undefined && { perplexity }),
-      ...(iterations !== undefined && { iterations }),
-      ...(checkLevel && { checkLevel }),
-      ...(threads !== undefined && { threads }),
-      ...(memory !== undefined && { memory: memory * 2 ** 20 }),
+      ...defined({ title, map: names, embed, labels, images, reconstructions, perplexity, iterations }),
+      ...readingOptions(flags),
       version: VERSION,
       signal,
       onProgress: done => progress.update(done),

@@ -8,8 +8,8 @@ import { RuleRegistry } from '../../rules/registry.js'
 import { type FindingFormat, type JudgingReport, stepsOfFindings } from '../format/finding/format.js'
 import { findingCsv, findingJsonl } from '../format/finding/lines.js'
 import { worstText } from '../format/finding/table.js'
-import type { FormatOf } from '../format/formats.js'
 import { counted, countText } from '../format/number.js'
+import { defined, type OutputFlags } from '../options/flags.js'
 import { settle } from '../options/given.js'
 import type { S3Flags } from '../options/s3.js'
 import { writeTo } from '../output.js'
@@ -17,7 +17,7 @@ import { expectReplaceableIn } from '../real-path.js'
 import { note, safe } from '../terminal.js'
 import { expectParameters, expectWorkers, judge, logger, Trials } from './judge.js'
 
-export interface InvokerFlags extends S3Flags {
+export interface InvokerFlags extends S3Flags, OutputFlags<'rule-invoker'> {
   readonly trialDir: string
   readonly ruleName: string
   readonly otherTrials?: readonly string[]
@@ -26,8 +26,6 @@ export interface InvokerFlags extends S3Flags {
   readonly endStep?: number
   readonly raiseRuleEvalCondException?: boolean
   readonly json?: boolean
-  readonly format?: FormatOf<'rule-invoker'>
-  readonly out?: string
   readonly timeout?: number
 }
 
@@ -50,7 +48,7 @@ export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, 
   const { out } = flags
   if (out !== undefined) await expectReplaceableIn([flags.trialDir, ...(flags.otherTrials ?? [])], out)
   const isRanged = startStep !== null || endStep !== null
-  const trials = new Trials(isRanged ? { rangeSteps: [startStep, endStep] } : {}, flags)
+  const trials = new Trials(flags, isRanged ? { rangeSteps: [startStep, endStep] } : {})
   try {
     const trial = await trials.open(flags.trialDir)
     const otherTrials = await trials.openAll(flags.otherTrials ?? [])
@@ -64,7 +62,7 @@ export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, 
       openTrial: trials.open,
       logger,
       otherTrials,
-      ...(worker && { workers: worker }),
+      ...defined({ workers: worker }),
     })
     const { format, onTerminal } = flags
     const judging = {

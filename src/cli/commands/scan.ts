@@ -15,10 +15,9 @@ import { writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectReplaceable } from '../real-path.js'
 import { matchedText, matchingRows, newTally } from '../scan/matching-rows.js'
-import { openTrial } from '../scan/open-trial.js'
 import { rowWriterFor, type ScanFlags, type SettledScan, scanOptions, writeLines, writeRows } from '../scan/rows.js'
 import { asked, isSelective, nothingSelected, unscannedParts } from '../scan/selection.js'
-import { openOptions, trialsAt } from '../scan/trials.js'
+import { openTrial, trialsAt } from '../scan/trials.js'
 import { note } from '../terminal.js'
 
 /** @returns the exit code */
@@ -80,7 +79,7 @@ async function scanOne(
   const named = asked(flags.reductions)
   const openedAt = performance.now()
   if (out !== undefined) await expectReplaceable(path, out)
-  const trial = await openTrial(path, openOptions(path, flags))
+  const trial = await openTrial(path, flags)
   const openMs = performance.now() - openedAt
   const progress = new Progress(onTerminal)
   const rows = trial.scan({ ...scanOptions(flags, filter), signal, onProgress: progress.update })

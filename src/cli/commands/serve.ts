@@ -7,6 +7,7 @@ import { findTrials } from '../../trial/find.js'
 import { serveTrials, type TrialServer } from '../../view/serve/serve.js'
 import { EXIT } from '../exit.js'
 import { counted } from '../format/number.js'
+import { defined, readingOptions } from '../options/flags.js'
 import { expectS3, placeOptions, s3OptionsOf, type TrialFlags } from '../options/s3.js'
 import { localTrial } from '../real-path.js'
 import { note } from '../terminal.js'
@@ -28,20 +29,14 @@ const LOOK_MS = { local: 3000, remote: 30_000 }
 
 /** Serves until it is interrupted. @returns the exit code */
 export async function serve(places: readonly string[], flags: ServeFlags, signal: AbortSignal): Promise<number> {
-  const { port, host, token, cors, rules, maxWork, threads, memory } = flags
+  const { port, host, token, cors, rules, maxWork } = flags
   expectS3(flags, places)
   const paths = await trialsThere(places, flags, place => note(`${place}: no trial there yet; waiting for one`))
   const server = await serveTrials(paths, {
-    ...(port !== undefined && { port }),
-    ...(host !== undefined && { host }),
-    ...(token !== undefined && { token }),
-    ...(cors && { cors }),
-    ...(maxWork !== undefined && { maxWork }),
-    ...(threads !== undefined && { threads }),
-    ...(memory !== undefined && { memory: memory * 2 ** 20 }),
+    ...defined({ port, host, token, cors, maxWork }),
+    ...readingOptions(flags),
     ...s3OptionsOf(flags),
-    ...(flags.allowSymlinks && { allowSymlinks: true }),
-    ...(flags.abandonedSteps && { abandonedSteps: true }),
+    ...defined({ allowSymlinks: flags.allowSymlinks, abandonedSteps: flags.abandonedSteps }),
     rules,
     version: VERSION,
   })

@@ -10,10 +10,11 @@ import { histogramPicture, pictureKind } from '../../view/histograms/picture.js'
 import { EXIT } from '../exit.js'
 import { counted } from '../format/number.js'
 import type { StepsText } from '../options/arguments.js'
-import { type S3Flags, s3OptionsFor, trialOptions } from '../options/s3.js'
+import { defined } from '../options/flags.js'
+import { expectS3, type S3Flags } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { expectReplaceable } from '../real-path.js'
-import { openTrial } from '../scan/open-trial.js'
+import { openTrial } from '../scan/trials.js'
 import { note, safe } from '../terminal.js'
 
 export interface HistogramFlags extends S3Flags {
@@ -34,12 +35,8 @@ export async function showHistograms(path: string, name: string, out: string, fl
   const other = Object.entries(others).find(([, given]) => given !== undefined)
   if (other) throw new UsageError(`expected --out ${out} without ${other[0]}: the picture shows steps, as --steps says`)
   await expectReplaceable(path, out)
-  const trial = await openTrial(path, {
-    requireCollections: false,
-    refresh: 'manual',
-    ...s3OptionsFor(path, flags),
-    ...trialOptions(path, flags),
-  })
+  expectS3(flags, [path])
+  const trial = await openTrial(path, flags)
   try {
     const tensors = tensorsOf(trial, name)
     const found = new Map<string, Map<number, Distribution>>()
@@ -47,9 +44,7 @@ export async function showHistograms(path: string, name: string, out: string, fl
     for await (const row of trial.scan({
       tensors,
       reductions: ['sketch'],
-      ...(steps !== undefined && { steps: steps.selection }),
-      ...(mode !== undefined && { mode }),
-      ...(worker !== undefined && { workers: worker }),
+      ...defined({ steps: steps?.selection, mode, workers: worker }),
     })) {
       const { sketch } = row.reductions
       if (sketch instanceof Distribution) {

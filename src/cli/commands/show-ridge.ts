@@ -9,9 +9,10 @@ import { blocks } from '../format/bars.js'
 import type { FormatOf } from '../format/formats.js'
 import { counted, shortNumber } from '../format/number.js'
 import type { StepsText } from '../options/arguments.js'
-import { type S3Flags, s3OptionsFor, trialOptions } from '../options/s3.js'
+import { defined } from '../options/flags.js'
+import { expectS3, type S3Flags } from '../options/s3.js'
 import { writeTo } from '../output.js'
-import { openTrial } from '../scan/open-trial.js'
+import { openTrial } from '../scan/trials.js'
 import { colorsFor, columns, note, safe, safeName } from '../terminal.js'
 
 const BINS = 48
@@ -43,20 +44,15 @@ export async function showRidge(path: string, name: string, flags: RidgeFlags): 
     throw new UsageError(
       `expected --steps with --format table, got ${format}: trialscan scan --reductions sketch has the numbers`,
     )
-  const trial = await openTrial(path, {
-    requireCollections: false,
-    refresh: 'manual',
-    ...s3OptionsFor(path, flags),
-    ...trialOptions(path, flags),
-  })
+  expectS3(flags, [path])
+  const trial = await openTrial(path, flags)
   try {
     const { name: tensor } = trial.tensor(name)
     const scan = trial.scan({
       tensors: tensor,
       steps: steps.selection,
       reductions: ['sketch'],
-      ...(mode !== undefined && { mode }),
-      ...(worker !== undefined && { workers: worker }),
+      ...defined({ mode, workers: worker }),
     })
     const rows: ScanRow[] = []
     let failed: string | null = null

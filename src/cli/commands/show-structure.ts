@@ -5,7 +5,7 @@ import { UsageError } from '../../base/errors.js'
 import { type PickleStructure, pickleStructure } from '../../scan/catalog/checkpoint/structure.js'
 import { EXIT } from '../exit.js'
 import type { FormatOf } from '../format/formats.js'
-import { type S3Flags, s3OptionsFor } from '../options/s3.js'
+import { onlyPlaceOptions, type S3Flags } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { colorsFor, safe } from '../terminal.js'
 
@@ -30,7 +30,7 @@ export async function showStructure(
   if (format !== 'table' && format !== 'json') {
     throw new UsageError(`expected --format table or json where no tensor is named, got ${format}`)
   }
-  const found = await pickleStructure(path, s3OptionsFor(path, flags))
+  const found = await pickleStructure(path, onlyPlaceOptions(path, flags))
   const { bold, red } = colorsFor(onTerminal ? process.stdout : null)
   const text =
     format === 'json'

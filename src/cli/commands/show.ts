@@ -27,14 +27,15 @@ import {
 } from '../format/number.js'
 import type { PictureName } from '../format/view/picture.js'
 import type { StepsText } from '../options/arguments.js'
+import type { OutputFlags } from '../options/flags.js'
 import { settle } from '../options/given.js'
-import { type S3Flags, s3OptionsFor, trialOptions } from '../options/s3.js'
+import { expectS3, type S3Flags } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { expectReplaceable } from '../real-path.js'
-import { openTrial } from '../scan/open-trial.js'
+import { openTrial } from '../scan/trials.js'
 import { type Colors, colorsFor, columns, note, safe, safeName } from '../terminal.js'
 
-export interface ShowFlags extends S3Flags {
+export interface ShowFlags extends S3Flags, OutputFlags<'show'> {
   readonly step?: number
   readonly modeStep?: number
   readonly mode?: Mode
@@ -42,8 +43,6 @@ export interface ShowFlags extends S3Flags {
   readonly npy?: string
   readonly picture?: PictureName
   readonly steps?: StepsText
-  readonly format?: FormatOf<'show'>
-  readonly out?: string
 }
 
 const HISTOGRAM_BINS = 40
@@ -70,12 +69,8 @@ export async function runShow(path: string, name: string | undefined, given: Sho
   }
   if (npy !== undefined) await expectReplaceable(path, npy, '--npy')
   if (out !== undefined) await expectReplaceable(path, out)
-  const trial = await openTrial(path, {
-    requireCollections: false,
-    refresh: 'manual',
-    ...s3OptionsFor(path, flags),
-    ...trialOptions(path, flags),
-  })
+  expectS3(flags, [path])
+  const trial = await openTrial(path, flags)
   try {
     const tensor = trial.tensor(name)
     const { step, mode } = stepToShow(trial, tensor, flags)

@@ -2,10 +2,10 @@
 
 import { UsageError } from '../../base/errors.js'
 import type { CheckLevel } from '../../base/types.js'
-import type { FormatOf } from '../format/formats.js'
 import { csvLine } from '../format/lines.js'
 import { counted, countText } from '../format/number.js'
 import { noteInput } from '../input-file.js'
+import type { OutputFlags } from '../options/flags.js'
 import { settle } from '../options/given.js'
 import { expectS3, type S3Flags } from '../options/s3.js'
 import { type Output, writeTo } from '../output.js'
@@ -17,11 +17,9 @@ import { expectOneKind, filesOfTable, makeTables, viewOfFiles } from '../sql/tab
 import { jsonOf, shortText, textOf } from '../sql/values.js'
 import { colorsFor, columnLines, note, safe, safeJson, safeName } from '../terminal.js'
 
-export interface SqlFlags extends S3Flags {
+export interface SqlFlags extends S3Flags, OutputFlags<'sql'> {
   readonly checkLevel?: CheckLevel
   readonly threads?: number
-  readonly format?: FormatOf<'sql'>
-  readonly out?: string
   readonly failFast?: boolean
   /** MiB. */
   readonly memory?: number

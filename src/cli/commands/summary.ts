@@ -2,30 +2,24 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { UsageError } from '../../base/errors.js'
-import type { CheckLevel } from '../../base/types.js'
 import type { Trial } from '../../trial/trial.js'
 import { trialOverview } from '../../view/overview/overview.js'
 import { EXIT } from '../exit.js'
 import type { FormatOf } from '../format/formats.js'
 import { overviewText } from '../format/view/overview.js'
+import { type OutputFlags, type ReadingFlags, readingOptions } from '../options/flags.js'
 import { settle } from '../options/given.js'
 import { expectS3, type S3Flags } from '../options/s3.js'
 import { type Output, writeTo } from '../output.js'
 import { expectReplaceableIn } from '../real-path.js'
-import { openTrial } from '../scan/open-trial.js'
 import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedParts } from '../scan/selection.js'
-import { Losses, opened, openOptions, trialsAt } from '../scan/trials.js'
+import { Losses, opened, openTrial, trialsAt } from '../scan/trials.js'
 import { colorsFor, note, safeJson } from '../terminal.js'
 
-export interface SummaryFlags extends SelectionFlags, S3Flags {
+export interface SummaryFlags extends SelectionFlags, S3Flags, ReadingFlags, OutputFlags<'summary'> {
   readonly all?: boolean
   readonly follow?: boolean
-  readonly checkLevel?: CheckLevel
-  readonly threads?: number
-  readonly memory?: number
   readonly failFast?: boolean
-  readonly format?: FormatOf<'summary'>
-  readonly out?: string
 }
 
 type Settled = SummaryFlags & { readonly format: FormatOf<'summary'>; readonly onTerminal: boolean }
@@ -66,7 +60,7 @@ export async function summary(places: readonly string[], given: SummaryFlags, si
 
 /** Shows it again whenever the job has completed steps, until it ends. */
 async function followed(path: string, flags: Settled, output: Output, signal: AbortSignal): Promise<number> {
-  const trial = await openTrial(path, openOptions(path, flags))
+  const trial = await openTrial(path, flags)
   const losses = new Losses([path])
   try {
     for (;;) {
@@ -87,12 +81,10 @@ async function followed(path: string, flags: Settled, output: Output, signal: Ab
 }
 
 async function look(trial: Trial, flags: Settled, signal: AbortSignal, losses: Losses) {
-  const { checkLevel, threads, memory, all, format, onTerminal } = flags
+  const { all, format, onTerminal } = flags
   const overview = await trialOverview(trial, {
     ...selectionOf(flags),
-    ...(checkLevel && { checkLevel }),
-    ...(threads !== undefined && { threads }),
-    ...(memory !== undefined && { memory: memory * 2 ** 20 }),
+    ...readingOptions(flags),
     signal,
   })
   for (const message of unscannedParts(trial, flags, overview.values > 0)) note(message)

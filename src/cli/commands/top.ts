@@ -1,7 +1,6 @@
 /** `trialscan top`: the rows of a scan with the largest or smallest number, or those that an expression is true for. */
 
 import { UsageError } from '../../base/errors.js'
-import type { CheckLevel } from '../../base/types.js'
 import type { ScanRow } from '../../scan/job/row.js'
 import type { Scan } from '../../scan/rows/scan.js'
 import { parseColumns, type RowColumn } from '../../table/columns.js'
@@ -12,6 +11,7 @@ import { EXIT } from '../exit.js'
 import { type Cells, cellCsv, cellJson, cellsOf, cellTable } from '../format/cells.js'
 import type { FormatOf } from '../format/formats.js'
 import { counted, countText } from '../format/number.js'
+import { type OutputFlags, type ReadingFlags, readingOptions } from '../options/flags.js'
 import { settle } from '../options/given.js'
 import { expectS3, type S3Flags } from '../options/s3.js'
 import { writeTo } from '../output.js'
@@ -23,19 +23,14 @@ import { TopRows } from '../scan/top-rows.js'
 import { Losses, opened, trialsAt } from '../scan/trials.js'
 import { colorsFor, note } from '../terminal.js'
 
-export interface TopFlags extends SelectionFlags, S3Flags {
+export interface TopFlags extends SelectionFlags, S3Flags, ReadingFlags, OutputFlags<'top'> {
   readonly by?: string
   readonly asc?: boolean
   readonly desc?: boolean
   readonly limit?: number
   readonly where?: string
   readonly columns?: readonly string[]
-  readonly checkLevel?: CheckLevel
-  readonly threads?: number
-  readonly memory?: number
   readonly failFast?: boolean
-  readonly format?: FormatOf<'top'>
-  readonly out?: string
 }
 
 const DEFAULT_LIMIT = 20
@@ -116,17 +111,14 @@ function scanOf(
   onProgress: Progress['update'],
   losses: Losses,
 ): Scan | null {
-  const { checkLevel, threads, memory } = flags
   try {
     return trial.scan({
       ...selectionOf(flags),
-      ...(threads !== undefined && { threads }),
-      ...(memory !== undefined && { memory: memory * 2 ** 20 }),
+      ...readingOptions(flags),
       reductions: [
         ...new Set([...columns, ...(by ? [by] : [])].flatMap(({ reduction }) => reduction ?? [])),
         ...(filter?.reductions ?? []),
       ],
-      ...(checkLevel && { checkLevel }),
       signal,
       onProgress,
     })

@@ -12,6 +12,7 @@ import { counted, countText } from '../format/number.js'
 import { type VerifyFormat, verifyCsv, verifyJsonl } from '../format/verify-lines.js'
 import { verifyTable } from '../format/verify-table.js'
 import { inputPieces, noteInput } from '../input-file.js'
+import { readingOptions } from '../options/flags.js'
 import { settle } from '../options/given.js'
 import { expectS3, placeOptions, type S3Flags } from '../options/s3.js'
 import { Lines, writeTo } from '../output.js'
@@ -134,11 +135,10 @@ async function verifyOne(
   listed: Lines | null,
   signal: AbortSignal,
 ): Promise<Verdict> {
-  const { deep = false, values = false, digests, threads, memory } = flags
+  const { deep = false, values = false, digests } = flags
   const verification = await verifyTrial(path, {
     ...placeOptions(path, flags),
-    ...(threads !== undefined && { threads }),
-    ...(memory !== undefined && { memory: memory * 2 ** 20 }),
+    ...readingOptions(flags),
     deep,
     values,
     ...(digests !== undefined && { digests: inputPieces(digests, '--digests') }),

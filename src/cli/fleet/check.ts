@@ -22,7 +22,7 @@ export function judging(flags: JudgingFlags, signal: AbortSignal) {
     const pipe = new Pipe()
     let outcome = { findings: 0, problems: [] as readonly string[] }
     const work = async (): Promise<void> => {
-      const others = new Trials(flags.threads === undefined ? {} : { threads: flags.threads }, flags)
+      const others = new Trials(flags)
       try {
         const workers = check.workers ?? undefined
         expectWorkers(trial, workers ?? [])

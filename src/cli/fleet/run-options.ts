@@ -2,6 +2,7 @@
 
 import type { FleetPlan } from '../../fleet/plan.js'
 import type { ShardOptions } from '../../fleet/shard.js'
+import { readingOptions } from '../options/flags.js'
 import { type S3Flags, s3OptionsOf } from '../options/s3.js'
 import { VERSION } from '../version.js'
 
@@ -11,14 +12,12 @@ export interface WorkFlags extends S3Flags {
 }
 
 export async function runOptions(plan: FleetPlan, flags: WorkFlags, signal: AbortSignal): Promise<ShardOptions> {
-  const { threads, memory } = flags
   const check = plan.check && (await import('./check.js')).judging(flags, signal)
   return {
     version: VERSION,
     ...(check && { check }),
     ...s3OptionsOf(flags),
-    ...(threads !== undefined && { threads }),
-    ...(memory !== undefined && { memory: memory * 2 ** 20 }),
+    ...readingOptions(flags),
     signal,
   }
 }

@@ -8,10 +8,12 @@ import {
   formatName,
   memoryArgument,
   pathText,
+  seconds,
   stepsText,
   upperCase,
   wholeNumberArgument,
 } from './arguments.js'
+import { S3_OPTIONS, type S3Option } from './s3.js'
 
 /** Runs a command and sets the exit code. @param graceMs how long it may take to end after a signal */
 export type RunCommand = (
@@ -74,6 +76,17 @@ export const OUT = option(
   pathText,
 )
 
+export const TIMEOUT = option(
+  '--timeout <SECONDS>',
+  'with --follow: how long to wait for a step that does not come (default: 600)',
+  seconds,
+)
+export const POLL = option(
+  '--poll <SECONDS>',
+  'with --follow: how often to look for new steps where there are no file events (default: 2; on S3 5)',
+  seconds,
+)
+
 export const QUIET = new Option('--quiet', 'print the verdict alone')
 
 export const FAIL_FAST = new Option('--fail-fast', "of several trials: end at the first that can't be read")
@@ -122,15 +135,9 @@ export function completed(command: Command, options: readonly Option[], help: st
 }
 
 function withS3Options(command: Command): Command {
-  const options = [
-    new Option('--s3-endpoint <URL>'),
-    new Option('--s3-region <REGION>'),
-    new Option('--s3-force-path-style'),
-    new Option('--s3-anonymous'),
-    new Option('--s3-cache <DIR>').argParser(pathText),
-    new Option('--s3-min-rate <BYTES>').argParser(wholeNumberArgument),
-    new Option('--s3-list-limit <N>').argParser(wholeNumberArgument),
-  ]
-  for (const one of options) command.addOption(one.hideHelp())
+  for (const { flags, read } of Object.values<S3Option>(S3_OPTIONS)) {
+    const hidden = new Option(flags).hideHelp()
+    command.addOption(read ? hidden.argParser(read) : hidden)
+  }
   return command
 }

@@ -18,6 +18,7 @@ import {
   formatOption,
   MODE,
   OUT,
+  POLL,
   QUIET,
   READING,
   type RunCommand,
@@ -25,6 +26,7 @@ import {
   STEPS,
   TENSOR,
   THREADS,
+  TIMEOUT,
   TRIAL,
   TRIALS,
   WORKER,
@@ -75,16 +77,8 @@ export function addRuleCommands(program: Command, run: RunCommand): void {
       )
       .option('--bisect', 'find the first step that differs by halving, as if what differs once differs from then on')
       .option('--follow', 'go on with each step that the first run completes, until it ends')
-      .option(
-        '--timeout <SECONDS>',
-        'with --follow: how long to wait for a step that does not come (default: 600)',
-        seconds,
-      )
-      .option(
-        '--poll <SECONDS>',
-        'with --follow: how often to look for new steps where there are no file events (default: 2; on S3 5)',
-        seconds,
-      )
+      .addOption(TIMEOUT)
+      .addOption(POLL)
       .option('--first', 'end at the first step that differs')
       .option('--all', 'every difference in the table, not just the first'),
     [...SELECTION, ...READING, formatOption('diff'), OUT, QUIET],
@@ -157,16 +151,8 @@ jsonl: first { "origin": null or an object, … }, then a line for each other te
         commaSeparated,
       )
       .option('--follow', 'keep judging as the job completes steps, until it ends')
-      .option(
-        '--timeout <SECONDS>',
-        'with --follow: how long to wait for a step that does not come (default: 600)',
-        seconds,
-      )
-      .option(
-        '--poll <SECONDS>',
-        'with --follow: how often to look for new steps where there are no file events (default: 2; on S3 5)',
-        seconds,
-      )
+      .addOption(TIMEOUT)
+      .addOption(POLL)
       .option(
         '--heartbeat <SECONDS>',
         'with --follow: how often to say how far it is, where stderr is no terminal (default: 60; 0: never)',

@@ -1,18 +1,62 @@
-/** The options of where trials lie, on S3 above all. */
+/** The options of where trials lie, on S3 above all: their flags, their help, and the library's options that they stand for. */
 
 import { UsageError } from '../../base/errors.js'
 import type { S3Options } from '../../storage/s3/spec.js'
 import type { TrialOptions } from '../../trial/open.js'
+import { pathText, wholeNumberArgument } from './arguments.js'
 
-export interface S3Flags {
-  readonly s3Endpoint?: string
-  readonly s3Region?: string
-  readonly s3ForcePathStyle?: boolean
-  readonly s3Anonymous?: boolean
-  readonly s3Cache?: string
-  readonly s3MinRate?: number
-  readonly s3ListLimit?: number
+/** An option of S3. */
+export interface S3Option {
+  readonly flags: string
+  /** Its line in `trialscan help s3`. */
+  readonly help: string
+  /** Its name in `createTrial`. */
+  readonly option: keyof S3Options
+  readonly read?: (text: string) => unknown
 }
+
+/** The options of S3, by their names among the flags of a command. */
+export const S3_OPTIONS = {
+  s3Endpoint: {
+    flags: '--s3-endpoint <URL>',
+    help: 'the server (default: AWS_ENDPOINT_URL_S3, else that of AWS)',
+    option: 'endpoint',
+  },
+  s3Region: {
+    flags: '--s3-region <REGION>',
+    help: 'where the bucket is (default: AWS_REGION, else what S3 says)',
+    option: 'region',
+  },
+  s3ForcePathStyle: {
+    flags: '--s3-force-path-style',
+    help: 'the bucket in the path, not in the name of the host',
+    option: 'forcePathStyle',
+  },
+  s3Anonymous: { flags: '--s3-anonymous', help: 'unsigned requests, for public buckets', option: 'anonymous' },
+  s3Cache: {
+    flags: '--s3-cache <DIR>',
+    help: 'keep there what was read, for the next time',
+    option: 'cacheDirectory',
+    read: pathText,
+  },
+  s3MinRate: {
+    flags: '--s3-min-rate <BYTES>',
+    help: 'the least an answer has to bring in a second (default: 1000; 0: nothing)',
+    option: 'minBytesPerSecond',
+    read: wholeNumberArgument,
+  },
+  s3ListLimit: {
+    flags: '--s3-list-limit <N>',
+    help: 'objects of no trial, after which a listing ends (default: 100000; 0: nowhere)',
+    option: 'listLimit',
+    read: wholeNumberArgument,
+  },
+} as const satisfies Readonly<Record<string, S3Option>>
+
+type FlagName = keyof typeof S3_OPTIONS
+
+/** The values of the S3 options. */
+export type S3Flags = { readonly [F in FlagName]?: NonNullable<S3Options[(typeof S3_OPTIONS)[F]['option']]> }
 
 /** The options of where trials lie, and what of them counts. */
 export interface TrialFlags extends S3Flags {
@@ -22,11 +66,17 @@ export interface TrialFlags extends S3Flags {
 
 /** The options of a place among which some may be on S3, for `createTrial` and others. */
 export function placeOptions(
-  trial: string,
+  place: string,
   flags: TrialFlags,
 ): { readonly allowSymlinks?: true; readonly s3?: S3Options } {
-  if (isOnS3(trial)) return s3OptionsOf(flags)
+  if (isOnS3(place)) return s3OptionsOf(flags)
   return flags.allowSymlinks ? { allowSymlinks: true } : {}
+}
+
+/** `placeOptions` for a command with one place. @throws UsageError for S3 options if the place is not on S3 */
+export function onlyPlaceOptions(place: string, flags: TrialFlags): ReturnType<typeof placeOptions> {
+  expectS3(flags, [place])
+  return placeOptions(place, flags)
 }
 
 /** The options of `createTrial`. */
@@ -34,46 +84,23 @@ export function trialOptions(trial: string, flags: TrialFlags): TrialOptions {
   return { ...placeOptions(trial, flags), ...(flags.abandonedSteps && { abandonedSteps: true }) }
 }
 
-/** Their names in `createTrial`. */
-const OPTION_NAMES = {
-  s3Endpoint: 'endpoint',
-  s3Region: 'region',
-  s3ForcePathStyle: 'forcePathStyle',
-  s3Anonymous: 'anonymous',
-  s3Cache: 'cacheDirectory',
-  s3MinRate: 'minBytesPerSecond',
-  s3ListLimit: 'listLimit',
-} as const satisfies Record<keyof S3Flags, keyof S3Options>
-
-type FlagName = keyof typeof OPTION_NAMES
-const FLAG_NAMES = Object.keys(OPTION_NAMES) as FlagName[]
-
-/**
- * The options of `s3OptionsOf` for a command with one trial.
- * @throws UsageError for flags if the trial is not on S3
- */
-export function s3OptionsFor(trial: string, flags: S3Flags): { readonly s3?: S3Options } {
-  expectS3(flags, [trial])
-  return s3OptionsOf(flags)
-}
-
-/** @throws UsageError for flags if none of the trials is on S3 */
-export function expectS3(flags: S3Flags, trials: readonly string[]): void {
-  if (trials.some(isOnS3)) return
+/** @throws UsageError for S3 options if none of the places is on S3 */
+export function expectS3(flags: S3Flags, places: readonly string[]): void {
+  if (places.some(isOnS3)) return
   const [idle] = givenNames(flags)
   if (idle === undefined) return
-  const flag = `--${idle.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`
-  throw new UsageError(`expected ${flag} for a trial at s3://bucket/prefix only, got it for ${trials.join(', ')}`)
+  const [flag] = S3_OPTIONS[idle].flags.split(' ')
+  throw new UsageError(`expected ${flag} for a trial at s3://bucket/prefix only, got it for ${places.join(', ')}`)
 }
 
-export function isOnS3(trial: string): boolean {
-  return /^\s*s3:\/\//i.test(trial)
+export function isOnS3(place: string): boolean {
+  return /^\s*s3:\/\//i.test(place)
 }
 
 /** The options as `createTrial` takes them; empty without flags. */
 export function s3OptionsOf(flags: S3Flags): { readonly s3?: S3Options } {
-  const given = givenNames(flags)
-  return given.length > 0 ? { s3: Object.fromEntries(given.map(name => [OPTION_NAMES[name], flags[name]])) } : {}
+  const names = givenNames(flags)
+  return names.length > 0 ? { s3: Object.fromEntries(names.map(name => [S3_OPTIONS[name].option, flags[name]])) } : {}
 }
 
 /** The options for one of several places. */
@@ -82,5 +109,5 @@ export function s3For(place: string, flags: S3Flags): { readonly s3?: S3Options 
 }
 
 function givenNames(flags: S3Flags): FlagName[] {
-  return FLAG_NAMES.filter(name => flags[name] !== undefined)
+  return (Object.keys(S3_OPTIONS) as FlagName[]).filter(name => flags[name] !== undefined)
 }

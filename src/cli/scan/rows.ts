@@ -1,6 +1,6 @@
 /** The common part of commands that scan: the selection by options, and the writing of rows. */
 
-import { type CheckLevel, REDUCTIONS } from '../../base/types.js'
+import { REDUCTIONS } from '../../base/types.js'
 import type { RowFormatName, ScanRow } from '../../scan/job/row.js'
 import type { Scan } from '../../scan/rows/scan.js'
 import type { TableFormatName } from '../../table/table.js'
@@ -10,20 +10,16 @@ import { stateOf, type Trial } from '../../trial/trial.js'
 import type { FormatOf } from '../format/formats.js'
 import { type RowWriter, rowLines } from '../format/lines.js'
 import { tableFormat } from '../format/table.js'
+import { type OutputFlags, type ReadingFlags, readingOptions } from '../options/flags.js'
 import type { settle } from '../options/given.js'
 import type { S3Flags } from '../options/s3.js'
 import type { Output } from '../output.js'
 import { colorsFor, screenWidth } from '../terminal.js'
 import { asked, type SelectionFlags, selectionOf } from './selection.js'
 
-export interface ScanFlags extends SelectionFlags, S3Flags {
+export interface ScanFlags extends SelectionFlags, S3Flags, ReadingFlags, OutputFlags<'scan'> {
   readonly reductions?: readonly string[]
   readonly where?: string
-  readonly checkLevel?: CheckLevel
-  readonly threads?: number
-  readonly memory?: number
-  readonly format?: FormatOf<'scan'>
-  readonly out?: string
   readonly resume?: boolean
   readonly failFast?: boolean
   readonly stats?: boolean
@@ -34,14 +30,11 @@ export type SettledScan = ReturnType<typeof settle<'scan', ScanFlags>>
 
 /** The options of the scan. */
 export function scanOptions(flags: SettledScan, filter: RowFilter | null): ScanOptions {
-  const { checkLevel, threads, memory } = flags
   const named = asked(flags.reductions)
   return {
     ...selectionOf(flags),
-    ...(threads !== undefined && { threads }),
-    ...(memory !== undefined && { memory: memory * 2 ** 20 }),
+    ...readingOptions(flags),
     reductions: filter === null ? (named ?? 'all') : [...(named ?? REDUCTIONS), ...filter.reductions],
-    ...(checkLevel && { checkLevel }),
     timed: flags.stats === true,
     callerWorks: true,
   }

@@ -7,6 +7,7 @@ import { type ScanOptions, unmatchedParts } from '../../trial/scan-selection.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
 import { counted, shortList } from '../format/number.js'
 import type { StepsText } from '../options/arguments.js'
+import { defined } from '../options/flags.js'
 import { globalStepsOf, modeSpans, spanText } from '../step-texts.js'
 
 export interface SelectionFlags {
@@ -20,14 +21,8 @@ export interface SelectionFlags {
 
 /** The selection for `trial.scan`. */
 export function selectionOf({ tensor, collection, steps, modeSteps, mode, worker }: SelectionFlags): ScanOptions {
-  return {
-    ...(tensor && { tensors: tensor }),
-    ...(collection && { collection }),
-    ...(steps && { steps: steps.selection }),
-    ...(modeSteps && { modeSteps: modeSteps.selection }),
-    ...(mode && { mode }),
-    ...(worker && { workers: worker }),
-  }
+  const places = { steps: steps?.selection, modeSteps: modeSteps?.selection, mode, workers: worker }
+  return defined({ tensors: tensor, collection, ...places })
 }
 
 /** The options of a selection as they were written. Null: none. */

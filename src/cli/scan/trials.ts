@@ -2,13 +2,13 @@
 
 import { TrialscanError, UsageError } from '../../base/errors.js'
 import { findTrials } from '../../trial/find.js'
-import type { TrialOptions } from '../../trial/open.js'
+import { createTrial, type TrialOptions } from '../../trial/open.js'
 import type { Trial } from '../../trial/trial.js'
 import { EXIT, heavier } from '../exit.js'
 import { counted, countText } from '../format/number.js'
+import { defined } from '../options/flags.js'
 import { placeOptions, type TrialFlags, trialOptions } from '../options/s3.js'
 import { note } from '../terminal.js'
-import { openTrial } from './open-trial.js'
 
 /** All trials at the places, each once, in their order. @throws StoreError for a pattern that nothing matches */
 export async function trialsAt(places: readonly string[], flags: TrialFlags): Promise<readonly string[]> {
@@ -17,6 +17,23 @@ export async function trialsAt(places: readonly string[], flags: TrialFlags): Pr
     for (const trial of await findTrials(place, placeOptions(place, flags))) found.add(trial)
   }
   return [...found]
+}
+
+/** The options of opening a trial. */
+export type OpenFlags = TrialFlags & { readonly threads?: number }
+
+/** Notes on a trial that are told one by one. */
+const MAX_TRIAL_NOTES = 20
+
+/** Opens a trial whose files are listed when a command asks for it. What is worth knowing about it goes to stderr. */
+export async function openTrial(path: string, flags: OpenFlags, options: TrialOptions = {}): Promise<Trial> {
+  const { threads } = flags
+  const reading = { requireCollections: false, refresh: 'manual', ...defined({ threads }) } as const
+  const trial = await createTrial(path, { ...reading, ...options, ...trialOptions(path, flags) })
+  const { notes } = trial
+  for (const text of notes.slice(0, MAX_TRIAL_NOTES)) note(text)
+  if (notes.length > MAX_TRIAL_NOTES) note(`and ${notes.length - MAX_TRIAL_NOTES} notes more`)
+  return trial
 }
 
 /** The errors of several trials, reported at the end. */
@@ -108,19 +125,19 @@ const MAX_NOTES = 100
  */
 export async function* opened(
   paths: readonly string[],
-  flags: TrialFlags & { readonly threads?: number },
+  flags: OpenFlags,
   losses: Losses,
-): AsyncGenerator<{ readonly path: string; readonly trial: Trial; readonly openMs: number }> {
+): AsyncGenerator<{ readonly path: string; readonly trial: Trial }> {
   const openings: Promise<Opening>[] = []
   let begun = 0
   try {
     for (const path of paths) {
       while (begun < paths.length && openings.length <= AHEAD) openings.push(begin(paths[begun++]!, flags))
-      const { trial, error, openMs } = await openings.shift()!
+      const { trial, error } = await openings.shift()!
       if (trial === null) losses.trial(path, error)
       else {
         try {
-          yield { path, trial, openMs }
+          yield { path, trial }
         } finally {
           await trial.close()
         }
@@ -135,25 +152,12 @@ export async function* opened(
 /** Trials that are opened while another is at work: small ones are nothing but waiting for files. */
 const AHEAD = 3
 
-type Opening = { readonly trial: Trial | null; readonly error: unknown; readonly openMs: number }
+type Opening = { readonly trial: Trial | null; readonly error: unknown }
 
-async function begin(path: string, flags: TrialFlags & { readonly threads?: number }): Promise<Opening> {
-  const startedAt = performance.now()
+async function begin(path: string, flags: OpenFlags): Promise<Opening> {
   try {
-    const trial = await openTrial(path, openOptions(path, flags))
-    return { trial, error: null, openMs: performance.now() - startedAt }
+    return { trial: await openTrial(path, flags), error: null }
   } catch (error) {
-    return { trial: null, error, openMs: 0 }
-  }
-}
-
-/** The options for opening a trial that is not followed. */
-export function openOptions(path: string, flags: TrialFlags & { readonly threads?: number }): TrialOptions {
-  const { threads } = flags
-  return {
-    requireCollections: false,
-    refresh: 'manual',
-    ...trialOptions(path, flags),
-    ...(threads !== undefined && { threads }),
+    return { trial: null, error }
   }
 }

@@ -14,6 +14,7 @@ import { tableBytes } from '../../table/table.js'
 import { parseReductions } from '../../trial/reduction.js'
 import { damageAmong } from '../../trial/scan-selection.js'
 import type { Trial } from '../../trial/trial.js'
+import { defined, readingOptions } from '../options/flags.js'
 import type { S3Flags } from '../options/s3.js'
 import { WHOLE } from '../scan/partitions.js'
 import { Losses, opened } from '../scan/trials.js'
@@ -121,8 +122,7 @@ async function makeScan(request: TableRequest, losses: Losses): Promise<void> {
   const path = join(database.directory, 'scan.parquet')
   const scans = async function* () {
     for await (const { path, trial } of opened(paths, flags, losses)) {
-      const options = { reductions, ...(checkLevel && { checkLevel }), ...(threads !== undefined && { threads }) }
-      const scan = trial.scan({ ...options, signal, onProgress })
+      const scan = trial.scan({ reductions, ...readingOptions({ checkLevel, threads }), signal, onProgress })
       yield { trial: path, scan }
       const { stats, firstError, problems } = scan
       const messages = damageAmong(problems).map(({ message }) => message)
@@ -271,7 +271,7 @@ const ROWS: Readonly<Record<TableName, RowsOf>> = {
     const byStep = new Map<number, Finding[]>()
     const { rules } = new RuleRegistry().all(trial)
     await evaluate(rules, {
-      ...(threads !== undefined && { threads }),
+      ...defined({ threads }),
       signal,
       keepFindings: false,
       onFinding: finding => {

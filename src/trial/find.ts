@@ -4,7 +4,7 @@ import { expectText } from '../base/arguments.js'
 import { pathOfUrl, QueryError, StoreError } from '../base/errors.js'
 import { checkOptions, kinds, optionsOf } from '../base/options.js'
 import { isCheckpointFile } from '../format/checkpoint/formats.js'
-import { stepOf } from '../format/checkpoint/layout.js'
+import { stepOf, workerOfDirectory } from '../format/checkpoint/layout.js'
 import { COLLECTIONS_DIRECTORY, EVENTS_DIRECTORY, INDEX_DIRECTORY, isTensorBoardFile } from '../format/paths.js'
 import { placeOf } from '../scan/catalog/load/place.js'
 import { openStore, storeSpec } from '../storage/open.js'
@@ -122,15 +122,17 @@ class Search {
     return (await this.#store.folders?.(directory)) ?? []
   }
 
-  /** True if a directory holds a checkpoint, or directories named by steps. */
+  /** True if a directory holds a checkpoint, or directories of checkpoints that are named by steps or workers. */
   async #isCheckpoint(directory: string, folders: readonly string[]): Promise<boolean> {
     if (this.#store.folders === undefined) return false
-    const files = await this.#store.list(directory)
-    if (files.some(path => isCheckpointFile(path))) return true
-    const step = folders.find(folder => !folder.startsWith('.') && stepOf(folder) !== null)
-    if (step === undefined) return false
-    const inStep = await this.#store.list(joined(directory, step), { recursive: true })
-    return inStep.some(path => isCheckpointFile(path))
+    const own = await this.#store.list(directory)
+    if (own.some(path => isCheckpointFile(path))) return true
+    const part = folders.find(
+      folder => !folder.startsWith('.') && (stepOf(folder) !== null || workerOfDirectory(folder) !== null),
+    )
+    if (part === undefined) return false
+    const files = await this.#store.list(joined(directory, part), { recursive: true })
+    return files.some(path => isCheckpointFile(path))
   }
 
   async #isTensorBoard(directory: string): Promise<boolean> {

@@ -25,19 +25,18 @@ export function isCheckpointFile(path: string): boolean {
   return !said.includes('part') && said.some(word => word === 'yes' || word === 'perhaps')
 }
 
-/**
- * The files of a place that checkpoints are made of. Those of a distributed checkpoint are among them where the `.metadata` is not there that
- * says what they hold.
- */
+/** The files of a place that make up checkpoints. Parts are among them if the file is missing that says what they hold. */
 export function checkpointFilesAmong(paths: readonly string[]): string[] {
-  const directoryOf = (path: string): string => path.slice(0, path.lastIndexOf('/') + 1)
-  const saved = new Set(paths.filter(path => DISTRIBUTED.byName(path) === 'yes').map(directoryOf))
-  return paths.filter(path => isCheckpointFile(path) || (isChunkFile(path) && !saved.has(directoryOf(path))))
+  const existing = new Set(paths)
+  return paths.filter(path => {
+    const index = indexOfPart(path)
+    return index === null ? isCheckpointFile(path) : !existing.has(index)
+  })
 }
 
-/** True for a file of a rank of a distributed checkpoint. */
-export function isChunkFile(path: string): boolean {
-  return DISTRIBUTED.byName(path) === 'part'
+/** The path of the file that says what a part of a checkpoint holds, such as a `.distcp`; null if the path is no part. */
+export function indexOfPart(path: string): string | null {
+  return FORMATS.find(format => format.byName(path) === 'part')?.indexOf?.(path) ?? null
 }
 
 /** The format of a file by its name, and by its first bytes where that does not tell; null: none. */

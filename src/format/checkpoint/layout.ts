@@ -20,6 +20,8 @@ export interface CheckpointFile {
   readonly worker: string | null
   /** Directories between the checkpoint and the file, but for those of workers. */
   readonly group: string
+  /** A name for the file's only tensor, if the name of the file says the step: the same at all steps. */
+  readonly tensor?: string
 }
 
 export interface Layout {
@@ -86,19 +88,21 @@ function splitName(name: string): readonly [stem: string, extension: string] {
   return at > 0 ? [name.slice(0, at), name.slice(at)] : [name, '']
 }
 
-/** The worker that a directory is of; null: of none. */
-function workerOfDirectory(name: string): string | null {
-  const rank = /^rank[-_]?(\d+)$/i.exec(name)
+/** The worker that a directory belongs to; null if its name says none. */
+export function workerOfDirectory(name: string): string | null {
+  const rank = /^rank[-_]?(\d+)(?:[-_]?pid[-_]?\d+)?$/i.exec(name)
   if (rank) return `rank_${Number(rank[1])}`
-  return /^mp_rank_\d+(?:_\d+)*$|^proc\d+$|^(?:tp|pp|dp|ep)[-_]?\d+(?:[-_].*)?$/i.test(name) ? name : null
+  return /^mp_rank_\d+(?:_\d+)*$|^(?:proc|pid)[-_]?\d+$|^(?:tp|pp|dp|ep)[-_]?\d+(?:[-_].*)?$/i.test(name) ? name : null
 }
 
 /** The worker that the name of a file is of. */
 function workerOfFile(stem: string): string | null {
   const zero = /^(?:bf16_|fp16_)?(zero_pp_rank_\d+_mp_rank_\d+(?:_\d+)*)/.exec(stem)
   if (zero) return zero[1]!
-  const model = /^(mp_rank_\d+(?:_\d+)*)_model_states$/.exec(stem)
+  const model = /(?:^|_)(mp_rank_\d+(?:_\d+)*)_model_states$/.exec(stem)
   if (model) return model[1]!
+  const layer = /^layer_\d+-model_(\d+)-model_states$/.exec(stem)
+  if (layer) return `mp_rank_${layer[1]}`
   const rank = /(?:^|[-_.])rank[-_=]?(\d+)(?=$|[-_.])/i.exec(stem)
   return rank ? `rank_${Number(rank[1])}` : null
 }
@@ -234,8 +238,21 @@ function stepsOf(files: readonly Parsed[]): CheckpointPlace[] {
       // Files that each say the step lie where they all lie.
       const places = new Set(all.map(({ place }) => place))
       const place = places.size === 1 ? all[0]!.place : commonDirectory([...places])
-      return { step, place, files: all.map(({ path, worker, group }) => ({ path, worker, group })) }
+      const files = all.map(({ path, worker, group, found, place }) => ({
+        path,
+        worker,
+        group,
+        ...(place === path && { tensor: tensorNameOf(found!) }),
+      }))
+      return { step, place, files }
     })
+}
+
+/** `loss` for `loss_step=<n>`. */
+function tensorNameOf({ family }: StepName): string {
+  const before = family.slice(0, family.indexOf('<n>'))
+  const name = before.replace(new RegExp(`(?:${WORDS})?${SEPARATORS}$`, 'i'), '').replace(/[-_=.]+$/, '')
+  return name === '' || name.includes('<') ? 'value' : name
 }
 
 function commonDirectory(paths: readonly string[]): string {
@@ -253,6 +270,7 @@ function commonDirectory(paths: readonly string[]): string {
 /** The layout of a file that is named alone. */
 export function layoutOfFile(path: string): Layout {
   const name = path.slice(path.lastIndexOf('/') + 1)
-  const step = isShardIndex(name) ? 0 : (stepOf(splitName(name)[0])?.step ?? 0)
-  return { family: null, checkpoints: [{ step, place: path, files: [{ path, worker: null, group: '' }] }], leftOut: [] }
+  const found = isShardIndex(name) ? null : stepOf(splitName(name)[0])
+  const file = { path, worker: null, group: '', ...(found && { tensor: tensorNameOf(found) }) }
+  return { family: null, checkpoints: [{ step: found?.step ?? 0, place: path, files: [file] }], leftOut: [] }
 }

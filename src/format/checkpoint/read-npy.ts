@@ -1,7 +1,7 @@
 /** The arrays of numpy's files. No more than their headers are read: members of an archive are read where they lie. */
 
 import { FormatError, quote } from '../../base/errors.js'
-import { fortranStride, KINDS, npyHeader } from '../array/npy.js'
+import { fortranStride, KINDS, type NpyHeader, npyHeader } from '../array/npy.js'
 import { type ArraySource, countOf } from '../array/source.js'
 import { contentStart, readZipDirectory, STORED, type ZipMember } from '../array/zip-directory.js'
 import { withRanges } from './ranges.js'
@@ -16,9 +16,8 @@ const MAX_TOLD = 100
 export async function readNpyFile(file: RangedFile): Promise<TensorFileContents> {
   const name = file.path.slice(file.path.lastIndexOf('/') + 1, -'.npy'.length)
   const found = await withRanges(file, source => arrayIn(source, file, name, 0))
-  return 'error' in found
-    ? { tensors: [], unread: [found], problems: [] }
-    : { tensors: [found], unread: [], problems: [] }
+  const [tensors, unread] = 'error' in found ? [[], [found]] : [[found], []]
+  return { tensors, unread, problems: [], hasFullNames: true }
 }
 
 export async function readNpzFile(file: RangedFile): Promise<TensorFileContents> {
@@ -76,7 +75,16 @@ async function memberArray(file: RangedFile, member: ZipMember): Promise<StoredT
 
 /** @param begin where the array's file begins in the file that it lies in */
 function arrayIn(source: ArraySource, file: RangedFile, name: string, begin: number): StoredTensor | UnreadTensor {
-  const { kind, isBigEndian, isFortran, shape, start } = npyHeader(source)
+  let header: NpyHeader
+  try {
+    header = npyHeader(source)
+  } catch (error) {
+    if (!(error instanceof FormatError) || begin === 0) throw error
+    // Its place is that in the member.
+    const { offset, expected, got } = error.fields as { offset: number; expected: string; got: string }
+    return { name, dtype: '?', error: fault(file, begin + offset, `${expected} for ${quote(name)}`, got) }
+  }
+  const { kind, isBigEndian, isFortran, shape, start } = header
   const availableLength = source.byteLength - start
   const dtype = KINDS[kind]
   const wrong = (expected: string, got: string): UnreadTensor => {

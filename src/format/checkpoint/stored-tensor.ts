@@ -61,6 +61,8 @@ export interface TensorFileContents {
   readonly unread: readonly UnreadTensor[]
   /** The problems of the file as a whole. */
   readonly problems: readonly FormatError[]
+  /** True if names are complete. Default: names of several files begin with those of their files, unless these are models. */
+  readonly hasFullNames?: boolean
   /** Workers that save a file each at this step. Default: those that did. */
   readonly numWorkers?: number | null
   /** Facts to be shown as text: who wrote it, its version, arguments. Never trusted. */
@@ -95,6 +97,8 @@ export interface TensorFormat {
    * bytes say so, too. `part`: belongs to another file of this format, and is not read by itself.
    */
   byName(path: string): 'yes' | 'perhaps' | 'part' | 'no'
+  /** The path of the file that says what is in a `part`. */
+  indexOf?(part: string): string
   /** True if the first bytes of a file (up to `HEAD_BYTES`) are of this format. */
   matches(head: Uint8Array): boolean
   /** Reads by range, and never the elements of tensors. @throws FormatError, StoreError */

@@ -46,8 +46,10 @@ const ADVICE: Readonly<Record<VerifyCode, string>> = {
   IndexMismatch: 'Write the index again from the shards: loaders that trust it look in the wrong file.',
   DuplicateTensor: 'Find out which of the two is meant, and remove the other: readers disagree about which counts.',
   MissingParts: 'Fetch the files of all ranks: a tensor is cut into parts, and one is missing or there twice.',
+  MissingWorkers:
+    'Fetch the files of all ranks; until then their tensors are lost, and those of the others can be read.',
   UnfinishedSave:
-    'Save it again, or fetch .metadata, whose name is hidden: without it nothing tells what the files of ranks hold.',
+    'Save it again, or fetch the file that is missing (the name .metadata is hidden): without it nothing tells what the others hold.',
   UnreadableDType:
     'Nothing is wrong if the type is one that trialscan does not know yet; the other tensors can be read.',
   BadMemberChecksum: 'Fetch the file again: its bytes are not those that were written. Other members can be read.',

@@ -38,6 +38,7 @@ export const VERIFY_CODES = [
   'TruncatedFile',
   'BadSafetensors',
   'BadShardIndex',
+  'MissingWorkers',
   'UnfinishedSave',
   'IndexMismatch',
   'DuplicateTensor',

@@ -193,29 +193,30 @@ describe('what is missing is named, and the rest is read', () => {
     await expectUnread(changed(1, { place }), /a chunk as torch\.save writes it, or of safetensors, got other bytes/)
   })
 
+  it.each(['../other.distcp', 'a/b', 'C:x'])('a file elsewhere: %s', async file => {
+    const { problems } = await expectUnread(
+      changed(1, { place: { file, start: 0, length: 10 } }),
+      /a file beside \.metadata, got one elsewhere/,
+    )
+    expect(problems.map(({ message }) => message)).toEqual([
+      `step-1/.metadata: expected names of files beside .metadata, got ${JSON.stringify(file)}`,
+    ])
+  })
+
+  it('chunks outside of the tensor, and of other axes', async () => {
+    await expectUnread(changed(1, { offsets: [3, 0] }), /chunks within \[4,3\], got one up to 5 along axis 0/)
+    await expectUnread(changed(1, { offsets: [3] }), /offsets and sizes of 2 axes for chunk 1/)
+  })
+
   it('a dtype that is not known', async () => {
     await expectUnread(piece => ({ ...piece, dtype: 'float3' }), /elements that can be read, got torch\.float3/)
   })
 })
 
 describe('refusals', () => {
-  const files = (file: string) => changed(1, { place: { file, start: 0, length: 10 } })
   it.each<[string, Uint8Array, RegExp]>([
     ['no pickle', bytesOf('hello'), /got 0x68|expected/],
     ['another object', pickled(text('x')), /expected Metadata of torch\.distributed\.checkpoint, got a text/],
-    [
-      'a file elsewhere',
-      twoRanks(files('../other.distcp'))[0],
-      /names of files beside \.metadata, got "\.\.\/other\.distcp"/,
-    ],
-    ['a file in a folder', twoRanks(files('a/b'))[0], /names of files beside/],
-    ['a drive', twoRanks(files('C:x'))[0], /names of files beside/],
-    [
-      'chunks outside',
-      twoRanks(changed(1, { offsets: [3, 0] }))[0],
-      /chunks within \[4,3\], got one up to 5 along axis 0/,
-    ],
-    ['chunks of other axes', twoRanks(changed(1, { offsets: [3] }))[0], /offsets and sizes of 2 axes for chunk 1/],
   ])('%s', async (_, metadata, message) => {
     await expect(read(metadata)).rejects.toThrow(message)
     await expect(read(metadata)).rejects.toThrow(FormatError)

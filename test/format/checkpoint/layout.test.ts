@@ -101,7 +101,7 @@ it('a directory that says the step again has the same name at all steps', () => 
 
 it('a file that is named is that file', () => {
   expect(layoutOfFile('a/step_7.npz').checkpoints).toEqual([
-    { step: 7, place: 'a/step_7.npz', files: [{ path: 'a/step_7.npz', worker: null, group: '' }] },
+    { step: 7, place: 'a/step_7.npz', files: [{ path: 'a/step_7.npz', worker: null, group: '', tensor: 'value' }] },
   ])
 })
 

@@ -21,7 +21,14 @@ import { dangerousOf, warningOf } from '../torch/summary.js'
 import { findTensors, isContiguous } from '../torch/tensors.js'
 import { WindowedFile } from '../torch/window.js'
 import { coverageOf } from './chunks.js'
-import { type DistributedMetadata, type DistributedTensor, NO_FILE, parseMetadata, TRANSFORMED } from './metadata.js'
+import {
+  type DistributedMetadata,
+  type DistributedTensor,
+  NO_FILE,
+  parseMetadata,
+  TRANSFORMED,
+  UNSAFE_FILE,
+} from './metadata.js'
 
 const MAX_METADATA_BYTES = 2 ** 30
 /** The number of chunks that are all opened. Beyond it, chunks of one file with the same dtype and overhead share a layout. */
@@ -34,7 +41,7 @@ const ZIP = [0x50, 0x4b, 3, 4]
 
 export async function readDistributed(file: RangedFile, around: Surroundings): Promise<TensorFileContents> {
   const { described, facts } = await describedBy(file)
-  return { ...(await new Checkpoint(file, around, described).read()), metadata: facts }
+  return { ...(await new Checkpoint(file, around, described).read()), hasFullNames: true, metadata: facts }
 }
 
 /** Reads `.metadata`. The pickle itself, which may take hundreds of megabytes, is not kept. */
@@ -80,10 +87,10 @@ class Checkpoint {
   }
 
   async read(): Promise<TensorFileContents> {
-    const problems: FormatError[] = []
+    const problems = [...this.#metadata.problems]
     const files = await this.#openFiles(problems)
     const tensors: StoredTensor[] = []
-    const unread: UnreadTensor[] = []
+    const unread = [...this.#metadata.unread]
     for (let i = 0; i < this.#metadata.tensors.length; i += CHUNKS_AT_ONCE) {
       const some = this.#metadata.tensors.slice(i, i + CHUNKS_AT_ONCE)
       for (const one of await Promise.all(some.map(tensor => this.#tensor(tensor, files)))) {
@@ -158,6 +165,7 @@ class Checkpoint {
     for (const chunk of chunks) {
       const number = tensor.files[chunk]!
       if (number === TRANSFORMED) return ['elements as they are', 'a chunk that was transformed, as by compression']
+      if (number === UNSAFE_FILE) return ['a file beside .metadata', 'one elsewhere']
       if (number === NO_FILE) return ['a place for each chunk', `none for that at [${offsetsOf(tensor, chunk)}]`]
       const file = files[number]
       if (file === null || file === undefined) lost.add(names[number]!)

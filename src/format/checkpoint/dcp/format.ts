@@ -13,6 +13,8 @@ export const DISTRIBUTED: TensorFormat = {
     return path.endsWith('.distcp') ? 'part' : 'no'
   },
 
+  indexOf: part => `${part.slice(0, part.lastIndexOf('/') + 1)}.metadata`,
+
   // Only the name tells: `.metadata` begins like every pickle.
   matches: () => false,
 

@@ -1,12 +1,15 @@
 /** `.metadata` of torch.distributed.checkpoint: which tensors there are, and which file has which chunk of each. */
 
+import { FormatError } from '../../../base/errors.js'
 import { type Handle, KIND, type Pickle } from '../pickle/tape.js'
+import type { UnreadTensor } from '../stored-tensor.js'
 import { torchFault } from '../torch/fault.js'
 import { type ElementType, elementTypeOf } from '../torch/storage.js'
 import { integersOf } from '../torch/tensors.js'
 
 export const MAX_CHUNKS = 10_000_000
 const MAX_DIMENSIONS = 64
+const MAX_PROBLEMS = 100
 /** Offsets of all chunks, and as many sizes. */
 const MAX_OFFSETS = 3 * MAX_CHUNKS
 
@@ -20,7 +23,7 @@ export interface DistributedTensor {
   /** Offsets and sizes of chunks: of each chunk as many of both as there are axes. */
   readonly offsets: Float64Array
   readonly sizes: Float64Array
-  /** The file number of each chunk; -1 for a chunk that no file has, -2 for a transformed one. */
+  /** The file number of each chunk; -1 for a chunk that no file has, -2 for a transformed one, -3 for one outside of the directory. */
   readonly files: Int32Array
   readonly starts: Float64Array
   readonly lengths: Float64Array
@@ -29,6 +32,10 @@ export interface DistributedTensor {
 export interface DistributedMetadata {
   readonly tensors: readonly DistributedTensor[]
   readonly files: readonly string[]
+  /** Tensors whose description is no good. */
+  readonly unread: readonly UnreadTensor[]
+  /** The first faults of entries. */
+  readonly problems: readonly FormatError[]
   /** The entries that are no tensors, by name and place. */
   readonly objects: readonly {
     readonly name: string
@@ -40,6 +47,7 @@ export interface DistributedMetadata {
 
 export const NO_FILE = -1
 export const TRANSFORMED = -2
+export const UNSAFE_FILE = -3
 
 /** The name of a class in one place: the last component. */
 function classOf(pickle: Pickle, handle: Handle): string | undefined {
@@ -64,17 +72,27 @@ export function parseMetadata(pickle: Pickle): DistributedMetadata {
     throw torchFault(url, undefined, 'state_dict_metadata: a dict', 'none')
   }
   const limit = { chunks: MAX_CHUNKS, offsets: MAX_OFFSETS }
+  const broken = new Map<string, UnreadTensor>()
   const tensors = new Map<string, { readonly tensor: DistributedTensor; readonly places: ChunkPlaces }>()
   for (let i = 0; i < pickle.size(described); i += 2) {
     const [key, value] = [pickle.link(described, i), pickle.link(described, i + 1)]
     if (classOf(pickle, value) !== 'TensorStorageMetadata') continue
     const name = pickle.text(key)
     if (name === undefined) throw torchFault(url, undefined, 'texts as names of tensors', pickle.describe(key))
-    const tensor = tensorOf(pickle, name, value, limit)
-    tensors.set(name, { tensor, places: new ChunkPlaces(tensor) })
+    try {
+      const tensor = tensorOf(pickle, name, value, limit)
+      tensors.set(name, { tensor, places: new ChunkPlaces(tensor) })
+    } catch (error) {
+      if (!(error instanceof FormatError)) throw error
+      broken.set(name, { name, dtype: '?', error })
+    }
   }
   const files: string[] = []
   const fileNumbers = new Map<string, number>()
+  const problems: FormatError[] = []
+  const blame = (expected: string, got: string): void => {
+    if (problems.length < MAX_PROBLEMS) problems.push(torchFault(url, undefined, expected, got))
+  }
   const objects: { name: string; file: string; start: number; length: number }[] = []
   const placed = field(pickle, root, 'storage_data')
   if (placed === undefined || !pickle.isDict(placed)) throw torchFault(url, undefined, 'storage_data: a dict', 'none')
@@ -82,31 +100,34 @@ export function parseMetadata(pickle: Pickle): DistributedMetadata {
     const entry = placeOf(pickle, pickle.link(placed, i), pickle.link(placed, i + 1))
     let file = fileNumbers.get(entry.file)
     if (file === undefined) {
-      if (!/^[^/\\:\0]+$/.test(entry.file) || entry.file.includes('..')) {
-        throw torchFault(url, undefined, 'names of files beside .metadata', JSON.stringify(entry.file.slice(0, 200)))
-      }
-      file = files.push(entry.file) - 1
+      const isSafe = /^[^/\\:\0]+$/.test(entry.file) && !entry.file.includes('..')
+      if (!isSafe) blame('names of files beside .metadata', JSON.stringify(entry.file.slice(0, 200)))
+      file = isSafe ? files.push(entry.file) - 1 : UNSAFE_FILE
       fileNumbers.set(entry.file, file)
     }
     const { name, offset, index, start, length, isTransformed } = entry
+    if (broken.has(name)) continue
     if (offset === undefined) objects.push({ name, file: entry.file, start, length })
     else {
       const known = tensors.get(name)
       const chunk = known?.places.find(offset, index) ?? -1
       if (known === undefined || chunk < 0) {
-        throw torchFault(
-          url,
-          undefined,
-          'places of chunks that tensors have',
-          `one of ${JSON.stringify(name.slice(0, 200))} at [${offset.slice(0, 64)}]`,
-        )
+        const got = `one of ${JSON.stringify(name.slice(0, 200))} at [${offset.slice(0, 64)}]`
+        blame('places of chunks that tensors have', got)
+        continue
       }
       known.tensor.files[chunk] = isTransformed ? TRANSFORMED : file
       known.tensor.starts[chunk] = start
       known.tensor.lengths[chunk] = length
     }
   }
-  return { tensors: [...tensors.values()].map(({ tensor }) => tensor), files, objects }
+  return {
+    tensors: [...tensors.values()].map(({ tensor }) => tensor),
+    files,
+    objects,
+    unread: [...broken.values()],
+    problems,
+  }
 }
 
 /** @param limit how many chunks and offsets there may be yet */

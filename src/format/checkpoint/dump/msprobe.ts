@@ -1,6 +1,6 @@
 /** Dumps of msprobe: `dump.json` has what was computed, in its order, with statistics, and `dump_tensor_data/` the tensors, if they were saved. */
 
-import { FormatError, StoreError } from '../../../base/errors.js'
+import { FormatError, quote, StoreError } from '../../../base/errors.js'
 import type { ReductionName } from '../../../base/types.js'
 import { withoutBareNumbers } from '../beside.js'
 import { NPY } from '../npy.js'
@@ -12,10 +12,13 @@ import type {
   TensorFormat,
   UnreadTensor,
 } from '../stored-tensor.js'
+import { UNREADABLE } from '../torch/fault.js'
 import { TORCH } from '../torch/format.js'
 import { savedReduction } from './saved-statistics.js'
 
 const DATA_DIRECTORY = 'dump_tensor_data'
+/** A file that `dump.json` names. */
+const DUMPED = /(^|\/)dump_tensor_data\/[^/]+\.(?:pt|npy)$/
 const MAX_JSON_BYTES = 256 << 20
 const MAX_DEPTH = 64
 /** Statistics in `dump.json`, and the reductions that they are. */
@@ -33,16 +36,13 @@ export const MSPROBE: TensorFormat = {
 
   byName(path) {
     if (/(?:^|\/)dump\.json$/.test(path)) return 'yes'
-    return isDumpedData(path) ? 'part' : 'no'
+    return DUMPED.test(path) ? 'part' : 'no'
   },
+
+  indexOf: part => part.replace(DUMPED, '$1dump.json'),
 
   matches: () => false,
   read: (file, around) => readDump(file, around),
-}
-
-/** True if a file is one of those that `dump.json` names. */
-function isDumpedData(path: string): boolean {
-  return /(?:^|\/)dump_tensor_data\/[^/]+$/.test(path)
 }
 
 /** A tensor as `dump.json` describes it. */
@@ -58,26 +58,38 @@ async function readDump(file: RangedFile, around: Surroundings): Promise<TensorF
   const described = Object.entries(data).flatMap(([key, value]) => [...describedIn(key, value, 0)])
   const tensors: StoredTensor[] = []
   const unread: UnreadTensor[] = []
+  const problems: FormatError[] = []
   const seen = new Set<string>()
   for (const [order, { name, fields }] of described.entries()) {
-    if (seen.has(name)) continue
+    if (seen.has(name)) {
+      problems.push(wrong(file.url, 'each tensor once', `${quote(name)} again`))
+      continue
+    }
     seen.add(name)
     const { data_name: dataName } = fields
     if (typeof dataName === 'string') {
       const read = await dumped(file, around, name, dataName)
+      const other = 'error' in read ? null : differenceFrom(fields, read)
       if ('error' in read) unread.push(read)
       else tensors.push({ ...read, order })
+      if (other !== null)
+        problems.push(wrong(file.url, `${quote(name)} as ${other.expected}`, `${other.got} in ${dataName}`))
     } else {
-      for (const [statistic, reduction] of STATISTICS) {
+      const saved = STATISTICS.flatMap(([statistic, reduction]) => {
         const value = numberOf(fields[statistic])
-        if (value !== null) tensors.push(savedReduction(reduction, name, value, { order }))
+        return value === null ? [] : savedReduction(reduction, name, value, { order })
+      })
+      for (const reduction of saved) tensors.push(reduction)
+      if (saved.length === 0) {
+        const error = wrong(file.url, `statistics of ${quote(name)}`, 'none', UNREADABLE)
+        unread.push({ name, dtype: String(fields.dtype), error })
       }
     }
   }
   const facts = ['task', 'level', 'framework'].flatMap(key =>
     typeof dump[key] === 'string' ? [[key, (dump[key] as string).slice(0, 100)] as const] : [],
   )
-  return { tensors, unread, problems: [], metadata: new Map([['format', 'msprobe'], ...facts]) }
+  return { tensors, unread, problems, hasFullNames: true, metadata: new Map([['format', 'msprobe'], ...facts]) }
 }
 
 /** The tensors of an entry, in its order. */
@@ -95,6 +107,19 @@ function* describedIn(name: string, value: unknown, depth: number): Generator<De
     return
   }
   for (const [key, item] of Object.entries(fields)) yield* describedIn(`${name}.${PARTS[key] ?? key}`, item, depth + 1)
+}
+
+/** The difference of a tensor's file from what `dump.json` says of it; null if there is none. Shapes and dtypes of torch are compared. */
+function differenceFrom(
+  { dtype, shape }: Readonly<Record<string, unknown>>,
+  read: StoredTensor,
+): { readonly expected: string; readonly got: string } | null {
+  const isTorch = String(dtype).startsWith('torch.')
+  const [expected, got] = [
+    `${isTorch ? String(dtype).slice('torch.'.length) : ''} ${JSON.stringify(shape)}`.trim(),
+    `${isTorch ? read.dtype : ''} ${JSON.stringify(read.shape)}`.trim(),
+  ]
+  return expected === got ? null : { expected, got }
 }
 
 /** A tensor that lies in a file of its own. */
@@ -142,7 +167,7 @@ function recordOf(value: unknown): Readonly<Record<string, unknown>> | null {
 }
 
 function numberOf(value: unknown): number | null {
-  if (typeof value === 'number') return value
+  if (typeof value === 'number' || typeof value === 'boolean') return Number(value)
   if (typeof value !== 'string') return null
   const name = value.toLowerCase()
   if (name === 'nan') return Number.NaN
@@ -150,6 +175,6 @@ function numberOf(value: unknown): number | null {
   return name === '-infinity' || name === '-inf' ? Number.NEGATIVE_INFINITY : null
 }
 
-function wrong(url: string, expected: string, got: string): FormatError {
-  return new FormatError('BadDump', `${url}: expected ${expected}, got ${got}`, { url, expected, got })
+function wrong(url: string, expected: string, got: string, code = 'BadDump'): FormatError {
+  return new FormatError(code, `${url}: expected ${expected}, got ${got}`, { url, expected, got })
 }

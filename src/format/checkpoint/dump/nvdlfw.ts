@@ -5,6 +5,8 @@ import type { RangedFile, StoredTensor, TensorFileContents, TensorFormat } from 
 import { savedReduction, savedScalar } from './saved-statistics.js'
 
 const PATH = /(?:^|\/)nvdlfw_inspect_globalrank-(\d+)\.log$/
+/** The directory of logs without statistics, whose files have the same names. */
+const OTHER_LOGS = /(?:^|\/)nvdlfw_inspect_logs\/[^/]*$/
 const LINE = /^(?:.*\bINFO\b[\s-]*)?(\S+)\s+iteration=(\d+)\s+value=(\S+)\s*$/
 /** Statistics that are reductions, by how names end. */
 const STATISTICS: Readonly<Record<string, ReductionName>> = {
@@ -22,7 +24,7 @@ const MAX_LINE_BYTES = 64 << 10
 
 export const NVDLFW: TensorFormat = {
   kind: 'nvdlfw-inspect',
-  byName: path => (PATH.test(path) ? 'yes' : 'no'),
+  byName: path => (PATH.test(path) && !OTHER_LOGS.test(path) ? 'yes' : 'no'),
   matches: () => false,
 
   async read(file) {
@@ -33,7 +35,7 @@ export const NVDLFW: TensorFormat = {
       const tensor = tensorOf(line, worker)
       if (tensor !== null) found.set(`${tensor.step} ${tensor.name}`, tensor)
     }
-    return { tensors: [...found.values()], unread: [], problems: [] } satisfies TensorFileContents
+    return { tensors: [...found.values()], unread: [], problems: [], hasFullNames: true } satisfies TensorFileContents
   },
 }
 

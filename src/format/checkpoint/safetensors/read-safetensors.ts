@@ -2,6 +2,7 @@
 
 import { FormatError } from '../../../base/errors.js'
 import { inTurns } from '../../../base/turns.js'
+import { isStateFile } from '../file-roles.js'
 import type { RangedFile, StoredTensor, TensorFileContents } from '../stored-tensor.js'
 import { capturedTensors } from './captured.js'
 import { LENGTH_BYTES } from './dtypes.js'
@@ -15,6 +16,7 @@ export async function readSafetensors(file: RangedFile): Promise<TensorFileConte
   const header = await readHeader(file)
   const { metadata, unread, problems } = header
   const captured = capturedTensors(file.path, header)
+  const hasFullNames = !isStateFile(file.path)
   const offsets = chunkOffsets(header)
   const tensors: StoredTensor[] = []
   let byteLength = 0
@@ -23,8 +25,8 @@ export async function readSafetensors(file: RangedFile): Promise<TensorFileConte
     byteLength += tensor.end - tensor.begin
   })
   return captured === null
-    ? { tensors, unread, problems, metadata, byteLength }
-    : { ...captured, unread, problems, byteLength }
+    ? { tensors, unread, problems, metadata, hasFullNames, byteLength }
+    : { ...captured, unread, problems, hasFullNames, byteLength }
 }
 
 /** @throws FormatError, StoreError */

@@ -1,7 +1,7 @@
 /** The index of a checkpoint in shards: `model.safetensors.index.json` says which file has which tensor. */
 
-import { FormatError, quote } from '../../../base/errors.js'
-import { jsonExcerpt } from '../../json.js'
+import { type FormatError, quote } from '../../../base/errors.js'
+import { expectObject, inside, jsonExcerpt, jsonFault, parseJsonObject } from '../../json.js'
 
 /** A longer one is not read: it holds some hundred bytes a tensor. */
 export const MAX_INDEX_BYTES = 256 << 20
@@ -17,6 +17,8 @@ export interface ShardIndex {
 }
 
 const MAX_FAULTS = 100
+/** Shards of a series with higher numbers are not missed. */
+const MAX_SHARDS = 9999
 
 export function isShardIndex(path: string): boolean {
   return /\.(?:safetensors|bin|pt|pth)\.index\.json$/.test(path)
@@ -31,20 +33,32 @@ export function stemOf(name: string): string {
   return (SHARD.exec(plain)?.[1] ?? plain).replace(/^shard-\d+-/, '')
 }
 
+/** Shards that are missing, without an index, as the names of the others say. */
+export function missingShards(paths: readonly string[]): { readonly path: string; readonly total: number }[] {
+  const series = new Map<string, { readonly total: number; readonly width: number; readonly found: Set<number> }>()
+  for (const path of paths) {
+    // Where ranks write files, `shard-00002-model-…`, each need not have some of all.
+    const match = /^(.*-)(\d{5,6})-of-(\d{5,6})(\..*)$/.exec(path.replace(/(^|\/)shard-\d+-(?=[^/]*$)/, '$1'))
+    if (match === null) continue
+    const [before, number, total, extension] = match.slice(1) as [string, string, string, string]
+    const key = `${before}\0-of-${total}${extension}`
+    const known = series.get(key) ?? { total: Number(total), width: number.length, found: new Set() }
+    series.set(key, known)
+    known.found.add(Number(number))
+  }
+  return [...series].flatMap(([key, { total, width, found }]) =>
+    Array.from({ length: Math.min(total, MAX_SHARDS) }, (_, i) => i + 1)
+      .filter(number => !found.has(number))
+      .map(number => ({ path: key.replace('\0', `${number}`.padStart(width, '0')), total })),
+  )
+}
+
 /** @throws FormatError `BadShardIndex`, if it is not an index */
 export function parseShardIndex(text: string, url: string): ShardIndex {
-  const wrong = (expected: string, got: string): FormatError =>
-    new FormatError('BadShardIndex', `${url}: expected ${expected}, got ${got}`, { url, expected, got })
-  let index: unknown
-  try {
-    index = JSON.parse(text)
-  } catch (error) {
-    throw wrong('an index in JSON', error instanceof Error ? error.message.slice(0, 100) : 'something else')
-  }
-  const { weight_map: map, metadata } = (index ?? {}) as { readonly weight_map?: unknown; readonly metadata?: unknown }
-  if (typeof map !== 'object' || map === null || Array.isArray(map)) {
-    throw wrong('weight_map: an object', jsonExcerpt(map))
-  }
+  const place = { url, code: 'BadShardIndex', at: '' }
+  const { weight_map: given, metadata } = parseJsonObject(text, url, place.code)
+  const map = expectObject(given, inside(place, 'weight_map'))
+  const wrong = (expected: string, got: string): FormatError => jsonFault(inside(place, 'weight_map'), expected, got)
   const shardOf = new Map<string, string>()
   const problems: FormatError[] = []
   let more = 0

@@ -9,7 +9,7 @@ import type { Pickle } from '../pickle/tape.js'
 import type { RangedFile, StoredTensor, Surroundings, TensorFileContents, UnreadTensor } from '../stored-tensor.js'
 import { readTorchArchive, type StoragePlace } from './archive.js'
 import { torchFault, UNREADABLE } from './fault.js'
-import { fileNameFacts } from './file-name.js'
+import { fileNameFacts, stemOf } from './file-name.js'
 import { readLegacyTorch } from './legacy.js'
 import { isLegacyTorch } from './legacy-magic.js'
 import { isAsItLies, type NumpyArray, numpyBytes } from './numpy.js'
@@ -76,7 +76,7 @@ export async function readTorch(file: RangedFile, around: Surroundings): Promise
   const arrays = new Arrays(file, pickle, pickleStart)
   for (const one of found) {
     const name = naming.nameOf(one)
-    const read = storedOf(file, name, one, storages, arrays)
+    const read = storedOf(file, name, one, { storages, pickleStart }, arrays)
     if ('error' in read) unread.push(read)
     else {
       // One alone has no other to be the same as.
@@ -86,12 +86,15 @@ export async function readTorch(file: RangedFile, around: Surroundings): Promise
       tensors.push({ ...read, ...naming.facts, ...(aliasOf !== undefined && { aliasOf }) })
     }
   }
-  return { tensors, unread, problems: [], metadata: metadataOf(pickle, layout) }
+  const { hasFullNames } = naming
+  return { tensors, unread, problems: [], hasFullNames, metadata: metadataOf(pickle, layout) }
 }
 
 interface Naming {
   nameOf(tensor: FoundTensor): string
   readonly facts: Pick<StoredTensor, 'worker' | 'step' | 'order'>
+  /** True if the names are not those of the file's content alone. */
+  readonly hasFullNames: boolean
 }
 
 /** The names of a file's tensors, and its other facts about them. */
@@ -114,10 +117,11 @@ function namesOf(pickle: Pickle, found: readonly FoundTensor[], path: string, ar
         ...(rank !== undefined && { worker: `rank_${rank}` }),
         ...facts,
       },
+      hasFullNames: true,
     }
   }
-  const prefix = found.some(({ path }) => path.length === 0) || order !== undefined ? [tensor] : []
-  return { nameOf: ({ path }) => [...prefix, ...path].join('.'), facts }
+  const isNamed = found.some(({ path }) => path.length === 0) || order !== undefined || tensor !== stemOf(path)
+  return { nameOf: ({ path }) => [...(isNamed ? [tensor] : []), ...path].join('.'), facts, hasFullNames: isNamed }
 }
 
 function textOf(pickle: Pickle, dict: number, key: string): string | undefined {
@@ -136,11 +140,18 @@ function storedOf(
   file: RangedFile,
   name: string,
   { view, kind, isOther = false }: FoundTensor,
-  storages: ReadonlyMap<string, StoragePlace | Error>,
+  {
+    storages,
+    pickleStart,
+  }: { readonly storages: ReadonlyMap<string, StoragePlace | Error>; readonly pickleStart: number },
   arrays: Arrays,
 ): StoredTensor | UnreadTensor {
-  const fault = (expected: string, got: string, code?: string) =>
-    torchFault(file.url, undefined, expected, got, { tensor: name, ...(code !== undefined && { code }) })
+  const fault = (expected: string, got: string, code?: string) => {
+    const place = typeof view !== 'string' && 'storage' in view ? storages.get(view.storage.key) : undefined
+    // What has no storage of its own is told at the pickle that names it.
+    const offset = place === undefined || place instanceof Error ? pickleStart : place.start
+    return torchFault(file.url, offset, expected, got, { tensor: name, ...(code !== undefined && { code }) })
+  }
   if (typeof view === 'string') {
     return { name, dtype: kind, error: fault('a dense tensor', view, isOther ? UNREADABLE : undefined) }
   }
@@ -200,7 +211,7 @@ class Arrays {
     const count = shape.reduce((product, size) => product * size, 1)
     const byteLength = count * type.byteLength
     const unread = (expected: string, got: string): UnreadTensor => {
-      const error = torchFault(this.#file.url, undefined, expected, got, { tensor: name })
+      const error = torchFault(this.#file.url, this.#pickleStart, expected, got, { tensor: name })
       return { name, dtype: type.name, shape, ...(Number.isSafeInteger(byteLength) && { byteLength }), error }
     }
     if (!Number.isSafeInteger(byteLength)) return unread('elements that can be counted', `shape [${shape}]`)

@@ -23,7 +23,7 @@ import { type Checkpoint, ONLY_WORKER, readCheckpoint } from './read-checkpoint.
 import { RECORD_END, RecordHeads } from './record-head.js'
 import { sourceRecord } from './source-record.js'
 
-/** The facts about the last checkpoint of a trial, beside its tensors. */
+/** The facts about the last checkpoint of a trial that has tensors, beside these. */
 export interface CheckpointFacts {
   /** `safetensors`, `npz`, …: what was read. */
   readonly formats: readonly string[]
@@ -126,7 +126,9 @@ export class CheckpointFiles {
       const isWhole = read.problems.length === 0 && read.unread.every(({ error }) => error.code === 'UnreadableDType')
       const isFresh = Date.now() - stamp.changedMs < WRITING_MS
       if (layout.family !== null && !isWhole && isFresh) {
-        writing.push(`${place.place} is not whole, and was changed less than a minute ago: it is left out`)
+        writing.push(
+          `${place.place || `step ${place.step}`} is not whole, and was changed less than a minute ago: it is left out`,
+        )
         // What was whole before is being replaced.
         isNew ||= before !== undefined
         continue
@@ -263,7 +265,7 @@ export class CheckpointFiles {
     const others =
       family && leftOut.length > 0
         ? [
-            `${shownList(leftOut)} beside the steps ${family} ${leftOut.length === 1 ? 'is' : 'are'} not read: name it to read it`,
+            `${shownList(leftOut)} beside the steps ${family} ${leftOut.length === 1 ? 'is' : 'are'} not read: name ${leftOut.length === 1 ? 'it' : 'one'} to read it`,
           ]
         : []
     return [...this.#writing, ...others, ...[...this.#known.values()].flatMap(({ read }) => read.notes)]
@@ -298,16 +300,17 @@ export class CheckpointFiles {
     return new Map([...members].map(([name, names]) => [name, collection(name, names)]))
   }
 
-  /** The facts about the last checkpoint. */
+  /** The facts about the last checkpoint that has tensors. */
   async facts(): Promise<CheckpointFacts | null> {
-    const last = [...this.#known.values()].at(-1)
+    const all = [...this.#known.values()]
+    const last = all.findLast(({ read }) => read.groups.length > 0 || read.unread.length > 0) ?? all.at(-1)
     if (last === undefined || this.#layout === null) return null
     const { read, model, place } = last
     const counts = new Map<DType, number>()
     const aliases = new Map<string, string>()
     let [parameters, tensors, byteLength] = [0, 0, 0]
-    const all = read.groups.flatMap(({ tensors }) => tensors)
-    await inTurns(all, ({ name, dtype, shape, aliasOf, collections }) => {
+    const found = read.groups.flatMap(({ tensors }) => tensors)
+    await inTurns(found, ({ name, dtype, shape, aliasOf, collections }) => {
       const count = shape.reduce((product, size) => product * size, 1)
       if (aliasOf !== undefined) {
         aliases.set(name, aliasOf)

@@ -3,16 +3,12 @@
 import { FormatError, isAboutFile, quote, type StoreError, TrialscanError } from '../../../base/errors.js'
 import { inTurns } from '../../../base/turns.js'
 import { isNumeric } from '../../../core/dtype.js'
-import { formatOf, isChunkFile } from '../../../format/checkpoint/formats.js'
+import { commonStem, copiesAmong, directoryOf, isModelStem, nameOf } from '../../../format/checkpoint/file-roles.js'
+import { formatOf } from '../../../format/checkpoint/formats.js'
 import type { CheckpointFile, CheckpointPlace } from '../../../format/checkpoint/layout.js'
 import { expectNoLfsPointer } from '../../../format/checkpoint/lfs-pointer.js'
-import {
-  isShardIndex,
-  MAX_INDEX_BYTES,
-  parseShardIndex,
-  type ShardIndex,
-  stemOf,
-} from '../../../format/checkpoint/safetensors/shards.js'
+import { missingRanks } from '../../../format/checkpoint/missing-ranks.js'
+import { isShardIndex, MAX_INDEX_BYTES, parseShardIndex } from '../../../format/checkpoint/safetensors/shards.js'
 import {
   HEAD_BYTES,
   type RangedFile,
@@ -22,7 +18,8 @@ import {
   type UnreadTensor,
 } from '../../../format/checkpoint/stored-tensor.js'
 import { isRemote, type Store } from '../../../storage/store.js'
-import { Faults, MAX_FAULTS } from './faults.js'
+import { checkIndex, chooseFiles, type FoundIndex, isNamedFile } from './choose-files.js'
+import { Faults } from './faults.js'
 import { fileOf, joined } from './joined.js'
 import { rangedFile } from './ranged-file.js'
 
@@ -53,11 +50,13 @@ export const ONLY_WORKER = 'worker_0'
 /** Files whose headers are asked for at once, where that is a request. */
 const FILES_AT_ONCE = 16
 
-/** Files that hold what else a training needs to go on, by their names: the names of their tensors begin with theirs. */
-const IS_MAIN = /model|weights|adapter|consolidated|pytorch|lora|actor/i
-const IS_STATE = /^(?:optimizer|optim|scheduler|scaler|rng_state|random_states|training_args|extra_state)/i
-/** Names that are whole, since the format takes them from elsewhere. */
-const HAS_OWN_NAMES = /\.(?:npy|json|metadata)$/
+/** @throws FormatError `ZeroHeader`, for a file that is empty or begins with zeros */
+function expectContent(head: Uint8Array, url: string): void {
+  if (head.some(byte => byte !== 0)) return
+  const [expected, got] = ['a file of tensors', head.length === 0 ? 'an empty file' : 'zeros']
+  const message = `${url}, byte 0: expected ${expected}, got ${got}: it was made, but never written`
+  throw new FormatError('ZeroHeader', message, { url, offset: 0, expected, got })
+}
 
 /** A file, and what is in it. */
 interface ReadFile extends CheckpointFile {
@@ -68,7 +67,12 @@ interface ReadFile extends CheckpointFile {
 export async function readCheckpoint(store: Store, checkpoint: CheckpointPlace): Promise<Checkpoint> {
   const faults = new Faults()
   const notes: string[] = []
-  const indices = await readIndices(store, checkpoint.files, faults)
+  const copies = copiesAmong(checkpoint.files.map(({ path }) => path))
+  const indices = await readIndices(
+    store,
+    checkpoint.files.filter(({ path }) => !copies.has(path)),
+    faults,
+  )
   const chosen = chooseFiles(store, checkpoint, indices, faults, notes)
   const paths = checkpoint.files.map(({ path }) => path)
   const versions = new Map<string, string>()
@@ -84,40 +88,50 @@ export async function readCheckpoint(store: Store, checkpoint: CheckpointPlace):
     const head = await ranged.read(0, Math.min(HEAD_BYTES, ranged.byteLength))
     expectNoLfsPointer(head, ranged.url)
     const format = formatOf(file.path, head)
-    if (format === null) return null
+    if (format === null) {
+      expectContent(head, ranged.url)
+      notes.push(`${file.path} is not read: it begins like no file of tensors`)
+      return null
+    }
     formats.add(format.kind)
     return { ...file, contents: await format.read(ranged, around) }
   })
   store.release?.()
   for (const index of indices) await checkIndex(store, index, read, faults)
-  checkWorkers(store, checkpoint, read, faults)
+  checkRanks(store, checkpoint, read, faults)
   return {
-    ...(await merged(store, checkpoint, read, faults, notes)),
+    ...(await merged(store, checkpoint, { read, indices }, faults, notes)),
     formats: [...formats],
     fileCount: read.length,
     versions,
   }
 }
 
-/** Tells of workers whose files are missing, where the others say how many there are. */
-function checkWorkers(
-  store: Store,
-  { place, files }: CheckpointPlace,
-  read: readonly ReadFile[],
-  faults: Faults,
-): void {
-  const count = read.reduce((most, { contents }) => Math.max(most, contents.numWorkers ?? 0), 0)
-  const isAlone = files.length === 1 && files[0]!.path === place
-  if (count <= read.length || (isAlone && place !== '')) return
-  const url = store.url(place)
-  const [expected, got] = [`files of ${count} workers`, `${read.length}`]
-  const message = `${url}: expected ${expected}, got ${got}: the others have not saved this step`
-  faults.add(new FormatError('MissingWorkers', message, { url, expected, got }))
-}
-
-interface FoundIndex extends ShardIndex {
-  readonly file: CheckpointFile
-  readonly directory: string
+/** Reports ranks whose files are missing, if the names of the others or their contents say how many there are. */
+function checkRanks(store: Store, checkpoint: CheckpointPlace, read: readonly ReadFile[], faults: Faults): void {
+  if (isNamedFile(checkpoint)) return
+  const miss = (path: string, expected: string, got: string, hint: string): void => {
+    const url = store.url(path)
+    const message = `${url}: expected ${expected}, got ${got}: ${hint}`
+    faults.add(new FormatError('MissingWorkers', message, { url, expected, got, lost: 'their tensors' }))
+  }
+  const numWorkers = read.reduce((most, { contents }) => Math.max(most, contents.numWorkers ?? 0), 0)
+  if (numWorkers > read.length) {
+    const hint = 'the others have not saved this step'
+    miss(checkpoint.place, `files of ${numWorkers} workers`, `${read.length}`, hint)
+  }
+  const partitions = read.map(({ contents }) => Number(contents.metadata?.get('dp_world_size') ?? 0))
+  const paths = checkpoint.files.map(({ path }) => path)
+  for (const { expected, found, paths: missing } of missingRanks(paths, Math.max(0, ...partitions))) {
+    const more = expected - found - missing.length
+    const names = missing.map(nameOf).join(', ') + (more > 0 ? ` and ${more} more` : '')
+    miss(
+      missing[0]!,
+      `files of ${expected} ranks`,
+      `${found}`,
+      `${names} ${expected - found === 1 ? 'is' : 'are'} missing`,
+    )
+  }
 }
 
 async function readIndices(store: Store, files: readonly CheckpointFile[], faults: Faults): Promise<FoundIndex[]> {
@@ -129,136 +143,11 @@ async function readIndices(store: Store, files: readonly CheckpointFile[], fault
       const bytes = await store.read(file.path, { maxByteLength: MAX_INDEX_BYTES, isText: true })
       expectNoLfsPointer(bytes, store.url(file.path))
       const index = parseShardIndex(new TextDecoder().decode(bytes), store.url(file.path))
-      const directory = file.path.slice(0, file.path.lastIndexOf('/') + 1)
       for (const problem of index.problems) faults.add(problem)
-      return { ...index, file, directory }
+      return { ...index, file }
     },
   )
   return found
-}
-
-/** The files of tensors that count. */
-function chooseFiles(
-  store: Store,
-  { files, place }: CheckpointPlace,
-  indices: readonly FoundIndex[],
-  faults: Faults,
-  notes: string[],
-): CheckpointFile[] {
-  // A file that was named is meant alone; an index, with the files that it names.
-  const isAlone = files.length === 1 && files[0]!.path === place
-  const there = new Set(files.map(({ path }) => path))
-  const named = new Map<string, FoundIndex>()
-  const chosen: CheckpointFile[] = []
-  for (const index of indices) {
-    for (const shard of index.shards) {
-      const path = index.directory + shard
-      if (there.has(path)) named.set(path, index)
-      else if (isAlone) chosen.push({ ...index.file, path })
-      else faults.add(missingShard(store.url(path), index, shard))
-    }
-  }
-  const tensors = files.filter(({ path }) => !isShardIndex(path))
-  const hasSafetensors = new Set(
-    tensors.filter(({ path }) => path.endsWith('.safetensors')).map(({ path }) => directoryOf(path)),
-  )
-  for (const directory of new Set(
-    tensors.filter(({ path }) => isChunkFile(path)).map(({ path }) => directoryOf(path)),
-  )) {
-    faults.add(unfinished(store.url(directory)))
-  }
-  for (const file of tensors) {
-    const { path } = file
-    if (isChunkFile(path)) continue
-    const name = path.slice(directoryOf(path).length)
-    const index = indices.find(({ directory }) => directory === directoryOf(path))
-    const isOther =
-      index !== undefined &&
-      !named.has(path) &&
-      path.endsWith('.safetensors') &&
-      !IS_STATE.test(name) &&
-      (stemOf(name) === stemOf(index.file.path.slice(index.directory.length)) || name.startsWith('consolidated'))
-    const isCopy = hasSafetensors.has(directoryOf(path)) && /^pytorch_model.*\.bin$/.test(name)
-    if (isOther) notes.push(`${path} is not read: ${quote(index.file.path)} names other files`)
-    else if (isCopy) notes.push(`${path} is not read: the safetensors files beside it have the same weights`)
-    else chosen.push(file)
-  }
-  if (!isAlone) for (const fault of missingOfSeries(store, chosen, named)) faults.add(fault)
-  return chosen
-}
-
-function directoryOf(path: string): string {
-  return path.slice(0, path.lastIndexOf('/') + 1)
-}
-
-function unfinished(url: string): FormatError {
-  const [expected, got] = ['.metadata beside the files of ranks', 'no such file']
-  const message = `${url}: expected ${expected}, got ${got}: the save of this distributed checkpoint never finished`
-  return new FormatError('UnfinishedSave', message, { url, expected, got, lost: 'all tensors in it' })
-}
-
-function missingShard(url: string, index: FoundIndex, shard: string): FormatError {
-  let count = 0
-  for (const name of index.shardOf.values()) if (name === shard) count++
-  const expected = `the shard that ${index.file.path} names`
-  const message = `${url}: expected ${expected}, got no such file: ${count} tensors are lost`
-  return new FormatError('MissingShard', message, { url, expected, got: 'no such file', lost: `${count} tensors` })
-}
-
-/** Without an index, what the names of shards say. */
-function missingOfSeries(
-  store: Store,
-  files: readonly CheckpointFile[],
-  named: ReadonlyMap<string, FoundIndex>,
-): FormatError[] {
-  const series = new Map<string, { readonly total: number; readonly width: number; readonly found: Set<number> }>()
-  for (const { path } of files) {
-    // Where ranks write files, `shard-00002-model-…`, each need not have some of all.
-    const plain = path.replace(/(^|\/)shard-\d+-(?=[^/]*$)/, '$1')
-    const match = named.has(path) ? null : /^(.*-)(\d{5,6})-of-(\d{5,6}\..*)$/.exec(plain)
-    if (match === null) continue
-    const key = `${match[1]}\0-of-${match[3]}`
-    const known = series.get(key) ?? {
-      total: Number.parseInt(match[3]!, 10),
-      width: match[2]!.length,
-      found: new Set(),
-    }
-    known.found.add(Number(match[2]))
-    series.set(key, known)
-  }
-  const faults: FormatError[] = []
-  for (const [key, { total, width, found }] of series) {
-    for (let number = 1; number <= Math.min(total, 9999) && faults.length < MAX_FAULTS; number++) {
-      if (found.has(number)) continue
-      const url = store.url(key.replace('\0', `${number}`.padStart(width, '0')))
-      const message = `${url}: expected ${total} shards, as their names say, got no such file`
-      faults.push(new FormatError('MissingShard', message, { url, expected: `${total} shards`, got: 'no such file' }))
-    }
-  }
-  return faults
-}
-
-/** Compares the index with what the shards contain. */
-async function checkIndex(store: Store, index: FoundIndex, read: readonly ReadFile[], faults: Faults): Promise<void> {
-  const url = store.url(index.file.path)
-  const shards = new Set(index.shards)
-  const placed = new Map<string, string>()
-  for (const { path, contents } of read) {
-    const name = path.slice(directoryOf(path).length)
-    if (directoryOf(path) !== index.directory || !shards.has(name)) continue
-    await inTurns([...contents.tensors, ...contents.unread], tensor => {
-      if (!placed.has(tensor.name)) placed.set(tensor.name, name)
-      const said = index.shardOf.get(tensor.name)
-      if (said === name) return
-      const expected = `tensor ${quote(tensor.name)} ${said === undefined ? 'in the index' : `in ${said}`}`
-      faults.index(url, expected, `it in ${name}`)
-    })
-  }
-  const isRead = new Set(read.map(({ path }) => path))
-  await inTurns([...index.shardOf], ([name, shard]) => {
-    if (placed.has(name) || !isRead.has(index.directory + shard)) return
-    faults.index(url, `tensor ${quote(name)} in ${shard}`, 'no such tensor there')
-  })
 }
 
 /** Does something with each file, several at once where that means requests. What is wrong with one is a fault. */
@@ -287,8 +176,8 @@ async function readAll<T>(
 
 async function merged(
   store: Store,
-  place: CheckpointPlace,
-  read: readonly ReadFile[],
+  checkpoint: CheckpointPlace,
+  { read, indices }: { readonly read: readonly ReadFile[]; readonly indices: readonly FoundIndex[] },
   faults: Faults,
   notes: readonly string[],
 ): Promise<Omit<Checkpoint, 'formats' | 'fileCount' | 'versions'>> {
@@ -296,12 +185,13 @@ async function merged(
   const metadata = new Map<string, string>()
   const unread: UnreadTensor[] = []
   const groups = new Map<string, TensorsByName>()
-  for (const [i, { path, worker: file, contents }] of read.entries()) {
+  for (const [i, file] of read.entries()) {
+    const { path, contents } = file
     const prefix = prefixes[i]!
+    const nameIn = (name: string): string => prefix + (name === fileStem(path) ? (file.tensor ?? name) : name)
     for (const [key, value] of contents.metadata ?? []) if (!metadata.has(key)) metadata.set(key, value)
     for (const problem of contents.problems) faults.add(problem)
-    for (const tensor of contents.unread)
-      unread.push(prefix === '' ? tensor : { ...tensor, name: prefix + tensor.name })
+    for (const tensor of contents.unread) unread.push({ ...tensor, name: nameIn(tensor.name) })
     let last: TensorsByName | undefined
     await inTurns(contents.tensors, tensor => {
       // Parts of it may begin amid a byte.
@@ -310,24 +200,31 @@ async function merged(
         unread.push(unreadable(store.url(path), tensor, isSplit))
         return
       }
-      const own = prefix === '' ? tensor : { ...tensor, name: prefix + tensor.name }
-      const { step = place.step, worker = file ?? ONLY_WORKER } = tensor
+      const { step = checkpoint.step, worker = file.worker ?? ONLY_WORKER, aliasOf } = tensor
+      const name = nameIn(tensor.name)
+      const named =
+        name === tensor.name ? tensor : { ...tensor, name, ...(aliasOf !== undefined && { aliasOf: nameIn(aliasOf) }) }
       if (last?.step !== step || last.worker !== worker) {
         const key = `${step} ${worker}`
         last = groups.get(key) ?? { step, worker, whole: new Map(), parts: new Map() }
         groups.set(key, last)
       }
       const { whole, parts } = last
-      const known = whole.get(own.name)
-      if (own.isPart) parts.set(own.name, [...(parts.get(own.name) ?? []), own])
-      else if (known === undefined) whole.set(own.name, own)
-      else faults.duplicate(store.url(path), own.name, fileOf(known))
+      const known = whole.get(name)
+      if (named.isPart) parts.set(name, [...(parts.get(name) ?? []), named])
+      else if (known === undefined) whole.set(name, named)
+      else if (indices.some(index => isPlacedBy(index, path, name))) {
+        whole.set(name, named)
+        faults.duplicate(store.url(fileOf(known)), name, path)
+      } else faults.duplicate(store.url(path), name, fileOf(known))
     })
   }
   for (const { whole, parts } of groups.values()) {
     await inTurns([...parts], ([name, some]) => {
+      const known = whole.get(name)
       const tensor = joined(store, some, faults)
-      if (tensor !== null) whole.set(name, tensor)
+      if (known !== undefined) faults.duplicate(store.url(fileOf(some[0]!)), name, fileOf(known))
+      else if (tensor !== null) whole.set(name, tensor)
     })
   }
   const all = [...groups.values()].filter(({ whole }) => whole.size > 0)
@@ -348,6 +245,16 @@ interface TensorsByName {
   readonly parts: Map<string, StoredTensor[]>
 }
 
+function fileStem(path: string): string {
+  return nameOf(path).replace(/\.[^.]+$/, '')
+}
+
+/** True if an index says that a tensor lies in a file. */
+function isPlacedBy({ file, shardOf }: FoundIndex, path: string, name: string): boolean {
+  const shard = shardOf.get(name)
+  return shard !== undefined && directoryOf(file.path) + shard === path
+}
+
 /** A tensor of a dtype that can't be reduced. */
 function unreadable(url: string, { name, dtype, shape }: StoredTensor, isSplit: boolean): UnreadTensor {
   const [expected, got] = ['a dtype that can be read', isSplit ? `parts of ${dtype}` : dtype]
@@ -355,27 +262,14 @@ function unreadable(url: string, { name, dtype, shape }: StoredTensor, isSplit: 
   return { name, dtype, shape, error: new FormatError('UnreadableDType', message, { url, expected, got }) }
 }
 
-/** `optim_states` of `bf16_zero_pp_rank_0_mp_rank_00_optim_states`: who saved a file is no part of its tensors' names. */
-function withoutRank(stem: string): string {
-  return stem
-    .replace(/^(?:(?:bf16_|fp16_)?zero_pp_rank_\d+_)?mp_rank_\d+(?:_\d+)*(?:_|$)/, '')
-    .replace(/(?:[-_.]world_size[-_=]?\d+)?(?:^|[-_.])rank[-_=]?\d+(?=$|[-_.])/i, '')
-}
-
 /** The common beginnings of the names of each file's tensors. */
 function prefixesOf(files: readonly ReadFile[]): string[] {
   const groups = new Set(files.map(({ group }) => group))
-  const stemAt = (path: string) => withoutRank(stemOf(path.slice(directoryOf(path).length)))
-  const fileStems = files.map(({ path }) => stemAt(path))
-  const stems = new Set(files.map(({ group }, i) => `${group}/${fileStems[i]}`))
-  return files.map(({ path, group }, i) => {
-    const name = path.slice(directoryOf(path).length)
-    const stem = fileStems[i]!
+  const stems = files.map(({ path }) => commonStem(path))
+  const isOneStem = new Set(files.map(({ group }, i) => `${group}/${stems[i]}`)).size < 2
+  return files.map(({ group, contents }, i) => {
+    const stem = stems[i]!
     const ofGroup = groups.size > 1 && group !== '' ? `${group.replaceAll('/', '.')}.` : ''
-    const isWhole = stems.size < 2 || HAS_OWN_NAMES.test(name) || /___name=|-(?:input|output)\./.test(name)
-    if (isWhole) return ofGroup
-    const isState = IS_STATE.test(stem)
-    const isMain = !isState && (IS_MAIN.test(stem) || name.endsWith('.safetensors'))
-    return isMain ? ofGroup : `${ofGroup}${stem}.`
+    return isOneStem || contents.hasFullNames || isModelStem(stem) ? ofGroup : `${ofGroup}${stem}.`
   })
 }

@@ -3,7 +3,7 @@
 import { basename, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { StoreError } from '../../../base/errors.js'
-import { CHECKPOINT_FILES, isCheckpointFile, isChunkFile } from '../../../format/checkpoint/formats.js'
+import { CHECKPOINT_FILES, indexOfPart, isCheckpointFile } from '../../../format/checkpoint/formats.js'
 import { isTensorBoardFile } from '../../../format/paths.js'
 import { isFile } from '../../../storage/local/file.js'
 import { storeSpec } from '../../../storage/open.js'
@@ -44,7 +44,7 @@ function noTensors(path: string, url: string): StoreError {
  */
 export function isCheckpointPlace(paths: readonly string[]): boolean {
   return (
-    paths.some(path => isCheckpointFile(path) || isChunkFile(path)) &&
+    paths.some(path => isCheckpointFile(path) || indexOfPart(path) !== null) &&
     !paths.some(path => !path.includes('/') && isTensorBoardFile(path))
   )
 }

@@ -1,0 +1,66 @@
+/** The roles of a checkpoint's files by their names: the model, a copy of it, states of the training, files of ranks. */
+
+import { isShardIndex, stemOf } from './safetensors/shards.js'
+
+/** Files that hold what else a training needs to go on. */
+const STATE = /^(?:optimizer|optim|scheduler|scaler|rng_state|random_states|training_args|extra_state)/i
+const MODEL = /model|weights|adapter|consolidated|pytorch|lora|actor/i
+/** A layer of DeepSpeed's pipeline: the tensors of all layers have the same names. */
+const LAYER = /^(layer_\d+)-model_\d+-model_states$/
+
+export function isStateFile(path: string): boolean {
+  return STATE.test(nameOf(path))
+}
+
+/** The name of a file without its extension, the number of its shard and its rank. */
+export function commonStem(path: string): string {
+  return stemOf(nameOf(path))
+    .replace(LAYER, '$1')
+    .replace(/^(?:(?:bf16_|fp16_)?zero_pp_rank_\d+_)?mp_rank_\d+(?:_\d+)*(?:_|$)/, '')
+    .replace(/(?:[-_.]world_size[-_=]?\d+)?(?:^|[-_.])rank[-_=]?\d+(?=$|[-_.])/i, '')
+}
+
+/** True if names of tensors in a file need no prefix, since they are those of a model. */
+export function isModelStem(stem: string): boolean {
+  return !STATE.test(stem) && MODEL.test(stem)
+}
+
+/** Files that repeat others in another format: `pytorch_model*.bin` and its index beside `model*.safetensors`. */
+export function copiesAmong(paths: readonly string[]): ReadonlySet<string> {
+  const directories = new Set<string>()
+  for (const path of paths) {
+    if (/^model(?:-\d+-of-\d+)?\.safetensors$/.test(nameOf(path))) directories.add(directoryOf(path))
+  }
+  const isCopy = (path: string): boolean => /^pytorch_model(?:-\d+-of-\d+)?\.bin(?:\.index\.json)?$/.test(nameOf(path))
+  return new Set(paths.filter(path => isCopy(path) && directories.has(directoryOf(path))))
+}
+
+/**
+ * True if a file is one of a kind of which the index names others: `model.safetensors` beside shards of it, and
+ * `consolidated.safetensors`, which has the same weights under other names.
+ */
+export function isOtherThanIndexed(path: string, indexPath: string, indexed: readonly string[]): boolean {
+  const name = nameOf(path)
+  if (isOfIndex(name, indexed)) return false
+  const shards = nameOf(indexPath).replace(/\.index\.json$/, '')
+  if (extensionOf(name) !== extensionOf(shards) || isShardIndex(name) || isStateFile(name)) return false
+  return stemOf(name) === stemOf(shards) || name.startsWith('consolidated')
+}
+
+/** True for a file that an index names, and for one of the same series, as `…-00002-of-00003` beside `…-00001-of-00003`. */
+export function isOfIndex(name: string, indexed: readonly string[]): boolean {
+  const series = /-of-\d+\..*$/.exec(name)?.[0]
+  return indexed.includes(name) || (series !== undefined && indexed.some(shard => shard.endsWith(series)))
+}
+
+export function directoryOf(path: string): string {
+  return path.slice(0, path.lastIndexOf('/') + 1)
+}
+
+export function nameOf(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1)
+}
+
+function extensionOf(name: string): string {
+  return name.slice(name.lastIndexOf('.') + 1)
+}

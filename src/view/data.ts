@@ -83,21 +83,24 @@ export interface SeriesView {
 /** Series whose distributions a report holds, at most. */
 export const MAX_RIDGES = 160
 
-/** The distribution of a series' elements at some of its steps. */
+/** The distribution of a series' elements at some of its steps, each in equal bins of a range of its own. */
 export interface RidgeView {
   readonly series: number
   /** Indices into the steps. */
   readonly steps: readonly number[]
-  readonly low: number
-  readonly high: number
-  readonly bins: number
-  /** The share of the elements that are 0 or below at each of these steps, to four digits. */
+  /** The number of elements at each of these steps. */
+  readonly counts: readonly number[]
+  /** The share of the elements that are 0 or below, to four digits. */
   readonly atMostZero: readonly number[]
-  /** The number of NaN and infinite elements at each of these steps. */
-  readonly lost: readonly number[]
+  /** The numbers of elements that are −∞, NaN and +∞. */
+  readonly lost: readonly (readonly [negative: number, nan: number, positive: number])[]
+  /** The range of the bins. */
+  readonly lows: readonly number[]
+  readonly highs: readonly number[]
+  readonly bins: number
   /** The largest share of the elements in one bin. */
-  readonly most: number
-  /** The share of the elements in each bin, of the largest share: 0 to 255, one step after the other. */
+  readonly most: readonly number[]
+  /** The share of the elements in each bin, of the step's largest share: 0 to 255, one step after the other. */
   readonly shares: PackedNumbers
 }
 

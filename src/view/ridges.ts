@@ -27,30 +27,52 @@ export function chosenSteps(skeleton: Skeleton): ReadonlySet<number> {
 
 /** @param sketches by the indices of their steps, ascending. @returns null if no element is finite */
 export function ridgeOf(series: number, sketches: ReadonlyMap<number, Distribution>): RidgeView | null {
-  const drawn = [...sketches].map(([step, sketch]) => ({ step, ...finiteOf(sketch), count: sketch.count }))
-  const finite = drawn.filter(({ of }) => of.count > 0)
-  if (finite.length === 0) return null
-  const ranges = finite.map(({ of }) => rangeOf(of))
-  let low = Math.min(...ranges.map(([low]) => low))
-  let high = Math.max(...ranges.map(([, high]) => high))
-  if (low === high) [low, high] = low === 0 ? [-1, 1] : [low - Math.abs(low) / 2, low + Math.abs(low) / 2]
-  const size = Math.max(...finite.map(({ of }) => of.count))
+  const drawn = [...sketches].map(([step, sketch]) => ({ step, sketch, finite: finiteOf(sketch).of }))
+  const size = Math.max(0, ...drawn.map(({ finite }) => finite.count))
+  if (size === 0) return null
   const bins = Math.max(LEAST_BINS, Math.min(MOST_BINS, Math.round(2 * Math.sqrt(size))))
-  const edges = Array.from({ length: bins + 1 }, (_, i) => low * (1 - i / bins) + high * (i / bins))
-  if (!edges.every((edge, i) => Number.isFinite(edge) && (i === 0 || edge > edges[i - 1]!))) return null
-  const shares = drawn.flatMap(({ of, count }) => of.histogram(edges).counts.map(some => some / Math.max(1, count)))
-  const most = Math.max(...shares, Number.MIN_VALUE)
+  const binned = drawn.map(({ sketch, finite }) => {
+    const edges = finite.count === 0 ? edgesOf(0, 1, bins) : edgesAround(...rangeOf(finite), bins)
+    return { edges, shares: finite.histogram(edges).counts.map(some => some / Math.max(1, sketch.count)) }
+  })
+  const most = binned.map(({ shares }) => Math.max(...shares))
   return {
     series,
     steps: drawn.map(({ step }) => step),
-    atMostZero: [...sketches.values()].map(shareAtMostZero),
-    lost: drawn.map(({ lost }) => lost),
-    low,
-    high,
+    counts: drawn.map(({ sketch }) => sketch.count),
+    atMostZero: drawn.map(({ sketch }) => shareAtMostZero(sketch)),
+    lost: drawn.map(({ sketch }) => {
+      const { negative_infinity_count, nan_count, positive_infinity_count } = sketch.toJSON()
+      return [negative_infinity_count, nan_count, positive_infinity_count]
+    }),
+    lows: binned.map(({ edges }) => edges[0]!),
+    highs: binned.map(({ edges }) => edges.at(-1)!),
     bins,
     most,
-    shares: packed(Uint8Array.from(shares, share => Math.round((255 * share) / most))),
+    shares: packed(
+      Uint8Array.from(
+        binned.flatMap(({ shares }, i) => shares.map(share => Math.round((255 * share) / (most[i] || 1)))),
+      ),
+    ),
   }
+}
+
+function edgesOf(low: number, high: number, bins: number): readonly number[] {
+  return Array.from({ length: bins + 1 }, (_, i) => low * (1 - i / bins) + high * (i / bins))
+}
+
+/** The edges of bins of a range or, where it is too narrow to be divided, of one around it. */
+function edgesAround(low: number, high: number, bins: number): readonly number[] {
+  const half = Math.abs(low) / 2
+  const ranges = [
+    [low, high],
+    [low - half, low + half],
+    [-1, 1],
+  ] as const
+  const all = ranges.map(([from, to]) => edgesOf(from, to, bins))
+  const isDivided = (edges: readonly number[]) =>
+    edges.every((edge, i) => Number.isFinite(edge) && (i === 0 || edge > edges[i - 1]!))
+  return all.find(isDivided)!
 }
 
 /** The distributions of one tensor at some of its steps, of each worker. */

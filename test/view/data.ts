@@ -21,11 +21,12 @@ export interface ShownTrial {
   readonly ridges: readonly {
     series: number
     steps: number[]
-    low: number
-    high: number
+    counts: number[]
+    lows: number[]
+    highs: number[]
     bins: number
-    lost: number[]
-    most: number
+    lost: number[][]
+    most: number[]
     shares: Packed
   }[]
   readonly findings: readonly {

@@ -321,19 +321,21 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     it('marks causes, the best EVAL, and where the loss is NaN', async () => {
       const { url, trials } = await write(join(TRIALS, 'mlp-vanishing'))
       await open(url, 'overview')
-      expect(await page.textContent('.courses .cards svg')).toContain('VanishingGradient')
-      expect(await page.textContent('.courses .cards .note')).toMatch(/^○ The best EVAL: 2\.28\d+, at step \d+\.$/)
+      expect(await page.textContent('.curve svg')).toContain('VanishingGradient')
+      expect(await page.textContent('.curve .note:has-text("best")')).toMatch(
+        /^○ The best EVAL: 2\.28\d+, at step \d+\.$/,
+      )
       await close(trials)
       const broken = await write(writeLosses('broken', [3, Number.NaN, Number.NaN, 2, Number.NaN]))
       await open(broken.url, 'overview')
-      expect(await page.locator('.courses .cards svg g[aria-label=rect] rect').count()).toBe(2)
+      expect(await page.locator('.curve svg g[aria-label=rect] rect').count()).toBe(2)
       await close(broken.trials)
     })
 
     it('has a logarithmic loss where it spans decades', async () => {
       const { url, trials } = await write(writeLosses('decades', [1000, 10, 0.5]))
       await open(url, 'overview')
-      expect(await page.textContent('.courses .cards svg')).toContain('logarithmic')
+      expect(await page.textContent('.curve svg')).toContain('logarithmic')
       await close(trials)
     })
   })
@@ -470,7 +472,7 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     expect(await page.textContent('.flow output')).toBe('step 20 (TRAIN 20)')
     await tell().toBe('#overview?show=gradients&step=20')
     await open(url, 'layers?kind=nothing&show=meen&step=x')
-    expect((await values()) as string[]).toEqual(['gradients', 'abs_mean', 'log', ''])
+    expect((await values()) as string[]).toEqual(['gradients', 'abs_mean', 'log', '', ''])
     expect(wrong).toEqual([])
     await close(trials)
   })
@@ -479,7 +481,7 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     const { url, trials } = await write(join(TRIALS, 'mlp-vanishing'))
     await open(url, 'overview')
     const [left, width, top] = (await page.evaluate(
-      `(({ left, width, top }) => [left, width, top])(document.querySelector('.courses .cards svg').getBoundingClientRect())`,
+      `(({ left, width, top }) => [left, width, top])(document.querySelector('.curve svg').getBoundingClientRect())`,
     )) as [number, number, number]
     await page.mouse.move(left + width * 0.36, top + 100)
     await page.waitForSelector('.flow output:text-is("step 30 (TRAIN 30)")')
@@ -500,8 +502,8 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     await page.keyboard.press('Enter')
     await page.waitForSelector('#view canvas')
     expect(await page.evaluate('document.activeElement.id')).toBe('view')
-    // Four fields, a term of the legend, the picture.
-    for (let i = 0; i < 6; i++) await page.keyboard.press('Tab')
+    // Five fields, a term of the legend, the picture.
+    for (let i = 0; i < 7; i++) await page.keyboard.press('Tab')
     expect(await page.evaluate('document.activeElement.tagName')).toBe('CANVAS')
     await page.goBack()
     await page.waitForSelector('section.overview')
@@ -669,7 +671,7 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     const download = page.waitForEvent('download')
     await page.click('.player button:text-is("GIF")')
     const saved = await download
-    expect(saved.suggestedFilename()).toBe('mlp-vanishing-gradients.gif')
+    expect(saved.suggestedFilename()).toBe('mlp-vanishing-distributions-of-gradients.gif')
     expect(
       readFileSync((await saved.path())!)
         .subarray(0, 6)
@@ -679,17 +681,145 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     await close(trials)
   })
 
-  it('lays the distributions of two trials over each other', async () => {
+  it('has the distributions of two trials side by side where there is room, else over each other', async () => {
     const { url, trials } = await write(join(TRIALS, 'mlp-vanishing'), join(TRIALS, 'mlp-all-zero'))
     await open(url, 'distributions')
     expect(await page.locator('.legend li').allTextContents()).toEqual(['A', 'B'])
     const texts = await page.locator('.panel p').allTextContents()
     expect(texts.find(text => text.includes('B: '))).toMatch(/^A: \S+ % ≤ 0, .*; B: \S+ % ≤ 0, /)
-    const ends = () => page.locator('.panel text').allTextContents()
+    const both = page.locator(`.panel:has-text("B: ")`).first()
+    const pictures = () =>
+      Promise.all([both.locator('svg').count(), both.locator('svg').first().locator('path').count()])
+    expect(await pictures()).toEqual([2, 1])
+    const note = () => page.textContent('#view .note')
+    expect(await note()).toBe('One axis and one height for all steps of a tensor. A and B share them.')
+    const ends = () => page.locator('.panel svg > text').allTextContents()
     const own = await ends()
-    await page.selectOption('.controls label:has-text("Values") select', 'shared')
+    const axes = '.controls label:has-text("Values") select'
+    await page.selectOption(axes, 'shared')
     await expect.poll(async () => new Set(await ends()).size, { timeout: 60_000 }).toBe(2)
     expect(new Set(own).size).toBeGreaterThan(2)
+    await page.selectOption(axes, 'own')
+    await page.selectOption('.controls label:has-text("Axes of A and B") select', 'apart')
+    await expect.poll(note, { timeout: 60_000 }).toContain('heights can’t be compared')
+    expect(await ends()).not.toEqual(own)
+    await page.setViewportSize({ width: 900, height: 720 })
+    await open(url, 'distributions')
+    expect(await pictures()).toEqual([1, 2])
+    await page.setViewportSize({ width: 1280, height: 720 })
+    expect(wrong).toEqual([])
+    await close(trials)
+  })
+
+  it('has ridges of all tensors, an axis of each step, a symmetric logarithm, and counts under the pointer', async () => {
+    const { url, trials } = await write(join(TRIALS, 'mlp-vanishing'))
+    await open(url, 'distributions')
+    const first = page.locator('.panel').first()
+    const name = (await first.locator('a').allTextContents())[0]!
+    const steps = trials[0]!.tensor(name).steps()
+    const ends = () => first.locator('svg > text').allTextContents()
+    const all = await ends()
+    await page.selectOption('.controls label:has-text("Values") select', 'step')
+    await expect.poll(ends, { timeout: 60_000 }).not.toEqual(all)
+    const { data } = await trials[0]!.tensor(name).value(steps.at(-1)!)
+    const least = Math.min(...Array.from(data, Number))
+    expect((await ends())[0]).toBe(short(Number(least.toPrecision(4))))
+    // All elements are in the bins: their counts are told from left to right.
+    const box = (await page.evaluate(
+      `(({ left, top, width, height }) => [left, top, width, height])(document.querySelector('.panel svg').getBoundingClientRect())`,
+    )) as [number, number, number, number]
+    const counts = new Map<string, number>()
+    for (let x = 1; x < box[2]; x += 1) {
+      await page.mouse.move(box[0] + x, box[1] + box[3] / 2)
+      const [, bin, count] = /^(.*): (\d+) of/.exec((await first.locator('p').allTextContents())[0]!) ?? []
+      if (bin !== undefined) counts.set(bin, Number(count))
+    }
+    expect([...counts.values()].reduce((sum, count) => sum + count, 0)).toBe(data.length)
+    const path = await page.getAttribute('.panel path', 'd')
+    await page.selectOption('.controls label:has-text("Axis") select', 'symlog')
+    await expect.poll(() => page.getAttribute('.panel path', 'd'), { timeout: 60_000 }).not.toBe(path)
+    await page.selectOption('.controls label:has-text("Steps as") select', 'ridges')
+    await expect.poll(() => first.locator('path').count(), { timeout: 60_000 }).toBe(Math.min(16, steps.length))
+    expect(wrong).toEqual([])
+    await close(trials)
+  })
+
+  it('plays and moves by keys, wherever the focus is', async () => {
+    const { url, trials } = await write(join(TRIALS, 'mlp-vanishing'))
+    await open(url, 'distributions')
+    await page.evaluate(`document.getElementById('view').focus()`)
+    await page.keyboard.press('ArrowLeft')
+    expect(await page.textContent('.player output')).toBe('step 82 (TRAIN 70)')
+    await page.keyboard.press(' ')
+    await page.waitForSelector('.player.on')
+    await page.keyboard.press(' ')
+    expect(await page.locator('.player.on').count()).toBe(0)
+    await close(trials)
+  })
+
+  it('saves the animation as a video, where the browser can, and says so where it can’t', async () => {
+    const { url, trials } = await write(join(TRIALS, 'mlp-vanishing'))
+    await open(url, 'distributions?name=hidden.7.weight')
+    const download = page.waitForEvent('download')
+    await page
+      .locator('.player button')
+      .all()
+      .then(buttons => buttons.at(-1)!.click())
+    const saved = await download
+    expect(saved.suggestedFilename()).toMatch(/^mlp-vanishing-distributions-of-gradients\.(mp4|webm)$/)
+    const bytes = readFileSync((await saved.path())!)
+    const isMp4 = bytes.subarray(4, 8).toString() === 'ftyp'
+    expect(isMp4 || bytes.readUInt32BE(0) === 0x1a45dfa3).toBe(true)
+    await page.evaluate('delete globalThis.MediaRecorder')
+    await page.selectOption('.controls label:has-text("Axis") select', 'symlog')
+    await page.waitForSelector('.player:has-text("This browser makes no videos")')
+    expect(wrong).toEqual([])
+    await close(trials)
+  })
+
+  it('has bars of what is NaN or infinite, with their counts', async () => {
+    const directory = join(scratch, 'lost')
+    const writer = new TrialWriter(directory)
+    const values = [1, 2, 3, Number.NaN, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 4, 5]
+    writer.step({ step: 0, tensors: [{ name: 'gradient/w', dtype: 'float32', shape: [8], values }] })
+    writer.end()
+    const { url, trials } = await write(directory)
+    for (const view of ['distributions', 'tensor']) {
+      await open(url, view)
+      expect(await page.locator('.lost title').allTextContents(), view).toEqual([
+        ...['−∞: 0 of 8 elements', 'NaN: 1 of 8 elements', '+∞: 2 of 8 elements'],
+      ])
+    }
+    expect(wrong).toEqual([])
+    await close(trials)
+  })
+
+  it('of two trials has the same steps over each other, and marks and filters their modes', async () => {
+    const place = (name: string, steps: readonly number[]) => {
+      const directory = join(scratch, name)
+      const writer = new TrialWriter(directory)
+      for (const step of steps) {
+        const mode = step % 2 === 0 ? 'TRAIN' : 'EVAL'
+        const tensors = [{ name: 'gradient/w', dtype: 'float32' as const, shape: [1], values: [1 + step] }]
+        writer.step({ step, mode, modeStep: step, tensors })
+      }
+      writer.end()
+      return directory
+    }
+    const { url, trials } = await write(place('aligned-a', [0, 1, 2]), place('aligned-b', [1, 2, 3, 4]))
+    await open(url, 'layers')
+    expect(await page.locator('.legend li').allTextContents()).toEqual(['TRAIN', 'EVAL'])
+    // Both have the columns 0 to 4.
+    expect([...(await cellsOf(1, 5)).values()]).toEqual([
+      'abs_mean 1',
+      'abs_mean 2',
+      'abs_mean 3',
+      'not saved',
+      'not saved',
+    ])
+    await page.selectOption('.controls label:has-text("Steps of") select', 'EVAL')
+    await page.waitForSelector('canvas[aria-label^="abs_mean of 1 row at 2 steps"]')
+    expect([...(await cellsOf(1, 2)).keys()]).toEqual(['gradient/w · step 1 (EVAL 1)', 'gradient/w · step 3'])
     expect(wrong).toEqual([])
     await close(trials)
   })
@@ -698,27 +828,36 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     const { url, trials } = await write(join(TRIALS, 'mlp-vanishing'))
     await open(url, 'tensor')
     const { length } = trials[0]!.tensor((await page.textContent('h2.name'))!).steps()
-    await page.selectOption('.distribution select', 'heat map')
+    await page.selectOption('.controls label:has-text("All steps as") select', 'heat map')
     const cells = await page.locator('.distribution svg').first().locator('rect').count()
-    expect([cells % length, cells > 5 * length]).toEqual([0, true])
+    expect(cells).toBeGreaterThan(3 * length)
     expect(wrong).toEqual([])
     await close(trials)
   })
 
   it.each([
-    ['GIF', 'distribution.gif', 'GIF89a'],
-    ['PNG', 'picture.png', '\u0089PNG'],
-    ['SVG', 'picture.svg', '<svg'],
-  ])('saves %s files', async (name, file, magic) => {
+    ['GIF', 'gif', 'GIF89a'],
+    ['PNG', 'png', '\u0089PNG'],
+    ['SVG', 'svg', '<svg'],
+  ])('saves %s files with the name of the trial and of what they show', async (name, ending, magic) => {
     const { url, trials } = await write(join(TRIALS, 'mlp-vanishing'))
     await open(url, 'tensor')
+    const shownTensor = (await page.textContent('h2.name'))!.replace('/', '-')
     const download = page.waitForEvent('download')
     await page.locator(`.distribution button:text-is("${name}")`).first().click()
     const saved = await download
-    expect(saved.suggestedFilename()).toBe(file)
+    const file = saved.suggestedFilename()
+    expect([file.startsWith('mlp-vanishing-'), file.includes(shownTensor), file.split('.').at(-1)]).toEqual([
+      ...[true, true, ending],
+    ])
     const bytes = readFileSync((await saved.path())!)
     expect(bytes.subarray(0, magic.length).toString('latin1')).toBe(magic)
     expect(bytes.length).toBeGreaterThan(1000)
+    // It says what it shows, in the font of the page.
+    if (ending === 'svg') {
+      const [text, font] = ['mlp-vanishing: The distribution of the elements of', 'font-family="system-ui']
+      expect([bytes.toString().includes(text), bytes.toString().includes(font)]).toEqual([true, true])
+    }
     expect(wrong).toEqual([])
     await close(trials)
   })

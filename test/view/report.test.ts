@@ -176,13 +176,20 @@ describe('a report', () => {
     expect(ridge!.steps).toHaveLength(48)
     expect([ridge!.steps[0], ridge!.steps.at(-1)]).toEqual([0, 99])
     const shares = unpacked(ridge!.shares).numbers
-    // Of three numbers the sum lies half below 1.5; the bins are equal.
-    const first = shares.slice(0, ridge!.bins)
-    const sum = first.reduce((total, share) => total + share, 0)
-    const width = (ridge!.high - ridge!.low) / ridge!.bins
-    const below = first.reduce((total, share, bin) => total + (ridge!.low + (bin + 0.5) * width < 1.5 ? share : 0), 0)
-    expect(below / sum).toBeCloseTo(0.5, 1)
-    expect(Math.max(...shares)).toBe(255)
+    // Of three numbers the sum lies half below the middle; the bins of a step are equal.
+    for (const [i, step] of ridge!.steps.entries()) {
+      const own = shares.slice(i * ridge!.bins, (i + 1) * ridge!.bins)
+      const [low, high] = [ridge!.lows[i]!, ridge!.highs[i]!]
+      const sum = own.reduce((total, share) => total + share, 0)
+      const middle = 1.5 * (1 + step / 100)
+      const isBelow = (bin: number) => low + ((bin + 0.5) / ridge!.bins) * (high - low) < middle
+      const below = own.reduce((total, share, bin) => total + (isBelow(bin) ? share : 0), 0)
+      expect(below / sum).toBeCloseTo(0.5, 1)
+      expect(Math.max(...own)).toBe(255)
+      expect(ridge!.counts[i]).toBe(4000)
+      // All but one in a thousand at each end are in a bin.
+      expect((sum / 255) * ridge!.most[i]!).toBeCloseTo(1, 2)
+    }
   })
 
   it('of names that mean harm holds them as they are, and lets none of them out', async () => {
@@ -255,7 +262,7 @@ describe('a distribution', () => {
 
   it('of few elements has all that are finite, and counts the others', async () => {
     const { ridges } = await ridgeFor('few', tensor([1, Number.NaN, 3]))
-    expect(ridges[0]).toMatchObject({ low: 1, high: 3, lost: [1] })
+    expect(ridges[0]).toMatchObject({ lows: [1], highs: [3], counts: [3], lost: [[0, 1, 0]] })
     const { numbers } = unpacked(ridges[0]!.shares)
     expect([numbers[0], numbers.at(-1), numbers.filter(share => share > 0).length]).toEqual([255, 255, 2])
   })

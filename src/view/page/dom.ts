@@ -60,7 +60,7 @@ export function button(text: string, onclick: () => void, attributes: Attributes
 
 const SVG = 'http://www.w3.org/2000/svg'
 
-export function svgElement<K extends 'svg' | 'path' | 'g' | 'text' | 'line'>(
+export function svgElement<K extends 'svg' | 'path' | 'g' | 'text' | 'line' | 'rect' | 'title'>(
   name: K,
   attributes: Readonly<Record<string, string | number>>,
   text = '',

@@ -9,13 +9,13 @@ import { badge } from './names.js'
 import { counted, shown } from './text.js'
 import type { ShownTrial } from './trials.js'
 import { type BoostingChoice, boostingView, isBoosted } from './views/boosting.js'
-import { classesView } from './views/classes.js'
-import { type DistributionsChoice, distributionKinds, distributionsView } from './views/distributions.js'
-import { type EmbeddingChoice, embeddingView } from './views/embedding.js'
-import type { FlowChoice } from './views/flow.js'
+import { type DistributionsChoice, distributionKinds, distributionsView } from './views/distributions/distributions.js'
 import { hasKinds, type KindsChoice, kindsView } from './views/kinds.js'
 import { firstChoice, type LayersChoice, layers } from './views/layers.js'
-import { overview } from './views/overview.js'
+import type { FlowChoice } from './views/overview/flow.js'
+import { overview } from './views/overview/overview.js'
+import { classesView } from './views/samples/classes.js'
+import { type EmbeddingChoice, embeddingView } from './views/samples/embedding.js'
 import { type TensorChoice, tensorView } from './views/tensor.js'
 import type { View } from './views/view.js'
 
@@ -58,7 +58,15 @@ export class Page {
   readonly #layersChoice: LayersChoice
   readonly #kindsChoice: KindsChoice
   readonly #tensorChoice: TensorChoice
-  readonly #distributionsChoice: DistributionsChoice = { kind: 'gradients', axes: 'own', filter: '' }
+  readonly #distributionsChoice: DistributionsChoice = {
+    kind: 'gradients',
+    shape: 'outlines',
+    axes: 'own',
+    axis: 'linear',
+    pair: '',
+    scales: 'same',
+    filter: '',
+  }
   readonly #content = h('div', { id: 'view', tabindex: -1 })
   readonly #embeddingChoice: EmbeddingChoice = { method: 'tsne', tensor: '' }
   readonly #boostingChoice: BoostingChoice = { measure: '' }
@@ -82,6 +90,8 @@ export class Page {
       statistic: this.#layersChoice.statistic,
       scale: 'linear',
       shape: 'ridges',
+      range: 'own',
+      axis: 'linear',
     }
   }
 
@@ -90,6 +100,7 @@ export class Page {
     addEventListener('hashchange', () => void this.#show())
     for (const event of ['change', 'input']) this.#content.addEventListener(event, () => this.#tellSoon())
     moment.onPoint = () => this.#tellSoon()
+    this.#content.addEventListener('keydown', event => this.#press(event))
     await this.#show(true)
     report.append(this.#head(), this.#content, this.#foot)
     report.removeAttribute('aria-busy')
@@ -110,6 +121,21 @@ export class Page {
     this.#content.style.minHeight = ''
     this.#tell()
     scrollTo(scrollX, scrollY)
+  }
+
+  /** Moves through the steps of the first picture that has a player; fields and pictures have keys of their own. */
+  #press(event: KeyboardEvent): void {
+    const player = this.#content.querySelector('.player')
+    const isTaken = (event.target as Element).closest('a, button, input, select, summary, canvas') !== null
+    if (player === null || isTaken || event.ctrlKey || event.metaKey || event.altKey) return
+    const slider = player.querySelector('input')
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key]
+    if (event.key === ' ') player.querySelector('button')?.click()
+    else if (by !== undefined && slider !== null) {
+      slider.value = String(Number(slider.value) + by)
+      slider.dispatchEvent(new Event('input', { bubbles: true }))
+    } else return
+    event.preventDefault()
   }
 
   #open(name: string): void {
@@ -136,6 +162,7 @@ export class Page {
         kind: field(ofLayers, 'kind', ['all', ...KINDS]),
         show: field(ofLayers, 'statistic', statistics),
         scale: field(ofLayers, 'scale', scales),
+        mode: field(ofLayers, 'mode', ['TRAIN', 'EVAL', 'PREDICT', 'GLOBAL']),
         name: field(ofLayers, 'filter'),
         tensor: field(ofLayers, 'tensor'),
       }
@@ -143,7 +170,11 @@ export class Page {
     if (view === 'distributions') {
       return {
         kind: field(this.#distributionsChoice, 'kind', KINDS),
-        axes: field(this.#distributionsChoice, 'axes', ['own', 'shared']),
+        shape: field(this.#distributionsChoice, 'shape', ['outlines', 'ridges']),
+        axes: field(this.#distributionsChoice, 'axes', ['own', 'step', 'shared']),
+        axis: field(this.#distributionsChoice, 'axis', ['linear', 'symlog']),
+        pair: field(this.#distributionsChoice, 'pair', ['', 'beside', 'over']),
+        ...(this.#trials.length > 1 && { scales: field(this.#distributionsChoice, 'scales', ['same', 'apart']) }),
         name: field(this.#distributionsChoice, 'filter'),
       }
     }
@@ -153,6 +184,8 @@ export class Page {
         show: field(ofTensor, 'statistic', statistics),
         scale: field(ofTensor, 'scale', scales),
         shape: field(ofTensor, 'shape', ['ridges', 'heat map']),
+        range: field(ofTensor, 'range', ['own', 'step']),
+        axis: field(ofTensor, 'axis', ['linear', 'symlog']),
       }
     }
     if (view === 'embedding') return { method: field(this.#embeddingChoice, 'method', EMBEDDING_METHODS) }

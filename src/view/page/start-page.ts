@@ -130,7 +130,7 @@ function lossChart(chosen: readonly Listed[]): HTMLElement {
   )
   if (lines.length === 0) return h('p', { class: 'muted' }, 'No loss of these has been read yet.')
   const label = `The losses of ${counted(chosen.length, 'trial')} over the steps.`
-  return h('div', { class: 'card' }, lineChart({ label, lines, width: 1400, height: 320 }))
+  return h('div', { class: 'card' }, lineChart({ label, lines, width: 2200, height: 320 }))
 }
 
 export async function startPage({ version }: LiveData): Promise<void> {

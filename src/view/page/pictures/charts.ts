@@ -4,7 +4,7 @@ import * as Plot from '@observablehq/plot'
 import { button, h, save } from '../dom.js'
 import { moment } from '../moment.js'
 import { csv, short } from '../text.js'
-import { savePng, svgText } from './raster.js'
+import { fileName, type LegendLine, savePng, svgText } from './raster.js'
 
 /** A line of a chart. */
 export interface Line {
@@ -21,7 +21,7 @@ export interface LineChartOptions {
   readonly isLog?: boolean
   readonly yLabel?: string
   readonly height?: number
-  readonly width?: number | 'half'
+  readonly width?: number
   /** Steps that are marked, each with a text above. */
   readonly marks?: readonly { readonly x: number; readonly text: string }[]
   /** Points that stand out. */
@@ -44,7 +44,7 @@ export function lineChart({
   marks = [],
   rings = [],
 }: LineChartOptions): HTMLElement {
-  const width = most === 'half' ? halfWidth() : fitting(most)
+  const width = fitting(most)
   const points: Point[] = lines.flatMap(({ name, points }) => points.map(({ x, y }) => ({ line: name, x, y })))
   const isDrawn = ({ y }: Point) => Number.isFinite(y) && (!isLog || y > 0)
   const drawn = points.filter(isDrawn)
@@ -125,19 +125,31 @@ export function lineChart({
 }
 
 /** The widest that a page is, and the least of a column beside another: as in style.css. */
-const PAGE_WIDTH = 1480
+const PAGE_WIDTH = 2200
 const COLUMN_WIDTH = 440
 const GAP = 24
+/** The width around a picture in a card. */
+const CARD = 36
+
+function pageWidth(): number {
+  return Math.min(PAGE_WIDTH, document.documentElement.clientWidth) - 2 * GAP
+}
 
 /** The width, at most that of the page, so that texts stay readable on a narrow one. */
 export function fitting(width: number): number {
-  return Math.max(280, Math.min(width, document.documentElement.clientWidth - 58))
+  return Math.max(280, Math.min(width, pageWidth() - CARD))
+}
+
+/** The columns in which some pictures lie beside each other, each as wide as there is room. @returns the width of a picture */
+export function columnsFor(count: number): { readonly column: number; readonly picture: number } {
+  const columns = Math.max(1, Math.min(count, Math.floor((pageWidth() + GAP) / (COLUMN_WIDTH + GAP))))
+  const column = Math.floor((pageWidth() - GAP * (columns - 1)) / columns)
+  return { column, picture: fitting(column - CARD) }
 }
 
 /** The width of one of two columns or, on a narrow page, of the page. */
 export function halfWidth(): number {
-  const page = Math.min(PAGE_WIDTH, document.documentElement.clientWidth) - 2 * GAP
-  return fitting((page >= 2 * COLUMN_WIDTH + GAP ? (page - GAP) / 2 : page) - 36)
+  return columnsFor(2).picture
 }
 
 /** The part of a texts' height that is a line. */
@@ -234,21 +246,28 @@ function numbersOf(label: string, lines: readonly Line[], svg: Element): HTMLEle
     ['line', 'step', 'value'],
     ...lines.flatMap(({ name, points }) => points.map(({ x, y }) => [name, x, y] as const)),
   ]
-  return actions(label, rows, svg)
+  return actions(label, rows, svg, [], lines.length > 1 ? lines : [])
 }
 
-/** Buttons for what is beside a picture: its numbers as CSV, the picture as a file. */
+/**
+ * Buttons for what is beside a picture: its numbers as CSV, the picture as a file.
+ * @param label its first part is the title of the picture, and the name of the file
+ */
 export function actions(
   label: string,
   rows: () => readonly (readonly (string | number)[])[],
   svg: Element | null,
   more: readonly HTMLElement[] = [],
+  legend: readonly LegendLine[] = [],
 ): HTMLElement {
   const said = h('span', { role: 'status' })
+  const title = label.replace(/(:|, from|\.) .*$|\.$/, '')
+  const name = fileName(title)
+  const caption = { title: `${document.title.replace(/ – trialscan$/, '')}: ${title}`, legend }
   const copy = async () => {
     await navigator.clipboard.writeText(csv(rows())).then(
       () => (said.textContent = 'copied'),
-      () => save('numbers.csv', 'text/csv', csv(rows())),
+      () => save(`${name}.csv`, 'text/csv', csv(rows())),
     )
   }
   return h(
@@ -256,10 +275,10 @@ export function actions(
     { class: 'actions' },
     button('Copy CSV', () => void copy(), { 'aria-label': `Copy the numbers of: ${label}` }),
     svg &&
-      button('SVG', () => save('picture.svg', 'image/svg+xml', svgText(svg)), {
+      button('SVG', () => save(`${name}.svg`, 'image/svg+xml', svgText(svg, caption)), {
         'aria-label': `Save as SVG: ${label}`,
       }),
-    svg && button('PNG', () => void savePng(svg, 'picture.png'), { 'aria-label': `Save as PNG: ${label}` }),
+    svg && button('PNG', () => void savePng(svg, name, caption), { 'aria-label': `Save as PNG: ${label}` }),
     ...more,
     said,
   )
@@ -280,7 +299,7 @@ export interface TimelinePoint {
 }
 
 export function timeline(points: readonly TimelinePoint[], steps: readonly number[], label: string): HTMLElement {
-  const width = fitting(1100)
+  const width = fitting(2200)
   const rows = [...new Set(points.map(({ row }) => row))]
   const svg = Plot.plot({
     width,

@@ -26,6 +26,8 @@ export interface HeatMapOptions {
   readonly opens?: string | null
   /** The numbers of the steps; none where columns are no steps. */
   readonly numbers?: readonly number[]
+  /** A colour for each step, as a line below its number; none without modes. */
+  readonly bands?: readonly string[]
   /** The row that is pointed at from the start, at the step that is chosen on the page; -1 for none. */
   readonly chosenRow?: number
   readonly onPoint?: (row: number) => void
@@ -290,6 +292,7 @@ export class HeatMap {
       context.fillStyle = getComputedStyle(this.#canvas).color
       context.fillRect(this.#labels + (this.#marked - step) * w, this.#plotHeight + 1, Math.max(2, w), 3)
     }
+    drawBands(context, this.#options.bands ?? [], this.#view, { left: this.#labels, bottom: this.#height, width: w })
     if (this.#cursor === null) return
     const [x, y] = [this.#labels + (this.#cursor.step - step) * w, (this.#cursor.row - row) * t]
     context.strokeStyle = getComputedStyle(this.#canvas).color
@@ -333,6 +336,26 @@ export class HeatMap {
       context.fillText(text, Math.min(x, this.#width - half), this.#plotHeight + 8)
     }
   }
+}
+
+/** Lines at the foot of a picture, in the colours of its columns. */
+function drawBands(
+  context: CanvasRenderingContext2D,
+  bands: readonly string[],
+  { step, steps }: View,
+  { left, bottom, width }: { readonly left: number; readonly bottom: number; readonly width: number },
+): void {
+  for (let i = Math.floor(step); i < step + steps && i < bands.length; i++) {
+    const [from, to] = [i, i + 1].map(at => Math.max(left, left + (at - step) * width))
+    context.fillStyle = resolved(bands[i]!, context.canvas)
+    context.fillRect(from!, bottom - 3, to! - from!, 3)
+  }
+}
+
+/** A colour of the page's style, which a canvas does not know by its name. */
+function resolved(color: string, canvas: HTMLCanvasElement): string {
+  const name = /^var\((--[\w-]+)\)$/.exec(color)?.[1]
+  return name === undefined ? color : getComputedStyle(canvas).getPropertyValue(name)
 }
 
 /** A pixel for each cell; none where nothing was saved. */

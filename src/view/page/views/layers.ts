@@ -1,10 +1,12 @@
 /** Tensors × steps as a heat map: of one trial, of two on one scale, or of what differs. */
 
+import type { Mode } from '../../../base/types.js'
 import { KINDS, type Kind } from '../../../trial/kinds/kinds.js'
 import { type ShownStatistic, STATES } from '../../data.js'
 import { choice, h, nameFilter } from '../dom.js'
 import { badge, type OpenTensor } from '../names.js'
 import { actions } from '../pictures/charts.js'
+import { modeColor } from '../pictures/colors.js'
 import { HeatMap } from '../pictures/heat-map.js'
 import { legendOf, ratioLegend } from '../pictures/legend.js'
 import { ratioShading, type ScaleName, type Shading, shadingOf } from '../pictures/shading.js'
@@ -17,6 +19,8 @@ export interface LayersChoice {
   kind: Kind | 'all'
   statistic: ShownStatistic
   scale: ScaleName
+  /** Empty: those of all modes. */
+  mode: Mode | ''
   filter: string
   /** The tensor that was pointed at last. */
   tensor: string
@@ -38,6 +42,7 @@ export function firstChoice(trials: readonly ShownTrial[]): LayersChoice {
     kind: kinds.find(has) ?? 'all',
     statistic: statistics.includes(statistic) ? statistic : (statistics[0] ?? 'abs_mean'),
     scale: 'log',
+    mode: '',
     filter: '',
     tensor: '',
   }
@@ -47,7 +52,9 @@ export function firstChoice(trials: readonly ShownTrial[]): LayersChoice {
 interface Layer {
   readonly trial: ShownTrial
   readonly series: readonly number[]
-  /** The steps of the column at which one of them was saved. */
+  /** The numbers of the steps that are columns: those of all trials. */
+  readonly numbers: readonly number[]
+  /** The index of each of these steps in the trial; -1 for none. */
   readonly steps: readonly number[]
   readonly column: Column
   readonly states: Uint8Array
@@ -75,6 +82,7 @@ export async function layers(given: readonly ShownTrial[], chosen: LayersChoice,
     chosen[name] = value
     void draw()
   }
+  const modes = modesOf(trials)
   const kinds = KINDS.filter(kind => trials.some(({ view }) => view.tensors.some(tensor => tensor.kind === kind)))
   const statistics = [...new Set(trials.flatMap(({ statistics }) => statistics))]
   const meaning = h('p', { class: 'muted meaning' })
@@ -108,6 +116,11 @@ export async function layers(given: readonly ShownTrial[], chosen: LayersChoice,
         chosen.scale,
         scale => set('scale', scale),
       ),
+      modes.length < 2
+        ? null
+        : choice('Steps of', [['', 'All modes'], ...modes.map(mode => [mode, mode] as const)], chosen.mode, mode =>
+            set('mode', mode),
+          ),
       nameFilter(chosen.filter, text => set('filter', text)),
     ),
     meaning,
@@ -120,6 +133,27 @@ export async function layers(given: readonly ShownTrial[], chosen: LayersChoice,
   return { element, update }
 }
 
+/** The modes of the steps. */
+function modesOf(trials: readonly ShownTrial[]): readonly Mode[] {
+  return [...new Set(trials.flatMap(({ view }) => view.mode.map(mode => view.modes[mode]!)))]
+}
+
+/** The colours of the lines below columns. */
+function modeLegend(trials: readonly ShownTrial[], numbers: readonly number[]): readonly HTMLElement[] {
+  const modes = modesOf(trials).filter(mode =>
+    trials.some(({ view }) => numbers.some(number => view.modes[view.mode[view.steps.indexOf(number)]!] === mode)),
+  )
+  return modes.length < 2
+    ? []
+    : [
+        h(
+          'ul',
+          { class: 'legend', 'aria-label': 'Modes of the steps' },
+          ...modes.map(mode => h('li', {}, h('i', { style: `border-top: 3px solid ${modeColor(mode)}` }), mode)),
+        ),
+      ]
+}
+
 interface Maps {
   readonly elements: readonly HTMLElement[]
   readonly heatMaps: readonly HeatMap[]
@@ -127,7 +161,13 @@ interface Maps {
 
 async function mapsOf(trials: readonly ShownTrial[], chosen: LayersChoice, open: OpenTensor): Promise<Maps> {
   const found = await Promise.all(trials.map(trial => layerOf(trial, chosen)))
-  const shownLayers = found.filter(layer => layer !== null)
+  const saved = found.filter(layer => layer !== null)
+  // Steps of the same number stand over each other.
+  const numbers = [...new Set(saved.flatMap(({ numbers }) => numbers))].sort((a, b) => a - b)
+  const shownLayers = saved.map(layer => {
+    const indices = new Map(layer.numbers.map((number, i) => [number, layer.steps[i]!]))
+    return { ...layer, numbers, steps: numbers.map(number => indices.get(number) ?? -1) }
+  })
   if (shownLayers.length === 0) {
     return { elements: [h('p', {}, 'No tensor has such numbers: choose others.')], heatMaps: [] }
   }
@@ -142,6 +182,7 @@ async function mapsOf(trials: readonly ShownTrial[], chosen: LayersChoice, open:
   return {
     elements: [
       legendOf(shading, chosen.statistic),
+      ...modeLegend(trials, numbers),
       ...all.map(({ element }) => element),
       ...(b !== undefined && difference === null ? [h('p', { class: 'note' }, withoutRatio(a!, b))] : []),
     ],
@@ -149,7 +190,7 @@ async function mapsOf(trials: readonly ShownTrial[], chosen: LayersChoice, open:
   }
 }
 
-async function layerOf(trial: ShownTrial, { kind, statistic, filter }: LayersChoice): Promise<Layer | null> {
+async function layerOf(trial: ShownTrial, { kind, statistic, mode, filter }: LayersChoice): Promise<Layer | null> {
   const { view } = trial
   const column = await trial.column(statistic, { kind })
   if (column === null) return null
@@ -165,14 +206,18 @@ async function layerOf(trial: ShownTrial, { kind, statistic, filter }: LayersCho
   )
   const count = view.steps.length
   const steps = [...view.steps.keys()].filter(
-    step => column.has(step) && series.some(of => column.isThere(of, step) || states[of * count + step] === FAILED),
+    step =>
+      column.has(step) &&
+      (mode === '' || view.modes[view.mode[step]!] === mode) &&
+      series.some(of => column.isThere(of, step) || states[of * count + step] === FAILED),
   )
-  return steps.length === 0 ? null : { trial, series, steps, column, states }
+  const numbers = steps.map(step => view.steps[step]!)
+  return steps.length === 0 ? null : { trial, series, numbers, steps, column, states }
 }
 
 /** True if there is a number. */
 function isThere({ column }: Layer, series: number, step: number): boolean {
-  return column.isThere(series, step)
+  return step >= 0 && column.isThere(series, step)
 }
 
 function* numbersOf(all: readonly Layer[]): Generator<number> {
@@ -184,7 +229,7 @@ function* numbersOf(all: readonly Layer[]): Generator<number> {
 }
 
 function mapOf(layer: Layer, chosen: LayersChoice, shading: Shading, place: number | null, open: OpenTensor): DrawnMap {
-  const { trial, series, steps, column } = layer
+  const { trial, series, numbers, steps, column } = layer
   const { statistic } = chosen
   const { view } = trial
   const name = (row: number) => view.tensors[view.series[series[row]!]!.tensor]!.name
@@ -197,9 +242,10 @@ function mapOf(layer: Layer, chosen: LayersChoice, shading: Shading, place: numb
     isThere: (row, i) => isThere(layer, series[row]!, steps[i]!),
     shading,
     rowText: row => `${shortened(name(row), 38)}${worker(row)}`,
-    stepText: i => String(view.steps[steps[i]!]),
+    stepText: i => String(numbers[i]),
     cellText: (row, i) => {
       const step = steps[i]!
+      if (step < 0) return `${shown(name(row))}${worker(row)} · step ${numbers[i]}: not saved`
       const state = layer.states[series[row]! * view.steps.length + step]
       const value = column.at(series[row]!, step)
       const number = `${statistic} ${column.packed.isExact ? value : short(value)}`
@@ -208,7 +254,8 @@ function mapOf(layer: Layer, chosen: LayersChoice, shading: Shading, place: numb
       return `${shown(name(row))}${worker(row)} · step ${trial.stepText(step)}: ${said}`
     },
     onOpen: row => open(name(row)),
-    numbers: steps.map(step => view.steps[step]!),
+    numbers,
+    bands: bandsOf([trial], numbers),
     chosenRow: series.findIndex((_, row) => name(row) === chosen.tensor),
     onPoint: row => (chosen.tensor = name(row)),
     label: `${statistic} of ${counted(series.length, 'row')} at ${counted(steps.length, 'step')} of ${shown(view.name)}`,
@@ -253,10 +300,7 @@ interface DrawnMap {
 
 /** log₂ of the ratio of magnitudes where both trials have a tensor at a step: 0 where they are the same, ±∞ where one is 0. */
 function differenceOf(a: Layer, b: Layer, { statistic }: LayersChoice, open: OpenTensor): DrawnMap | null {
-  const steps = a.steps
-    .map(i => ({ step: a.trial.view.steps[i]!, i }))
-    .map(({ step, i }) => ({ step, i, j: b.trial.view.steps.indexOf(step) }))
-    .filter(({ j }) => j >= 0)
+  const steps = a.numbers.map((step, at) => ({ step, i: a.steps[at]!, j: b.steps[at]! }))
   const keyOf = ({ trial: { view } }: Layer, series: number) =>
     JSON.stringify([view.tensors[view.series[series]!.tensor]!.name, view.workers[view.series[series]!.worker]])
   const others = new Map(b.series.map(series => [keyOf(b, series), series]))
@@ -264,7 +308,7 @@ function differenceOf(a: Layer, b: Layer, { statistic }: LayersChoice, open: Ope
     const other = others.get(keyOf(a, series))
     return other === undefined ? [] : [[series, other] as const]
   })
-  if (steps.length === 0 || pairs.length === 0) return null
+  if (steps.every(({ i, j }) => i < 0 || j < 0) || pairs.length === 0) return null
   const ratio = (row: number, step: number): number => {
     const [x, y] = [a.column.at(pairs[row]![0], steps[step]!.i), b.column.at(pairs[row]![1], steps[step]!.j)]
     if (!Number.isFinite(x) || !Number.isFinite(y)) return Number.NaN
@@ -295,7 +339,8 @@ function differenceOf(a: Layer, b: Layer, { statistic }: LayersChoice, open: Ope
       return `${shown(name(row))} · step ${steps[step]!.step}: ${both(order[row]!, step) ? `${values}${timesText(ratio(order[row]!, step))}` : 'not in both'}`
     },
     onOpen: row => open(name(row)),
-    numbers: steps.map(({ step }) => step),
+    numbers: a.numbers,
+    bands: bandsOf([a.trial, b.trial], a.numbers),
     label: `How many times ${statistic} of B is that of A, the largest differences first`,
   })
   const element = h(
@@ -312,6 +357,18 @@ function differenceOf(a: Layer, b: Layer, { statistic }: LayersChoice, open: Ope
     map.element,
   )
   return { element, map }
+}
+
+/** The colour of each step's mode; none where there is one mode. */
+function bandsOf(trials: readonly ShownTrial[], numbers: readonly number[]): readonly string[] {
+  const modes = numbers.map(number => {
+    for (const { view } of trials) {
+      const at = view.steps.indexOf(number)
+      if (at >= 0) return view.modes[view.mode[at]!]!
+    }
+    return ''
+  })
+  return new Set(modes).size > 1 ? modes.map(modeColor) : []
 }
 
 /** The ratio in words, behind the numbers. */

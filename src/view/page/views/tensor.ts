@@ -1,13 +1,14 @@
 /** One tensor: its statistics and its distribution over the steps, of all workers and trials. */
 
-import { MAX_RIDGES, type RidgeView, type ShownStatistic } from '../../data.js'
+import { MAX_RIDGES, type ShownStatistic } from '../../data.js'
 import { button, choice, h } from '../dom.js'
 import { badge, type OpenTensor } from '../names.js'
 import { type Line, lineChart } from '../pictures/charts.js'
 import { isDashed, modeColor, runColor, workerColor } from '../pictures/colors.js'
+import { AXES, axesOf, histogramsOf } from '../pictures/histogram.js'
 import { KIND_NAMES, MEANINGS, sentence, shown } from '../text.js'
 import type { ShownTrial } from '../trials.js'
-import { type DistributionShape, distribution } from './distribution.js'
+import { type DistributionChoice, distribution } from './distributions/distribution.js'
 import { elementsViews } from './elements.js'
 import type { View } from './view.js'
 
@@ -15,11 +16,10 @@ import type { View } from './view.js'
 const MAX_WORKERS = 4
 
 /** The choice in the view, which outlives it. */
-export interface TensorChoice {
+export interface TensorChoice extends DistributionChoice {
   name: string
   statistic: ShownStatistic
   scale: 'linear' | 'log'
-  shape: DistributionShape
 }
 
 export async function tensorView(given: readonly ShownTrial[], chosen: TensorChoice, open: OpenTensor): Promise<View> {
@@ -157,10 +157,10 @@ async function statisticChart(
   }
   if (lines.length === 0) return h('p', { class: 'muted' }, `There is no ${statistic} of this tensor.`)
   const label = `${statistic} of ${shown(name)} over the steps, ${lines.length === 1 ? 'one line' : `${lines.length} lines`}.`
-  return lineChart({ label, lines, isLog: scale === 'log', yLabel: statistic, width: 1100, height: 300 })
+  return lineChart({ label, lines, isLog: scale === 'log', yLabel: statistic, width: 2200, height: 300 })
 }
 
-/** The distributions of each trial and worker. */
+/** The distributions of each trial and worker, and the choice of their axes. */
 async function distributions(
   trials: readonly ShownTrial[],
   name: string,
@@ -168,44 +168,66 @@ async function distributions(
 ): Promise<HTMLElement[]> {
   const found = (
     await Promise.all(
-      trials.map(async (trial, place) => {
-        const ridges = await trial.ridges(name)
-        return ridges.map(ridge => ({ trial, ...ridge, place: trials.length > 1 ? place : null }))
-      }),
+      trials.map(async (trial, place) =>
+        (await trial.ridges(name)).map(ridge => ({ trial, ridge, place: trials.length > 1 ? place : null })),
+      ),
     )
   ).flat()
-  if (found.length === 0) {
-    const why = withoutDistribution(trials, name)
-    return [h('p', { class: 'muted' }, why)]
-  }
-  // One axis for all, so that they can be compared.
-  const domain = [
-    Math.min(...found.map(({ view }) => view.low)),
-    Math.max(...found.map(({ view }) => view.high)),
-  ] as const
-  // And one height.
-  const densest = Math.max(...found.map(({ view }) => densityOf(view)))
-  const drawn = found.map(({ trial, view, shares, place }) => {
-    const { workers, series } = trial.view
-    const worker = workers.length > 1 ? workers[series[view.series]!.worker]! : null
-    return distribution({
-      chosen,
-      trial,
-      ridge: view,
-      shares,
-      height: densityOf(view) / densest,
-      place,
-      domain,
-      tensor: name,
-      worker,
+  if (found.length === 0) return [h('p', { class: 'muted' }, withoutDistribution(trials, name))]
+  const drawn = h('div', { class: trials.length > 1 ? 'distributions pair' : 'distributions' })
+  const draw = () => {
+    const all = found.map(({ ridge }) => histogramsOf(ridge))
+    // One axis and one height for all, so that they can be compared.
+    const axes = axesOf(all.flat(), chosen.axis)
+    const figures = found.map(({ trial, ridge: { view }, place }, i) => {
+      const { workers, series } = trial.view
+      const worker = workers.length > 1 ? workers[series[view.series]!.worker]! : null
+      return distribution({
+        chosen,
+        trial,
+        steps: view.steps,
+        histograms: all[i]!,
+        axes,
+        place,
+        tensor: name,
+        worker,
+      })
     })
-  })
-  return [h('h3', {}, 'How its elements are distributed'), h('div', { class: 'distributions' }, ...drawn)]
-}
-
-/** The largest share of elements for each unit of value. */
-function densityOf({ most, low, high, bins }: RidgeView): number {
-  return (most * bins) / (high - low)
+    drawn.replaceChildren(...figures)
+  }
+  const set = <K extends keyof DistributionChoice>(key: K, value: DistributionChoice[K]) => {
+    const own: DistributionChoice = chosen
+    own[key] = value
+    draw()
+  }
+  draw()
+  return [
+    h('h3', {}, 'How its elements are distributed'),
+    h(
+      'form',
+      { class: 'controls', onsubmit: event => event.preventDefault() },
+      choice(
+        'All steps as',
+        [
+          ['ridges', 'Ridges'],
+          ['heat map', 'Heat map'],
+        ],
+        chosen.shape,
+        shape => set('shape', shape),
+      ),
+      choice(
+        'One step has the range of',
+        [
+          ['own', 'All steps'],
+          ['step', 'That step'],
+        ],
+        chosen.range,
+        range => set('range', range),
+      ),
+      choice('Axis', AXES, chosen.axis, axis => set('axis', axis)),
+    ),
+    drawn,
+  ]
 }
 
 /** Why there is no distribution of a tensor. */
@@ -237,5 +259,7 @@ async function elementViews(trials: readonly ShownTrial[], name: string): Promis
     })
   })
   const found = await elementsViews(wanted)
-  return found.length === 0 ? [] : [h('h3', {}, 'Its elements'), ...found]
+  return found.length === 0
+    ? []
+    : [h('h3', {}, 'Its elements'), h('div', { class: trials.length > 1 ? 'distributions pair' : '' }, ...found)]
 }

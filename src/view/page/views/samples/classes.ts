@@ -1,15 +1,15 @@
 /** The predictions of labels: a confusion matrix by class, or the residuals of a regression. */
 
 import * as Plot from '@observablehq/plot'
-import type { ClassesStep, ClassesView } from '../../data.js'
-import { h, term } from '../dom.js'
-import { badge } from '../names.js'
-import { actions, describe, fitting, lineChart } from '../pictures/charts.js'
-import { isDashed, modeColor, runColor } from '../pictures/colors.js'
-import { stepper } from '../stepper.js'
-import { short, shown, thinnedText } from '../text.js'
-import type { ShownTrial } from '../trials.js'
-import type { View } from './view.js'
+import type { ClassesStep, ClassesView } from '../../../data.js'
+import { h, term } from '../../dom.js'
+import { badge } from '../../names.js'
+import { actions, describe, fitting, lineChart } from '../../pictures/charts.js'
+import { isDashed, modeColor, runColor } from '../../pictures/colors.js'
+import { stepper } from '../../stepper.js'
+import { short, shown, thinnedText } from '../../text.js'
+import type { ShownTrial } from '../../trials.js'
+import type { View } from '../view.js'
 
 const STYLE = { background: 'transparent', fontFamily: 'inherit', fontSize: '12px' }
 
@@ -119,7 +119,7 @@ function overSteps({ trial, classes: { classes, steps }, place }: Shown): HTMLEl
     'div',
     { class: 'card' },
     h('h4', {}, term(name === 'RMSE' ? 'RMSE' : 'Accuracy', meaning)),
-    lineChart({ label: `${name} over the steps`, lines, width: 1100, height: 200, yLabel: name }),
+    lineChart({ label: `${name} over the steps`, lines, width: 2200, height: 200, yLabel: name }),
   )
 }
 

@@ -1,17 +1,17 @@
 /** Samples as points of a plane, step by step; beside a point what the model was given, and what it made of it. */
 
 import * as Plot from '@observablehq/plot'
-import { EMBEDDING_METHODS, type EmbeddingMethod, type EmbeddingView, type ImagesView } from '../../data.js'
-import { button, choice, h, term } from '../dom.js'
-import { badge } from '../names.js'
-import { actions, describe, fitting } from '../pictures/charts.js'
-import { pixel } from '../pictures/colors.js'
-import { imageOf } from '../pictures/images.js'
-import { saveGif } from '../pictures/raster.js'
-import { stepper } from '../stepper.js'
-import { shown, thinnedText } from '../text.js'
-import { type ShownTrial, unpack } from '../trials.js'
-import type { View } from './view.js'
+import { EMBEDDING_METHODS, type EmbeddingMethod, type EmbeddingView, type ImagesView } from '../../../data.js'
+import { button, choice, h, term } from '../../dom.js'
+import { badge } from '../../names.js'
+import { actions, describe, fitting } from '../../pictures/charts.js'
+import { pixel } from '../../pictures/colors.js'
+import { imageOf } from '../../pictures/images.js'
+import { fileName, saveGif, videoButton } from '../../pictures/raster.js'
+import { stepper } from '../../stepper.js'
+import { shown, thinnedText } from '../../text.js'
+import { type ShownTrial, unpack } from '../../trials.js'
+import type { View } from '../view.js'
 
 export interface EmbeddingChoice {
   method: EmbeddingMethod
@@ -133,6 +133,7 @@ async function pictureOf(trial: ShownTrial, embedding: EmbeddingView, method: Em
       `${NAMES[method]} of ${shown(tensor)} at ${text(i)}`,
       title,
     )
+  const gifName = fileName(`${NAMES[method]} of ${tensor}`)
   const picture = h('div', { class: 'one' })
   const beside = h('div', {
     class: 'pairs',
@@ -166,12 +167,17 @@ async function pictureOf(trial: ShownTrial, embedding: EmbeddingView, method: Em
       ['sample', 'x', 'y', 'label'],
       ...steps[i]!.points[method].map(([x, y], sample) => [sample, x, y, steps[i]!.labels[sample] ?? '']),
     ]
-    const gif = button('GIF', () => void saveGif(frames(), 'embedding.gif', PLAY_MS), {
+    const gif = button('GIF', () => void saveGif(frames(), gifName, PLAY_MS), {
       'aria-label': 'Save the animation as GIF',
     })
     picture.replaceChildren(
       svg as unknown as HTMLElement,
-      actions(`the points at ${text(i)}`, rows, svg, steps.length > 1 ? [gif] : []),
+      actions(
+        `the points at ${text(i)}`,
+        rows,
+        svg,
+        steps.length > 1 ? [gif, videoButton(frames, gifName, PLAY_MS)] : [],
+      ),
     )
     beside.replaceChildren(...shownSamples(i, 0))
   }

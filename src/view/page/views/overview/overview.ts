@@ -1,19 +1,18 @@
 /** The overview: what was trained, what is wrong with it, and the course of its losses. */
 
-import type { Kind } from '../../../trial/kinds/kinds.js'
-import type { FindingView } from '../../data.js'
-import { h, term } from '../dom.js'
-import { badge, link, type OpenTensor } from '../names.js'
-import { actions, type Line, lineChart, timeline } from '../pictures/charts.js'
-import { isDashed, modeColor, runColor } from '../pictures/colors.js'
-import { linesOf, remarksOf } from '../remarks.js'
-import { counted, KIND_NAMES, sentence, short, shortened, shown } from '../text.js'
-import type { ShownTrial } from '../trials.js'
+import type { Kind } from '../../../../trial/kinds/kinds.js'
+import type { FindingView } from '../../../data.js'
+import { h, term } from '../../dom.js'
+import { badge, link, type OpenTensor } from '../../names.js'
+import { actions, timeline } from '../../pictures/charts.js'
+import { remarksOf } from '../../remarks.js'
+import { counted, KIND_NAMES, sentence, shortened, shown } from '../../text.js'
+import type { ShownTrial } from '../../trials.js'
+import type { View } from '../view.js'
+import { courses, curvesOf } from './curves.js'
 import { type FlowChoice, gradientFlow } from './flow.js'
 import { scorecard } from './scorecard.js'
-import type { View } from './view.js'
 
-const MAX_CHARTS = 12
 const MAX_GROUPS = 40
 
 /** The first difference of two runs, and the progress until their layers are shown. */
@@ -38,9 +37,9 @@ export async function overview(
     const isPair = trials.length > 1
     // All that is asked of a server is asked at once.
     const [losses, flowing, metrics, scores, ...reports] = await Promise.all([
-      curves(trials, 'losses', open),
+      curvesOf(trials, 'losses'),
       gradientFlow(trials, flow, open),
-      curves(trials, 'metrics', open),
+      curvesOf(trials, 'metrics'),
       isPair ? scorecard(trials, comparison?.suggested ?? {}, open) : null,
       ...trials.map((trial, i) => report(trial, isPair ? i : null, open)),
     ])
@@ -48,7 +47,7 @@ export async function overview(
       comparison && comparisonText(comparison),
       ...trials.map((trial, i) => verdict(trial, isPair ? i : null)),
       scores,
-      h('div', { class: 'courses' }, losses!, flowing!, metrics!),
+      courses(trials, [...losses, ...metrics], flowing, open),
       ...reports,
     ]
     const wereOpen = new Map([...element.querySelectorAll('details')].map(one => [one.dataset.part, one.open] as const))
@@ -296,94 +295,4 @@ function findings(trial: ShownTrial, place: number | null, open: OpenTensor): (H
       ),
     ),
   ]
-}
-
-/** A chart for each tensor of a kind that tells one number a step, of all modes and trials. */
-async function curves(trials: readonly ShownTrial[], kind: Kind, open: OpenTensor): Promise<HTMLElement | null> {
-  const names = [
-    ...new Set(
-      trials.flatMap(({ view }) => view.tensors.filter(tensor => tensor.kind === kind).map(({ name }) => name)),
-    ),
-  ]
-  if (names.length === 0) return null
-  const charts: HTMLElement[] = []
-  for (const name of names.slice(0, MAX_CHARTS)) {
-    const lines: Line[] = []
-    for (const [i, trial] of trials.entries())
-      lines.push(...(await modeLines(trial, kind, name, trials.length > 1 ? i : null)))
-    if (lines.length === 0) continue
-    const ends = lines.map(({ name, points }) => `${name} from ${short(points[0]!.y)} to ${short(points.at(-1)!.y)}`)
-    const best = kind === 'losses' && trials.length === 1 ? lowest(lines.find(({ name }) => name === 'EVAL')) : null
-    const isLog = kind === 'losses' && spansDecades(lines)
-    const label = `${shown(name)} over the steps: ${ends.join('; ')}.`
-    charts.push(
-      h(
-        'div',
-        { class: 'card' },
-        h('h4', {}, link(name, open)),
-        lineChart({
-          label: best === null ? label : `${label} The best EVAL is ${short(best.y)}, at step ${best.x}.`,
-          lines,
-          height: 300,
-          width: names.length === 1 ? 'half' : 500,
-          isLog,
-          ...(isLog && { yLabel: 'logarithmic' }),
-          ...(kind === 'losses' && { marks: causesOf(trials) }),
-          rings: best === null ? [] : [best],
-        }),
-        best === null ? null : h('p', { class: 'note' }, `○ The best EVAL: ${short(best.y)}, at step ${best.x}.`),
-      ),
-    )
-  }
-  if (charts.length === 0) return null
-  const rest = names.length - MAX_CHARTS
-  return h(
-    'article',
-    {},
-    h('h2', {}, KIND_NAMES[kind]!),
-    h('div', { class: 'cards' }, ...charts),
-    rest > 0 ? h('p', { class: 'muted' }, `and ${rest} more, under Tensors.`) : null,
-  )
-}
-
-/** The lowest of some finite points. */
-function lowest(line: Line | undefined): Line['points'][number] | null {
-  const finite = line?.points.filter(({ y }) => Number.isFinite(y)) ?? []
-  return finite.reduce<Line['points'][number] | null>(
-    (best, one) => (best === null || one.y < best.y ? one : best),
-    null,
-  )
-}
-
-/** True if all numbers are above 0, and the largest is a hundred times the smallest. */
-function spansDecades(lines: readonly Line[]): boolean {
-  const all = lines.flatMap(({ points }) => points.map(({ y }) => y)).filter(Number.isFinite)
-  const [least, most] = [Math.min(...all), Math.max(...all)]
-  return least > 0 && most >= 100 * least
-}
-
-/** The first step at which each rule found a cause, the rules of a step together. */
-function causesOf(trials: readonly ShownTrial[]): { readonly x: number; readonly text: string }[] {
-  const rules = new Map<number, Set<string>>()
-  for (const [i, { view }] of trials.entries()) {
-    const seen = new Set<string>()
-    for (const { rule, step, cause } of view.findings) {
-      if (cause !== null || seen.has(rule)) continue
-      seen.add(rule)
-      const number = view.steps[step]!
-      rules.set(number, (rules.get(number) ?? new Set()).add(trials.length > 1 ? `${'AB'[i]} ${rule}` : rule))
-    }
-  }
-  return [...rules].sort(([a], [b]) => a - b).map(([x, names]) => ({ x, text: shown([...names].join(', ')) }))
-}
-
-/** The mean over the elements and workers, a line for each mode. */
-async function modeLines(trial: ShownTrial, kind: Kind, name: string, place: number | null): Promise<Line[]> {
-  const lines = (await linesOf(trial, kind, 'mean')).filter(({ tensor }) => tensor === name)
-  return lines.map(({ mode, steps, values }) => ({
-    name: place === null ? mode : `${'AB'[place]} ${mode}`,
-    color: place === null ? modeColor(mode) : runColor(place),
-    isDashed: place !== null && isDashed(mode),
-    points: steps.map((x, i) => ({ x, y: values[i]! })),
-  }))
 }

@@ -1,15 +1,15 @@
 /** The flow of gradients: their size layer by layer at one step, and how far weights move. */
 
 import * as Plot from '@observablehq/plot'
-import { layersOf, roleOf } from '../../../trial/kinds/roles.js'
-import type { LimitView } from '../../data.js'
-import { choice, h } from '../dom.js'
-import type { OpenTensor } from '../names.js'
-import { actions, describe, halfWidth, NOT_FINITE, STYLE } from '../pictures/charts.js'
-import { lineColor, runColor } from '../pictures/colors.js'
-import { stepper } from '../stepper.js'
-import { short, shortened, shown } from '../text.js'
-import type { Column, ShownTrial } from '../trials.js'
+import { layersOf, roleOf } from '../../../../trial/kinds/roles.js'
+import type { LimitView } from '../../../data.js'
+import { choice, h } from '../../dom.js'
+import type { OpenTensor } from '../../names.js'
+import { actions, describe, NOT_FINITE, STYLE } from '../../pictures/charts.js'
+import { lineColor, runColor } from '../../pictures/colors.js'
+import { stepper } from '../../stepper.js'
+import { short, shortened, shown } from '../../text.js'
+import type { Column, ShownTrial } from '../../trials.js'
 
 /** The numbers that are drawn of each layer. */
 const FLOWS = {
@@ -43,20 +43,31 @@ interface Point {
   readonly workers: number
 }
 
+/** Draws the flow, as wide as given. */
+export type Flowing = (width: number) => HTMLElement
+
 /** Null: nothing of that kind was saved. */
 export async function gradientFlow(
   trials: readonly ShownTrial[],
   chosen: FlowChoice,
   open: OpenTensor,
-): Promise<HTMLElement | null> {
+): Promise<Flowing | null> {
   const [gradients, updates] = await Promise.all([flowsOf(trials, 'gradients'), flowsOf(trials, 'updates')])
   const all = { gradients, updates }
   const names = (['gradients', 'updates'] as const).filter(name => all[name].length > 0)
   if (names.length === 0) return null
+  return width => articleOf(names, chosen, name => strip(all[name], name, { isPair: trials.length > 1, open, width }))
+}
+
+function articleOf(
+  names: readonly FlowName[],
+  chosen: FlowChoice,
+  stripOf: (name: FlowName) => HTMLElement,
+): HTMLElement {
   const picture = h('div', {})
   const draw = (name: FlowName) => {
     chosen.flow = name
-    picture.replaceChildren(strip(all[name], name, trials.length > 1, open))
+    picture.replaceChildren(stripOf(name))
   }
   draw(names.includes(chosen.flow) ? chosen.flow : names[0]!)
   const controls =
@@ -133,7 +144,11 @@ function pointsOf({ trial, column, tensors }: Flow, step: number): Point[] {
   })
 }
 
-function strip(flows: readonly Flow[], name: FlowName, isPair: boolean, open: OpenTensor): HTMLElement {
+function strip(
+  flows: readonly Flow[],
+  name: FlowName,
+  { isPair, open, width }: { readonly isPair: boolean; readonly open: OpenTensor; readonly width: number },
+): HTMLElement {
   const layers = [
     ...new Set(flows.flatMap(({ trial, tensors }) => tensors.map(tensor => trial.view.tensors[tensor]!.name))),
   ]
@@ -157,7 +172,7 @@ function strip(flows: readonly Flow[], name: FlowName, isPair: boolean, open: Op
     })
     const label = `${FLOWS[name].text} at step ${steps[i]}, in the order of execution: ${rangeText(shownPoints[0]!)}.`
     note.textContent = sayLimits(limits, near, shownPoints[0]!)
-    const svg = plot(shownPoints, { layers, domain, limits: near, label, isPair })
+    const svg = plot(shownPoints, { layers, domain, limits: near, label, isPair, width })
     svg.addEventListener('click', () => {
       const { value } = svg as unknown as { readonly value: Point | null }
       if (value !== null) open(value.layer)
@@ -213,15 +228,16 @@ function plot(
     limits,
     label,
     isPair,
+    width,
   }: {
     readonly layers: readonly string[]
     readonly domain: readonly number[]
     readonly limits: readonly LimitView[]
     readonly label: string
     readonly isPair: boolean
+    readonly width: number
   },
 ): SVGElement {
-  const width = halfWidth()
   const every = Math.ceil(layers.length / Math.min(MAX_LABELS, (width - 100) / 13))
   const colors = all.map((_, i) => (isPair ? runColor(i) : lineColor(0)))
   const isDrawn = (x: number) => Number.isFinite(x) && x > 0

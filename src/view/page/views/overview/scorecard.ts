@@ -1,20 +1,20 @@
 /** Two trials on one screen: where their losses and accuracies ended, which layers changed most, and what only one of them has. */
 
-import type { Kind } from '../../../trial/kinds/kinds.js'
-import { h } from '../dom.js'
-import { badge, link, type OpenTensor } from '../names.js'
-import { actions } from '../pictures/charts.js'
-import { linesOf } from '../remarks.js'
-import { counted, short, shown } from '../text.js'
-import type { ShownTrial } from '../trials.js'
-import { accuracies } from './classes.js'
+import type { Kind } from '../../../../trial/kinds/kinds.js'
+import { h } from '../../dom.js'
+import { badge, link, type OpenTensor } from '../../names.js'
+import { actions } from '../../pictures/charts.js'
+import { linesOf } from '../../remarks.js'
+import { counted, short, shown } from '../../text.js'
+import type { ShownTrial } from '../../trials.js'
+import { accuracies } from '../samples/classes.js'
 
 const MAX_ROWS = 12
 const MAX_LAYERS = 10
 const MAX_NAMES = 4
 
 /** Numbers that are better the higher they are. */
-const HIGHER = /acc|auc|f1|precision|recall|top_?k|bleu/i
+export const HIGHER = /acc|auc|f1|precision|recall|top_?k|bleu/i
 
 /** A number of a mode in both trials. */
 interface Score {
@@ -37,7 +37,13 @@ export async function scorecard(
   open: OpenTensor,
 ): Promise<HTMLElement> {
   const [scores, changed] = await Promise.all([scoresOf(trials), mostChanged(trials[0]!, open)])
-  return h('section', { class: 'courses' }, scoreTable(scores), changed ?? h('div', {}), unmatched(trials, suggested))
+  return h(
+    'section',
+    { class: 'courses', style: '--column: 560px' },
+    scoreTable(scores),
+    changed ?? h('div', {}),
+    unmatched(trials, suggested),
+  )
 }
 
 async function scoresOf(trials: readonly ShownTrial[]): Promise<readonly Score[]> {

@@ -1,0 +1,145 @@
+/** Histograms on common axes: of several steps, workers and trials, each in bins of its own. */
+
+import { svgElement } from '../dom.js'
+import { counted, short } from '../text.js'
+import type { Ridge } from '../trials.js'
+
+export type AxisName = 'linear' | 'symlog'
+
+/** The steps whose values an axis has room for. */
+export type RangeName = 'own' | 'step' | 'shared'
+
+export const AXES: readonly (readonly [AxisName, string])[] = [
+  ['linear', 'Linear'],
+  ['symlog', 'Symmetric log'],
+]
+
+/** Elements at a step, in equal bins from `low` to `high`. */
+export interface Histogram {
+  readonly low: number
+  readonly high: number
+  /** The share of all elements in each bin. */
+  readonly shares: readonly number[]
+  readonly count: number
+  /** The numbers of elements that are −∞, NaN and +∞. */
+  readonly lost: readonly [negative: number, nan: number, positive: number]
+}
+
+/** @param at the index of one of its steps */
+export function histogramOf({ view, shares }: Ridge, at: number): Histogram {
+  const { bins, lows, highs, most, counts, lost } = view
+  return {
+    low: lows[at]!,
+    high: highs[at]!,
+    shares: Array.from(shares.subarray(at * bins, (at + 1) * bins), share => (share / 255) * most[at]!),
+    count: counts[at]!,
+    lost: lost[at]!,
+  }
+}
+
+export function histogramsOf(ridge: Ridge): readonly Histogram[] {
+  return ridge.view.steps.map((_, at) => histogramOf(ridge, at))
+}
+
+/** The axes of histograms: values from left to right, densities upwards. */
+export interface Axes {
+  readonly name: AxisName
+  readonly from: number
+  readonly to: number
+  /** The size around 0 below which a symmetric logarithm is linear. */
+  readonly constant: number
+  /** The largest share of elements for the whole width of the axis. */
+  readonly most: number
+  /** From 0 at the left end to 1 at the right one. */
+  place(value: number): number
+}
+
+/** The smallest part of the largest value that a symmetric logarithm tells from 0. */
+const FINEST = 1e-9
+
+export function axesOf(all: readonly Histogram[], name: AxisName): Axes {
+  const filled = all.filter(({ shares }) => shares.some(share => share > 0))
+  const some = filled.length > 0 ? filled : all
+  const [from, to] = [Math.min(...some.map(({ low }) => low)), Math.max(...some.map(({ high }) => high))]
+  const widths = some.map(({ low, high, shares }) => (high - low) / shares.length)
+  const constant = Math.max(Math.min(...widths), Math.max(Math.abs(from), Math.abs(to)) * FINEST)
+  const scaled = (value: number) =>
+    name === 'linear' ? value : Math.sign(value) * Math.log1p(Math.abs(value) / constant)
+  // Halves, so that the difference of two large numbers is finite.
+  const [left, right] = [scaled(from) / 2, scaled(to) / 2]
+  const place = (value: number) => (scaled(value) / 2 - left) / (right - left)
+  const axes = { name, from, to, constant, most: 1, place }
+  return { ...axes, most: Math.max(...some.flatMap(one => barsOf(one, axes).map(({ height }) => height))) }
+}
+
+/** A bin on the axes. */
+export interface Bar {
+  readonly low: number
+  readonly high: number
+  readonly share: number
+  /** The density, beside the largest on the axes. */
+  readonly height: number
+}
+
+/** Parts of the axis that are no narrower than a bar. */
+const FINEST_BAR = 1 / 64
+
+/** The bins, those that are narrower than a bar together with their neighbours. */
+export function barsOf({ low, high, shares }: Histogram, axes: Axes): readonly Bar[] {
+  const edge = (bin: number) => low * (1 - bin / shares.length) + high * (bin / shares.length)
+  const bars: Bar[] = []
+  let [first, share] = [0, 0]
+  for (const [bin, own] of shares.entries()) {
+    share += own
+    const [from, to] = [edge(first), edge(bin + 1)]
+    const width = axes.place(to) - axes.place(from)
+    if (width < FINEST_BAR && bin < shares.length - 1) continue
+    bars.push({ low: from, high: to, share, height: share / Math.max(width, FINEST_BAR) / axes.most })
+    ;[first, share] = [bin + 1, 0]
+  }
+  return bars
+}
+
+/** The outline as the path of an SVG, on a ground at `height`. */
+export function outlineOf(one: Histogram, axes: Axes, width: number, height: number): string {
+  const bars = barsOf(one, axes)
+  const x = (value: number) => (axes.place(value) * width).toFixed(2)
+  const steps = bars.map(bar => {
+    const y = (height * (1 - bar.height)).toFixed(2)
+    return `L${x(bar.low)},${y}L${x(bar.high)},${y}`
+  })
+  return `M${x(one.low)},${height}${steps.join('')}L${x(one.high)},${height}`
+}
+
+export function barText({ low, high, share }: Bar, { count }: Histogram): string {
+  const elements = Math.round(share * count)
+  return `${short(low)} to ${short(high)}: ${elements.toLocaleString('en')} of ${counted(count, 'element')} (${short(Number((100 * share).toPrecision(3)))} %)`
+}
+
+export const LOST_WIDTH = 64
+const LOST_NAMES = ['−∞', 'NaN', '+∞']
+
+/** Bars of the elements that are not finite; the height is that of all elements. */
+export function lostBars({ lost, count }: Histogram, height: number): SVGGElement {
+  const group = svgElement('g', { class: 'lost' })
+  for (const [i, some] of lost.entries()) {
+    const [x, size] = [i * 23, some === 0 ? 0 : Math.max(1.5, (height * some) / count)]
+    const bar = svgElement('rect', { x, y: height - size, width: 15, height: size, fill: '#d60093' })
+    bar.append(
+      svgElement('title', {}, `${LOST_NAMES[i]}: ${some.toLocaleString('en')} of ${counted(count, 'element')}`),
+    )
+    group.append(
+      bar,
+      svgElement(
+        'text',
+        { x: x + 7.5, y: height + 12, 'text-anchor': 'middle', 'font-size': 9, fill: 'currentColor' },
+        LOST_NAMES[i],
+      ),
+    )
+  }
+  return group
+}
+
+export function hasLost(all: readonly Histogram[]): boolean {
+  return all.some(({ lost }) => lost.some(some => some > 0))
+}

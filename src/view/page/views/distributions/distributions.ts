@@ -1,0 +1,296 @@
+/** The distributions of all tensors of a kind as small pictures, which go through the steps together. */
+
+import { KINDS, type Kind } from '../../../../trial/kinds/kinds.js'
+import { button, choice, h, nameFilter, svgElement } from '../../dom.js'
+import { link, type OpenTensor } from '../../names.js'
+import { runColor, workerColor } from '../../pictures/colors.js'
+import { AXES, axesOf, type Histogram, hasLost, histogramsOf } from '../../pictures/histogram.js'
+import { fileName, saveGif, videoButton } from '../../pictures/raster.js'
+import { stepper } from '../../stepper.js'
+import { counted, KIND_NAMES, shortened, shown } from '../../text.js'
+import type { Column, Ridge, ShownTrial } from '../../trials.js'
+import type { View } from '../view.js'
+import { type Outline, PANEL_WIDTH, Panel, type PanelChoice } from './panel.js'
+
+/** The choice in the view, which outlives it. */
+export interface DistributionsChoice extends PanelChoice {
+  kind: Kind
+  /** Empty: side by side where there is room. */
+  pair: '' | 'beside' | 'over'
+  filter: string
+}
+
+const MAX_PANELS = 80
+const PLAY_MS = 200
+/** The width of a page from which on two trials lie side by side. */
+const WIDE = 1000
+
+export function distributionKinds(trials: readonly ShownTrial[]): readonly Kind[] {
+  const has = (kind: Kind) =>
+    trials.some(({ view }) =>
+      view.tensors.some(tensor => tensor.kind === kind && (tensor.shape === null || tensor.shape.length > 0)),
+    )
+  return KINDS.filter(kind => kind !== 'losses' && kind !== 'metrics' && has(kind))
+}
+
+export async function distributionsView(
+  given: readonly ShownTrial[],
+  chosen: DistributionsChoice,
+  open: OpenTensor,
+): Promise<View> {
+  let trials = given
+  const kinds = distributionKinds(trials)
+  if (!kinds.includes(chosen.kind)) chosen.kind = kinds[0]!
+  const parts = h('div', {})
+  let asked = 0
+  const draw = async () => {
+    const turn = ++asked
+    const elements = await grid(trials, chosen, open)
+    // Something else may have been chosen meanwhile.
+    if (turn === asked) parts.replaceChildren(...elements)
+  }
+  const set = <K extends keyof DistributionsChoice>(name: K, value: DistributionsChoice[K]) => {
+    chosen[name] = value
+    void draw()
+  }
+  await draw()
+  const ofPairs =
+    trials.length === 1
+      ? []
+      : [
+          choice(
+            'A and B',
+            [
+              ['beside', 'Side by side'],
+              ['over', 'Over each other'],
+            ],
+            layoutOf(chosen),
+            pair => set('pair', pair),
+          ),
+          choice(
+            'Axes of A and B',
+            [
+              ['same', 'The same'],
+              ['apart', 'Of each alone'],
+            ],
+            chosen.scales,
+            scales => set('scales', scales),
+          ),
+        ]
+  const element = h(
+    'section',
+    { class: 'small-multiples' },
+    h(
+      'form',
+      { class: 'controls', onsubmit: event => event.preventDefault() },
+      choice(
+        'Tensors',
+        kinds.map(kind => [kind, KIND_NAMES[kind]!] as const),
+        chosen.kind,
+        kind => set('kind', kind),
+      ),
+      choice(
+        'Steps as',
+        [
+          ['outlines', 'One after the other'],
+          ['ridges', 'Ridges'],
+        ],
+        chosen.shape,
+        shape => set('shape', shape),
+      ),
+      choice(
+        'Values from, to',
+        [
+          ['own', 'Of all steps'],
+          ['step', 'Of each step'],
+          ['shared', 'The same for all tensors'],
+        ],
+        chosen.axes,
+        axes => set('axes', axes),
+      ),
+      choice('Axis', AXES, chosen.axis, axis => set('axis', axis)),
+      ...ofPairs,
+      nameFilter(chosen.filter, text => set('filter', text)),
+    ),
+    parts,
+  )
+  const update = async (newer: readonly ShownTrial[]) => {
+    trials = newer
+    // Nobody's animation is stopped.
+    if (element.querySelector('.player.on') === null) await draw()
+  }
+  return { element, update }
+}
+
+/** Trials side by side or over each other. */
+function layoutOf({ pair, scales }: DistributionsChoice): 'beside' | 'over' {
+  // Over each other there is one axis.
+  if (scales === 'apart') return 'beside'
+  return pair === '' ? (document.documentElement.clientWidth >= WIDE ? 'beside' : 'over') : pair
+}
+
+async function grid(
+  trials: readonly ShownTrial[],
+  chosen: DistributionsChoice,
+  open: OpenTensor,
+): Promise<readonly HTMLElement[]> {
+  const { kind, filter } = chosen
+  const wanted = filter.toLowerCase()
+  const names = [
+    ...new Set(
+      trials.flatMap(({ view }) => view.tensors.filter(tensor => tensor.kind === kind).map(({ name }) => name)),
+    ),
+  ].filter(name => name.toLowerCase().includes(wanted))
+  const variances = await Promise.all(
+    trials.map(trial => (trial.statistics.includes('variance') ? trial.column('variance', { kind }) : null)),
+  )
+  const found = await Promise.all(
+    names.slice(0, MAX_PANELS).map(async name => {
+      const outlines = await Promise.all(
+        trials.map(async (trial, place) =>
+          (await trial.ridges(name)).map(ridge => outlineOf(trial, place, ridge, variances[place]!, trials.length > 1)),
+        ),
+      )
+      return { name, outlines: outlines.flat() }
+    }),
+  )
+  const drawn = found.filter(({ outlines }) => outlines.length > 0)
+  if (drawn.length === 0) return [h('p', {}, 'There is no distribution of such tensors: choose others.')]
+  const everything = drawn.flatMap(({ outlines }) => outlines.flatMap(({ histograms }) => histograms))
+  const isBeside = trials.length > 1 && layoutOf(chosen) === 'beside'
+  const range = axesOf(everything, chosen.axis)
+  const withLost = hasLost(everything)
+  const panels = drawn.map(({ name, outlines }) => {
+    const groups = isBeside ? trials.map((_, place) => outlines.filter(one => one.place === place)) : [outlines]
+    return new Panel({ name, groups, chosen, shared: range, withLost, title: link(name, open) })
+  })
+  const steps = [
+    ...new Set(
+      drawn.flatMap(({ outlines }) =>
+        outlines.flatMap(({ trial, ridge }) => ridge.view.steps.map(step => trial.view.steps[step]!)),
+      ),
+    ),
+  ].sort((a, b) => a - b)
+  const show = (i: number) => {
+    for (const panel of panels) panel.show(steps[i]!)
+  }
+  const text = (i: number) => {
+    const { view } = trials[0]!
+    const at = view.steps.indexOf(steps[i]!)
+    return `step ${at < 0 ? steps[i] : trials[0]!.stepText(at)}`
+  }
+  const legend = [...new Map(drawn.flatMap(({ outlines }) => outlines.map(({ who, color }) => [who, color])))]
+  const frames = function* () {
+    for (const [i, step] of steps.entries()) {
+      for (const panel of panels) panel.show(step)
+      yield together(panels, `${fileTitle(trials)}: ${KIND_NAMES[kind]!.toLowerCase()}, ${text(i)}`, legend)
+    }
+  }
+  const player = stepper({ steps, text, show, first: steps.length - 1, ms: PLAY_MS })
+  const name = fileName(`distributions of ${kind}`)
+  player.append(
+    button('GIF', () => void saveGif(frames(), name, PLAY_MS), {
+      'aria-label': `Save the distributions of all ${KIND_NAMES[kind]!.toLowerCase()} over the steps as GIF`,
+    }),
+    videoButton(frames, name, PLAY_MS),
+  )
+  const { length } = names
+  const left = length - drawn.length
+  return [
+    player,
+    ...(legend.length > 1
+      ? [
+          h(
+            'ul',
+            { class: 'legend' },
+            ...legend.map(([who, color]) => h('li', {}, h('i', { style: `border-top: 3px solid ${color}` }), who)),
+          ),
+        ]
+      : []),
+    h('p', { class: 'note' }, scaleText(chosen, trials.length > 1)),
+    h('div', { class: isBeside ? 'panels beside' : 'panels' }, ...panels.map(({ element }) => element)),
+    ...(left > 0
+      ? [
+          h(
+            'p',
+            { class: 'note' },
+            `${drawn.length} of ${counted(length, 'tensor')} are shown: the others have no distribution here, or are more than fit. Search for them by name.`,
+          ),
+        ]
+      : []),
+  ]
+}
+
+function fileTitle(trials: readonly ShownTrial[]): string {
+  return trials.map(({ view }) => shown(view.name)).join(' and ')
+}
+
+/** A sentence about the axes: what may be compared with what. */
+function scaleText({ axes, scales }: DistributionsChoice, isPair: boolean): string {
+  const range = {
+    own: 'One axis and one height for all steps of a tensor',
+    step: 'Each step has its own axis and height: shapes can be compared, sizes can’t',
+    shared: 'One axis for all tensors, one height for all steps of each',
+  }[axes]
+  if (!isPair) return `${range}.`
+  return `${range}. ${scales === 'same' ? 'A and B share them.' : 'A and B have their own, so that their heights can’t be compared.'}`
+}
+
+function outlineOf(trial: ShownTrial, place: number, ridge: Ridge, variance: Column | null, isPair: boolean): Outline {
+  const { workers, series } = trial.view
+  const { worker } = series[ridge.view.series]!
+  const who = [isPair ? 'AB'[place]! : '', workers.length > 1 ? shown(workers[worker]!) : ''].filter(Boolean).join(' ')
+  const histograms: readonly Histogram[] = histogramsOf(ridge)
+  return {
+    trial,
+    place,
+    ridge,
+    histograms,
+    variance,
+    who,
+    color: !isPair && workers.length > 1 ? workerColor(worker) : runColor(place),
+  }
+}
+
+const COLUMNS = 4
+
+/** All panels in one picture, with their names. */
+function together(
+  panels: readonly Panel[],
+  text: string,
+  legend: readonly (readonly [who: string, color: string])[],
+): SVGSVGElement {
+  const each = panels[0]!.pictures.length
+  const columns = Math.min(Math.max(1, Math.floor(COLUMNS / each)), panels.length)
+  const [width, height] = [each * (PANEL_WIDTH + 24), panels[0]!.height + 66]
+  const rows = Math.ceil(panels.length / columns)
+  const whole = svgElement('svg', {
+    viewBox: `0 0 ${Math.max(460, columns * width)} ${rows * height + 28}`,
+    'font-family': 'sans-serif',
+    'font-size': 11,
+  })
+  whole.append(svgElement('text', { x: 12, y: 18, 'font-size': 14 }, text))
+  if (legend.length > 1) {
+    for (const [i, [who, color]] of legend.entries()) {
+      whole.append(
+        svgElement('text', { x: 12 + i * 90, y: 33, fill: color, 'font-weight': 'bold' }, shortened(who, 14)),
+      )
+    }
+  }
+  for (const [i, { name, pictures, said }] of panels.entries()) {
+    const group = svgElement('g', {
+      transform: `translate(${(i % columns) * width + 12} ${Math.floor(i / columns) * height + 66})`,
+    })
+    group.append(
+      svgElement('text', { y: -20, 'font-weight': 'bold' }, shortened(name, 34 * each)),
+      svgElement('text', { y: -7 }, shortened(said, 44 * each)),
+    )
+    for (const [at, svg] of pictures.entries()) {
+      const own = svgElement('g', { transform: `translate(${at * (PANEL_WIDTH + 20)} 0)` })
+      own.append(...[...svg.childNodes].map(node => node.cloneNode(true)))
+      group.append(own)
+    }
+    whole.append(group)
+  }
+  return whole
+}

@@ -1,0 +1,218 @@
+/** One tensor among many: its distribution at a step, of all workers and trials. */
+
+import { h, svgElement } from '../../dom.js'
+import {
+  type Axes,
+  type AxisName,
+  axesOf,
+  barsOf,
+  barText,
+  type Histogram,
+  LOST_WIDTH,
+  lostBars,
+  outlineOf,
+  type RangeName,
+} from '../../pictures/histogram.js'
+import { short, shown } from '../../text.js'
+import type { Column, Ridge, ShownTrial } from '../../trials.js'
+
+export interface PanelChoice {
+  shape: 'outlines' | 'ridges'
+  axes: RangeName
+  axis: AxisName
+  scales: 'same' | 'apart'
+}
+
+/** A tensor of a worker. */
+export interface Outline {
+  readonly trial: ShownTrial
+  readonly place: number
+  readonly ridge: Ridge
+  readonly histograms: readonly Histogram[]
+  readonly variance: Column | null
+  readonly color: string
+  /** `A`, a worker or both; empty if there is no other. */
+  readonly who: string
+}
+
+interface PanelOptions {
+  readonly name: string
+  /** Outlines that lie over each other, a group beside the other. */
+  readonly groups: readonly (readonly Outline[])[]
+  readonly chosen: PanelChoice
+  /** The axes of all tensors. */
+  readonly shared: Axes
+  /** True if room is left for elements that are not finite. */
+  readonly withLost: boolean
+  readonly title: HTMLElement
+}
+
+export const PANEL_WIDTH = 220
+const OUTLINE_HEIGHT = 84
+/** Ridges of a picture, at most, and their gap. */
+const MAX_RIDGES = 16
+const GAP = 9
+const AXIS = 16
+/** Outlines whose numbers are told. */
+const MAX_SAID = 4
+
+export class Panel {
+  readonly name: string
+  readonly element: HTMLElement
+  readonly pictures: readonly SVGSVGElement[]
+  /** The height of a picture. */
+  readonly height: number
+  readonly #options: PanelOptions
+  readonly #title = h('p', { class: 'muted' })
+  readonly #width: number
+  /** By group, for all steps. */
+  readonly #axes: readonly Axes[]
+  #said = ''
+  #step = 0
+
+  constructor(options: PanelOptions) {
+    this.#options = options
+    const { name, groups, chosen, title, withLost } = options
+    this.name = name
+    this.#width = PANEL_WIDTH - (withLost ? LOST_WIDTH + 6 : 0)
+    this.#axes = groups.map(group => this.#axesOf(group.flatMap(({ histograms }) => histograms)))
+    this.height = AXIS + (chosen.shape === 'ridges' ? OUTLINE_HEIGHT + MAX_RIDGES * GAP : OUTLINE_HEIGHT)
+    this.pictures = groups.map((group, i) => {
+      const svg = svgElement('svg', { viewBox: `0 0 ${PANEL_WIDTH} ${this.height}`, role: 'img' })
+      for (const event of ['pointermove', 'pointerdown'] as const) {
+        svg.addEventListener(event, ({ clientX }) => this.#tell(svg, group, i, clientX))
+      }
+      svg.addEventListener('pointerleave', () => (this.#title.textContent = this.#said))
+      return svg
+    })
+    this.element = h('div', { class: 'panel' }, title, this.#title, h('div', { class: 'sides' }, ...this.pictures))
+  }
+
+  /** The numbers of what is shown. */
+  get said(): string {
+    return this.#said
+  }
+
+  /** Shows the distributions at a step or, where nothing was saved at it, at the last one before. */
+  show(step: number): void {
+    this.#step = step
+    const { groups, name } = this.#options
+    const said: string[] = []
+    for (const [i, group] of groups.entries()) {
+      this.#draw(i, group)
+      said.push(...group.flatMap(outline => textOf(outline, step) ?? []))
+    }
+    this.#said = said.slice(0, MAX_SAID).join('; ') + (said.length > MAX_SAID ? '; …' : '')
+    this.#title.textContent = this.#said
+    for (const svg of this.pictures) {
+      svg.setAttribute('aria-label', `The distribution of ${shown(name)}: ${said.join('; ')}`)
+    }
+  }
+
+  /** The axes of a group, of all steps or of some. */
+  #axesOf(own: readonly Histogram[]): Axes {
+    const { groups, chosen, shared } = this.#options
+    const all = groups.flatMap(group => group.flatMap(({ histograms }) => histograms))
+    const axes = axesOf(chosen.scales === 'same' && chosen.axes !== 'step' ? all : own, chosen.axis)
+    if (chosen.axes !== 'shared') return axes
+    // One range for all tensors; the height is that of the tensor.
+    const bars = (chosen.scales === 'same' ? all : own).flatMap(one => barsOf(one, { ...shared, most: 1 }))
+    return { ...shared, most: Math.max(...bars.map(({ height }) => height)) }
+  }
+
+  #axesAt(i: number): Axes {
+    const { groups, chosen } = this.#options
+    if (chosen.axes !== 'step') return this.#axes[i]!
+    const meant = chosen.scales === 'same' ? groups.flat() : groups[i]!
+    const now = meant.flatMap(outline => outline.histograms[indexAt(outline, this.#step)] ?? [])
+    return now.length === 0 ? this.#axes[i]! : axesOf(now, chosen.axis)
+  }
+
+  #draw(i: number, group: readonly Outline[]): void {
+    const { chosen, withLost } = this.#options
+    const axes = this.#axesAt(i)
+    const ground = this.height - AXIS
+    const width = this.#width
+    const isAlone = group.length === 1
+    const parts: SVGElement[] = []
+    for (const outline of group) {
+      const { histograms, color } = outline
+      const at = indexAt(outline, this.#step)
+      const rows = chosen.shape === 'outlines' ? [at] : evenly(histograms.length)
+      for (const [row, index] of rows.entries()) {
+        const one = histograms[index]
+        if (one === undefined) continue
+        const down = ground - OUTLINE_HEIGHT - (rows.length - 1 - row) * GAP
+        const isChosen = index === at
+        parts.push(
+          svgElement('path', {
+            d: outlineOf(one, axes, width, OUTLINE_HEIGHT),
+            transform: `translate(0 ${down})`,
+            stroke: color,
+            'stroke-width': chosen.shape === 'ridges' && isChosen ? 2 : 1,
+            fill: color,
+            'fill-opacity': chosen.shape === 'ridges' ? (isChosen ? 0.7 : 0.25) : isAlone ? 0.55 : 0.12,
+          }),
+        )
+      }
+    }
+    parts.push(
+      svgElement('line', { x1: 0, x2: width, y1: ground, y2: ground, stroke: 'currentColor', 'stroke-opacity': 0.35 }),
+      svgElement('text', { x: 0, y: ground + 13 }, short(Number(axes.from.toPrecision(4)))),
+      svgElement('text', { x: width, y: ground + 13, 'text-anchor': 'end' }, short(Number(axes.to.toPrecision(4)))),
+    )
+    if (axes.from < 0 && axes.to > 0) {
+      const x = axes.place(0) * width
+      parts.push(svgElement('line', { x1: x, x2: x, y1: 0, y2: ground, stroke: 'currentColor', 'stroke-opacity': 0.2 }))
+    }
+    const worst = withLost ? group.map(outline => outline.histograms[indexAt(outline, this.#step)]) : []
+    for (const one of worst.filter(one => one !== undefined).slice(0, 1)) {
+      const lost = lostBars(one, ground)
+      lost.setAttribute('transform', `translate(${width + 8} 0)`)
+      parts.push(lost)
+    }
+    this.pictures[i]!.replaceChildren(...parts)
+  }
+
+  /** Tells the counts of the bins under a pointer. */
+  #tell(svg: SVGSVGElement, group: readonly Outline[], i: number, clientX: number): void {
+    const { left, width } = svg.getBoundingClientRect()
+    const at = (((clientX - left) / width) * PANEL_WIDTH) / this.#width
+    const axes = this.#axesAt(i)
+    const said = group.flatMap(outline => {
+      const one = outline.histograms[indexAt(outline, this.#step)]
+      const bar = one && barsOf(one, axes).find(({ low, high }) => axes.place(low) <= at && at < axes.place(high))
+      return bar ? [`${outline.who === '' ? '' : `${outline.who}: `}${barText(bar, one)}`] : []
+    })
+    this.#title.textContent = said.length === 0 ? this.#said : said.join('; ')
+  }
+}
+
+/** The index of what was saved at a step, or last before it; -1 for none. */
+function indexAt({ trial, ridge }: Outline, step: number): number {
+  return ridge.view.steps.findLastIndex(one => trial.view.steps[one]! <= step)
+}
+
+/** Some of `count` indices, the first and the last among them. */
+function evenly(count: number): readonly number[] {
+  const some = Math.min(MAX_RIDGES, count)
+  return [...new Set(Array.from({ length: some }, (_, i) => Math.round((i * (count - 1)) / Math.max(1, some - 1))))]
+}
+
+function textOf(outline: Outline, step: number): string | null {
+  const { trial, ridge, variance, who, histograms } = outline
+  const at = indexAt(outline, step)
+  if (at < 0) return null
+  const { view } = ridge
+  const own = view.steps[at]!
+  const lost = histograms[at]!.lost.reduce((sum, some) => sum + some, 0)
+  const numbers = [
+    `${Number((100 * view.atMostZero[at]!).toPrecision(4))} % ≤ 0`,
+    ...(variance?.has(own) && variance.isThere(view.series, own)
+      ? [`variance ${short(variance.at(view.series, own))}`]
+      : []),
+    ...(lost > 0 ? [`${lost} NaN or ∞`] : []),
+    ...(trial.view.steps[own] === step ? [] : [`at step ${trial.view.steps[own]}`]),
+  ]
+  return `${who === '' ? '' : `${who}: `}${numbers.join(', ')}`
+}

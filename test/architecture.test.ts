@@ -107,6 +107,7 @@ const CORE = [
   'kernel/moments/int64.ts',
   'kernel/moments/moments.ts',
   'kernel/pairs/allclose.ts',
+  'kernel/rows.ts',
   'kernel/along.ts',
   'kernel/channels.ts',
   'kernel/count.ts',

@@ -15,9 +15,9 @@ import { type ArrayInput, elementsOf } from './elements.js'
 import { described, list, wrong } from './wrong.js'
 
 /** The number of elements copied into the core at once: with their results they stay in the cache. */
-const PIECE_ELEMENTS = 8192
+const PIECE_ELEMENTS = 1 << 16
 /** The largest number of neighbouring lines that are reduced at once. */
-const MAX_LINES = 2048
+const MAX_LINES = 8192
 /** The limit of results: an empty tensor can have any number of lines. */
 const MAX_RESULTS = 2 ** 28
 
@@ -106,12 +106,15 @@ function reduceLines(
           copyElements(array, from + row * inner, length, into, row * length)
         }
       }
+      /** The first element of the piece that was copied last. */
+      let copied = -1
       /** A view that is valid until the next call. */
       const fold = (how: AxisFold, divisor = 1): Float64Array<ArrayBuffer> => {
         elements.resetLines(how, lines, accumulators)
         for (let first = 0; first < count; first += atOnce) {
           const piece = { ...tile, count: Math.min(atOnce, count - first) }
-          copy(first, piece)
+          if (first !== copied) copy(first, piece)
+          copied = first
           elements.addToLines(how, array.dtype, isAbsolute, window, piece, means, scratch, accumulators)
         }
         return elements.lines(lines, accumulators, divisor)
@@ -130,7 +133,7 @@ function reduceLines(
           numbers = parts === 1 ? squares : squares.filter((_, i) => i % 2 === 0).map((x, i) => x + squares[2 * i + 1]!)
         }
       }
-      if (base === 'std' || base === 'l2') numbers = numbers.map(Math.sqrt)
+      if (base === 'std' || base === 'l2') for (const [i, x] of numbers.entries()) numbers[i] = Math.sqrt(x)
       results.set(numbers, (firstOuter * inner + firstInner) * kept)
     }
   }

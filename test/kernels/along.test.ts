@@ -108,6 +108,49 @@ describe('along', () => {
     for (const axis of [0, 1]) for (const name of NAMES) expectLines(input, name, axis)
   })
 
+  it.each([Float32Array, Float64Array])(
+    'takes extremes of %o as Math.min and Math.max do, with NaN; of zeros the one without a sign',
+    floats => {
+      const random = uniform(11)
+      // Ordinary numbers; zeros of either sign alone, and beside others; infinities of either sign; NaN.
+      const kinds = [
+        [1, -1, 0.5],
+        [0, -0],
+        [0, -0, 3],
+        [0, -0, -3],
+        [0, 2],
+        [Infinity, -Infinity, 1],
+        [NaN, 1],
+        [-NaN, 0, -0],
+      ]
+      for (const [rows, columns] of [
+        [37, 35],
+        [3, 16],
+        [64, 5],
+        [2, 200],
+      ] as const) {
+        for (const kind of kinds) {
+          const data = floats.from({ length: rows * columns }, () => kind[Math.floor(random() * kind.length)]!)
+          const array = { data, shape: [rows, columns] }
+          const lines = [
+            Array.from({ length: columns }, (_, k) => [...data.filter((_, i) => i % columns === k)]),
+            Array.from({ length: rows }, (_, k) => [...data.subarray(k * columns, (k + 1) * columns)]),
+          ]
+          for (const axis of [0, 1]) {
+            expect([...along(array, 'min', axis).data]).toEqual(lines[axis]!.map(line => Math.min(...line) + 0))
+            expect([...along(array, 'max', axis).data]).toEqual(lines[axis]!.map(line => Math.max(...line) + 0))
+            expect([...along(array, 'abs_min', axis).data]).toEqual(
+              lines[axis]!.map(line => Math.min(...line.map(Math.abs))),
+            )
+            expect([...along(array, 'abs_max', axis).data]).toEqual(
+              lines[axis]!.map(line => Math.max(...line.map(Math.abs))),
+            )
+          }
+        }
+      }
+    },
+  )
+
   it('of any bits is reduce of each line, but for float64 whose sums or squares are near the end of their range', () => {
     fc.assert(
       fc.property(

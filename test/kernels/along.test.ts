@@ -130,7 +130,9 @@ describe('along', () => {
         [2, 200],
       ] as const) {
         for (const kind of kinds) {
-          const data = floats.from({ length: rows * columns }, () => kind[Math.floor(random() * kind.length)]!)
+          const data = floats.from(
+            Array.from({ length: rows * columns }, () => kind[Math.floor(random() * kind.length)]!),
+          )
           const array = { data, shape: [rows, columns] }
           const lines = [
             Array.from({ length: columns }, (_, k) => [...data.filter((_, i) => i % columns === k)]),

@@ -1,13 +1,16 @@
-/** Requests that go on until they are answered: attempts with backoff and jitter. */
+/** Repeated requests: attempts with backoff and jitter. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ReadContext } from './store.js'
 
-/** The wait before the second attempt, on average half of it; twice as long before each further one. */
+/**
+ * The longest wait before the second attempt, in milliseconds. It doubles with each further attempt; the wait itself is
+ * random.
+ */
 const BACKOFF_MS = 400
 const MAX_BACKOFF_MS = 20_000
 
-/** A request that failed. What else is thrown ends the attempts. */
+/** A failed request. Any other error ends the attempts. */
 export interface Failure extends Error {
   /** True if the same request may succeed later. */
   readonly retryable: boolean
@@ -16,10 +19,10 @@ export interface Failure extends Error {
   readonly backoffMs?: number
 }
 
-/** Thrown by whoever takes the bytes: another attempt would not help. */
+/** The error of a receiver of bytes, which another attempt would not help. */
 class Refusal extends Error {}
 
-/** Runs what may end a request, which is then not repeated. */
+/** Runs a receiver's work. An error in it ends the request without another attempt. */
 export function refusable(work: () => void): void {
   try {
     work()
@@ -28,7 +31,7 @@ export function refusable(work: () => void): void {
   }
 }
 
-/** So many requests at once. */
+/** A limit of requests at once. */
 export interface Slots {
   take(signal: AbortSignal | undefined): Promise<void>
   /** @param failure null: the request was answered */
@@ -39,13 +42,13 @@ export class Attempts {
   readonly #most: number
   readonly #slots: Slots | undefined
 
-  /** @param most of a request */
+  /** @param most attempts of a request */
   constructor(most: number, slots?: Slots) {
     this.#most = most
     this.#slots = slots
   }
 
-  /** @param errorOf the error for a failure that is final, after so many attempts */
+  /** @param errorOf makes the error for a final failure, after a number of attempts */
   async run<T>(
     { signal, traffic }: ReadContext,
     attempt: () => Promise<T>,

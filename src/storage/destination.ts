@@ -10,16 +10,16 @@ import type { S3Options } from './s3/spec.js'
 import { upload } from './s3/upload.js'
 import type { Store, StoreSpec } from './store.js'
 
-/** A disk that has taken longer than this for a short file is given time. */
+/** The time for a short file, in milliseconds, beyond which a disk counts as slow. */
 const SLOW_WRITE_MS = 20
 const PAUSE_MS = 1000
 
-/** @throws StoreError in all it does */
+/** The destination. Every method throws, or rejects with, a StoreError. */
 export class Destination {
   readonly #spec: Exclude<StoreSpec, { readonly kind: 'web' }>
   #store: Store
   #requests: S3Requests | undefined
-  /** When files may be written at once again. */
+  /** The time from which files may be written at once again. */
   #atOnceFrom = 0
   /** The directories that have been made. */
   readonly #madeDirectories = new Set<string>()
@@ -36,12 +36,15 @@ export class Destination {
     return new Destination(spec as Exclude<StoreSpec, { readonly kind: 'web' }>)
   }
 
-  /** The store that reads the destination. It remembers what it has seen until `look`. */
+  /** The store that reads the destination. It remembers listings until `look`. */
   get store(): Store {
     return this.#store
   }
 
-  /** Forgets what was seen of it. */
+  /**
+   * Forgets what the store remembers.
+   * @returns the new store
+   */
   async look(): Promise<Store> {
     await this.#store.close()
     this.#store = openStore(this.#spec)
@@ -49,8 +52,8 @@ export class Destination {
   }
 
   /**
-   * Writes a file that is not there yet. On S3 one that is there stays as it is, whoever has written it, and whenever.
-   * @returns how many bytes it has; null: another is there
+   * Writes a new file. On S3 an object that is already there stays, whoever wrote it.
+   * @returns its number of bytes; null if another is there
    */
   async create(
     path: string,
@@ -61,8 +64,8 @@ export class Destination {
   }
 
   /**
-   * Writes a short file, in place of one that is there, before it returns: on a local disk that has not been slow just now.
-   * @returns false: it did not, and `create` or `replace` can
+   * Writes or replaces a short file before it returns, on a local disk that has not been slow lately.
+   * @returns false if it did not; `create` or `replace` can
    */
   writeAtOnce(path: string, chunks: readonly Uint8Array[]): boolean {
     if (this.#spec.kind === 's3') return false
@@ -75,12 +78,15 @@ export class Destination {
     return isWritten
   }
 
-  /** Takes back a file that was written, where another that belongs to it could not be: on disk alone, and as far as it can. */
+  /** Removes a written file whose counterpart could not be written: on disk only, and as far as possible. */
   takeBack(path: string): void {
     if (this.#spec.kind === 'local') removeFile(this.#localPath(path))
   }
 
-  /** Writes a file, unless there is one. @returns whether there was none: of several who try at once, one has it */
+  /**
+   * Writes a file unless it is there.
+   * @returns true if it was not there; of several callers at once, one gets true
+   */
   async claim(path: string, text: string): Promise<boolean> {
     if (this.#spec.kind === 's3') return this.#claimObject(this.#spec, path, text)
     const file = await OutputFile.create(this.#localPath(path), { makesDirectory: true })
@@ -93,13 +99,13 @@ export class Destination {
     }
   }
 
-  /** Returns once files would be there after a power failure, too. */
+  /** Returns once the files would survive a power failure. */
   async makeDurable(paths: readonly string[]): Promise<void> {
     if (this.#spec.kind === 's3') return
     for (const path of paths) await makeDurable(this.#localPath(path))
   }
 
-  /** Writes a short file in place of the one that is there. */
+  /** Writes a short file, or replaces it. */
   async replace(path: string, text: string): Promise<void> {
     if (this.writeAtOnce(path, [Buffer.from(text)])) return
     await (this.#spec.kind === 's3' ? this.#put(path, [text], false) : this.#writeFile(path, [text]))
@@ -130,7 +136,7 @@ export class Destination {
     }
   }
 
-  /** @returns whether it was not there */
+  /** @returns true if it was not there */
   #makeDirectory(directory: string): boolean {
     if (this.#madeDirectories.has(directory)) return false
     const isNew = makeDirectory(directory) !== null

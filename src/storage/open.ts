@@ -1,4 +1,4 @@
-/** Makes a store from what a person writes as the place of a trial. */
+/** Stores by the place of a trial, as a person writes it. */
 
 import { basename, dirname, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -10,7 +10,7 @@ import { S3Store } from './s3/s3-store.js'
 import { type S3Options, type S3StoreSpec, s3Spec } from './s3/spec.js'
 import type { LocalStoreSpec, PlainStoreSpec, Store, StoreSpec } from './store.js'
 
-/** The store for a spec. Reads nothing yet. */
+/** Makes the store for a spec. It reads nothing yet. */
 export function openStore(spec: StoreSpec): Store {
   if (spec.kind === 'composed') return new ComposedStore(openStore(spec.base), spec)
   if (spec.kind === 'web') throw new UsageError(`expected a trial on disk or on S3, got one of a browser: ${spec.root}`)
@@ -50,10 +50,10 @@ export function storeSpec(
   return local(resolve(pathOf(place)))
 }
 
-/** Event files of smdebug's, which are none without their directory. */
+/** The names of smdebug's event files, which mean nothing without their directory. */
 const OF_SMDEBUG = /^\d+_.*\.tfevents$/
 
-/** An event file of TensorBoard's that is named itself is the only one of its directory. */
+/** The directory of a path. If the path names an event file of TensorBoard, it is the only file that counts. */
 function placeOf(path: string): Omit<LocalStoreSpec, 'kind'> {
   const name = basename(path)
   if (!name.includes('tfevents') || OF_SMDEBUG.test(name) || !isFile(path)) return { root: path }
@@ -61,7 +61,7 @@ function placeOf(path: string): Omit<LocalStoreSpec, 'kind'> {
   return { root: dirname(path), only: name, allowSymlinks: true }
 }
 
-/** The same on S3. What is there is not known yet: the name tells, and a slash behind it means a prefix. */
+/** `placeOf` for S3, where the path alone decides: a slash at the end means a prefix. */
 function s3PlaceOf(spec: S3StoreSpec, url: string): S3StoreSpec {
   const name = basename(spec.prefix)
   if (url.endsWith('/') || !name.includes('.tfevents.') || OF_SMDEBUG.test(name)) return spec

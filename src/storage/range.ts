@@ -1,58 +1,74 @@
-/** A range of a file behind requests: a body that broke off goes on from the last byte that came. */
+/** A range of a remote file. After a body that broke off, the next request continues from the last received byte. */
 
 import { FormatError } from '../base/errors.js'
 import { type Attempts, type Failure, refusable } from './attempts.js'
 import type { ReadContext } from './store.js'
 
-/** A range to be read, and the receiver of its bytes. */
+/** A range to read, and the receiver of its bytes. */
 export interface RangeRead {
   readonly startByte: number
-  /** Infinity: up to the end of the file. */
+  /** The end of the range; Infinity for the end of the file. */
   readonly endByte: number
-  /** The file must still be this one. */
+  /** The validator that the file must still have. */
   readonly validator?: string | null | undefined
   /** The counter of its requests. Default: getRequests. */
   readonly counter?: 'getRequests' | 'listRequests'
-  /** Called for each answer, before its bytes. What it throws ends the read. */
+  /** Called for each answer, before its bytes. Its error ends the read. */
   readonly begin?: (answer: RangeAnswer) => void
-  /** Takes bytes, in order; `at` counts from the read's start. A chunk may be valid during the call only. What it throws ends the read. */
+  /**
+   * Receives bytes in order; `at` counts from the start of the read. A chunk is valid only during the call. Its error
+   * ends the read.
+   */
   readonly take: (chunk: Uint8Array, at: number) => void
 }
 
-/** An answer to a request, whose body comes next. */
+/** An answer to a request, before its body. */
 export interface RangeAnswer {
-  /** A value that changes with the file: its ETag or, without one, its modification time; null if the server sends neither. */
+  /** A value that changes with the file: its ETag, or else its modification time; null if the server sends neither. */
   readonly validator: string | null
-  /** The length of the whole file; null if the answer doesn't tell. */
+  /** The length of the whole file; null if unknown. */
   readonly byteLength: number | null
-  /** The first byte that comes. */
+  /** The offset of the body's first byte. */
   readonly startByte: number
-  /** Hands out the body as it comes. @param take true: that was all that is wanted */
+  /**
+   * Passes on the body as it comes.
+   * @param take returns true when nothing more is wanted
+   */
   readonly read: (take: (chunk: Uint8Array) => boolean) => Promise<void>
-  /** Gives up what nobody has read: an open body would hold its connection for ever. */
+  /** Gives up an unread body, which would hold its connection for ever. */
   readonly cancel: () => unknown
 }
 
-/** The facts learned by a read. */
+/** The result of a read. */
 export interface RangeOutcome {
-  /** Bytes that came: fewer than asked for only at the end of the file. */
+  /** The number of received bytes: fewer than requested only at the end of the file. */
   readonly byteLength: number
-  /** Null where the file ends before the range begins, or the server sends none. */
+  /** The file's validator; null if the file ends before the range, or the server sends none. */
   readonly validator: string | null
 }
 
 /** The maker of the requests for a range. */
 export interface RangeOpener {
   readonly url: string
-  /** Makes one request. @param range the value of its Range header @returns null: the file ends before it */
+  /**
+   * Makes one request.
+   * @param range the value of its Range header
+   * @returns null if the file ends before the range
+   */
   open(range: string | undefined, validator: string | null): Promise<RangeAnswer | null>
-  /** The failure for an answer that is another than was asked for. */
+  /** The failure for an answer that doesn't fit the request. */
   failure(code: 'BadRange' | 'ShortBody', message: string): Failure
-  /** The error for a failure that is final. @param range the value of the Range header of all of the read */
+  /**
+   * The error for a final failure.
+   * @param range the Range header of the whole read
+   */
   errorOf?(failure: Failure, attempts: number, range: string | undefined): Error
 }
 
-/** @throws what the opener throws; FormatError `ObjectChanged` if the file is not the one it was */
+/**
+ * Reads a range.
+ * @throws the opener's error; FormatError `ObjectChanged` if the file has changed since it was listed or first read
+ */
 export async function readRange(
   { startByte, endByte, validator: known = null, counter = 'getRequests', begin, take }: RangeRead,
   opener: RangeOpener,
@@ -101,7 +117,10 @@ export async function readRange(
   )
 }
 
-/** @param where the URL, and what else tells the place */
+/**
+ * The error for a file that changed.
+ * @param where the URL and other facts about the place
+ */
 export function changedFile(url: string, where = url, fields: object = {}, cause?: unknown): FormatError {
   const [expected, got] = ['the file that was there at the first read', 'another']
   const message = `${where}: expected ${expected}, got ${got}: it was changed in the meantime`

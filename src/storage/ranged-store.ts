@@ -1,4 +1,4 @@
-/** The part of a store that is the same for all whose files are read by requests for ranges: on S3, and behind URLs. */
+/** The common part of stores that read files by requests for ranges: on S3, and behind URLs. */
 
 import { StoreError, UsageError } from '../base/errors.js'
 import { changedFile, type RangeAnswer, type RangeOutcome, type RangeRead } from './range.js'
@@ -6,26 +6,26 @@ import { type ListOptions, type ReadContext, type Store, type StoreSpec, UNWATCH
 
 /** The number of leading bytes that come with a file's length. */
 const HEAD_BYTES = 64 << 10
-/** The number of such heads that are kept until they are read. */
+/** The number of such heads that are kept until they are used. */
 const MAX_HEADS = 64
 
 /** The known facts of a file. */
 export interface KnownFile {
   readonly validator: string | null
   readonly byteLength: number | null
-  /** 0 if it was not listed. */
+  /** The modification time in milliseconds; 0 if the file was not listed. */
   readonly modifiedMs: number
 }
 
 /** The state that all stores of one trial share. */
 export class SeenFiles {
-  /** By path. From the last listing or the first read: what is read later must be the same file. */
+  /** The known facts by path, from the last listing or the first read. Later reads must find the same file. */
   readonly known = new Map<string, KnownFile>()
-  /** First bytes of files that came with their lengths. */
+  /** The first bytes of files, which came with their lengths. */
   readonly heads = new Map<string, Uint8Array>()
 }
 
-/** Answers to a question that is asked again in the same turn of the event loop: asked once. */
+/** Answers that callers in the same turn of the event loop share. */
 export class Looks<T> {
   readonly #looks = new Map<string, Promise<T>>()
 
@@ -59,15 +59,21 @@ export abstract class RangedStore implements Store {
   abstract list(directory: string, options?: ListOptions): Promise<string[]>
   abstract exists(path: string): Promise<boolean>
   abstract readonly within: (context: ReadContext) => Store
-  /** Reads a range. @param path as `inside` gave it */
+  /**
+   * Reads a range.
+   * @param path a result of `inside`
+   */
   protected abstract get(path: string, read: RangeRead): Promise<RangeOutcome>
 
-  /** A path as the store spells it. @throws StoreError if it leads out of the trial */
+  /**
+   * The store's spelling of a path.
+   * @throws StoreError if it leads out of the trial
+   */
   protected inside(path: string): string {
     return path
   }
 
-  /** Requests tell of nothing: whoever waits looks again after a while. */
+  /** A watcher that reports nothing, since a server doesn't: callers look again after a while. */
   watch(): Watcher {
     return UNWATCHED
   }
@@ -134,12 +140,18 @@ export abstract class RangedStore implements Store {
     take: (chunk: Uint8Array) => void,
   ): Promise<number> => (await this.getHeld(this.inside(path), startByte, byteLength, take)).byteLength
 
-  /** Reads a range as `readLater` does. @param path as `inside` gave it */
+  /**
+   * Reads a range as `readLater` does.
+   * @param path a result of `inside`
+   */
   protected async fill(path: string, startByte: number, byteLength: number, view: () => Uint8Array): Promise<number> {
     return (await this.getHeld(path, startByte, byteLength, (chunk, at) => view().set(chunk, at))).byteLength
   }
 
-  /** Reads a range of the file that is known. @param path as `inside` gave it */
+  /**
+   * Reads a range of the known file.
+   * @param path a result of `inside`
+   */
   protected async getHeld(
     path: string,
     startByte: number,
@@ -154,7 +166,7 @@ export abstract class RangedStore implements Store {
     return this.get(path, { startByte, endByte, validator, begin: answer => this.#hold(path, answer), take })
   }
 
-  /** Whatever is read of a file is read of the same one. */
+  /** Notes the facts about a file, so that all reads are of the same file. */
   #hold(path: string, answer: RangeAnswer): void {
     const { known } = this.#seen
     const before = known.get(path)
@@ -165,7 +177,7 @@ export abstract class RangedStore implements Store {
     known.set(path, { validator, byteLength, modifiedMs: before?.modifiedMs ?? 0 })
   }
 
-  /** None of it takes a request where the file was listed. */
+  /** The stamps of files. For listed files they take no request. */
   async stamps(paths: readonly string[]): Promise<Float64Array> {
     const stamps = new Float64Array(paths.length * 3).fill(Number.NaN)
     paths.forEach((path, i) => {
@@ -188,8 +200,8 @@ export abstract class RangedStore implements Store {
     const { byteLength } = await this.getHeld(inside, 0, HEAD_BYTES, (chunk, at) => head.set(chunk, at))
     heads.set(inside, head.subarray(0, byteLength))
     if (heads.size > MAX_HEADS) heads.delete(heads.keys().next().value!)
-    const told = byteLength === 0 ? 0 : (known.get(inside)?.byteLength ?? null)
-    if (told !== null) return told
+    const length = byteLength === 0 ? 0 : (known.get(inside)?.byteLength ?? null)
+    if (length !== null) return length
     const url = this.url(path)
     const message = `${url}: expected the length of the file (Content-Range), got none`
     throw new StoreError('Unavailable', message, { url })
@@ -199,7 +211,7 @@ export abstract class RangedStore implements Store {
     this.#seen.heads.clear()
   }
 
-  /** A read that lies in the head that came with the file's length. */
+  /** Answers a read from the head that came with the file's length. */
   #fromHead(path: string, startByte: number, byteLength: number): Uint8Array | null {
     const head = this.#seen.heads.get(path)
     if (head === undefined || (head.length === HEAD_BYTES && startByte + byteLength > head.length)) return null
@@ -207,14 +219,14 @@ export abstract class RangedStore implements Store {
   }
 }
 
-/** The error for a file of more bytes than are read. */
+/** The error for a file that is longer than the limit. */
 export function tooLarge(url: string, maxByteLength: number, byteLength: number): StoreError {
   const got = `${byteLength}`
   const message = `${url}: expected at most ${maxByteLength} bytes, got ${got}`
   return new StoreError('TooLarge', message, { url, maxByteLength, byteLength, got })
 }
 
-/** 48 bits of a validator. */
+/** A number of 48 bits for a validator. */
 function numberOf(validator: string): number {
   return [...validator].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) % 2 ** 48, 0)
 }

@@ -5,9 +5,9 @@ import type { StoreSpec } from './store.js'
 
 /** The size of reads that suits a store. */
 export interface ReadShape {
-  /** Bytes between two records that are read over rather than skipped. */
+  /** The longest gap between two records, in bytes, that is read rather than skipped. */
   readonly gapByteLength: number
-  /** Bytes per read. */
+  /** The number of bytes per read. */
   readonly batchByteLength: number
 }
 

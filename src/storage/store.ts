@@ -1,4 +1,4 @@
-/** The place of a trial's bytes. A store knows files and bytes, but not their meaning. */
+/** Stores: the places of trials' bytes. A store knows files and bytes, but not their meaning. */
 
 import { basename } from 'node:path'
 import type { StoreError } from '../base/errors.js'
@@ -6,13 +6,13 @@ import type { TableData } from './composed/table-data.js'
 import type { S3StoreSpec } from './s3/spec.js'
 import type { WebStoreSpec } from './web/place.js'
 
-/** A store as plain data, ready to cross a thread. */
+/** A store as plain data, which can be posted to a thread. */
 export type StoreSpec = PlainStoreSpec | ComposedStoreSpec
 
-/** One whose files are those that lie there. */
+/** A store whose files are the actual files of a place. */
 export type PlainStoreSpec = LocalStoreSpec | S3StoreSpec | WebStoreSpec
 
-/** A store with files that are made of pieces of another's. */
+/** A store of files that consist of pieces of another's files. */
 export interface ComposedStoreSpec {
   readonly kind: 'composed'
   readonly base: PlainStoreSpec
@@ -36,10 +36,10 @@ export interface Watcher {
   close(): void
 }
 
-/** The watcher of a store that is told of nothing: whoever waits looks again after a while. */
+/** The watcher of a store without events: callers look again after a while. */
 export const UNWATCHED: Watcher = { changed: () => new Promise(() => {}), close() {} }
 
-/** Requests that were made, and their outcome. */
+/** Counters of requests and their outcome. */
 export interface Traffic {
   listRequests: number
   getRequests: number
@@ -59,28 +59,28 @@ export function addTraffic(to: Traffic, more: Readonly<Traffic>): void {
   to.retries += more.retries
 }
 
-/** On whose behalf a store makes requests. */
+/** The context of a store's requests. */
 export interface ReadContext {
-  /** Aborts them. */
+  /** Aborts the requests. */
   readonly signal?: AbortSignal | undefined
-  /** The counters of this traffic. */
+  /** The counters to which the requests are added. */
   readonly traffic: readonly Traffic[]
 }
 
 /** The part of a store that reads bytes of files. */
 export type ByteSource = Pick<Store, 'url' | 'readInto' | 'readLater' | 'stream' | 'headByteLength'>
 
-/** A store that makes requests, so that answers take time. */
+/** A store that makes requests. */
 export type RemoteStore = Store & Required<Pick<Store, 'readLater'>>
 
 export function isRemote<S extends ByteSource>(store: S): store is S & Required<Pick<Store, 'readLater'>> {
   return store.readLater !== undefined
 }
 
-/** Bytes of whole files that may be under way at once. */
+/** The number of bytes of whole files that are read at once. */
 const PARALLEL_BYTES = 64 << 20
 
-/** See `Store.list`. */
+/** The options of `Store.list`. */
 export interface ListOptions {
   readonly recursive?: boolean
   readonly after?: string
@@ -93,7 +93,7 @@ export interface ListOptions {
 export interface Store {
   readonly spec: StoreSpec
 
-  /** Makes sure that the trial's root is there (NotFound, NotADirectory, Denied). The other methods don't need it. */
+  /** Checks that the trial's root is there (NotFound, NotADirectory, Denied). The other methods don't need it. */
   open(): Promise<void>
 
   /** The URL of a file, as errors name it. */
@@ -111,10 +111,13 @@ export interface Store {
    */
   list(directory: string, options?: ListOptions): Promise<string[]>
 
-  /** The names of the directories in a directory, sorted. Only stores that trials are looked for in have it. */
+  /** The names of the directories in a directory, sorted. Only stores in which trials can be searched have it. */
   readonly folders?: (directory: string) => Promise<string[]>
 
-  /** The directory behind links. Only stores with links have this. @throws StoreError */
+  /**
+   * The real path of a directory. Only stores with links have it.
+   * @throws StoreError
+   */
   realPath?(directory: string): string
 
   /** True if there is a regular file. */
@@ -164,7 +167,7 @@ export interface Store {
    */
   headByteLength?(path: string, startByte: number): number | undefined
 
-  /** A copy of the store with its own context. Only stores that make requests have this. */
+  /** A copy of the store with another context. Only stores that make requests have it. */
   readonly within?: (context: ReadContext) => Store
 
   /**
@@ -194,10 +197,10 @@ export interface Store {
    */
   watch(directories: readonly string[]): Watcher
 
-  /** Closes descriptors that are kept from one read to the next, if there are any. */
+  /** Closes descriptors that are kept between reads. */
   release?(): void
 
-  /** Closes open files. The store can still be used, and opens them again. */
+  /** Closes open files. The store can still be used and opens them again. */
   close(): Promise<void>
 }
 
@@ -209,8 +212,8 @@ export function storeName(spec: StoreSpec): string {
 }
 
 /**
- * Does something with each file. On the local disk, where nothing waits, one after another, so that no two of them are
- * held. If reading means making requests, as many at once as are together no larger than `PARALLEL_BYTES`.
+ * Runs work on each file. On the local disk, where nothing waits, one file follows the other, so that only one is held.
+ * With requests, as many files are read at once as together have at most `PARALLEL_BYTES`.
  */
 export async function eachFile<T>(
   store: Store,

@@ -1,6 +1,6 @@
 /**
- * A store with files that are made of pieces of another's, or of other such files: tensors of checkpoints, as records. All other
- * files are those of the underlying store.
+ * A store of files that consist of pieces of another store's files, or of other such files: tensors of checkpoints, as
+ * records. All other files are those of the underlying store.
  */
 
 import { FormatError } from '../../base/errors.js'
@@ -10,18 +10,18 @@ import type { Piece } from './strided.js'
 import { type ComposedFile, Table } from './table.js'
 import type { TableData } from './table-data.js'
 
-/** Small pieces that lie next to each other are read at once, over gaps of this length. */
+/** The longest gap between small pieces that one read spans. */
 const LOCAL_GAP_BYTES = 16 << 10
 const LOCAL_JOINED_BYTES = 256 << 10
 const REMOTE_JOINED_BYTES = 8 << 20
-/** Requests of one read that are under way at once. */
+/** The number of requests of one read at once. */
 const REQUESTS_AT_ONCE = 16
-/** Files whose times stand for those of a composed file. */
+/** The number of underlying files whose times make up the stamp of a composed file. */
 const MAX_STAMPED = 64
-/** Bytes of scattered elements that are streamed at once. */
+/** The number of bytes of scattered elements in a chunk of a stream. */
 const STREAM_BYTES = 1 << 20
 
-/** Pieces of one file that are read at once. */
+/** Pieces of one file that one read spans. */
 interface JoinedRead {
   readonly file: string
   readonly start: number
@@ -182,16 +182,16 @@ export class ComposedStore implements Store {
 
   /** The reads that are needed, in the order of the files. Bytes that the table has are copied at once. */
   #reads(file: ComposedFile, startByte: number, byteLength: number, view: Uint8Array): readonly JoinedRead[] {
-    const found: Piece[] = []
+    const pieces: Piece[] = []
     for (const piece of file.table.pieces(file, startByte, byteLength)) {
       if (piece.file === null) view.set(piece.bytes!, piece.at)
-      else found.push(piece)
+      else pieces.push(piece)
     }
-    if (found.length > 1) {
-      found.sort((a, b) => (a.file === b.file ? a.start - b.start : a.file! < b.file! ? -1 : 1))
+    if (pieces.length > 1) {
+      pieces.sort((a, b) => (a.file === b.file ? a.start - b.start : a.file! < b.file! ? -1 : 1))
     }
     const reads: JoinedRead[] = []
-    for (const piece of found) {
+    for (const piece of pieces) {
       const last = reads.at(-1)
       const end = piece.start + piece.byteLength
       if (
@@ -207,7 +207,7 @@ export class ComposedStore implements Store {
     return reads
   }
 
-  /** @returns null: it is done */
+  /** @returns null once it is done, or a promise */
   #readNow({ table }: ComposedFile, read: JoinedRead, view: () => Uint8Array): Promise<void> | null {
     const { file, start, byteLength, pieces } = read
     const [first] = pieces as [Piece]
@@ -278,7 +278,11 @@ export class ComposedStore implements Store {
     return available
   }
 
-  /** The bytes that were read belong to the header that was read. This is asked behind the read, so that nothing changes between the two. */
+  /**
+   * Checks that the file is still the one whose header was read. It runs after the read, so that nothing changes
+   * between the two.
+   * @throws FormatError `ObjectChanged`
+   */
   #expectSame(table: Table, file: string): void {
     const version = table.versionOf(file)
     if (version === undefined || this.#base.versionOf === undefined || this.#base.versionOf(file) === version) return
@@ -288,7 +292,7 @@ export class ComposedStore implements Store {
     throw new FormatError('CheckpointChanged', message, { url, expected, got })
   }
 
-  /** The file was whole when its header was read. */
+  /** The error for a file that ends early, though it was whole when its header was read. */
   #cutOff(file: string, expected: number, got: number): FormatError {
     const url = this.#base.url(file)
     const message = `${url}: expected ${expected} bytes, got ${got}: it was cut or replaced while it was read`
@@ -303,8 +307,8 @@ export class ComposedStore implements Store {
 
 function putAll({ start, pieces }: JoinedRead, bytes: Uint8Array, view: Uint8Array): void {
   for (const { start: from, byteLength, at, scatter } of pieces) {
-    const own = bytes.subarray(from - start, from - start + byteLength)
-    if (scatter) scatter(own, view)
-    else view.set(own, at)
+    const part = bytes.subarray(from - start, from - start + byteLength)
+    if (scatter) scatter(part, view)
+    else view.set(part, at)
   }
 }

@@ -1,8 +1,8 @@
-/** Elements that do not lie in their order: what has to be read for a range of them, and where each belongs. */
+/** Elements that do not lie in C order: the pieces to read for a range of them, and where each belongs. */
 
-/** A piece of what a reader asks for. */
+/** A piece of the requested range. */
 export interface Piece {
-  /** Null: `bytes` has it. */
+  /** The path of the file; null if `bytes` has the piece. */
   readonly file: string | null
   /** First byte in the file. */
   readonly start: number
@@ -10,7 +10,7 @@ export interface Piece {
   readonly bytes?: Uint8Array
   /** The position in the requested range. */
   readonly at: number
-  /** Puts bytes of the file where they belong, if they don't stay together. */
+  /** Copies bytes of the file to their places, if they are not contiguous. */
   readonly scatter?: (bytes: Uint8Array, into: Uint8Array) => void
 }
 
@@ -20,12 +20,14 @@ export interface Box {
   readonly to: readonly number[]
 }
 
-/** Boxes of the elements [first, end) in C order: of a partial row at the beginning, whole rows, and a partial row, on every axis. */
+/**
+ * Splits the elements [first, end) in C order into boxes: a partial row, whole rows and a partial row, on every axis.
+ */
 export function boxesOf(shape: readonly number[], first: number, end: number): Box[] {
   if (first >= end) return []
   const [length, ...inner] = shape
   if (length === undefined) return [{ from: [], to: [] }]
-  const size = inner.reduce((product, one) => product * one, 1)
+  const size = inner.reduce((product, length) => product * length, 1)
   const [row, lastRow] = [Math.floor(first / size), Math.floor((end - 1) / size)]
   const inRow = (at: number, boxes: readonly Box[]): Box[] =>
     boxes.map(({ from, to }) => ({ from: [at, ...from], to: [at + 1, ...to] }))
@@ -42,9 +44,9 @@ export function boxesOf(shape: readonly number[], first: number, end: number): B
   return boxes
 }
 
-/** Bytes from the first to the last of scattered elements that are read at once, with what lies between them. */
+/** The longest span, in bytes, from the first to the last of scattered elements in one read. */
 const MAX_HULL_BYTES = 1 << 20
-/** A hull may be so many times as long as what is wanted of it, or this long. */
+/** The largest ratio of a span to its requested bytes, unless the span is no longer than `SHORT_HULL_BYTES`. */
 const MAX_HULL_RATIO = 16
 const SHORT_HULL_BYTES = 64 << 10
 
@@ -60,7 +62,7 @@ interface WantedElements {
   readonly shape: readonly number[]
   readonly size: number
   readonly wanted: Box
-  /** The bytes of the elements that were asked for, and where they belong. */
+  /** The requested byte range of the elements. */
   readonly from: number
   readonly to: number
   readonly at: number
@@ -102,20 +104,21 @@ export function* stridedPieces(
   if (next !== undefined && hull === useful && next.source === hull) {
     const atOnce = Math.max(1, Math.floor(MAX_HULL_BYTES / (hull * size)))
     const others = far.slice(1)
-    for (const [own, their] of placesOf(others)) {
+    for (const [sourceOffset, targetOffset] of placesOf(others)) {
       for (let i = 0; i < next.count; i += atOnce) {
         const piece = { count: Math.min(atOnce, next.count - i), source: next.source, target: next.target }
         yield pieceOf(
           [...near, piece],
-          source + own + i * next.source,
-          target + their + i * next.target,
+          source + sourceOffset + i * next.source,
+          target + targetOffset + i * next.target,
           isRun && next.target === hull,
         )
       }
     }
     return
   }
-  for (const [own, their] of placesOf(far)) yield pieceOf(near, source + own, target + their, isRun)
+  for (const [sourceOffset, targetOffset] of placesOf(far))
+    yield pieceOf(near, source + sourceOffset, target + targetOffset, isRun)
 
   function pieceOf(axes: readonly Axis[], sourceAt: number, targetAt: number, isRun: boolean): Piece {
     const length = 1 + axes.reduce((sum, { count, source }) => sum + (count - 1) * source, 0)
@@ -127,16 +130,16 @@ export function* stridedPieces(
     const [inner = ONE, ...outer] = axes
     // Bytes at the beginning or the end that were not asked for are left out.
     const scatter = (read: Uint8Array, into: Uint8Array): void => {
-      for (const [own, their] of placesOf(outer)) {
+      for (const [sourceOffset, targetOffset] of placesOf(outer)) {
         if (inner.source === 1 && inner.target === 1) {
-          const [comes, goes] = [own * size, place + their * size]
+          const [comes, goes] = [sourceOffset * size, place + targetOffset * size]
           const [first, end] = [Math.max(0, -goes), Math.min(inner.count * size, to - from - goes)]
           if (first < end) into.set(read.subarray(comes + first, comes + end), at + goes + first)
           continue
         }
         for (let k = 0; k < inner.count; k++) {
-          const comes = (own + k * inner.source) * size
-          const goes = place + (their + k * inner.target) * size
+          const comes = (sourceOffset + k * inner.source) * size
+          const goes = place + (targetOffset + k * inner.target) * size
           for (let i = Math.max(0, -goes); i < size && goes + i < to - from; i++) into[at + goes + i] = read[comes + i]!
         }
       }

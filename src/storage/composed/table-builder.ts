@@ -1,11 +1,11 @@
-/** Makes tables of records. */
+/** The builder of tables of records. */
 
 import { type Column, float64Column, uint8Column } from '../../base/column.js'
 import { LITERAL, TABLE_COLUMNS, type TableColumns, type TableData, type TableNames } from './table-data.js'
 
-/** A run or a box of a record's elements, as they lie in a file. */
+/** A run or a box of a record's elements, as it lies in a file. */
 export interface SourceBlock {
-  /** Path in the underlying store; null: the bytes are `literal`. */
+  /** The path in the underlying store; null if the bytes are `literal`. */
   readonly file: string | null
   readonly start: number
   readonly literal?: Uint8Array
@@ -13,16 +13,16 @@ export interface SourceBlock {
   /** The offset of a block that is not the next run of elements in C order; like `shape` and `strides`, a number per axis. */
   readonly offsets?: readonly number[]
   readonly shape?: readonly number[]
-  /** In elements. */
+  /** The distance of neighbours along each axis, in elements. */
   readonly strides?: readonly number[]
 }
 
-/** A record to be put into a table. */
+/** A record to add to a table. */
 export interface SourceRecord {
-  /** Up to the first byte of the elements. It is copied. */
+  /** The bytes before the elements. They are copied. */
   readonly head: Uint8Array
   readonly dataByteLength: number
-  /** Runs in their order; or boxes, if there is a shape. */
+  /** Runs in order, or boxes if there is a shape. */
   readonly blocks: readonly SourceBlock[]
   /** The shape and element size of elements that have to be gathered. */
   readonly gathered?: { readonly shape: readonly number[]; readonly elementByteLength: number }
@@ -45,7 +45,7 @@ export class TableBuilder {
   #literalLength = 0
   #at = 0
 
-  /** @param end what stands behind the elements of every record */
+  /** @param end the bytes after the elements of every record */
   constructor(end: Uint8Array) {
     this.#end = end
     for (const name of ['heads', 'blocks', 'geometries'] as const) this.#columns[name].push(0)
@@ -55,18 +55,21 @@ export class TableBuilder {
     return this.#composed.length === 0
   }
 
-  /** Begins a file. @param place what errors call it: a path in the underlying store */
+  /**
+   * Begins a file.
+   * @param place the name of the file in errors: a path in the underlying store
+   */
   begin(name: string, place: string): void {
     this.#composed.push([name, place, this.#columns.starts.length])
     this.#at = 0
   }
 
-  /** Takes versions of files that records lie in, by path: they tell them from others of their names. */
+  /** Sets versions of underlying files by path, which tell a file from another of the same name. */
   know(versions: ReadonlyMap<string, string>): void {
     for (const [path, version] of versions) this.#versions.set(path, version)
   }
 
-  /** @returns where the record lies in the file */
+  /** @returns the place of the record in the file */
   add({ head, dataByteLength, blocks, gathered }: SourceRecord): {
     readonly startByte: number
     readonly byteLength: number
@@ -101,7 +104,7 @@ export class TableBuilder {
     for (const list of lists) for (const number of list ?? []) this.#columns.geometry.push(number)
   }
 
-  /** The table. The builder is not used any more. */
+  /** Makes the table. The builder must not be used after that. */
   finish(): TableData {
     const columns = this.#columns
     const files: readonly string[] = [...this.#files.keys()]

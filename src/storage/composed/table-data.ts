@@ -1,23 +1,23 @@
 /**
- * A table of records as bytes, which threads share where the platform lets them: columns of numbers, names as JSON, then
- * the heads of all records, bytes that no file holds, and what ends a record.
+ * A table of records as bytes, which threads share if the platform allows it: columns of numbers, names as JSON, then
+ * the heads of all records, literal bytes, and the end of a record.
  */
 
-/** A table as data, ready to cross a thread. */
+/** A table as data, which can be posted to a thread. */
 export interface TableData {
   /** The number of this table, unique within the process that made it. */
   readonly id: number
   readonly bytes: SharedArrayBuffer | ArrayBuffer
 }
 
-/** Bytes that no file holds. */
+/** The file number of literal bytes, which no file holds. */
 export const LITERAL = -1
 
 export interface TableNames {
   readonly files: readonly string[]
-  /** The version of each file when its header was read; null: nothing is known. */
+  /** The version of each file when its header was read; null if unknown. */
   readonly versions: readonly (string | null)[]
-  /** Name, what it stands for in errors, and the number of its first record. */
+  /** The name of each composed file, its name in errors, and the number of its first record. */
   readonly composed: readonly (readonly [name: string, place: string, first: number])[]
 }
 

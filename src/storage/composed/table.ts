@@ -1,26 +1,26 @@
 /**
- * The pieces of a composed store's files: records, each a head that is in the table, elements that lie elsewhere, and an
+ * The pieces of a composed store's files: records, each with a head in the table, elements that lie elsewhere, and an
  * end.
  */
 
 import { boxesOf, type Piece, stridedPieces } from './strided.js'
 import { LITERAL, TABLE_COLUMNS, type TableColumns, type TableData, type TableNames } from './table-data.js'
 
-/** A file that is made of records. */
+/** A file that consists of records. */
 export interface ComposedFile {
   readonly table: Table
   /** The name of the place in errors. */
   readonly place: string
   readonly first: number
-  /** The number behind its last record. */
+  /** The number after that of its last record. */
   readonly end: number
 }
 
 export class Table {
-  /** By name. */
+  /** The composed files by name. */
   readonly files: ReadonlyMap<string, ComposedFile>
   readonly #paths: readonly string[]
-  /** By path. */
+  /** The versions of underlying files by path. */
   readonly #versions: ReadonlyMap<string, string | null>
   readonly #columns: TableColumns
   readonly #heads: Uint8Array
@@ -57,14 +57,14 @@ export class Table {
     )
   }
 
-  /** The underlying files that records of a file lie in. */
+  /** The underlying files of a file's records. */
   sources({ first, end }: ComposedFile): readonly string[] {
     const { blocks, files } = this.#columns
     const numbers = new Set<number>(files.subarray(blocks[first]!, blocks[end]!))
     return [...numbers].flatMap(number => (number === LITERAL ? [] : [this.#paths[number]!]))
   }
 
-  /** The version of an underlying file when its header was read; undefined: nothing is known. */
+  /** The version of an underlying file when its header was read; undefined if unknown. */
   versionOf(path: string): string | undefined {
     return this.#versions.get(path) ?? undefined
   }
@@ -79,7 +79,7 @@ export class Table {
     return record >= file.first && this.#columns.starts[record] === startByte ? this.#headLengthOf(record) : undefined
   }
 
-  /** The pieces of a range. Bytes beyond the end of the file are left out. */
+  /** The pieces of a range, up to the end of the file. */
   *pieces(file: ComposedFile, startByte: number, byteLength: number): Generator<Piece> {
     const { starts, heads } = this.#columns
     const endByte = startByte + byteLength
@@ -107,7 +107,7 @@ export class Table {
     }
   }
 
-  /** Elements of a record, by bytes counted from the first. */
+  /** The pieces of a record's elements, by bytes counted from the first element. */
   *#data(record: number, from: number, to: number, at: number): Generator<Piece> {
     const { blocks, geometries, files, begins, lengths } = this.#columns
     if (geometries[record] !== geometries[record + 1]) {
@@ -129,7 +129,7 @@ export class Table {
     return { file: null, start: 0, byteLength, bytes, at }
   }
 
-  /** Elements that do not lie in their order. */
+  /** The pieces of elements that do not lie in C order. */
   *#gathered(record: number, from: number, to: number, at: number): Generator<Piece> {
     const { blocks, geometries, geometry, files, begins } = this.#columns
     let next = geometries[record]!

@@ -1,4 +1,4 @@
-/** Short files, written under a temporary name and renamed, so that they are there as a whole or not at all. */
+/** Short files that are written under a temporary name and renamed, so that they appear whole or not at all. */
 
 import {
   closeSync,
@@ -17,7 +17,7 @@ import { basename, dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { StoreError } from '../../base/errors.js'
 
-/** A name for what is to have this path once it is whole: hidden, in the same directory, as long as a name can be. */
+/** A temporary name for a file of this path: hidden, in the same directory, and not longer than a name can be. */
 export function temporaryPath(path: string): string {
   // Whoever writes expects that there is no such file. `node:crypto` would take 3 ms to load.
   const digits = Math.floor(Math.random() * 2 ** 32)
@@ -32,7 +32,8 @@ export function isTemporaryName(name: string): boolean {
 }
 
 /**
- * Writes a file that replaces what is there, be it a link. @param mode of the file
+ * Writes a file, which replaces a file or a link of that path.
+ * @param mode of the file
  * @throws the system's error
  */
 export async function writeAside(path: string, bytes: Uint8Array, mode: number): Promise<void> {
@@ -47,14 +48,15 @@ export async function writeAside(path: string, bytes: Uint8Array, mode: number):
 }
 
 /**
- * Writes as `writeAside` does, but without a turn of the event loop in which the process could be ended; a device is not replaced.
+ * Writes as `writeAside` does, but within one turn of the event loop, in which nothing can end the process. A device is
+ * not replaced.
  * @throws the system's error
  */
 export function writeAsideSync(path: string, bytes: Uint8Array): void {
   const aside = temporaryPath(path)
   try {
-    const there = lstatSync(path, { throwIfNoEntry: false })
-    if (there?.isCharacterDevice() || there?.isBlockDevice()) throw new Error('it is a device')
+    const existing = lstatSync(path, { throwIfNoEntry: false })
+    if (existing?.isCharacterDevice() || existing?.isBlockDevice()) throw new Error('it is a device')
     writeFileSync(aside, bytes, { flag: 'wx' })
     renameSync(aside, path)
   } catch (error) {
@@ -64,20 +66,21 @@ export function writeAsideSync(path: string, bytes: Uint8Array): void {
 }
 
 /**
- * Writes as `OutputFile` does, but without a turn of the event loop: ten times as fast for a short file, while nothing else happens.
- * @param isNew whether its directory has just been made, so that nothing is there
- * @returns false: nothing is written, since what is there is no regular file, which may take its time
+ * Writes as `OutputFile` does, but within one turn of the event loop: ten times as fast for a short file, while nothing
+ * else happens.
+ * @param isNew true if its directory has just been made, so that it is empty
+ * @returns false if nothing is written, since the path leads to something other than a regular file, which may be slow
  * @throws StoreError
  */
 export function writeAtOnce(path: string, chunks: readonly Uint8Array[], isNew = false): boolean {
   const aside = temporaryPath(path)
   try {
-    const there = isNew ? undefined : lstatSync(path, { throwIfNoEntry: false })
-    if (there !== undefined && !there.isFile()) return false
+    const existing = isNew ? undefined : lstatSync(path, { throwIfNoEntry: false })
+    if (existing !== undefined && !existing.isFile()) return false
     const file = openSync(aside, 'wx')
     try {
       for (const bytes of chunks) writeAll(file, bytes)
-      if (there !== undefined) fchmodSync(file, there.mode)
+      if (existing !== undefined) fchmodSync(file, existing.mode)
     } finally {
       closeSync(file)
     }
@@ -90,9 +93,9 @@ export function writeAtOnce(path: string, chunks: readonly Uint8Array[], isNew =
 }
 
 /**
- * Makes a directory, and those above it. What Node.js has for this never ends in /proc, which says of each new directory that
- * the one above is not there.
- * @returns the outermost of those that were made; null: it was there
+ * Makes a directory, and those above it. The function of Node.js never ends in /proc, which reports for each new
+ * directory that its parent is missing.
+ * @returns the outermost new directory; null if there was nothing to make
  * @throws StoreError
  */
 export function makeDirectory(path: string, mode = 0o777): string | null {
@@ -123,7 +126,7 @@ function isDirectory(path: string): boolean {
   }
 }
 
-/** Removes a file, if it is there and can be. */
+/** Removes a file, if possible. */
 export function removeFile(path: string): void {
   try {
     rmSync(path, { force: true })
@@ -132,7 +135,10 @@ export function removeFile(path: string): void {
   }
 }
 
-/** Writes bytes where a file is at. @throws the system's error */
+/**
+ * Writes bytes at a file's current position.
+ * @throws the system's error
+ */
 export function writeAll(file: number, bytes: Uint8Array): void {
   for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at, bytes.length - at)
 }

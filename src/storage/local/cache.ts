@@ -1,6 +1,6 @@
 /**
- * Ranges of remote files, kept on the local disk. An entry is a file that exists as a whole or not at all, is named by
- * what it holds, and ends with a checksum. So a crash or a second process can cost an entry, but never yields a wrong
+ * Ranges of remote files on the local disk. An entry is a file that appears whole or not at all, has a name made of its
+ * content's identity, and ends with a checksum. A crash or a second process can cost an entry, but never yields a wrong
  * byte.
  */
 
@@ -13,9 +13,9 @@ import { isTemporaryName, makeDirectory, writeAside } from './aside.js'
 import { readFileIfThere } from './file.js'
 
 const CHECKSUM_LENGTH = 4
-/** The share of the limit that is still used after entries were removed. */
+/** The share of the limit that remains in use after entries are removed. */
 const LEFT = 0.9
-/** A temporary file this old was left by a process that crashed. */
+/** The age, in milliseconds, from which a temporary file belongs to a crashed process. */
 const FORGOTTEN_MS = 3_600_000
 const ENTRY = /^([0-9a-f]{40})-(\d+)-(\d+)$/
 
@@ -28,13 +28,15 @@ interface CachedRange {
 export class RangeCache {
   readonly #directory: string
   readonly #maxByteLength: number
-  /** Entries by the object they belong to, as far as its directory was listed. */
+  /** Entries by object, for the directories that were listed. */
   readonly #entries = new Map<string, Map<string, CachedRange[]>>()
   readonly #touched = new Set<string>()
-  /** Bytes in the directory, approximately; null before it was listed. */
+  /** The approximate number of bytes in the directory; null before it was listed. */
   #byteLength: number | null = null
   #evicting: Promise<void> | null = null
-  /** Set once the disk is full or the directory is not ours: nothing more is written, but nothing fails either. */
+  /**
+   * True once the disk is full or the directory belongs to another user: nothing more is written, and nothing fails.
+   */
   #isBroken = false
 
   constructor(directory: string, maxByteLength: number) {
@@ -58,7 +60,7 @@ export class RangeCache {
     }
   }
 
-  /** The bytes of a range, if all of them are cached. A range that goes beyond the end of the object is cached up to there. */
+  /** The bytes of a range, if all are cached. A range beyond the end of the object is cached up to the end. */
   read(object: string, startByte: number, endByte: number): Uint8Array | null {
     const id = idOf(object)
     const entries = this.#entriesOf(id)
@@ -75,7 +77,7 @@ export class RangeCache {
     return null
   }
 
-  /** Caches the bytes of a range. Never fails. */
+  /** Caches the bytes of a range. It never fails. */
   async write(object: string, startByte: number, endByte: number, bytes: Uint8Array): Promise<void> {
     if (this.#isBroken || bytes.length === 0 || bytes.length > this.#maxByteLength) return
     const id = idOf(object)
@@ -134,7 +136,7 @@ export class RangeCache {
     }
   }
 
-  /** Marks an entry as used; once per process. */
+  /** Marks an entry as used, once per process. */
   #touch(path: string): void {
     if (this.#touched.has(path)) return
     this.#touched.add(path)

@@ -1,10 +1,10 @@
-/** Single files on the local disk that do not belong to a trial: the index cache. */
+/** Single files on the local disk outside of trials: the index cache. */
 
 import { closeSync, constants, fstatSync, openSync, readFileSync, statSync } from 'node:fs'
 
 /**
- * A whole file; null if it does not exist, can't be read, is longer than it should be, or is not a regular file (a
- * FIFO, or a device without an end).
+ * Reads a whole file; null if it does not exist, can't be read, is longer than `maxByteLength`, or is not a regular
+ * file (such as a FIFO or an endless device).
  */
 export function readFileIfThere(path: string, maxByteLength = Number.POSITIVE_INFINITY): Buffer | null {
   let file: number | undefined

@@ -1,4 +1,4 @@
-/** The local disk as a store: the only place where trials are read through node:fs. */
+/** The local disk as a store: the only reader of trials through node:fs. */
 
 import {
   closeSync,
@@ -23,17 +23,17 @@ import { DirectoryWatcher } from './watcher.js'
 
 /** The number of files that stay open between reads. The jobs of a thread read a trial file by file. */
 const MAX_OPEN_FILES = 16
-/** A path that is the same in a URL. */
+/** A path that needs no escapes in a URL. */
 const PLAIN_PATH = /^\w[\w=-]*(?:\.[\w=-]+)*(?:\/\w[\w=-]*(?:\.[\w=-]+)*)*$/
-/** The number of directories that are remembered to lie inside the root. */
+/** The number of directories that are remembered as inside the root. */
 const MAX_KNOWN_DIRECTORIES = 4096
-/** The number of files from which on sorting yields to other work before and after. */
+/** The number of files from which sorting yields to other work before and after. */
 const AWAITED_FILES = 16_384
 /** The number of directories listed at once. */
 const LISTED_AT_ONCE = 32
-/** Bytes of a text file to read before looking for a byte 0. */
+/** The number of bytes of a text file to read before a byte 0 is looked for. */
 const TEXT_PIECE_BYTES = 1 << 20
-/** The most that one read asks for: Node.js's own limit is 2^31 - 1. */
+/** The largest request of one read, in bytes. Node.js's own limit is 2^31 - 1. */
 const MAX_READ_BYTES = 2 ** 30
 
 interface OpenFile {
@@ -43,15 +43,18 @@ interface OpenFile {
 
 type StoreErrorCode = ConstructorParameters<typeof StoreError>[0]
 
-/** Opening a FIFO must not wait for its writer, and a terminal must not become ours. Windows has neither flag. */
+/**
+ * The flags of open(2): opening a FIFO must not wait for its writer, and a terminal must not become the controlling
+ * one. Windows has neither flag.
+ */
 const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOCTTY ?? 0)
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0
 
-/** The longest pause for a descriptor. Pauses double from 1 ms up to this. */
+/** The longest pause for a descriptor, in milliseconds. Pauses double from 1 ms up to this. */
 const MAX_PAUSE_MS = 128
 
 /**
- * A trial on the local disk. Files are read synchronously. From the page cache, that takes 10 µs for a small file, less
+ * A trial on the local disk. Files are read synchronously: from the page cache, that takes 10 µs for a small file, less
  * than half of what the thread pool needs even with 16 files at a time (100,000 index files: 1.0 s against 2.2 s). Into
  * WASM memory, 1 MiB at a time, it reads 30 GB/s; a promise-based read gives 15. Only listing is asynchronous.
  */
@@ -61,10 +64,10 @@ export class LocalStore implements Store {
   readonly #rootUrl: string
   /** Open files by path, the most recently used last. */
   readonly #files = new Map<string, OpenFile>()
-  /** Directories whose real paths lie in the real root. */
+  /** Directories whose real paths lie in the root's real path. */
   readonly #knownDirectories = new Set<string>()
   #last: { readonly directory: string; readonly absolute: string } | undefined
-  /** The longest pause for a descriptor now. After a wait in vain it is short, until a descriptor is free again. */
+  /** The current longest pause for a descriptor. After a wait in vain it is short until a descriptor is free again. */
   #maxPauseMs = MAX_PAUSE_MS
 
   constructor(spec: LocalStoreSpec) {
@@ -92,7 +95,10 @@ export class LocalStore implements Store {
     )
   }
 
-  /** A link to a directory is none, unless links are followed: what it leads to has a name of its own. */
+  /**
+   * The directories of a directory. A link to a directory doesn't count unless links are followed: its target has a
+   * name of its own.
+   */
   readonly folders = async (directory: string): Promise<string[]> => {
     if (this.spec.only !== undefined) return []
     const entries = await this.#entries(directory)
@@ -124,7 +130,7 @@ export class LocalStore implements Store {
       if (!isTold || isOutOfDescriptors(failure.cause)) throw failure
       onError(path, failure)
     }
-    const found: string[] = []
+    const paths: string[] = []
     // Real paths of the directories that links led to: a link to a parent directory must not loop for ever.
     const linked = new Set<string>()
     let level = [directory.replace(/\/+$/, '')]
@@ -142,10 +148,10 @@ export class LocalStore implements Store {
           for (const entry of 'error' in entries ? [] : entries) {
             try {
               const path = prefix + entry.name
-              const odd = this.#sort(entry, path, found, next, linked)
-              if (found.at(-1) === path) continue
+              const odd = this.#sort(entry, path, paths, next, linked)
+              if (paths.at(-1) === path) continue
               if (expects?.(path, odd === null)) {
-                found.push(path)
+                paths.push(path)
                 // A real directory is still searched, since its files may be the trial's; one behind a link is not.
                 if (entry.isSymbolicLink() && next.at(-1) === path) next.pop()
               } else if (odd !== null) onError?.(path, odd)
@@ -157,10 +163,10 @@ export class LocalStore implements Store {
       }
       level = recursive ? next : []
     }
-    if (found.length > AWAITED_FILES) await setImmediate()
-    found.sort()
-    if (found.length > AWAITED_FILES) await setImmediate()
-    return found
+    if (paths.length > AWAITED_FILES) await setImmediate()
+    paths.sort()
+    if (paths.length > AWAITED_FILES) await setImmediate()
+    return paths
   }
 
   async exists(path: string): Promise<boolean> {
@@ -293,7 +299,7 @@ export class LocalStore implements Store {
     })
   }
 
-  /** Opens a file, which stays open. */
+  /** Opens a file and keeps it open. */
   #keep(path: string): OpenFile {
     const opened = this.#openFile(path)
     this.#files.set(path, opened)
@@ -307,7 +313,7 @@ export class LocalStore implements Store {
     if (known !== undefined) closeSync(known.file)
   }
 
-  /** Opens a file, if it is a regular one. */
+  /** Opens a regular file. */
   #openFile(path: string): OpenFile {
     const absolute = this.#resolve(path)
     const file = this.#openInside(path, absolute)
@@ -321,7 +327,7 @@ export class LocalStore implements Store {
     }
   }
 
-  /** Opens whatever is at a path, after making sure that no symbolic link on the way leads out of the root. */
+  /** Opens a path after checking that no symbolic link on the way leads out of the root. */
   #openInside(path: string, absolute: string): number {
     return this.#translated(path, () => {
       if (this.spec.allowSymlinks) return this.#open(absolute, OPEN_FLAGS)
@@ -335,7 +341,10 @@ export class LocalStore implements Store {
     })
   }
 
-  /** Opens a file. Without a free descriptor it closes the store's own open files, then waits for others to close theirs. */
+  /**
+   * Opens a file. If no descriptor is free, it closes the store's own open files, then waits for others to close
+   * theirs.
+   */
   #open(absolute: string, flags: number): number {
     for (let pauseMs = 1; ; pauseMs *= 2) {
       try {
@@ -354,7 +363,7 @@ export class LocalStore implements Store {
     }
   }
 
-  /** A file that is no link lies where its directory does, as with opening. */
+  /** The facts about a file. As with opening, a file that is no link lies where its directory does. */
   #stat(path: string): Stats {
     const absolute = this.#resolve(path)
     return this.#translated(path, () => {
@@ -365,7 +374,7 @@ export class LocalStore implements Store {
     })
   }
 
-  /** The absolute path of a directory that lies in the root: of the last one it is remembered. */
+  /** The absolute path of a directory in the root. The last one is remembered. */
   #directoryOf(directory: string): string {
     if (this.#last?.directory !== directory) {
       const absolute = this.#resolve(directory)
@@ -376,9 +385,9 @@ export class LocalStore implements Store {
   }
 
   /**
-   * Each directory is examined once for all of its files: an index has a thousand in each. What is no link lies where its
-   * parent does, which takes one call where a real path takes one for each part of two paths: event files have a directory
-   * for every step.
+   * Checks that a directory lies in the root, once for all of its files: an index has a thousand in each. A directory
+   * that is no link lies where its parent does, which takes one call; a real path takes one for each part of two paths,
+   * and event files have a directory for every step.
    */
   #checkDirectory(path: string, directory: string): void {
     if (this.#knownDirectories.has(directory)) return
@@ -415,8 +424,8 @@ export class LocalStore implements Store {
   }
 
   /**
-   * Sorts an entry into the files found or the directories still to be listed.
-   * @returns what is wrong if it is neither
+   * Sorts an entry into the files or the directories still to be listed.
+   * @returns the error if it is neither
    */
   #sort(entry: Dirent, path: string, files: string[], directories: string[], linked: Set<string>): StoreError | null {
     if (entry.isFile()) files.push(path)
@@ -440,7 +449,7 @@ export class LocalStore implements Store {
     return null
   }
 
-  /** The absolute path of a file of the trial. */
+  /** The absolute path of a file in the trial. */
   #resolve(path: string): string {
     const absolute = resolve(this.#root, path)
     if (!path.includes('\0') && !isAbsolute(path) && isInside(absolute, this.#root)) return absolute
@@ -464,7 +473,7 @@ export class LocalStore implements Store {
     }
   }
 
-  /** The StoreError for what node:fs threw. */
+  /** The StoreError for an error of node:fs. */
   #translation(path: string, error: unknown): unknown {
     if (error instanceof StoreError) return error
     const errno = codeOf(error)
@@ -528,13 +537,13 @@ function codeOf(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
 
-/** EMFILE: the process has no descriptor left; ENFILE: the machine has none. */
+/** True for EMFILE (the process has no descriptor left) and ENFILE (the machine has none). */
 function isOutOfDescriptors(error: unknown): boolean {
   const code = codeOf(error)
   return code === 'EMFILE' || code === 'ENFILE'
 }
 
-/** The target of a symbolic link; undefined if it leads nowhere or in circles. */
+/** The facts about the target of a symbolic link; undefined if it leads nowhere or in circles. */
 function behindLink(absolute: string): Stats | undefined {
   try {
     return statSync(absolute, { throwIfNoEntry: false })

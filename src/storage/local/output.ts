@@ -1,6 +1,6 @@
 /**
- * Output to the local disk that appears whole or not at all: files, and a directory (a copy of a trial). It grows
- * under a temporary name beside its own and is renamed when it is whole; all that writes uses this.
+ * Output to the local disk that appears whole or not at all: files, and directories (copies of trials). It grows under
+ * a temporary name beside its own and is renamed when it is whole. All writers use this module.
  */
 
 import { closeSync, constants, openSync, promises, rmSync } from 'node:fs'
@@ -14,31 +14,33 @@ import { isInside, passesThrough, realPath } from './real-path.js'
 
 const { access, appendFile, chmod, link, mkdir, open, readdir, realpath, rename, rm, rmdir, stat, writeFile } = promises
 
-/** Files under way, by their temporary paths. */
+/** The files in progress, by their temporary paths. */
 const underWay = new Set<string>()
 
-/** Makes an empty file that is there and known within one turn of the event loop: nothing ends the process in between. */
+/**
+ * Makes an empty file and registers it within one turn of the event loop, so that nothing ends the process in between.
+ */
 function beginAside(aside: string, mode: number): void {
   closeSync(openSync(aside, 'wx', mode))
   underWay.add(aside)
 }
 
-/** Removes it, unless it has its name by now. */
+/** Removes a temporary file, unless it has been renamed. */
 function endAside(aside: string): void {
   rmSync(aside, { force: true })
   underWay.delete(aside)
 }
 
-/** Bytes of one call: Node.js counts them in 31 bits. */
+/** The number of bytes of one call. Node.js counts them in 31 bits. */
 const MOST_WRITTEN = 1 << 30
 
 export interface OutputFileOptions {
-  /** Make the directory that the file is to lie in, and those above it. Default: false, so that it has to be there. */
+  /** True to make the file's directory, and those above it. Default: false, which requires the directory. */
   readonly makesDirectory?: boolean
 }
 
 export interface CommitOptions {
-  /** Return only once it would be there after a power failure, too. Default: false. */
+  /** True to return only once the file would survive a power failure. Default: false. */
   readonly isDurable?: boolean
 }
 
@@ -47,14 +49,14 @@ const COMMIT_OPTIONS = optionsOf<CommitOptions>({ isDurable: kinds.flag })
 const OUTPUT_FILE_OPTIONS = optionsOf<OutputFileOptions>({ makesDirectory: kinds.flag })
 
 /**
- * A file under way. It replaces the file that is there, or that a link there leads to, once it is whole; a device or a pipe
- * is written to as it is.
+ * A file in progress. Once it is whole it replaces the file of its path, or the one that a link there leads to. A
+ * device or a pipe is written to directly.
  */
 export class OutputFile {
   readonly #path: string
   readonly #handle: promises.FileHandle
   readonly #target: string
-  /** Null where it is written to directly. */
+  /** The temporary path; null if the file is written to directly. */
   readonly #aside: string | null
 
   private constructor(path: string, handle: promises.FileHandle, target: string, aside: string | null) {
@@ -64,7 +66,7 @@ export class OutputFile {
     this.#aside = aside
   }
 
-  /** Removes what is there of all files under way, at once: for a process that ends without waiting. */
+  /** Removes all files in progress synchronously, for a process that ends without waiting. */
   static removeAll(): void {
     for (const aside of underWay) endAside(aside)
   }
@@ -76,15 +78,15 @@ export class OutputFile {
     return written(path, async () => {
       if (makesDirectory) makeDirectory(dirname(path))
       const target = await realpath(path).catch(() => resolve(path))
-      const there = await stat(target).catch(() => null)
-      const isSpecial = there !== null && !there.isFile()
+      const stats = await stat(target).catch(() => null)
+      const isSpecial = stats !== null && !stats.isFile()
       const aside = isSpecial ? null : temporaryPath(target)
       if (aside === null) return new OutputFile(path, await open(target, 'w'), target, null)
       // What may not be written is replaced as well.
-      beginAside(aside, there === null ? 0o666 : 0o600)
+      beginAside(aside, stats === null ? 0o666 : 0o600)
       try {
         const handle = await open(aside, 'r+')
-        if (there !== null) await handle.chmod(there.mode)
+        if (stats !== null) await handle.chmod(stats.mode)
         return new OutputFile(path, handle, target, aside)
       } catch (error) {
         endAside(aside)
@@ -103,7 +105,10 @@ export class OutputFile {
     })
   }
 
-  /** All is written: gives it its name. @throws StoreError */
+  /**
+   * Completes the file: it gets its name.
+   * @throws StoreError
+   */
   async commit(options?: CommitOptions): Promise<void> {
     const { isDurable = false } = checkOptions('outputFile.commit', COMMIT_OPTIONS, options)
     await written(this.#path, async () => {
@@ -117,7 +122,10 @@ export class OutputFile {
     })
   }
 
-  /** Does what `commit` does, but only if no such file exists. @returns true if there was none */
+  /**
+   * Completes the file, but only if none of that name exists.
+   * @returns true if there was none
+   */
   async commitNew(): Promise<boolean> {
     return written(this.#path, async () => {
       await this.#handle.close()
@@ -141,9 +149,9 @@ export class OutputFile {
   }
 }
 
-/** A directory under way. */
+/** A directory in progress. */
 export class OutputDirectory {
-  /** The absolute path of the temporary directory that holds the files until all are whole. */
+  /** The absolute path of the temporary directory of the files. */
   readonly root: string
   readonly #target: string
   /** Directories above it that were made for it, the innermost first. */
@@ -157,27 +165,27 @@ export class OutputDirectory {
   }
 
   /**
-   * Begins a directory that is not there yet, or is empty.
+   * Begins a new or empty directory.
    * @param out its path, or `file://` URL
-   * @param source the directory that it must not lie in, nor be; null: none that is local
-   * @throws UsageError for a place where it can't be; StoreError where it can't be written
+   * @param source the directory that it must not lie in, nor be; null if the source is not local
+   * @throws UsageError for a place that is not allowed; StoreError if it can't be written
    */
   static async create(out: string, source: string | null): Promise<OutputDirectory> {
     const target = outputPath(out)
-    const [real, there] = await written(out, () => Promise.all([realPath(target), stat(target).catch(noSuchFile)]))
+    const [real, stats] = await written(out, () => Promise.all([realPath(target), stat(target).catch(noSuchFile)]))
     if (source !== null) {
       const realSource = await realPath(source)
       if (isInside(real, realSource)) throw usage(out, 'outside of the trial', 'one in it')
       if (await passesThrough(target, realSource))
         throw usage(out, 'outside of the trial', 'one that a link in it leads to')
     }
-    if (there !== null) {
-      if (!there.isDirectory()) throw usage(out, 'that is new or empty', 'a file')
+    if (stats !== null) {
+      if (!stats.isDirectory()) throw usage(out, 'that is new or empty', 'a file')
       const entries = await written(out, () => readdir(real))
       if (entries.length > 0) throw usage(out, 'that is new or empty', `one that holds ${entries.sort()[0]}`)
       // Its name is given to another directory in the end, which no mount point allows.
       const above = await written(out, () => stat(dirname(real)))
-      if (above.dev !== there.dev) throw usage(out, 'that can be replaced', 'a mount point: name a directory in it')
+      if (above.dev !== stats.dev) throw usage(out, 'that can be replaced', 'a mount point: name a directory in it')
     }
     const parent = dirname(real)
     const first = makeDirectory(parent)
@@ -186,16 +194,19 @@ export class OutputDirectory {
     const root = temporaryPath(real)
     await written(out, () => mkdir(root))
     // It takes the place of one that may be private.
-    if (there !== null) await written(out, () => chmod(root, there.mode))
+    if (stats !== null) await written(out, () => chmod(root, stats.mode))
     return new OutputDirectory(root, real, parents)
   }
 
-  /** The URL of the directory, once it has its name. */
+  /** The final URL of the directory. */
   get url(): string {
     return pathToFileURL(this.#target).href
   }
 
-  /** The path at which a file is to be written now; its directory is made. @param path relative, with `/` */
+  /**
+   * The path at which a file is to be written for now. Its directory is made.
+   * @param path relative, with `/`
+   */
   async place(path: string): Promise<string> {
     const target = join(this.root, path)
     if (!target.startsWith(this.root + sep)) throw new UsageError(`expected a path in the copy, got ${path}`, { path })
@@ -220,7 +231,10 @@ export class OutputDirectory {
     await written(target, () => writeFile(target, bytes, { flag: 'wx' }))
   }
 
-  /** Removes a file that was begun, be it there or not. @param target as `place` gave it */
+  /**
+   * Removes a file, if it is there.
+   * @param target a path from `place`
+   */
   async remove(target: string): Promise<void> {
     await written(target, () => rm(target, { force: true }))
   }
@@ -242,7 +256,7 @@ export class OutputDirectory {
   }
 }
 
-/** A file of a directory under way, written piece by piece: from a thread. Throws StoreErrors. */
+/** A file of a directory in progress, which a thread writes piece by piece. Its methods throw StoreErrors. */
 export class PieceWriter {
   readonly #path: string
   readonly #file: number
@@ -282,7 +296,7 @@ function usage(out: string, expected: string, got: string): UsageError {
   return new UsageError(`${out}: expected a directory ${expected}, got ${got}`, { out })
 }
 
-/** Brings what the system holds of a file, or of a directory, to the disk. */
+/** Flushes a file or a directory to the disk. */
 async function syncFile(path: string): Promise<void> {
   const handle = await open(path, 'r')
   try {
@@ -292,7 +306,10 @@ async function syncFile(path: string): Promise<void> {
   }
 }
 
-/** Makes a directory that files can be put in, and those above it. @throws StoreError if it can't be, or is there and no such one */
+/**
+ * Makes a writable directory, and those above it.
+ * @throws StoreError if that fails, or if the path is something else
+ */
 export async function makeWritable(directory: string): Promise<void> {
   await written(directory, async () => {
     makeDirectory(directory)
@@ -300,7 +317,10 @@ export async function makeWritable(directory: string): Promise<void> {
   })
 }
 
-/** Adds to the end of a file, which may not be there yet; nor its directory. @throws StoreError */
+/**
+ * Appends to a file, which is made if it is missing, like its directory.
+ * @throws StoreError
+ */
 export async function appendToFile(path: string, content: string | Uint8Array): Promise<void> {
   await written(path, async () => {
     makeDirectory(dirname(path))

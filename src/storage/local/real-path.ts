@@ -3,7 +3,7 @@
 import { realpath } from 'node:fs/promises'
 import { basename, dirname, join, resolve, sep } from 'node:path'
 
-/** The real path of something that is perhaps not there yet. */
+/** The real path of a file or directory that may not exist yet. */
 export async function realPath(path: string): Promise<string> {
   const absolute = resolve(path)
   const parent = dirname(absolute)

@@ -1,22 +1,22 @@
-/** Reports new files on the local disk, as far as the platform does. */
+/** The watcher of new files on the local disk, where the platform reports them. */
 
 import { type FSWatcher, readdirSync, statSync, watch } from 'node:fs'
 import { join } from 'node:path'
 import type { Watcher } from '../store.js'
 
-/** A directory to watch, and whether to watch the directories in it, too, present and future. */
+/** A directory to watch, with or without its present and future subdirectories. */
 export interface WatchedDirectory {
   readonly path: string
   readonly recursive: boolean
 }
 
-/** The number of subdirectories that are watched: those whose names sort last, where new steps are written. */
+/** The number of watched subdirectories: those whose names sort last, where new steps are written. */
 const MAX_BELOW = 16
 
 /**
- * Watches directories by means of the platform's file events. If there are none (too many watches, a network file
- * system, a directory that does not exist yet) it stays silent: whoever waits looks again after a while in any case. It
- * does not use the recursive mode of `watch`, which on Linux would put a watch on every file.
+ * Watches directories through the platform's file events. Where there are none (too many watches, a network file
+ * system, a missing directory) it stays silent: callers look again after a while anyway. It does not use the recursive
+ * mode of `watch`, which on Linux would put a watch on every file.
  */
 export class DirectoryWatcher implements Watcher {
   readonly #directories: readonly WatchedDirectory[]
@@ -45,7 +45,7 @@ export class DirectoryWatcher implements Watcher {
     this.#waiting = []
   }
 
-  /** Watches what is not watched yet: it may not have existed, or have been removed. */
+  /** Watches the directories that are not watched yet: they may have been missing or removed. */
   #watchAll(): void {
     for (const { path, recursive } of this.#directories) {
       if (!this.#watchers.has(path) && this.#watch(path, recursive) && recursive) this.#watchBelow(path)

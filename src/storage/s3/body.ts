@@ -1,13 +1,13 @@
-/** Bodies of answers, read as they come: one that stalls, trickles or has no end is given up. */
+/** Bodies of answers, read as they come. A body that stalls, trickles or has no end is given up. */
 
 import type { Readable } from 'node:stream'
 import { S3Failure } from './errors.js'
 import { S3_DEFAULTS, type S3Options } from './spec.js'
 
-/** The slowest pace that is accepted from a body. */
+/** The slowest accepted pace of a body. */
 export interface Pace {
   readonly idleTimeoutMs: number
-  /** 0: at any rate. */
+  /** The slowest accepted rate; 0 accepts any. */
   readonly minBytesPerSecond: number
   /** The time over which the rate is measured. */
   readonly rateTimeoutMs: number
@@ -20,8 +20,8 @@ export function paceOf(options: S3Options): Pace {
 
 /**
  * Reads a body as it comes.
- * @param take true: that was all that is wanted
- * @throws S3Failure, the signal's reason, or what `take` throws
+ * @param take returns true when nothing more is wanted
+ * @throws S3Failure, the signal's reason, or the error of `take`
  */
 export function readBody(
   body: Readable,
@@ -73,7 +73,10 @@ export function readBody(
   })
 }
 
-/** A body that is no object, a listing or what went wrong; of a longer one its first bytes. @throws as `readBody` */
+/**
+ * Reads a body that is a listing or an error message; of a longer one, its first bytes.
+ * @throws as `readBody`
+ */
 export async function readStart(
   body: Readable,
   maxByteLength: number,

@@ -1,4 +1,4 @@
-/** Errors of S3 and of the connection to it: whether another attempt may help, and advice where it can't. */
+/** Errors of S3 and of the connection to it: which of them another attempt may help, and advice for the others. */
 
 import type { IncomingHttpHeaders } from 'node:http'
 import { StoreError, type TrialscanError } from '../../base/errors.js'
@@ -6,12 +6,12 @@ import type { Failure } from '../attempts.js'
 import { changedFile } from '../range.js'
 
 const BACKOFF_MS = 50
-/** S3 that asks for fewer requests is left alone for longer. */
+/** The longest wait before the second attempt after S3 has asked for fewer requests, in milliseconds. */
 export const THROTTLED_BACKOFF_MS = 200
 /** The longest Retry-After that is obeyed. */
 const MAX_RETRY_AFTER_MS = 60_000
 
-/** A request that failed, in the words of whoever failed it. */
+/** A failed request, in the words of the side that failed. */
 export class S3Failure extends Error implements Failure {
   /** The HTTP status; undefined if no answer came. */
   readonly status: number | undefined
@@ -70,7 +70,10 @@ const THROTTLING: ReadonlySet<string> = new Set([
   'ENFILE',
 ])
 
-/** The way was interrupted, or S3 was not quick enough for itself; a clock that is wrong is set right by the SDK. */
+/**
+ * The codes of failures that another attempt may help: a broken connection, a timeout inside S3, or a wrong clock,
+ * which the SDK corrects.
+ */
 const RETRYABLE: ReadonlySet<string> = new Set([
   'ECONNRESET',
   'ECONNREFUSED',
@@ -94,7 +97,7 @@ const RETRYABLE: ReadonlySet<string> = new Set([
   'ProxyUnavailable',
 ])
 
-/** The failure behind an SDK error, by status and code. The SDK's names are not always S3's. */
+/** The failure behind an error of the SDK, by status and code. The SDK's names are not always those of S3. */
 export function failureOf(error: unknown): S3Failure {
   if (error instanceof S3Failure) return error
   const known = error as {
@@ -130,7 +133,7 @@ export interface S3Request {
   readonly attempts: number
 }
 
-/** The error to throw once a failure is final. */
+/** The error for a final failure. */
 export function s3Error(failure: S3Failure, { url, bucket, range, attempts }: S3Request): TrialscanError {
   const { status, code, proxy } = failure
   const fields = { url, attempts, ...(range !== undefined && { range }), ...(status !== undefined && { status }) }
@@ -189,7 +192,7 @@ const ARCHIVED =
 const NO_DESCRIPTORS =
   'no file descriptor is left for a connection: raise the limit (ulimit -n), or make fewer at once (s3.maxSockets)'
 
-/** Why S3, or whoever has the credentials, refuses, and what to do; undefined where that is not known. */
+/** The reason why S3 or the provider of credentials refuses, with advice; undefined if unknown. */
 function denialOf({ code, message, status, date }: S3Failure): string | undefined {
   if (code === 'RequestTimeTooSkewed' || code === 'RequestExpired') {
     const times = date === undefined ? '' : `: it says ${new Date().toUTCString()}, S3 says ${date}`

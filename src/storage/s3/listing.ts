@@ -1,6 +1,7 @@
 /**
- * Listings, as S3 answers them. Read strictly, since what is not in a listing is not there: of a page that isn't whole, or is of
- * something else, nothing is believed. What servers leave out, or write in ways of their own, is no fault.
+ * Listings, as S3 answers them. They are read strictly, since a file that is missing in a listing would be missing in
+ * the trial: a page that is incomplete, or answers another question, is refused as a whole. What servers leave out, or
+ * write in ways of their own, is no fault.
  */
 
 import { getHeapStatistics } from 'node:v8'
@@ -10,7 +11,7 @@ import { S3Failure } from './errors.js'
 
 export interface ListQuery {
   readonly prefix: string
-  /** True to leave out keys with a further slash. */
+  /** True to leave out keys with a further slash after the prefix. */
   readonly isFlat: boolean
   readonly startAfter?: string | undefined
   readonly token?: string | undefined
@@ -28,17 +29,17 @@ export interface ListPage {
   readonly objects: readonly ListedObject[]
   /** The common prefixes one level deeper, if the query is flat. */
   readonly prefixes: readonly string[]
-  /** Null for the last page. */
+  /** The token of the next page; null on the last page. */
   readonly token: string | null
 }
 
 type Fields = Map<string, string>
 
-/** Pages that hold nothing, one after another: S3 may give some where many objects were deleted. */
+/** The number of empty pages in a row. S3 may send some where many objects were deleted. */
 const MAX_EMPTY_PAGES = 250
 /** The default limit of keys in one listing. Trials of several million files are known. */
 const MAX_KEYS = 10_000_000
-/** The memory reckoned for a key, in bytes: 430 are kept, and more are in use for a while. */
+/** The memory that a key is reckoned to take, in bytes: 430 are kept, and more are in use for a while. */
 const KEY_BYTES = 1024
 /** The limit of nested elements. A listing has four. */
 const MAX_DEPTH = 16
@@ -76,7 +77,7 @@ export function parseListing(text: string, bucket: string, query: ListQuery): Li
   return { objects, prefixes, token: isTruncated === 'true' ? token! : null }
 }
 
-/** The limit of keys in one listing: as many as fit into memory, unless more are allowed. */
+/** The limit of keys in one listing: as many as fit into memory, unless the options allow more. */
 export function maxListedKeys(listLimit: number | undefined): number {
   if (listLimit === 0) return Number.POSITIVE_INFINITY
   const most = Math.min(MAX_KEYS, Math.floor(getHeapStatistics().heap_size_limit / KEY_BYTES))
@@ -93,13 +94,16 @@ export class ListingWatch {
   #keys = 0
   #emptyPages = 0
 
-  /** @param maxKeys of all pages together */
+  /** @param maxKeys the limit for all pages together */
   constructor(bucket: string, maxKeys: number) {
     this.#maxKeys = maxKeys
     this.#orders = isUnordered(bucket) ? null : SPELLINGS.map(spell => new Order(spell))
   }
 
-  /** @throws Failure if the page can't come next; nothing of it then counts */
+  /**
+   * Takes a page.
+   * @throws Failure if it can't be the next one; nothing of it then counts
+   */
   accept({ objects, prefixes, token }: ListPage): void {
     if (token !== null && this.#tokens.has(token)) {
       throw badListing('another NextContinuationToken', `${quote(token)} again`)
@@ -129,7 +133,7 @@ export class ListingWatch {
     for (const key of keys) this.#seen.add(key)
   }
 
-  /** Any order that all pages are in will do. */
+  /** Checks that all pages are in one order, whichever it is. */
   #acceptOrdered(orders: Order[], objects: readonly ListedObject[], prefixes: readonly string[]): void {
     const faults = orders.map(order => order.faultOf(objects, prefixes))
     if (!faults.includes(null)) throw badListing('keys in order, each once', faults[0]!)
@@ -138,10 +142,13 @@ export class ListingWatch {
   }
 }
 
-/** By their bytes, as S3 says; or file by file, as servers that keep keys in directories have them (`a/b` before `a-b`). */
+/**
+ * The orders of keys: by bytes, as S3 documents it; or file by file, as in servers that keep keys in directories (`a/b`
+ * before `a-b`).
+ */
 const SPELLINGS: readonly ((key: string) => string)[] = [key => key, key => key.replaceAll('/', '\0')]
 
-/** One order that the keys of a listing may be in. */
+/** One order of a listing's keys. */
 class Order {
   readonly #spell: (key: string) => string
   #lastKey: Buffer | null = null
@@ -180,12 +187,12 @@ class Order {
   }
 }
 
-/** Directory buckets (S3 Express) list in no order. */
+/** True for directory buckets (S3 Express), which list in no order. */
 function isUnordered(bucket: string): boolean {
   return bucket.endsWith('--x-s3')
 }
 
-/** Checks that the answer is about the question. A bucket alias or another tenant gives another name. */
+/** Checks that an answer belongs to the request. With a bucket alias or another tenant the name differs. */
 function checkEcho(page: Fields, bucket: string, query: ListQuery): void {
   const name = page.get('Name')
   const isAlias = /-s3alias$|--ol-s3$|:/.test(bucket)
@@ -193,7 +200,7 @@ function checkEcho(page: Fields, bucket: string, query: ListQuery): void {
     throw badListing('that bucket', `bucket ${quote(name)}`)
   }
   // In these both spellings are found, whatever EncodingType says.
-  const isEcho = (told: string, asked: string): boolean => told === asked || unescaped(told) === asked
+  const isEcho = (answer: string, request: string): boolean => answer === request || unescaped(answer) === request
   const prefix = page.get('Prefix')
   if (prefix && !isEcho(prefix, query.prefix)) throw badListing('that prefix', `prefix ${quote(prefix)}`)
   const startAfter = page.get('StartAfter')
@@ -236,7 +243,7 @@ function needed(fields: Fields, name: string, where: string): string {
   return value
 }
 
-/** The decoder of keys. The server says how it encodes them, whatever was asked for. */
+/** The decoder of keys, by the encoding that the server names, whichever was requested. */
 function decoderOf(encoding: string | undefined): (text: string) => string {
   if (!encoding) return text => text
   if (encoding.toLowerCase() !== 'url') throw badListing('EncodingType url, or none', quote(encoding))
@@ -256,7 +263,7 @@ function unescaped(text: string): string | null {
   }
 }
 
-/** A page that can't be one of the listing. Another attempt may get it. */
+/** The failure for a page that can't be part of the listing. Another attempt may succeed. */
 export class BadListing extends Error implements Failure {
   readonly code = 'BadListing'
   readonly retryable = true
@@ -269,8 +276,9 @@ export function badListing(expected: string, got: string): BadListing {
 // ------------------------------------------------------------------------------------------------------------------- XML
 
 /**
- * Goes through an answer's XML, which must be whole and of one `ListBucketResult`, in linear time.
- * @param close called at the end of an element, with its own text, the texts of the elements in it and the names of those around it
+ * Reads an answer's XML in linear time. It must be complete and hold one `ListBucketResult`.
+ * @param close called at the end of an element, with its own text, the texts of its children and the names of its
+ * ancestors
  */
 function readXml(
   text: string,
@@ -332,14 +340,14 @@ function readXml(
   if (!isOver) throw malformed()
 }
 
-/** The markup that is no element, by its start and end. */
+/** Markup other than elements, by its start and end. */
 const MARKUP = [
   ['<?', '?>'],
   ['<!--', '-->'],
   ['<![CDATA[', ']]>'],
 ] as const
 
-/** Sets a field. A needed field that comes twice is unknown; of others the first counts. */
+/** Sets a field. A required field that comes twice is unknown; of others the first counts. */
 function setOnce(fields: Fields, name: string, value: string): void {
   if (!fields.has(name)) fields.set(name, value)
   else if (ONCE.has(name)) throw badListing(`one ${name}`, `${quote(fields.get(name)!)} and ${quote(value)}`)

@@ -1,4 +1,4 @@
-/** The checked options of S3. They are apart from the spec, since threads don't need them. */
+/** The checked options of S3. They are separate from the spec, since threads don't need them. */
 
 import { kinds, optionsOf } from '../../base/options.js'
 import type { S3Credentials, S3Options } from './spec.js'

@@ -1,6 +1,6 @@
 /**
- * The proxies that the environment names, and the way through them. Requests for `http://` are handed to the proxy as they are;
- * those for `https://` go through a tunnel (CONNECT), so that the proxy sees no more than a host and a port.
+ * The proxies that the environment names, and requests through them. Requests for `http://` are handed to the proxy;
+ * those for `https://` go through a tunnel (CONNECT), so that the proxy sees only a host and a port.
  */
 
 import { type ClientRequestArgs, request as httpRequest } from 'node:http'
@@ -26,7 +26,7 @@ interface Destination {
   readonly port?: number | undefined
 }
 
-/** The part of the SDK's request that matters for its way. */
+/** The used part of the SDK's request. */
 interface Sendable extends Destination {
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
@@ -34,16 +34,16 @@ interface Sendable extends Destination {
 
 interface Proxy {
   readonly url: URL
-  /** The URL without name and password: what messages may show. */
+  /** The URL without name and password, for messages. */
   readonly name: string
-  /** The variable that names it. */
+  /** The environment variable that names the proxy. */
   readonly variable: string
   readonly headers: Readonly<Record<string, string>>
 }
 
 /**
- * Reads the variables as curl does, lower case first; but HTTP_PROXY counts too, as it does for Go, except in a CGI program: there it is a header
- * of whoever asks.
+ * Reads the variables as curl does, lower case first. HTTP_PROXY counts as well, as in Go, except in a CGI program,
+ * where it is a header of the client.
  */
 export function proxySettings(variables: Readonly<Record<string, string | undefined>> = env): ProxySettings {
   const isCgi = variables.REQUEST_METHOD !== undefined
@@ -56,18 +56,18 @@ export function proxySettings(variables: Readonly<Record<string, string | undefi
 }
 
 /**
- * The proxy to a destination; null: there is none.
- * @throws UsageError if what is named there is no HTTP proxy
+ * The proxy to a destination; null if there is none.
+ * @throws UsageError if the variable names no HTTP proxy
  */
 export function proxyTo({ protocol, hostname, port }: Destination, settings: ProxySettings): Proxy | null {
   const isSecure = protocol === 'https:'
-  const own = isSecure ? settings.https : settings.http
-  const text = own ?? settings.all
+  const schemeProxy = isSecure ? settings.https : settings.http
+  const text = schemeProxy ?? settings.all
   if (text === undefined) return null
   const host = bareHost(hostname)
   const number = port ?? defaultPort(protocol)
   if (isExempt(host, number, settings.none ?? '')) return null
-  const proxy = parseProxy(text, own === undefined ? 'ALL_PROXY' : isSecure ? 'HTTPS_PROXY' : 'HTTP_PROXY')
+  const proxy = parseProxy(text, schemeProxy === undefined ? 'ALL_PROXY' : isSecure ? 'HTTPS_PROXY' : 'HTTP_PROXY')
   const isItself = bareHost(proxy.url.hostname) === host && portOf(proxy.url) === number
   return isItself ? null : proxy
 }
@@ -103,7 +103,7 @@ function decoded(text: string): string {
   }
 }
 
-/** True if NO_PROXY has a host: names with all that is below them, addresses, networks, each with a port or without. */
+/** True if NO_PROXY lists a host: names with their subdomains, addresses and networks, each with or without a port. */
 function isExempt(host: string, port: number, list: string): boolean {
   return list
     .toLowerCase()
@@ -124,7 +124,7 @@ function matchesEntry(entry: string, host: string, port: number): boolean {
   return host === domain || (isIP(host) === 0 && host.endsWith(`.${domain}`))
 }
 
-/** Names are not looked up: of a host that has a name, its address is not known. */
+/** True if an address lies in a network. Names are not resolved, so a name lies in none. */
 function isInNetwork(network: string, bits: number, host: string): boolean {
   const kind = isIP(network)
   if (kind === 0 || isIP(host) === 0 || bits > (kind === 4 ? 32 : 128)) return false
@@ -133,7 +133,7 @@ function isInNetwork(network: string, bits: number, host: string): boolean {
   return networks.check(host, isIP(host) === 4 ? 'ipv4' : 'ipv6')
 }
 
-/** Without the brackets of IPv6, and without the dot that ends a full name. */
+/** The host without the brackets of IPv6 and without the dot at the end of a full name. */
 function bareHost(host: string): string {
   return host
     .toLowerCase()
@@ -151,12 +151,15 @@ function portOf({ protocol, port }: URL): number {
 
 // ------------------------------------------------------------------------------------------------------------------ https
 
-/** Connections to where `https://` leads, through tunnels where there is a proxy; they are kept and used again like any others. */
+/**
+ * An agent for `https://` whose connections go through tunnels where there is a proxy. They are kept and reused like
+ * any others.
+ */
 export class TunnelAgent extends Agent {
   readonly #settings: ProxySettings
   readonly #timeoutMs: number
 
-  /** @param timeoutMs for a tunnel to be there */
+  /** @param timeoutMs the time for a tunnel to open */
   constructor(settings: ProxySettings, timeoutMs: number, options: AgentOptions) {
     super(options)
     this.#settings = settings
@@ -183,7 +186,7 @@ export class TunnelAgent extends Agent {
   }
 }
 
-/** A connection to a host, as the proxy makes it. */
+/** Opens a connection to a host through the proxy. */
 function tunnel(proxy: Proxy, hostname: string, port: number, timeoutMs: number): Promise<Duplex> {
   const { url, headers } = proxy
   const host = `${isIP(hostname) === 6 ? `[${hostname}]` : hostname}:${port}`
@@ -232,7 +235,7 @@ function refusalOf({ name, variable, headers }: Proxy, status: number): S3Failur
 
 // ------------------------------------------------------------------------------------------------------------------- http
 
-/** Sends requests on the way that the environment says; what fails there names the proxy. */
+/** Sends requests through the proxies that the environment names. Errors name the proxy. */
 export function throughProxies<Request extends Sendable, Options, Answer extends { response: { statusCode: number } }>(
   send: (request: Request, options: Options) => Promise<Answer>,
   settings: ProxySettings,

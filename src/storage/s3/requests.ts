@@ -1,4 +1,4 @@
-/** Requests to S3 that go on until they are answered. */
+/** Repeated requests to S3. */
 
 import { StoreError } from '../../base/errors.js'
 import { Attempts, type Failure } from '../attempts.js'
@@ -15,7 +15,7 @@ export interface PutOutcome {
   readonly attempts: number
 }
 
-/** The context of requests that nobody counts. */
+/** The context of uncounted requests. */
 const NOBODY: ReadContext = { traffic: [] }
 
 export class S3Requests {
@@ -29,7 +29,7 @@ export class S3Requests {
     this.#attempts = new Attempts(maxAttempts, new RequestSlots(maxSockets))
   }
 
-  /** The next page of a listing. A page that can't be it is asked for again. */
+  /** The next page of a listing. A wrong page is requested again. */
   list(query: ListQuery, watch: ListingWatch, context: ReadContext): Promise<ListPage> {
     const { bucket } = this.#spec
     return this.#run(query.prefix, context, async connection => {
@@ -41,8 +41,10 @@ export class S3Requests {
   }
 
   /**
-   * Writes an object. @param isNew one that is there stays as it is
-   * @returns whether it was written, and in how many attempts: of several, one whose answer was lost can have written what is there
+   * Writes an object.
+   * @param isNew true to keep an object that is already there
+   * @returns whether it was written, and the number of attempts: after a lost answer, the object that is there can be
+   * this one
    * @throws StoreError
    */
   put(key: string, bytes: Uint8Array, isNew: boolean, context = NOBODY): Promise<PutOutcome> {
@@ -54,7 +56,11 @@ export class S3Requests {
     })
   }
 
-  /** Begins an object that comes in parts. @returns what the upload is called @throws StoreError */
+  /**
+   * Begins an upload in parts.
+   * @returns the ID of the upload
+   * @throws StoreError
+   */
   beginUpload(key: string): Promise<string> {
     return this.#run(key, NOBODY, connection => connection.beginUpload(this.#spec.bucket, key))
   }
@@ -65,8 +71,9 @@ export class S3Requests {
   }
 
   /**
-   * Makes an object of parts. @param etags of all of them, in their order; isNew: an object that is there stays as it is
-   * @returns whether it was made
+   * Completes an upload in parts.
+   * @param etags the ETags of all parts in order; isNew: true to keep an object that is already there
+   * @returns true if the object was made
    * @throws StoreError
    */
   async completeUpload(key: string, upload: string, etags: readonly string[], isNew: boolean): Promise<boolean> {
@@ -91,7 +98,10 @@ export class S3Requests {
     return this.#run(key, NOBODY, connection => connection.abortUpload(this.#spec.bucket, key, upload))
   }
 
-  /** @throws StoreError where that can't be found out */
+  /**
+   * True if there is such an object.
+   * @throws StoreError if that can't be found out
+   */
   async exists(key: string): Promise<boolean> {
     try {
       await this.get(key, { startByte: 0, endByte: 1, take: () => {} }, NOBODY)
@@ -102,12 +112,15 @@ export class S3Requests {
     }
   }
 
-  /** The URL of an object in errors. */
+  /** The URL of an object, for errors. */
   url(key: string): string {
     return `s3://${this.#spec.bucket}/${key}`
   }
 
-  /** @throws StoreError, FormatError if the object is not the one it was */
+  /**
+   * Reads a range.
+   * @throws StoreError; FormatError if the object has changed
+   */
   get(key: string, read: RangeRead, context: ReadContext): Promise<RangeOutcome> {
     const open: RangeOpener['open'] = async (range, ifMatch) =>
       (await this.#connect()).get(this.#spec.bucket, key, { range, ifMatch }, context.signal)
@@ -116,7 +129,10 @@ export class S3Requests {
     return readRange(read, { url: this.url(key), open, failure, errorOf }, this.#attempts, context)
   }
 
-  /** @throws S3Failure where no file can be opened, the SDK's neither */
+  /**
+   * Loads the SDK and connects.
+   * @throws S3Failure if no file can be opened, not even those of the SDK
+   */
   #connect(): Promise<S3Connection> {
     const { options } = this.#spec
     this.#connection ??= import('./sdk.js')

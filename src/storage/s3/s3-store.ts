@@ -1,4 +1,4 @@
-/** A trial on S3. Files are objects, read by their ranges; what a listing tells of them is not asked for again. */
+/** A trial on S3. Files are objects that are read by ranges. Facts from a listing are not requested again. */
 
 import { setMaxListeners } from 'node:events'
 import { posix } from 'node:path'
@@ -11,14 +11,14 @@ import { ListingWatch, type ListQuery, maxListedKeys } from './listing.js'
 import { S3Requests } from './requests.js'
 import { S3_DEFAULTS, type S3StoreSpec } from './spec.js'
 
-/** A read that is a little longer than a part stays one. */
+/** The factor of a part's length up to which a read stays one request. */
 const PART_SLACK = 1.25
 
 interface Listing {
   readonly paths: readonly string[]
-  /** Names of the directories in it, where it was asked for itself alone. */
+  /** The names of its directories, if only this level was listed. */
   readonly folders: ReadonlySet<string>
-  /** True if there is nothing, not even a directory. */
+  /** True if there is neither a file nor a directory. */
   readonly isEmpty: boolean
 }
 
@@ -28,7 +28,7 @@ class Bucket extends SeenFiles {
   readonly cache: RangeCache | null
   /** Listings of directories. */
   readonly looks = new Looks<Listing>()
-  /** Paths whose ETags are wanted for the cache. */
+  /** Paths whose ETags the cache needs. */
   wanted = new Set<string>()
   lookUp: Promise<void> | null = null
 
@@ -87,7 +87,9 @@ export class S3Store extends RangedStore {
     return [...folders].sort()
   }
 
-  /** A listing of the directory tells it, which serves all questions for its files in a turn of the event loop. */
+  /**
+   * True if there is a regular file. A listing of the directory answers all such questions in a turn of the event loop.
+   */
   async exists(path: string): Promise<boolean> {
     const inside = this.inside(path)
     const directory = posix.dirname(inside)
@@ -115,9 +117,9 @@ export class S3Store extends RangedStore {
     const piece = new Uint8Array(Math.min(byteLength, this.#partByteLength))
     for (let at = 0; at < byteLength; at += piece.length) {
       const wanted = piece.subarray(0, byteLength - at)
-      const there = await this.readInto(path, startByte + at, wanted)
-      take(wanted.subarray(0, there))
-      if (there < wanted.length) return at + there
+      const readLength = await this.readInto(path, startByte + at, wanted)
+      take(wanted.subarray(0, readLength))
+      if (readLength < wanted.length) return at + readLength
     }
     return byteLength
   }
@@ -166,7 +168,7 @@ export class S3Store extends RangedStore {
     return read
   }
 
-  /** A range that the cache has. */
+  /** A range from the cache, if it has all of it. */
   #kept(path: string, startByte: number, endByte: number): Uint8Array | null {
     const { cache, known } = this.#bucket
     const { validator = null, byteLength = null } = known.get(path) ?? {}
@@ -214,8 +216,8 @@ export class S3Store extends RangedStore {
   }
 
   /**
-   * The pages of a listing. What they tell of the objects is remembered.
-   * @param isNews whether it is believed where something else is known
+   * The pages of a listing. Their facts about objects are remembered.
+   * @param isNews true to let them replace known facts
    */
   async *#pages(query: ListQuery, isNews: boolean) {
     const { known, requests } = this.#bucket
@@ -232,7 +234,7 @@ export class S3Store extends RangedStore {
     } while (token !== null)
   }
 
-  /** Finds out the ETags that the cache goes by, for all files that are wanted in a turn, by listing where they lie. */
+  /** Finds the ETags of all wanted files, once per turn of the event loop, by listing their directories. */
   async #knowEtag(path: string): Promise<void> {
     const bucket = this.#bucket
     if (bucket.cache === null) return

@@ -1,6 +1,6 @@
 /**
- * S3 as the SDK speaks it, one call a request: the only importer of the SDK, loaded when the first request is made.
- * Attempts are counted and repeated elsewhere (s3-requests.ts), where it is known what has come already.
+ * S3 through the SDK, one request a call: the only importer of the SDK, loaded with the first request. Repeated
+ * attempts are those of storage/attempts.ts, which knows what has been received.
  */
 
 import type { Readable } from 'node:stream'
@@ -24,23 +24,23 @@ import { badListing, type ListPage, type ListQuery, parseListing } from './listi
 import { proxySettings } from './proxy.js'
 import { S3_DEFAULTS, type S3Options } from './spec.js'
 
-/** A page holds a thousand keys of at most 1 KiB, each of its bytes spelled with three. */
+/** The limit of a page: a thousand keys of at most 1 KiB, each byte spelled with three. */
 const MAX_PAGE_BYTES = 16 << 20
 const MAX_ERROR_BYTES = 1 << 20
-/** The slowest rate of an upload that is waited for: 1 MB/s. */
+/** The slowest accepted rate of an upload: 1 MB/s. */
 const SLOWEST_BYTES_PER_MS = 1000
 const EMPTY_PAGE = Buffer.from('<ListBucketResult/>')
 
-/** An answer before the SDK has looked at it. */
+/** An answer before the SDK parses it. */
 interface RawResponse {
   readonly statusCode: number
   body: unknown
 }
 
-/** The innermost place of the SDK's middleware. */
+/** The innermost position of the SDK's middleware. */
 const AT_THE_WIRE = { step: 'deserialize', priority: 'low', name: 'trialscanBody' } as const
 
-/** Middleware that sees answers as they came. */
+/** Middleware that sees raw answers. */
 function atTheWire(read: (response: RawResponse) => Promise<void>) {
   return <Args, Answer extends { readonly response: unknown }>(next: (args: Args) => Promise<Answer>) =>
     async (args: Args): Promise<Answer> => {
@@ -91,7 +91,9 @@ export class S3Connection {
     return page!
   }
 
-  /** A range of an object, or all of it; null: it ends before. The body is to be read or given up. */
+  /**
+   * Requests a range of an object, or all of it; null if it ends before the range. The body must be read or given up.
+   */
   async get(
     bucket: string,
     key: string,
@@ -135,7 +137,11 @@ export class S3Connection {
     }
   }
 
-  /** Writes an object, all at once. @param isNew one that is there stays as it is @returns whether it was written */
+  /**
+   * Writes an object in one request.
+   * @param isNew true to keep an object that is already there
+   * @returns true if it was written
+   */
   async put(
     bucket: string,
     key: string,
@@ -149,7 +155,10 @@ export class S3Connection {
     return (await this.#unless(isNew ? 412 : null, client => client.send(command, options))) !== null
   }
 
-  /** Begins an object that comes in parts. @returns what the upload is called */
+  /**
+   * Begins an upload in parts.
+   * @returns the ID of the upload
+   */
   async beginUpload(bucket: string, key: string): Promise<string> {
     const command = new CreateMultipartUploadCommand({ Bucket: bucket, Key: key })
     const { UploadId } = await this.#send(client => client.send(command))
@@ -166,7 +175,11 @@ export class S3Connection {
     return ETag
   }
 
-  /** Makes an object of parts. @param isNew one that is there stays as it is @returns whether it was made */
+  /**
+   * Completes an upload in parts.
+   * @param isNew true to keep an object that is already there
+   * @returns true if the object was made
+   */
   async completeUpload(
     bucket: string,
     key: string,
@@ -185,18 +198,18 @@ export class S3Connection {
     await this.#send(client => client.send(command))
   }
 
-  /** The time of a request is until its answer, and so with all that is sent. */
+  /** The timeout of a request in milliseconds: until its answer, and so including the upload. */
   #timeoutFor(bytes: Uint8Array): number {
     const { requestTimeoutMs = S3_DEFAULTS.requestTimeoutMs } = this.#options
     return requestTimeoutMs + bytes.length / SLOWEST_BYTES_PER_MS
   }
 
-  /** Reads the body of an error. The SDK would wait for its end without limit. */
+  /** Reads the body of an error, since the SDK would wait for its end without limit. */
   async #readError(response: RawResponse, signal: AbortSignal | undefined): Promise<void> {
     response.body = await readStart(response.body as Readable, MAX_ERROR_BYTES, this.#pace, signal)
   }
 
-  /** @returns null if S3 answers with a status that is expected */
+  /** @returns null if S3 answers with the expected status */
   async #unless<T>(status: number | null, request: (client: S3Client) => Promise<T>): Promise<T | null> {
     try {
       return await this.#send(request)
@@ -206,18 +219,18 @@ export class S3Connection {
     }
   }
 
-  /** A bucket that is elsewhere tells where: asked again there, once and for all. */
+  /** Sends a request. If S3 names another region for the bucket, it is sent there, and so are all later ones. */
   async #send<T>(request: (client: S3Client) => Promise<T>): Promise<T> {
-    const asked = this.#client
+    const client = this.#client
     try {
-      return await request(await asked)
+      return await request(await client)
     } catch (error) {
       if (error instanceof UsageError) throw error
       const failure = failureOf(error)
       const { region, status } = failure
       const isElsewhere = region !== undefined && (status === 301 || status === 307 || status === 400 || status === 403)
-      if (!isElsewhere || region === (await (await asked).config.region())) throw failure
-      if (this.#client === asked) this.#client = Promise.resolve(clientOf({ ...this.#options, region }))
+      if (!isElsewhere || region === (await (await client).config.region())) throw failure
+      if (this.#client === client) this.#client = Promise.resolve(clientOf({ ...this.#options, region }))
       try {
         return await request(await this.#client)
       } catch (again) {
@@ -243,7 +256,7 @@ const CONNECTION_OPTIONS = [
   'rateTimeoutMs',
 ] as const
 
-/** The connection with these options: trials that share them share its sockets. */
+/** The connection with these options. Trials with the same options share its sockets. */
 export function connect(options: S3Options): S3Connection {
   const known = Object.fromEntries(CONNECTION_OPTIONS.map(name => [name, options[name]]))
   const key = JSON.stringify({ ...known, proxies: proxySettings() })

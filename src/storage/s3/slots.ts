@@ -1,11 +1,11 @@
-/** Requests under way at once, fewer where S3 asks for it. */
+/** A limit of requests at once, which falls when S3 asks for it. */
 
 import type { Failure, Slots } from '../attempts.js'
 import { S3Failure, THROTTLED_BACKOFF_MS } from './errors.js'
 
 /**
- * So many requests at once. Where S3 asks for fewer, half as many, and one more for every few that succeed: attempts are
- * not used up on a server that can't keep up.
+ * A limit of requests at once. When S3 asks for fewer it is halved, and it grows by one for every few successes, so
+ * that attempts are not used up on an overloaded server.
  */
 export class RequestSlots implements Slots {
   readonly #most: number

@@ -2,7 +2,7 @@
 
 import { UsageError } from '../../base/errors.js'
 
-/** Keys of an account. Without them the SDK's usual chain is asked: AWS_* variables, profiles, roles of the machine. */
+/** The keys of an account. Default: the SDK's usual chain of AWS_* variables, profiles and roles of the machine. */
 export interface S3Credentials {
   readonly accessKeyId: string
   readonly secretAccessKey: string
@@ -11,7 +11,7 @@ export interface S3Credentials {
   readonly expiration?: Date
   readonly accountId?: string
   readonly credentialScope?: string
-  /** The SDK writes it into credentials that it is given. */
+  /** A field that the SDK adds to credentials. */
   readonly $source?: object
 }
 

@@ -1,23 +1,23 @@
 /**
- * Objects written as their bytes come, in as little memory whatever their length: one request for a short one, and for a long
- * one an upload in parts, which is not there until it is complete.
+ * Objects written as their bytes come, in bounded memory: one request for a short object, and an upload in parts for a
+ * long one, which appears when it is complete.
  */
 
 import { StoreError } from '../../base/errors.js'
 import type { S3Requests } from './requests.js'
 
-/** An object of more is uploaded in parts of this length, as each is there. S3 takes no fewer than 5 MiB. */
+/** The length of a part, and of the longest object in one request. S3 requires at least 5 MiB. */
 export const PART_BYTES = 16 << 20
 /** S3's limit of parts. */
 const MOST_PARTS = 10_000
-/** Parts under way, of which each is held in memory. */
+/** The number of parts in progress, each of which is held in memory. */
 const PARTS_AT_ONCE = 2
 
 /**
  * Writes an object.
- * @param isNew one that is there stays as it is
- * @returns how many bytes it has; null: another is there
- * @throws StoreError; what is not complete is given up
+ * @param isNew true to keep an object that is already there
+ * @returns its number of bytes; null if another is there
+ * @throws StoreError; an incomplete upload is given up
  */
 export async function upload(
   requests: S3Requests,
@@ -51,7 +51,7 @@ export async function upload(
   }
 }
 
-/** Bytes of a part, which grow with what is in them. */
+/** The buffer of a part, which grows with its content. */
 class PartBuffer {
   #bytes = new Uint8Array(64 << 10)
   #length = 0
@@ -64,7 +64,7 @@ class PartBuffer {
     return this.#bytes.subarray(0, this.#length)
   }
 
-  /** @returns how many bytes were taken */
+  /** @returns the number of bytes taken */
   add(bytes: Uint8Array): number {
     const taken = bytes.subarray(0, PART_BYTES - this.#length)
     const length = this.#length + taken.length
@@ -79,12 +79,12 @@ class PartBuffer {
   }
 }
 
-/** An upload under way. */
+/** An upload in progress. */
 class Parts {
   readonly #requests: S3Requests
   readonly #key: string
   readonly #id: string
-  /** In their order. */
+  /** The ETags of the parts in order. */
   readonly #etags: string[] = []
   readonly #sending = new Set<Promise<void>>()
   #count = 0
@@ -100,7 +100,7 @@ class Parts {
     return new Parts(requests, key, await requests.beginUpload(key))
   }
 
-  /** Sends a part, once there is room for it among those that are being sent. */
+  /** Sends a part once there is room among the parts in progress. */
   async add(bytes: Uint8Array): Promise<void> {
     while (this.#sending.size >= PARTS_AT_ONCE) await Promise.race(this.#sending)
     this.#expectNoFailure()
@@ -132,7 +132,7 @@ class Parts {
     return isWritten
   }
 
-  /** Gives up, so that S3 keeps no parts. What it fails with is less than what went wrong before. */
+  /** Gives up, so that S3 keeps no parts. Its own error is ignored, since an earlier one matters more. */
   async abort(): Promise<void> {
     await Promise.all(this.#sending)
     await this.#requests.abortUpload(this.#key, this.#id).catch(() => {})

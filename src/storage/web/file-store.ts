@@ -1,4 +1,4 @@
-/** A trial among the files of this machine that a page was given: a folder, or files one by one. */
+/** A trial in files that a page was given: a folder, or single files. */
 
 import { FormatError, StoreError } from '../../base/errors.js'
 import { tooLarge } from '../ranged-store.js'
@@ -6,21 +6,23 @@ import { type Store, UNWATCHED, type Watcher } from '../store.js'
 import type { Place, WebStoreSpec } from './place.js'
 import { pathsIn } from './tree.js'
 
-/** The DOM library leaves out what only workers have. */
+/** The synchronous reader of files, which only workers have and the DOM library leaves out. */
 declare const FileReaderSync: (new () => { readAsArrayBuffer(blob: Blob): ArrayBuffer }) | undefined
 
 /** The numbers in a stamp: byte length, and the times of the last change of content and of status. */
 const STAMP_LENGTH = 3
 
-/** A thread reads so much at once: each time the browser makes a buffer, which it collects later. */
+/**
+ * The number of bytes that a thread reads at once: for each read the browser makes a buffer, which it collects later.
+ */
 const PIECE_BYTES = 1 << 20
 
 export class FileStore implements Store {
   readonly spec: WebStoreSpec
   readonly #place: Exclude<Place, { kind: 'http' }>
-  /** Files of a folder as they were when they were first read, until the end of the job. */
+  /** Files of a folder as they were at the first read, until the end of the job. */
   readonly #held = new Map<string, File>()
-  /** Only threads have one: it answers at once. */
+  /** The synchronous reader; null outside of threads. */
   readonly #reader = typeof FileReaderSync === 'undefined' ? null : new FileReaderSync()
 
   constructor(spec: WebStoreSpec, place: Exclude<Place, { kind: 'http' }>) {
@@ -130,7 +132,7 @@ export class FileStore implements Store {
     return (await this.#file(path)).size
   }
 
-  /** A page is not told of changes. */
+  /** A watcher that reports nothing, since a page gets no file events. */
   watch(): Watcher {
     return UNWATCHED
   }
@@ -183,7 +185,7 @@ export class FileStore implements Store {
     return new StoreError('NotFound', `${url}: no such file among those that were picked`, { url })
   }
 
-  /** The error for a failure of the File API. A name that no file can have is a TypeError there. */
+  /** The error for a failure of the File API, which throws a TypeError for an impossible name. */
   #storeError(path: string, cause: unknown): StoreError | FormatError {
     const url = this.url(path)
     const name = cause instanceof DOMException || cause instanceof TypeError ? cause.name : ''

@@ -1,4 +1,4 @@
-/** A trial behind URLs: a list tells its files, and HTTP Range their bytes. */
+/** A trial behind URLs: a listing names its files, and HTTP Range requests read them. */
 
 import type { RangeOutcome, RangeRead } from '../range.js'
 import { Looks, RangedStore, SeenFiles } from '../ranged-store.js'

@@ -6,14 +6,14 @@ import type { ReadContext } from '../store.js'
 import type { WebFile } from './place.js'
 import type { HttpRequests } from './requests.js'
 
-/** The listing of a trial of a million files, with some room. */
+/** The limit of a listing in bytes: enough for a trial of a million files. */
 const MAX_LISTING_BYTES = 256 << 20
-/** A page of S3 has a thousand keys. */
+/** The limit of pages. A page of S3 has a thousand keys. */
 const MAX_PAGES = 10_000
 
 /**
- * Reads a listing: a text with a path a line, as `find . -type f` writes it, or the answer of S3 to ListObjectsV2, of which
- * all pages are read. The keys of S3 must begin with the prefix that its URL names.
+ * Reads a listing: a text with one path per line, as `find . -type f` writes it, or S3's answer to ListObjectsV2, of
+ * which all pages are read. The keys of S3 must begin with the prefix that its URL names.
  * @throws FormatError `BadListing`
  */
 export async function readListing(

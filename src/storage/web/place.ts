@@ -2,9 +2,9 @@
 
 /** A file behind a URL. */
 export interface WebFile {
-  /** Relative to the trial, with `/`. */
+  /** The path relative to the trial, with `/`. */
   readonly path: string
-  /** Default: the path, below the trial's URL. */
+  /** The URL of the file. Default: the path below the trial's URL. */
   readonly url?: string | undefined
 }
 
@@ -15,28 +15,31 @@ export type Place =
       readonly kind: 'http'
       /** The files of the trial, or the URL of a text that lists them. */
       readonly listing: readonly WebFile[] | string
-      /** Sent with every request. */
+      /** The headers of every request. */
       readonly headers: Readonly<Record<string, string>>
     }
 
-/** A store of a page as plain data. What it stands for can't be written as such, and goes to a thread once. */
+/** A page's store as plain data. Its files or folder can't be written as such, and are posted to each thread once. */
 export interface WebStoreSpec {
   readonly kind: 'web'
-  /** The common beginning of the files' URLs, for errors. */
+  /** The common prefix of the files' URLs, for errors. */
   readonly root: string
   /** True if reading makes requests. */
   readonly isRemote: boolean
-  /** Number of the place. */
+  /** The number of the place. */
   readonly place: number
 }
 
-/** Each as long as someone has its spec. */
+/** The places, each kept as long as its spec. */
 const places = new WeakMap<WebStoreSpec, Place>()
-/** In a thread: what it was sent. */
+/** The places that a thread has received. */
 const received = new Map<number, Place>()
 let count = 0
 
-/** The spec of a place. @param root what its URLs begin with; ends with a slash */
+/**
+ * Makes the spec of a place.
+ * @param root the prefix of its URLs, with a slash at the end
+ */
 export function specOf(root: string, place: Place): WebStoreSpec {
   const spec: WebStoreSpec = { kind: 'web', root, isRemote: place.kind === 'http', place: count++ }
   places.set(spec, place)
@@ -49,12 +52,12 @@ export function placeOf(spec: WebStoreSpec): Place {
   return place
 }
 
-/** Keeps a place that a thread was sent. */
+/** Keeps a place that a thread has received. */
 export function receivePlace(number: number, place: Place): void {
   received.set(number, place)
 }
 
-/** Forgets it: nobody has its spec any more. */
+/** Forgets a place whose spec is gone. */
 export function forgetPlace(number: number): void {
   received.delete(number)
 }

@@ -5,9 +5,9 @@ import { Attempts } from '../attempts.js'
 import { type RangeAnswer, type RangeOpener, type RangeOutcome, type RangeRead, readRange } from '../range.js'
 import type { ReadContext } from '../store.js'
 
-/** A request is tried so often. */
+/** The number of attempts of a request. */
 const MAX_ATTEMPTS = 4
-/** The size of the pieces in which an answer is read. Measured from 64 KiB to 1 MiB: no difference. */
+/** The size of the chunks of an answer. Sizes from 64 KiB to 1 MiB measure alike. */
 const CHUNK_BYTES = 256 << 10
 
 /** Requests for the files of one trial. */
@@ -15,8 +15,7 @@ export class HttpRequests {
   readonly #headers: Readonly<Record<string, string>>
   readonly #attempts = new Attempts(MAX_ATTEMPTS)
   /**
-   * Buffers that no answer is being read into. A new one for each chunk would be garbage that is collected late: 100 MB of it
-   * while 1 GB is read.
+   * Unused buffers. A new one for each chunk would be garbage that is collected late: 100 MB of it while 1 GB is read.
    */
   readonly #idleBuffers: ArrayBuffer[] = []
 
@@ -25,7 +24,10 @@ export class HttpRequests {
     this.#headers = headers
   }
 
-  /** @throws StoreError, FormatError if the file is not the one it was */
+  /**
+   * Reads a range.
+   * @throws StoreError; FormatError if the file has changed
+   */
   get(url: string, read: RangeRead, context: ReadContext): Promise<RangeOutcome> {
     const open: RangeOpener['open'] = range => this.#open(url, range, context.signal)
     const failure: RangeOpener['failure'] = (code, message) => unavailable(url, message, code === 'ShortBody')
@@ -59,7 +61,7 @@ export class HttpRequests {
     }
   }
 
-  /** Hands out a body in chunks, each of which is valid during the call only, until `take` has all that it wants. */
+  /** Passes on a body in chunks, each valid only during the call, until `take` returns true. */
   async #readBody(
     body: ReadableStream<Uint8Array>,
     brokeOff: (cause: unknown) => never,
@@ -86,7 +88,7 @@ export class HttpRequests {
   }
 }
 
-/** A reader into buffers of our own (Streams, section 4.5); null where bodies are no byte streams. */
+/** A reader into given buffers (Streams, section 4.5); null if bodies are no byte streams. */
 function byobReaderOf(body: ReadableStream<Uint8Array>): ReadableStreamBYOBReader | null {
   try {
     return body.getReader({ mode: 'byob' })
@@ -95,7 +97,7 @@ function byobReaderOf(body: ReadableStream<Uint8Array>): ReadableStreamBYOBReade
   }
 }
 
-/** A request that was answered with what was asked for, or with nothing since that lies behind the end. */
+/** Makes a request and checks its answer; null if the file ends before the range. */
 async function request(
   url: string,
   headers: Readonly<Record<string, string>>,
@@ -123,15 +125,19 @@ async function request(
   throw unavailable(url, `HTTP status ${status}`, status === 408 || status === 429 || status >= 500)
 }
 
-/** The bytes of an answer: the first, and the length of the file, null if unknown. Null: it ends before. @throws StoreError */
+/**
+ * The place of an answer: its first byte and the length of the file, null if unknown. Null if the file ends before the
+ * range.
+ * @throws StoreError
+ */
 function placeOf(
   { status, headers }: Response,
   url: string,
-  asked: string | undefined,
+  requestedRange: string | undefined,
 ): Pick<RangeAnswer, 'startByte' | 'byteLength'> | null {
   const length = numberOf(headers.get('content-length'))
   // Of a body that was compressed on the way the header tells something else.
-  if (asked === undefined) return { startByte: 0, byteLength: headers.has('content-encoding') ? null : length }
+  if (requestedRange === undefined) return { startByte: 0, byteLength: headers.has('content-encoding') ? null : length }
   if (status === 416) return null
   if (status !== 206) {
     // An empty file has no ranges.
@@ -145,7 +151,7 @@ function placeOf(
     throw unavailable(url, `expected the header Content-Range, got none: ${hint}`, false)
   }
   const [, from, total] = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(range) ?? []
-  if (from === undefined) throw unavailable(url, `expected ${asked}, got ${quote(range)}`, false)
+  if (from === undefined) throw unavailable(url, `expected ${requestedRange}, got ${quote(range)}`, false)
   return { startByte: Number(from), byteLength: numberOf(total) }
 }
 

@@ -209,8 +209,12 @@ function shardsOf(trials: readonly (readonly StepSize[])[], count: number): read
     let first = 0
     const cut = (end: number): void => {
       if (end === first) return
-      const own = steps.slice(first, end)
-      pieces.push({ trial, steps: own.length === steps.length ? null : selectionOf(own), ...total(own) })
+      const pieceSteps = steps.slice(first, end)
+      pieces.push({
+        trial,
+        steps: pieceSteps.length === steps.length ? null : selectionOf(pieceSteps),
+        ...total(pieceSteps),
+      })
       first = end
     }
     for (const [i, step] of steps.entries()) {

@@ -128,7 +128,10 @@ class ShardRun {
     }
   }
 
-  /** The size and digest of a table whose worker has not written its report. Its rows are the same; Parquet pages may be cut elsewhere. */
+  /**
+   * The size and digest of a table whose worker has not written its report. The rows are the same as here; pages of
+   * Parquet may be cut elsewhere.
+   */
   async #there(): Promise<Pick<ShardReport, 'bytes' | 'sha256'>> {
     const store = await this.#place.destination.look()
     const path = this.#place.tablePath(this.#shard)

@@ -8,8 +8,8 @@ import { preparePackages } from './packages.js'
 let loading: Promise<void> | undefined
 
 /**
- * Fetches and compiles the core, if that was not done before. `createTrial` does it; whoever calls `momentsOf` or `allclose`
- * without a trial does it first.
+ * Fetches and compiles the core, unless that is done. `createTrial` calls it; before `momentsOf` or `allclose` without
+ * a trial, the caller does.
  * @throws EngineError `NoCore`
  */
 export function loadCore(): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * The two files beside the page's code. They are named so that bundlers find them: each by `new URL(…, import.meta.url)` in
- * one expression. trialscan/web/inline has their contents instead.
+ * The two files beside the page's code. Each is named by `new URL(…, import.meta.url)` in one expression, so that
+ * bundlers find it. trialscan/web/inline has their contents instead.
  */
 
 export interface Files {

@@ -1,3 +1,3 @@
-/** The globals of Node.js that the reader uses: the build puts them in where they are named. */
+/** The used globals of Node.js, which the build inserts where they are named. */
 
 export { Buffer, setImmediate } from './platform.js'

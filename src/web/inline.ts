@@ -1,4 +1,4 @@
-/** trialscan/web without files beside it: the core and the code of threads are texts in this one. */
+/** trialscan/web as a single file, which holds the core and the code of threads as texts. */
 
 import { useFiles } from './files.js'
 import { CORE, WORKER } from './inlined-files.js'

@@ -1,4 +1,4 @@
-/** The texts that the build puts in: see scripts/make-web.mjs. */
+/** The texts that the build inserts (scripts/make-web.mjs). */
 
 /** The core, in base64. */
 export declare const CORE: string

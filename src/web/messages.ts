@@ -5,11 +5,11 @@ import type { CompiledCore } from '../core/host.js'
 import type { Job } from '../scan/job/job.js'
 import type { Place } from '../storage/web/place.js'
 
-/** To a thread. */
+/** A message to a thread. */
 export type ToThread =
-  /** The first of all. */
+  /** The first message. */
   | { readonly kind: 'start'; readonly core: CompiledCore }
-  /** Before the first job on it. */
+  /** A place, sent before the first job on it. */
   | { readonly kind: 'place'; readonly number: number; readonly place: Place }
   | { readonly kind: 'forget'; readonly number: number }
   | { readonly kind: 'job'; readonly job: Job }

@@ -1,4 +1,4 @@
-/** A page has no files of its own: stands in the place of what keeps the index cache. `createTrial` takes no `indexCache` here. */
+/** The index cache of a page, which has none, since a page has no files: `createTrial` takes no `indexCache` here. */
 
 import { UsageError } from '../base/errors.js'
 
@@ -12,10 +12,10 @@ export const placeInDirectory: () => never = noDisk
 export const writeAsideSync: () => never = noDisk
 export const encodeIndexCache: () => never = noDisk
 export const decodeIndexCache: () => never = noDisk
-/** Repair writes files, so no job of a page copies records. */
+/** Fails: repair writes files, so no job of a page copies records. */
 export const copyRecords: () => never = noDisk
 export const stampAt: () => never = noDisk
-/** A page has no CRC-32: checksums of archives are not checked there. */
+/** Does nothing: a page has no CRC-32, so the checksums of archives are not verified there. */
 export const checkArchive: () => Promise<void> = () => Promise.resolve()
 export const STAMP_LENGTH = 3
 export const indexStamps: () => never = noDisk

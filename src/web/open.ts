@@ -1,4 +1,4 @@
-/** Trials in a browser: where they may lie, and how they are opened. */
+/** Trials in a browser: their places, and how they are opened. */
 
 import { shown } from '../base/arguments.js'
 import { quote, UsageError } from '../base/errors.js'
@@ -30,7 +30,7 @@ export interface HttpOptions {
    * `listing.txt` in the root of the trial.
    */
   readonly listing?: string | URL | readonly (string | WebFile)[]
-  /** Sent with every request, as for authorization. */
+  /** The headers of every request, such as for authorization. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -50,30 +50,31 @@ const TRIAL_OPTIONS = optionsOf<TrialOptions>({ ...ANY_TRIAL_KINDS, ...HTTP_KIND
  *   and for options that have no effect on this trial
  */
 export async function createTrial(place: TrialPlace, options?: TrialOptions): Promise<Trial> {
-  const { listing, headers, ...asked } = checkOptions('createTrial', TRIAL_OPTIONS, options)
+  const { listing, headers, ...openOptions } = checkOptions('createTrial', TRIAL_OPTIONS, options)
   const { spec, file } = placeOf(place, { ...(listing && { listing }), ...(headers && { headers }) })
   await loadCore()
-  return openTrialAt(new Access(openStore(spec), spec), spec.root + (file ?? ''), { ...asked, file })
+  return openTrialAt(new Access(openStore(spec), spec), spec.root + (file ?? ''), { ...openOptions, file })
 }
 
 /** An alias of `createTrial`. */
 export const openTrial = createTrial
 
 /**
- * Reads all of a trial and tells what is wrong with it.
- * @throws StoreError if the trial can't be reached, MissingCollectionFiles if there is none; UsageError; the signal's reason
+ * Reads a whole trial and reports what is wrong with it.
+ * @throws StoreError if the trial can't be reached, MissingCollectionFiles if there is none; UsageError; the signal's
+ * reason
  */
 export async function verifyTrial(place: TrialPlace, options?: VerifyOptions): Promise<Verification> {
   // Most pages verify nothing.
   const { ANY_VERIFY_KINDS, verifyTrialAt } = await import('../integrity/verify/verify.js')
   const kinds = optionsOf<VerifyOptions>({ ...ANY_VERIFY_KINDS, ...HTTP_KINDS })
-  const { listing, headers, ...asked } = checkOptions('verifyTrial', kinds, options)
+  const { listing, headers, ...verifyOptions } = checkOptions('verifyTrial', kinds, options)
   const { spec, file } = placeOf(place, { ...(listing && { listing }), ...(headers && { headers }) })
   await loadCore()
-  return verifyTrialAt(new Access(openStore(spec), spec), asked, file)
+  return verifyTrialAt(new Access(openStore(spec), spec), verifyOptions, file)
 }
 
-/** A store, and the name of the file in it that is meant alone. */
+/** A store, and the name of its only file that counts. */
 interface OpenedPlace {
   readonly spec: WebStoreSpec
   readonly file?: string
@@ -98,7 +99,7 @@ function placeOfUrl(place: string | URL, { listing, headers = {} }: HttpOptions)
   return { spec: specOf(new URL('.', url).href, { kind: 'http', listing: files, headers }), file }
 }
 
-/** @param given as a person wrote it */
+/** @param given the URL, as a person wrote it */
 function httpSpec(
   root: URL,
   given: string | URL,
@@ -113,7 +114,7 @@ function httpSpec(
     throw new UsageError(`expected the URL of a trial without query and fragment, got ${quote(String(given))}: ${hint}`)
   }
   if (typeof listing === 'object' && !(listing instanceof URL)) {
-    const files = listing.map(one => (typeof one === 'string' ? { path: one } : one))
+    const files = listing.map(entry => (typeof entry === 'string' ? { path: entry } : entry))
     const urls = files.map(({ path, url }) => ({ path, ...(url !== undefined && { url: urlOf(url, root).href }) }))
     return specOf(root.href, { kind: 'http', listing: urls, headers })
   }
@@ -135,7 +136,7 @@ function isFolder(place: FileSystemDirectoryHandle | File | Iterable<File>): pla
   return typeof FileSystemDirectoryHandle !== 'undefined' && place instanceof FileSystemDirectoryHandle
 }
 
-/** The folder that was picked is the first part of each path. */
+/** The place of picked files. The first part of each path is the folder. */
 function placeOfFiles(place: Iterable<File>): OpenedPlace {
   const given: unknown[] = typeof place?.[Symbol.iterator] === 'function' ? [...place] : []
   const files = given.filter(file => file instanceof File)

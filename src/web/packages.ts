@@ -1,5 +1,5 @@
 /**
- * The packages that calls can't wait for, loaded in advance in a browser: stands in the place of format/regex/re2 and
+ * The packages that synchronous calls need, loaded in advance in a browser. It replaces format/regex/re2 and
  * scan/job/tensor/ndarray.
  */
 
@@ -10,7 +10,7 @@ import { EngineError } from '../base/errors.js'
 let loadedRe2: typeof RE2JS | undefined
 let loadedNdarray: typeof ndarray | undefined
 
-/** Loads them: the engine of patterns, a quarter of all code, and ndarray. */
+/** Loads the packages: the engine of patterns, which is a quarter of all code, and ndarray. */
 export async function preparePackages(): Promise<void> {
   const [re2js, { default: ndarray }] = await Promise.all([import('re2js'), import('ndarray')])
   loadedRe2 = re2js.RE2JS

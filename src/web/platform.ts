@@ -1,6 +1,6 @@
 /**
- * The parts of Node.js that the reader uses, by the same names, made of what a browser has. The build puts it in the place of Node.js's
- * modules and globals (scripts/make-web.mjs); what of it nobody calls is left out.
+ * The used parts of Node.js under the same names, in terms of what a browser has. The build puts this module in the
+ * place of Node.js's modules and globals (scripts/make-web.mjs) and drops what is unused.
  */
 
 import { sha256 } from '@noble/hashes/sha2.js'
@@ -21,7 +21,7 @@ function afterTurn(call: () => void): void {
   turns.port2.postMessage(null)
 }
 
-/** Both Node.js's global function, which calls back, and that of node:timers/promises. */
+/** Both the global function of Node.js, which calls back, and that of node:timers/promises. */
 export function setImmediate(call?: () => void): Promise<void> {
   return new Promise(resolve => {
     afterTurn(() => {
@@ -31,7 +31,10 @@ export function setImmediate(call?: () => void): Promise<void> {
   })
 }
 
-/** Waits. @throws the signal's reason */
+/**
+ * Waits for a number of milliseconds.
+ * @throws the signal's reason
+ */
 export function setTimeout(
   ms: number,
   value?: undefined,
@@ -57,8 +60,8 @@ export function setTimeout(
 // ---------------------------------------------------------------------------------------------------------- node:async_hooks
 
 /**
- * Browsers don't tell on whose behalf a function goes on after an `await`. So what applies to one piece of work applies to
- * all of the page while it lasts (docs/web.md).
+ * The storage of a context. A browser doesn't keep a context across an `await`, so the context of one piece of work
+ * applies to the whole page while that lasts (docs/web.md).
  */
 export class AsyncLocalStorage<T> {
   #store: T | undefined
@@ -79,7 +82,7 @@ export class AsyncLocalStorage<T> {
 
 // ------------------------------------------------------------------------------------------------------ node:os, node:path, node:url
 
-/** Threads that the machine runs at once. */
+/** The number of threads that the machine runs at once. */
 export function availableParallelism(): number {
   return globalThis.navigator.hardwareConcurrency
 }
@@ -89,7 +92,7 @@ export function basename(path: string): string {
   return path.replace(/\/+$/, '').replace(/^.*\//s, '')
 }
 
-/** A path with no `.` and no `..` that could be resolved. */
+/** A path without `.`, and without each `..` that can be resolved. */
 export function normalize(path: string): string {
   const parts: string[] = []
   for (const part of path.split('/')) {
@@ -102,12 +105,12 @@ export function normalize(path: string): string {
   return `${begin}${inside}${path.endsWith('/') && inside !== '' ? '/' : ''}`
 }
 
-/** A page has no paths, so that there is nothing to resolve. */
+/** The path itself: a page has no directory to resolve it against. */
 export function resolve(path: string): string {
   return path
 }
 
-/** A URL stays as it is, too. */
+/** The URL itself: a page has no paths. */
 export function fileURLToPath(url: string): string {
   return url
 }
@@ -119,12 +122,12 @@ export function pathToFileURL(path: string): URL {
 
 // ------------------------------------------------------------------------------------------------- node:crypto, node:child_process
 
-/** A page runs no commands, so that an action which is one fails. */
+/** Fails, since a page runs no commands. */
 export function spawn(command: string): never {
   throw new UsageError(`expected no action that runs a command, since a page can't, got ${quote(command)}`)
 }
 
-/** SHA-256, as Node.js makes it. */
+/** A SHA-256 hash with the interface of Node.js. */
 export function createHash(algorithm: 'sha256') {
   if (algorithm !== 'sha256') throw new UsageError(`expected sha256, got ${algorithm}`)
   // The browser's own takes all bytes at once, and answers with a promise.
@@ -142,7 +145,7 @@ export function createHash(algorithm: 'sha256') {
 
 // ------------------------------------------------------------------------------------------------------------------- Buffer
 
-/** Bytes of a text in UTF-8. */
+/** The number of bytes of a text in UTF-8. */
 function byteLength(text: string): number {
   return encoder.encode(text).length
 }
@@ -163,7 +166,7 @@ function concat(parts: readonly Uint8Array[], length = parts.reduce((sum, part) 
   return whole
 }
 
-/** Bytes with what the reader asks of a Buffer. */
+/** Bytes with the used methods of Buffer. */
 class Bytes extends Uint8Array {
   override toString(encoding?: 'latin1' | 'utf8', start = 0, end = this.length): string {
     const part = this.subarray(start, end)
@@ -177,7 +180,7 @@ class Bytes extends Uint8Array {
     return compare(this, other)
   }
 
-  /** @param wanted a byte, or bytes that follow each other */
+  /** @param wanted a byte, or a sequence of bytes */
   override indexOf(wanted: number | Uint8Array, from = 0): number {
     if (typeof wanted === 'number') return super.indexOf(wanted, from)
     const [first] = wanted

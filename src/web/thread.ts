@@ -9,7 +9,7 @@ import type { Store } from '../storage/store.js'
 import { forgetPlace, receivePlace } from '../storage/web/place.js'
 import type { FromThread, ToThread } from './messages.js'
 
-/** A worker's global scope, of which the DOM library knows nothing. */
+/** A worker's global scope, which the DOM library lacks. */
 declare const self: {
   onmessage: ((event: MessageEvent<ToThread>) => void) | null
   postMessage(message: FromThread, transfer: Transferable[]): void

@@ -1,4 +1,7 @@
-/** Jobs on Web Workers: one engine a thread, with nothing shared but the compiled core. Stands in the place of scan/runner/threads. */
+/**
+ * Jobs on Web Workers: one engine per thread, with nothing shared but the compiled core. It replaces
+ * scan/runner/threads.
+ */
 
 import { errorFromData, ThreadError, TrialscanError } from '../base/errors.js'
 import { coreModule } from '../core/border/module.js'
@@ -10,7 +13,7 @@ import { placeOf } from '../storage/web/place.js'
 import { theFiles } from './files.js'
 import type { FromThread, ToThread } from './messages.js'
 
-/** Threads that end this many times in a row before they finish a job are started no more. */
+/** The number of deaths in a row, without a finished job between them, after which no thread is started any more. */
 const MAX_DEATHS = 5
 
 interface Waiting {
@@ -19,10 +22,10 @@ interface Waiting {
   reject(error: unknown): void
 }
 
-/** A worker, and what it is at. */
+/** A worker and its current job. */
 class Thread {
   readonly #worker: Worker
-  /** Places that it was sent. */
+  /** The numbers of the places that the worker has received. */
   readonly #places = new Set<number>()
   readonly #onIdle: (thread: Thread) => void
   readonly #onDeath: (thread: Thread, error: ThreadError) => void
@@ -105,7 +108,7 @@ class WebThreadRunner implements Runner {
   readonly #idle: Thread[] = []
   readonly #waiting: Waiting[] = []
   #deaths = 0
-  /** Why no job can run any more. */
+  /** The reason why no job can run any more; null while jobs can run. */
   #end: ThreadError | null = null
 
   constructor(threads: number, core: CompiledCore) {
@@ -164,7 +167,7 @@ class WebThreadRunner implements Runner {
     while (this.#idle.length > 0 && this.#waiting.length > 0) this.#idle.pop()!.run(this.#waiting.shift()!)
   }
 
-  /** A job that nobody waits for: a thread that is at it is ended, since nothing else stops it. */
+  /** Cancels a job. A thread that runs it is ended, since nothing else stops it. */
   #cancel(work: Waiting): void {
     const place = this.#waiting.indexOf(work)
     if (place >= 0) this.#waiting.splice(place, 1)

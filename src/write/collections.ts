@@ -202,7 +202,8 @@ export class SavedCollections {
       }
     }
     // `all` saves every collection.
-    if (saveAll || included.has('all')) for (const one of this.#collections.values()) one.isIncluded = true
+    if (saveAll || included.has('all'))
+      for (const collection of this.#collections.values()) collection.isIncluded = true
   }
 
   /**
@@ -258,7 +259,7 @@ export class SavedCollections {
     const { includeRegex = [], tensorNames = [], saveConfig, saveHistogram = true } = given
     const { reductionConfig = this.#reductionConfig } = given
     const isScalar = SCALARS.has(name)
-    const of = {
+    const kind = {
       collection: name,
       isMetric: OF_SAGEMAKER.has(name),
       isScalar,
@@ -270,7 +271,7 @@ export class SavedCollections {
       patterns: includeRegex.map(compilePattern),
       tensorNames: new Set(tensorNames),
       saveConfigs: saveConfig === undefined ? this.#saveConfigs : saveConfigsOf(saveConfig, this.#saveConfigs),
-      saved: savedOf(isScalar ? {} : reductionConfig, of),
+      saved: savedOf(isScalar ? {} : reductionConfig, kind),
       isIncluded,
     }
     this.#collections.set(name, collection)
@@ -279,15 +280,15 @@ export class SavedCollections {
 
   /** The text of a collections file. */
   text(numWorkers: number): string {
-    const entries = [...this.#collections.values()].map(one => [
-      one.name,
+    const entries = [...this.#collections.values()].map(collection => [
+      collection.name,
       {
-        name: one.name,
-        include_regex: [...one.includeRegex],
-        tensor_names: [...one.tensorNames].sort(),
-        reduction_config: reductionConfigJson(one.saved),
-        save_config: saveConfigJson(one.saveConfigs),
-        save_histogram: one.saved.saveHistogram,
+        name: collection.name,
+        include_regex: [...collection.includeRegex],
+        tensor_names: [...collection.tensorNames].sort(),
+        reduction_config: reductionConfigJson(collection.saved),
+        save_config: saveConfigJson(collection.saveConfigs),
+        save_histogram: collection.saved.saveHistogram,
       },
     ])
     return pythonJson({ collections: Object.fromEntries(entries), _meta: { num_workers: numWorkers } })

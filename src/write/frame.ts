@@ -19,14 +19,14 @@ export interface FramedRecord {
 /**
  * Frames a message, with smdebug's constant instead of the payload's checksum. The content is not copied.
  * @param out the message, followed by room for the footer
- * @param of the content that was left out, the length of what follows it (with the footer), and a name for errors
+ * @param rest the content that was left out, the length of what follows it (with the footer), and a name for errors
  * @throws UsageError if the record is too long
  */
 export function inFrame(
   out: Backwards,
-  of: { readonly content: Uint8Array; readonly tailLength: number; readonly name: string },
+  rest: { readonly content: Uint8Array; readonly tailLength: number; readonly name: string },
 ): FramedRecord {
-  const { content, tailLength, name } = of
+  const { content, tailLength, name } = rest
   const payloadLength = out.byteLength - FOOTER_LENGTH
   if (payloadLength + FRAMING_LENGTH > RECORD_LIMIT) {
     const most = `at most ${RECORD_LIMIT - FRAMING_LENGTH} bytes in a record`

@@ -64,13 +64,13 @@ export async function createWriterFromJson(configPath?: string, options?: Writer
     const message = `createWriterFromJson: expected the path of a configuration, got ${shown(configFile)}`
     throw new UsageError(message, { call: 'createWriterFromJson' })
   }
-  const found = await textOf(configFile).catch(error => {
+  const file = await textOf(configFile).catch(error => {
     const isMissing = error instanceof StoreError && error.code === 'NotFound'
     if (configPath === undefined && configFile === HOOK_CONFIG_PATH && isMissing) return null
     throw error
   })
-  if (found === null) return createWriter(TENSORS_PATH, { ...options, savesNothing: true })
-  const [text, url] = found
+  if (file === null) return createWriter(TENSORS_PATH, { ...options, savesNothing: true })
+  const [text, url] = file
   const [{ path, options: configured }, images] = readHookConfig(text, url, options?.framework)
   const { tensorboard: here, ...others } = configured
   const tensorboard = isSageMakerJob() ? tensorboardOf(await tensorBoardDirectoryOfJob(), images) : here
@@ -126,9 +126,9 @@ function readHookConfig(
   const json = parseJsonObject(text, name, CODE)
   const place: JsonPlace = { url: name, code: CODE, at: '' }
   const ignored = [...unknownKeys(json, place, OF_CONFIGURATION)]
-  const parameters = (of: JsonObject, key: string, at: JsonPlace, known: readonly string[]): Parameters => {
+  const parameters = (object: JsonObject, key: string, at: JsonPlace, known: readonly string[]): Parameters => {
     // `{"HookParameters": null}` is the same as none.
-    const params = new Parameters(expectObject(of[key] ?? {}, inside(at, key)), inside(at, key))
+    const params = new Parameters(expectObject(object[key] ?? {}, inside(at, key)), inside(at, key))
     ignored.push(...params.unknown(known))
     return params
   }
@@ -136,25 +136,25 @@ function readHookConfig(
   const collections = new Map<string, CollectionOptions>()
   const list = json.CollectionConfigurations ?? []
   if (!Array.isArray(list)) throw fault(inside(place, 'CollectionConfigurations'), 'an array', list)
-  for (const [i, one] of list.entries()) {
+  for (const [i, item] of list.entries()) {
     const at = inside(inside(place, 'CollectionConfigurations'), i)
-    const entry = expectObject(one, at)
+    const entry = expectObject(item, at)
     ignored.push(...unknownKeys(entry, at, OF_ENTRY))
     const collection = entry.CollectionName
     if (typeof collection !== 'string' || collection === '') {
       throw fault(inside(at, 'CollectionName'), 'the name of a collection', collection)
     }
-    const of = parameters(entry, 'CollectionParameters', at, OF_COLLECTION)
+    const settings = parameters(entry, 'CollectionParameters', at, OF_COLLECTION)
     const before = collections.get(collection)
-    const { includeRegex = [] } = of.includeRegex()
+    const { includeRegex = [] } = settings.includeRegex()
     // For a repeated collection, smdebug adds the patterns and takes the last value of everything else; steps are always given.
     const patterns = [...(before?.includeRegex ?? []), ...includeRegex]
     collections.set(collection, {
       ...before,
       ...(patterns.length > 0 && { includeRegex: patterns }),
-      saveConfig: of.saveConfig(),
-      ...of.reductionConfig(),
-      ...of.flag('save_histogram', 'saveHistogram'),
+      saveConfig: settings.saveConfig(),
+      ...settings.reductionConfig(),
+      ...settings.flag('save_histogram', 'saveHistogram'),
     })
   }
   const saveAll = params.flag('save_all', 'saveAll')
@@ -236,8 +236,12 @@ class Parameters {
       }
       const elsewhere = known === OF_HOOK ? OF_COLLECTION : OF_HOOK
       if (!known.includes(name) && elsewhere.includes(name)) {
-        const [here, there] = known === OF_HOOK ? ['the hook', 'collections'] : ['a collection', 'the hook']
-        throw jsonFault(this.#place, `parameters of ${here}`, `${jsonExcerpt(name)}, which only ${there} can have`)
+        const [here, elsewherePlace] = known === OF_HOOK ? ['the hook', 'collections'] : ['a collection', 'the hook']
+        throw jsonFault(
+          this.#place,
+          `parameters of ${here}`,
+          `${jsonExcerpt(name)}, which only ${elsewherePlace} can have`,
+        )
       }
     }
     return unknownKeys(this.#given, this.#place, [...known, ...ofModes])

@@ -163,6 +163,6 @@ export class Pipe implements AsyncIterable<Uint8Array> {
   #changed(): void {
     const waiting = this.#waiting
     this.#waiting = []
-    for (const one of waiting) one()
+    for (const resume of waiting) resume()
   }
 }

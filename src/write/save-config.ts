@@ -64,11 +64,11 @@ export type SaveConfigs = Readonly<Record<Mode, SaveConfig>>
 /** @param base the configuration to fall back to */
 export function saveConfigsOf(options: SaveConfigOptions = {}, base?: SaveConfigs): SaveConfigs {
   const { TRAIN: _t, EVAL: _e, PREDICT: _p, GLOBAL: _g, ...all } = options
-  const of = (mode: Mode): SaveConfig => {
+  const configOf = (mode: Mode): SaveConfig => {
     const before = base?.[mode] ?? { saveInterval: 1, saveSteps: [], startStep: 0, endStep: null }
     return { ...before, ...all, ...options[mode] }
   }
-  return { TRAIN: of('TRAIN'), EVAL: of('EVAL'), PREDICT: of('PREDICT'), GLOBAL: of('GLOBAL') }
+  return { TRAIN: configOf('TRAIN'), EVAL: configOf('EVAL'), PREDICT: configOf('PREDICT'), GLOBAL: configOf('GLOBAL') }
 }
 
 /** True if tensors are saved at a step of a mode. */
@@ -92,7 +92,7 @@ export interface Saved extends ReductionConfig {
 
 export function savedOf(
   { reductions = [], saveRawTensor, saveShape = false }: ReductionConfigOptions,
-  of: Pick<Saved, 'collection' | 'isMetric' | 'isScalar' | 'saveHistogram'>,
+  kind: Pick<Saved, 'collection' | 'isMetric' | 'isScalar' | 'saveHistogram'>,
 ): Saved {
   const names = reductions.map(name => reductionNamed(name)!)
   return {
@@ -100,13 +100,13 @@ export function savedOf(
     saveShape,
     reductions: names.map(name => (/l[12]$/.test(name) ? `${name}_norm` : name)),
     names,
-    ...of,
+    ...kind,
   }
 }
 
 /** The reduction of that name; smdebug's `abs_l2_norm` is `abs_l2`. */
 export function reductionNamed(name: unknown): ReductionName | undefined {
-  return typeof name === 'string' ? REDUCTIONS.find(one => one === name.replace(/_norm$/, '')) : undefined
+  return typeof name === 'string' ? REDUCTIONS.find(reduction => reduction === name.replace(/_norm$/, '')) : undefined
 }
 
 /** The known reductions, for messages. */
@@ -124,10 +124,10 @@ function isReductions(given: unknown): boolean {
 
 /** The configuration in the form of a collections file. */
 export function saveConfigJson(configs: SaveConfigs): Record<Mode, object> {
-  const of = ({ saveInterval, saveSteps, startStep, endStep }: SaveConfig) => {
+  const fieldsOf = ({ saveInterval, saveSteps, startStep, endStep }: SaveConfig) => {
     return { save_interval: saveInterval, save_steps: [...saveSteps], start_step: startStep, end_step: endStep }
   }
-  return Object.fromEntries(MODES.map(mode => [mode, of(configs[mode])])) as Record<Mode, object>
+  return Object.fromEntries(MODES.map(mode => [mode, fieldsOf(configs[mode])])) as Record<Mode, object>
 }
 
 export function reductionConfigJson({ saveRawTensor, reductions, saveShape }: ReductionConfig): object {

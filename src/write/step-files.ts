@@ -79,12 +79,12 @@ export class StepFiles {
   }
 
   /** Adds the saved parts of a tensor, in the order in which smdebug's hook writes them. @throws the store's error */
-  addTensor(name: string, taken: TakenValue, saved: readonly Saved[], of: TensorNote): Promise<unknown> | null {
-    const { originalName, wallTime } = of
+  addTensor(name: string, taken: TakenValue, saved: readonly Saved[], note: TensorNote): Promise<unknown> | null {
+    const { originalName, wallTime } = note
     if (saved.some(({ saveShape }) => saveShape)) this.#shapes.push({ name, originalName, shape: taken.shape })
     let reduced: Promise<unknown> | null = null
     if ('bytes' in taken && taken.count > 0 && saved.some(({ names }) => names.length > 0)) {
-      const names = new Set(saved.flatMap(one => one.names))
+      const names = new Set(saved.flatMap(parts => parts.names))
       reduced = this.addReductions(name, reductionsOf(taken, [...names]), wallTime)
     }
     if (!saved.some(({ saveRawTensor }) => saveRawTensor)) return reduced
@@ -156,9 +156,9 @@ export function reductionsOf(
 ): ReductionEntries {
   const { dtype, shape, bytes } = taken
   const defined = names.filter(name => isDefined(name, dtype))
-  const found = moments({ data: bytes, dtype, shape }, defined)
+  const row = moments({ data: bytes, dtype, shape }, defined)
   return defined.flatMap(name => {
-    const value = found.reduction(name)
+    const value = row.reduction(name)
     return typeof value === 'number' || typeof value === 'bigint' ? [[name, Number(value)] as const] : []
   })
 }

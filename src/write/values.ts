@@ -164,7 +164,7 @@ function flatten(call: string, given: NestedElements, shape: readonly number[], 
     const got = Array.isArray(given) ? `one of ${given.length}` : shown(given)
     throw wrongValue(call, `arrays of ${shape[depth]} elements at depth ${depth}, as the first`, got)
   }
-  for (const one of given) flatten(call, one, shape, depth + 1, into)
+  for (const item of given) flatten(call, item, shape, depth + 1, into)
 }
 
 /** Limits the depth: an array that contains itself has no end. */

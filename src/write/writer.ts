@@ -43,21 +43,21 @@ const NOTHING_TO_DO = Promise.resolve()
  * @throws UsageError if the worker already has a part there
  */
 export async function createWriter(path: string, options?: WriterOptions): Promise<TrialWriter> {
-  const asked = checkOptions('createWriter', WRITER_OPTIONS, options)
-  for (const [name, given] of Object.entries(asked.collections ?? {})) {
+  const settings = checkOptions('createWriter', WRITER_OPTIONS, options)
+  for (const [name, given] of Object.entries(settings.collections ?? {})) {
     checkOptions(`createWriter, collection ${name}`, COLLECTION, given)
   }
-  const collections = new SavedCollections(asked)
-  const beside = await BesideTrial.begin(asked)
-  const destination = Destination.at(path, asked.s3)
-  const { worker, numWorkers, isSaved } = partOf(asked)
+  const collections = new SavedCollections(settings)
+  const beside = await BesideTrial.begin(settings)
+  const destination = Destination.at(path, settings.s3)
+  const { worker, numWorkers, isSaved } = partOf(settings)
   // Only one of two writers for the same worker can create this file.
   if (isSaved && !(await destination.claim(collectionsFilePath(worker), collections.text(numWorkers)))) {
     await destination.close()
     const message = `${path}: expected no part of ${worker} yet, got one: write to another place, or as another worker`
     throw new UsageError(message, { path, worker })
   }
-  return new TrialWriter(path, destination, beside, collections, asked)
+  return new TrialWriter(path, destination, beside, collections, settings)
 }
 
 /** Writes a trial step by step. `createWriter` makes it. */
@@ -189,9 +189,9 @@ export class TrialWriter {
    * @throws UsageError for a value that can't be saved, or a tensor that was saved at this step already; it is thrown synchronously
    */
   save(name: string, value: SavableValue, options?: SaveOptions): Promise<void> {
-    const asked = checkOptions('writer.save', SAVE_OPTIONS, options)
+    const settings = checkOptions('writer.save', SAVE_OPTIONS, options)
     this.#expectStep('writer.save')
-    return this.#saveAs(name, asked.collection, (files, saving) => this.#add(files, name, value, asked, saving))
+    return this.#saveAs(name, settings.collection, (files, saving) => this.#add(files, name, value, settings, saving))
   }
 
   /**
@@ -203,17 +203,17 @@ export class TrialWriter {
     reductions: Readonly<Partial<Record<ReductionName, number>>>,
     options?: SaveReductionsOptions,
   ): Promise<void> {
-    const asked = checkOptions('writer.saveReductions', SAVE_REDUCTIONS_OPTIONS, options)
+    const settings = checkOptions('writer.saveReductions', SAVE_REDUCTIONS_OPTIONS, options)
     this.#expectStep('writer.saveReductions')
     const entries = givenReductions(reductions)
-    const { timestamp: wallTime = Date.now() / 1000 } = asked
-    return this.#saveAs(name, asked.collection, files => this.#guarded(files.addReductions(name, entries, wallTime)))
+    const { timestamp: wallTime = Date.now() / 1000 } = settings
+    return this.#saveAs(name, settings.collection, files => this.#guarded(files.addReductions(name, entries, wallTime)))
   }
 
   /** Saves a number at the current step, whichever steps are saved. Its name becomes `scalar/` and the name. @throws UsageError */
   saveScalar(name: string, value: number, options?: ScalarOptions): Promise<void> {
-    const asked = checkOptions('writer.saveScalar', SCALAR_OPTIONS, options)
-    const { timestamp: wallTime = Date.now() / 1000, sagemakerMetric = false } = asked
+    const settings = checkOptions('writer.saveScalar', SCALAR_OPTIONS, options)
+    const { timestamp: wallTime = Date.now() / 1000, sagemakerMetric = false } = settings
     this.#expectStep('writer.saveScalar')
     if (typeof value !== 'number') {
       throw new UsageError(`writer.saveScalar: expected a number, got ${shown(value)}`, { call: 'writer.saveScalar' })
@@ -237,12 +237,12 @@ export class TrialWriter {
    * @throws UsageError
    */
   async saveHistogram(name: string, value: SavableValue, options?: ElementOptions): Promise<void> {
-    const asked = checkOptions('writer.saveHistogram', HISTOGRAM_OPTIONS, options)
+    const settings = checkOptions('writer.saveHistogram', HISTOGRAM_OPTIONS, options)
     this.#expectStep('writer.saveHistogram')
     if (!isName(name)) throw wrongName(name)
     if (this.#options.tensorboard === undefined) return
     const at = { step: this.#step, ...this.#at }
-    const taken = takenValue(`writer.saveHistogram, ${name}`, value, asked)
+    const taken = takenValue(`writer.saveHistogram, ${name}`, value, settings)
     await this.#guarded(Promise.resolve(taken).then(taken => this.#beside.addHistogram(name, taken, at)))
   }
 
@@ -379,7 +379,7 @@ export class TrialWriter {
     call = 'writer.save',
   ): Promise<void> {
     const { originalName = name, timestamp: wallTime = Date.now() / 1000 } = options
-    const saved = saving.map(one => one.saved)
+    const saved = saving.map(collection => collection.saved)
     const write = (taken: TakenValue): Promise<unknown> | null => {
       this.#beside.addTensor(name, taken, saved, files.at, wallTime)
       return files.addTensor(name, taken, saved, { originalName, wallTime })

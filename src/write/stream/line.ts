@@ -113,7 +113,7 @@ export function followingByteLength(json: Json): number {
 export function readLine(json: Json): Line {
   expectKeys(json, [...OF_STEP, ...OF_TENSOR])
   const { step, mode, mode_step: modeStep, tensors } = json
-  const known = mode === undefined ? undefined : MODES.find(one => one === String(mode).toUpperCase())
+  const known = mode === undefined ? undefined : MODES.find(name => name === String(mode).toUpperCase())
   if (mode !== undefined && known === undefined)
     throw lineFault(`mode to be one of ${MODES.join(', ')}`, jsonExcerpt(mode))
   if (modeStep !== undefined && step === undefined) throw lineFault('a step beside mode_step', 'none')
@@ -157,7 +157,7 @@ function tensorOf(json: Json): TensorEntry {
   if (dtype !== undefined && !DTYPES.includes(dtype as DType)) {
     throw lineFault(`dtype to be one of ${DTYPES.join(', ')}`, jsonExcerpt(dtype))
   }
-  const isList = Array.isArray(collection) && collection.every(one => typeof one === 'string')
+  const isList = Array.isArray(collection) && collection.every(name => typeof name === 'string')
   if (collection !== undefined && typeof collection !== 'string' && !isList) {
     throw lineFault('collection to be a name, or a list of names', jsonExcerpt(collection))
   }
@@ -207,19 +207,19 @@ function elementsOf(given: unknown, dtype: DType | undefined): NestedElements {
   const first = firstOf(given, 0)
   const isText = dtype === 'string' || (dtype === undefined && typeof first === 'string' && first[0] !== MARK)
   const is64 = dtype === 'int64' || dtype === 'uint64'
-  const element = (one: unknown, depth: number): NestedElements => {
-    if (Array.isArray(one)) return one.map(inner => element(inner, deeper(depth)))
+  const element = (item: unknown, depth: number): NestedElements => {
+    if (Array.isArray(item)) return item.map(inner => element(inner, deeper(depth)))
     // JSON.stringify turns NaN into null.
-    if (one === null && !isText) return Number.NaN
-    if (typeof one === 'string' && !isText) {
-      const word = one.replace(MARK, '')
+    if (item === null && !isText) return Number.NaN
+    if (typeof item === 'string' && !isText) {
+      const word = item.replace(MARK, '')
       if (WORDS.includes(word)) return NUMBER_WORDS[word]!
-      if (is64 && /^-?\d{1,20}$/.test(one)) return BigInt(one)
-      throw lineFault('numbers, NaN, Infinity or -Infinity', jsonExcerpt(one))
+      if (is64 && /^-?\d{1,20}$/.test(item)) return BigInt(item)
+      throw lineFault('numbers, NaN, Infinity or -Infinity', jsonExcerpt(item))
     }
-    if (typeof one === 'number' && is64 && Number.isSafeInteger(one)) return BigInt(one)
-    if (['number', 'boolean', 'string'].includes(typeof one)) return one as number | boolean | string
-    throw lineFault('numbers, texts, true or false, or arrays of these', jsonExcerpt(one))
+    if (typeof item === 'number' && is64 && Number.isSafeInteger(item)) return BigInt(item)
+    if (['number', 'boolean', 'string'].includes(typeof item)) return item as number | boolean | string
+    throw lineFault('numbers, texts, true or false, or arrays of these', jsonExcerpt(item))
   }
   return element(given, 0)
 }
@@ -233,8 +233,8 @@ function deeper(depth: number): number {
 /** The first element that is not null. */
 function firstOf(given: unknown, depth: number): unknown {
   if (!Array.isArray(given)) return given
-  for (const one of given) {
-    const first = firstOf(one, deeper(depth))
+  for (const item of given) {
+    const first = firstOf(item, deeper(depth))
     if (first !== null && first !== undefined) return first
   }
   return undefined

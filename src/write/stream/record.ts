@@ -99,9 +99,9 @@ export async function recordStream(
   let problemCount = 0
   try {
     for (;;) {
-      const found = await recorder.line()
-      if (found === null || signal?.aborted) break
-      for (const problem of found) {
+      const lineProblems = await recorder.line()
+      if (lineProblems === null || signal?.aborted) break
+      for (const problem of lineProblems) {
         problemCount++
         if (problems.length < MAX_PROBLEMS) problems.push(problem)
         onProblem?.(problem)
@@ -295,10 +295,10 @@ class Recorder {
       throw lineFault('a prefix in place of a name: the file has names of its own', JSON.stringify(name))
     const arrays = isZip(head) ? readNpz(file) : readSafetensors(file)
     const problems: FormatError[] = []
-    for await (const [own, array] of arrays) {
+    for await (const [arrayName, array] of arrays) {
       try {
         if (array instanceof FormatError) throw array
-        await this.#saveArray(`${prefix}${own}`, array, entry)
+        await this.#saveArray(`${prefix}${arrayName}`, array, entry)
       } catch (error) {
         problems.push(this.#problem(error))
       }

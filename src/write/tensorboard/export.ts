@@ -78,8 +78,8 @@ export async function exportTensorBoard(
   options?: TensorBoardOptions,
 ): Promise<TensorBoardExport> {
   expectTrial('exportTensorBoard', trial)
-  const asked = checkOptions('exportTensorBoard', TENSORBOARD_OPTIONS, options)
-  const { reductions: given = [], histograms = true, images = false, s3, ...selection } = asked
+  const settings = checkOptions('exportTensorBoard', TENSORBOARD_OPTIONS, options)
+  const { reductions: given = [], histograms = true, images = false, s3, ...selection } = settings
   const reductions = parseReductions(given)
   const wrong = reductions.find(name => name === 'sketch' || isHistogramName(name) || isDigestName(name))
   if (wrong !== undefined) {
@@ -138,15 +138,15 @@ class Runs {
   constructor(
     trial: Trial,
     destination: Destination,
-    asked: Required<Pick<TensorBoardOptions, 'histograms' | 'images'>> & {
+    settings: Required<Pick<TensorBoardOptions, 'histograms' | 'images'>> & {
       readonly reductions: readonly StatisticName[]
     },
   ) {
     this.#trial = trial
     this.#destination = destination
-    this.#reductions = asked.reductions
-    this.#histograms = asked.histograms
-    this.#images = asked.images
+    this.#reductions = settings.reductions
+    this.#histograms = settings.histograms
+    this.#images = settings.images
     this.#isSingle = trial.workersWithData().length === 1
     const imported = trial.collections().get(HISTOGRAMS)
     this.#buckets = new Set([...(imported?.members ?? [])].filter(isBuckets))

@@ -24,10 +24,10 @@ export class LeftOut {
   readonly #found = new Map<UnreadKind, { count: number; tags: Set<string> }>()
 
   add(kind: UnreadKind, tag: string): void {
-    const of = this.#found.get(kind) ?? { count: 0, tags: new Set<string>() }
-    of.count++
-    if (tag !== '' && of.tags.size < MOST_TAGS) of.tags.add(tag)
-    this.#found.set(kind, of)
+    const tally = this.#found.get(kind) ?? { count: 0, tags: new Set<string>() }
+    tally.count++
+    if (tag !== '' && tally.tags.size < MOST_TAGS) tally.tags.add(tag)
+    this.#found.set(kind, tally)
   }
 
   get summaries(): readonly LeftOutSummary[] {

@@ -28,10 +28,10 @@ function directoryName(part: string): string {
 /** @throws UsageError if there is such a run, since TensorBoard shows runs of one name as one; StoreError */
 export async function expectNoRun(store: Store, directory: string): Promise<void> {
   const paths = await store.list(directory, { recursive: false })
-  const found = paths.find(isTensorBoardFile)
-  if (found === undefined) return
-  const url = store.url(found)
-  throw new UsageError(`${url}: expected no run there yet, got one: write to another place`, { url, path: found })
+  const eventFile = paths.find(isTensorBoardFile)
+  if (eventFile === undefined) return
+  const url = store.url(eventFile)
+  throw new UsageError(`${url}: expected no run there yet, got one: write to another place`, { url, path: eventFile })
 }
 
 /** The event file of a run. It appears when it is complete. */

@@ -16,12 +16,12 @@ export interface Watcher {
 /** @throws UsageError for anything but a built model of the Layers API */
 export function layersModelOf(call: string, given: TfModel): LayersModel {
   const { model, layers } = (given ?? {}) as Partial<LayersModel>
-  const found = model ?? (given as LayersModel)
-  if (!Array.isArray(layers) || !Array.isArray(found.inputs)) {
+  const layersModel = model ?? (given as LayersModel)
+  if (!Array.isArray(layers) || !Array.isArray(layersModel.inputs)) {
     const wanted = 'a model of the Layers API that knows the shape of its inputs'
     throw new UsageError(`${call}: expected ${wanted}, got ${shown(given)}`, { call })
   }
-  return found
+  return layersModel
 }
 
 /** Makes a model report what it computes. @returns a function that restores the model */
@@ -32,7 +32,7 @@ export function watchModel(model: LayersModel, watcher: Watcher): () => void {
     watchEvaluation(model, watcher),
   ]
   return () => {
-    for (const one of undo) one()
+    for (const restore of undo) restore()
   }
 }
 
@@ -43,12 +43,12 @@ function layersIn({ layers = [] }: Pick<Layer, 'layers'>): readonly Layer[] {
 
 /** The model's inputs that go straight into a layer, by their positions among the layer's inputs. */
 function inputsOf({ inputs }: LayersModel, layer: Layer): ReadonlyMap<number, number> {
-  const found = new Map<number, number>()
+  const positions = new Map<number, number>()
   for (const [i, input] of inputs.entries()) {
     const [first] = input.sourceLayer.outboundNodes
-    if (first?.outboundLayer === layer) found.set(first.inputTensors.indexOf(input), i)
+    if (first?.outboundLayer === layer) positions.set(first.inputTensors.indexOf(input), i)
   }
-  return found
+  return positions
 }
 
 function watchLayer(layer: Layer, inputs: ReadonlyMap<number, number>, watcher: Watcher): () => void {
@@ -94,7 +94,7 @@ function watchEvaluation(model: LayersModel, watcher: Watcher): () => void {
   const watched = new WeakSet<TestFunction>()
   const watch = (test: TestFunction): TestFunction => {
     if (watched.has(test)) return test
-    const one: TestFunction = data =>
+    const watchedTest: TestFunction = data =>
       watcher.inStep('EVAL', step => {
         const computed = test.call(model, data)
         // The loss so far for each output, then the metrics.
@@ -106,8 +106,8 @@ function watchEvaluation(model: LayersModel, watcher: Watcher): () => void {
         }
         return computed
       })
-    watched.add(one)
-    return one
+    watched.add(watchedTest)
+    return watchedTest
   }
   const { makeTestFunction, testLoop } = model
   model.makeTestFunction = () => {

@@ -63,8 +63,8 @@ export class TrainingRules {
   constructor(writer: TrialWriter, given: HookRules, stop: () => void) {
     this.#writer = writer
     this.#stop = stop
-    this.#given = given.map(one => {
-      const rule = typeof one === 'string' || typeof one === 'function' ? { rule: one } : one
+    this.#given = given.map(entry => {
+      const rule = typeof entry === 'string' || typeof entry === 'function' ? { rule: entry } : entry
       return checkOptions('hook.rules', HOOK_RULE, rule)
     })
   }
@@ -148,8 +148,8 @@ function isRuleOrName(given: unknown): boolean {
 }
 
 function isActions(given: unknown): boolean {
-  return (Array.isArray(given) ? given : [given]).every(one => {
-    if (one === 'stop' || typeof one === 'function') return true
-    return typeof one === 'object' && one !== null && typeof (one as Partial<Action>).onFire === 'function'
+  return (Array.isArray(given) ? given : [given]).every(action => {
+    if (action === 'stop' || typeof action === 'function') return true
+    return typeof action === 'object' && action !== null && typeof (action as Partial<Action>).onFire === 'function'
   })
 }

@@ -83,6 +83,6 @@ export interface LayersModel extends TfModel {
   readonly model?: LayersModel
 }
 
-export function listOf<T>(one: T | readonly T[]): readonly T[] {
-  return Array.isArray(one) ? one : [one as T]
+export function listOf<T>(value: T | readonly T[]): readonly T[] {
+  return Array.isArray(value) ? value : [value as T]
 }

@@ -6,10 +6,14 @@ import { describe, expect, it } from 'vitest'
 import { sortedInTurns } from '#dist/base/turns.js'
 import { Output } from '#dist/cli/output.js'
 import { columnLines } from '#dist/cli/terminal.js'
+import { readDistributed } from '#dist/format/checkpoint/dcp/dcp.js'
 import { createTrial } from '#dist/index.js'
 import { pump } from '#dist/scan/runner/pump.js'
+import { StatisticTable } from '#dist/view/columns.js'
+import { SHOWN_STATISTICS } from '#dist/view/data.js'
 import { withHeader } from '../fixtures/checkpoint-writer.js'
 import { uniform } from '../fixtures/random.js'
+import { bytesOf, distributedMetadata, pickled, tensor, torchZip } from './support/pickles.js'
 import { scratchDirectory } from './support/scratch.js'
 
 const scratch = scratchDirectory('turns')
@@ -58,6 +62,39 @@ describe('others have their turn', () => {
     // Of its header, its names, its records, its collections: each some thousand at a time.
     expect(turns).toBeGreaterThan(60)
     await result.close()
+  })
+
+  it('while the metadata of a distributed checkpoint of very many tensors are read', async () => {
+    const count = 10_000
+    const piece = torchZip({
+      'data.pkl': pickled(tensor({ count: 6, size: [2, 3], stride: [3, 1] })),
+      'data/0': new Uint8Array(24),
+      version: bytesOf('3\n'),
+    })
+    const chunk = { offsets: [0, 0], sizes: [2, 3], place: { file: '__0_0.distcp', start: 0, length: piece.length } }
+    const pieces = Array.from(
+      { length: count },
+      (_, i) => [`layers.${i}.w`, { size: [2, 3], chunks: [chunk] }] as const,
+    )
+    const fileOf = (path: string, bytes: Uint8Array) => {
+      const read = async (start: number, length: number) => bytes.subarray(start, start + length)
+      return { path, url: path, byteLength: bytes.length, read }
+    }
+    const metadata = fileOf('.metadata', distributedMetadata(Object.fromEntries(pieces)))
+    const around = { paths: [], open: async (path: string) => fileOf(path, piece) }
+    const { turns, result } = await turnsOf(() => readDistributed(metadata, around))
+    expect(result.tensors.length).toBe(count)
+    expect(turns).toBeGreaterThan(3)
+  })
+
+  it('while numbers are packed for a page', async () => {
+    const count = 100_000
+    const table = new StatisticTable(count, 1)
+    const random = uniform(2)
+    for (const name of SHOWN_STATISTICS) for (let i = 0; i < count; i++) table.set(name, i, 0, random())
+    const { turns, result } = await turnsOf(() => table.pack())
+    expect(result.map(({ name }) => name)).toEqual(SHOWN_STATISTICS)
+    expect(turns).toBeGreaterThan(3)
   })
 
   it('while lines are written to a file, which takes them at once', async () => {

@@ -2,6 +2,7 @@
 
 import { ReductionUndefined } from '../base/errors.js'
 import type { ProblemLines } from '../base/problem-lines.js'
+import { inTurns, turnsWhenDue } from '../base/turns.js'
 import { MODES, type StatisticName } from '../base/types.js'
 import { Distribution } from '../core/statistics/distribution.js'
 import { lacksTensors } from '../rules/finding.js'
@@ -25,6 +26,8 @@ import { Skeleton } from './skeleton.js'
 /** The number of findings that a page lists. */
 const MAX_FINDINGS = 2000
 const MAX_PROBLEMS = 50
+/** Rows that are added in one turn. */
+const ROWS_AT_ONCE = 1024
 
 export interface CollectOptions extends ScanSelection {
   readonly embedding: EmbeddingOptions | null
@@ -37,7 +40,8 @@ export interface CollectOptions extends ScanSelection {
 export async function collect(trial: Trial, options: CollectOptions): Promise<TrialView> {
   const { onProgress, embedding, differences, ...selection } = options
   const found = await judged(trial, selection)
-  return new Collection(trial, found, selection, differences).collect(selection, embedding, onProgress)
+  const skeleton = await Skeleton.of(trial, selection)
+  return new Collection(trial, found, skeleton, differences).collect(selection, embedding, onProgress)
 }
 
 /** The facts about a trial, collected row by row. */
@@ -47,25 +51,28 @@ class Collection {
   readonly #skeleton: Skeleton
   readonly #tensors: { -readonly [K in keyof TensorView]: TensorView[K] }[]
   readonly #table: StatisticTable
-  /** By series, of the steps that are drawn. */
-  readonly #sketches: Map<number, Distribution>[]
+  /** The series by importance. */
+  readonly #order: readonly number[]
+  /** By those series and steps that are drawn. */
+  readonly #sketches: ReadonlyMap<number, Map<number, Distribution>>
   readonly #differences: RunDifferences | null
   readonly #problems: ProblemLines
   readonly #lines: Lines
   #values = 0
 
-  constructor(trial: Trial, judged: Judging, selection: ScanSelection, differences: RunDifferences | null) {
+  constructor(trial: Trial, judged: Judging, skeleton: Skeleton, differences: RunDifferences | null) {
     this.#differences = differences
     this.#trial = trial
     this.#judged = judged
     this.#problems = judged.problems
     this.#lines = new Lines(trial)
-    this.#skeleton = new Skeleton(trial, selection)
-    const { tensors, series, steps } = this.#skeleton
+    this.#skeleton = skeleton
+    const { tensors, series, steps } = skeleton
     const kindOf = kindsOf(trial)
     this.#tensors = tensors.map(name => ({ name, kind: kindOf(name), dtype: null, shape: null }))
     this.#table = new StatisticTable(series.length, steps.length)
-    this.#sketches = series.map(() => new Map())
+    this.#order = this.#byImportance()
+    this.#sketches = new Map([...chosenSeries(this.#order)].map(series => [series, new Map()]))
   }
 
   async collect(
@@ -77,22 +84,26 @@ class Collection {
     const drawn = chosenSteps(this.#skeleton)
     const reductions: StatisticName[] = [...SCANNED_STATISTICS, 'sketch']
     const scan = trial.scan({ ...selection, reductions, ...(onProgress && { onProgress }) })
-    for await (const row of scan) this.#add(row, drawn)
-    for (const update of this.#judged.updates) {
+    const due = turnsWhenDue()
+    let rows = 0
+    for await (const row of scan) {
+      this.#add(row, drawn)
+      if (++rows % ROWS_AT_ONCE === 0) await due()
+    }
+    await inTurns(this.#judged.updates, update => {
       const { tensor, worker, step, ratio } = update
       this.#lines.addUpdate(update)
       const series = this.#skeleton.seriesAt(worker, tensor)
       const at = this.#skeleton.stepAt(step)
       if (series !== undefined && at !== undefined) this.#table.set('update_ratio', series, at, ratio)
-    }
+    })
     for (const error of [...trial.problems, ...damageAmong(scan.problems)]) this.#problems.add(error)
     const skeleton = this.#skeleton
     const classes = await classesOf(trial, selection, skeleton)
     const shown = embedding === null ? null : await embeddingOf(trial, embedding, selection, skeleton)
-    const order = this.#byImportance()
-    const elements = await elementsOf(trial, selection, skeleton, this.#tensors, order)
+    const elements = await elementsOf(trial, selection, skeleton, this.#tensors, this.#order)
     return {
-      ...this.#view(order, scan.stats.readBytes),
+      ...(await this.#view(scan.stats.readBytes)),
       elements,
       classes,
       hasClasses: classes !== null,
@@ -120,15 +131,12 @@ class Collection {
     const { sketch } = row.reductions
     if (apart?.norm != null) this.#table.set('difference', series, step, apart.norm)
     if (apart?.changed != null) this.#table.set('changed', series, step, apart.changed)
-    if (sketch instanceof Distribution && drawn.has(step)) this.#sketches[series]!.set(step, sketch)
+    if (sketch instanceof Distribution && drawn.has(step)) this.#sketches.get(series)?.set(step, sketch)
   }
 
-  #view(
-    order: readonly number[],
-    readBytes: number,
-  ): Omit<TrialView, 'elements' | 'classes' | 'hasClasses' | 'embedding'> {
+  async #view(readBytes: number): Promise<Omit<TrialView, 'elements' | 'classes' | 'hasClasses' | 'embedding'>> {
     const { steps, mode, modeStep, workers, series, states } = this.#skeleton
-    const chosen = chosenSeries(order)
+    const sketches = [...this.#sketches].sort(([a], [b]) => a - b)
     return {
       ...identityOf(this.#trial),
       steps,
@@ -138,8 +146,8 @@ class Collection {
       tensors: this.#tensors,
       series,
       states: packed(states),
-      columns: this.#table.pack(series.length),
-      ridges: [...chosen].sort((a, b) => a - b).flatMap(series => ridgeOf(series, this.#sketches[series]!) ?? []),
+      columns: await this.#table.pack(),
+      ridges: sketches.flatMap(([series, some]) => ridgeOf(series, some) ?? []),
       ...findingsOf(this.#judged, this.#skeleton),
       remarks: this.#remarks(),
       problems: this.#problems.lines.slice(0, MAX_PROBLEMS),

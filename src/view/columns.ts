@@ -1,5 +1,6 @@
 /** The statistics of a trial's tensors over its steps, as many of them and as exact as a page can hold. */
 
+import { turnsWhenDue } from '../base/turns.js'
 import type { ScanRow } from '../scan/job/row.js'
 import { type PackedColumn, SCANNED_STATISTICS, SHOWN_STATISTICS, type ShownStatistic } from './data.js'
 import { markNaN, packed, rounded } from './packing.js'
@@ -23,23 +24,30 @@ function isScanned(name: ShownStatistic): name is (typeof SCANNED_STATISTICS)[nu
   return (SCANNED_STATISTICS as readonly string[]).includes(name)
 }
 
+/** A statistic of all series at the steps that are kept, one series after the other; NaN where there is no number. */
+interface Column {
+  readonly numbers: Float64Array
+  /** 1 for each number, NaN among them. */
+  readonly isNumber: Uint8Array
+}
+
 /** Numbers of series at steps. It keeps no more than the page will hold. */
 export class StatisticTable {
+  readonly #seriesCount: number
   readonly #stepCount: number
   readonly #plans: readonly Plan[]
-  /** By the index of the statistic, then of the series, then of the step among those that are kept. */
-  readonly #numbers: readonly number[][][]
+  readonly #columns: (Column | undefined)[]
 
-  /** @param seriesCount the most series that there can be */
   constructor(seriesCount: number, stepCount: number) {
     const cells = seriesCount * stepCount
+    this.#seriesCount = seriesCount
     this.#stepCount = stepCount
     this.#plans = SHOWN_STATISTICS.map((name, i) => {
       const budget = BUDGET * (i === 0 ? FIRST_SHARE : (1 - FIRST_SHARE) / (SHOWN_STATISTICS.length - 1))
       const isExact = cells * EXACT_BYTES <= budget
       return { name, isExact, every: isExact ? 1 : Math.max(1, Math.ceil((cells * ROUNDED_BYTES) / budget)) }
     })
-    this.#numbers = this.#plans.map(() => [])
+    this.#columns = this.#plans.map(() => undefined)
   }
 
   /** @param step the index of the row's step */
@@ -57,24 +65,25 @@ export class StatisticTable {
   }
 
   #put(statistic: number, series: number, at: number, value: number): void {
-    const column = this.#numbers[statistic]!
-    column[series] ??= []
-    column[series][at] = value
+    const steps = Math.ceil(this.#stepCount / this.#plans[statistic]!.every)
+    const count = this.#seriesCount * steps
+    this.#columns[statistic] ??= { numbers: new Float64Array(count).fill(Number.NaN), isNumber: new Uint8Array(count) }
+    const { numbers, isNumber } = this.#columns[statistic]
+    numbers[series * steps + at] = value
+    isNumber[series * steps + at] = 1
   }
 
-  /** @param seriesCount how many series there are */
-  pack(seriesCount: number): PackedColumn[] {
-    return this.#plans.flatMap((plan, i) => {
-      const column = this.#numbers[i]!
-      if (column.length === 0) return []
-      const steps = Math.ceil(this.#stepCount / plan.every)
-      const numbers = new Float64Array(seriesCount * steps).fill(Number.NaN)
-      for (const [series, values] of column.entries()) {
-        for (const [step, value] of values?.entries() ?? []) numbers[series * steps + step] = value ?? Number.NaN
-      }
-      const kept = plan.isExact ? numbers : rounded(numbers)
-      markNaN(kept, i => column[Math.floor(i / steps)]?.[i % steps] !== undefined)
-      return [{ ...plan, numbers: packed(kept) }]
-    })
+  async pack(): Promise<PackedColumn[]> {
+    const due = turnsWhenDue()
+    const all: PackedColumn[] = []
+    for (const [i, plan] of this.#plans.entries()) {
+      const column = this.#columns[i]
+      if (column === undefined) continue
+      const kept = plan.isExact ? column.numbers.slice() : rounded(column.numbers)
+      markNaN(kept, i => column.isNumber[i] === 1)
+      all.push({ ...plan, numbers: packed(kept) })
+      await due()
+    }
+    return all
   }
 }

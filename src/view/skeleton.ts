@@ -1,9 +1,13 @@
 /** The saved tensors by step and worker without any value, from the index files. */
 
+import { turnsWhenDue } from '../base/turns.js'
 import { MODES, type Mode } from '../base/types.js'
 import { type ScanSelection, selectItems } from '../trial/scan-selection.js'
 import { stateOf, type Trial } from '../trial/trial.js'
 import { type SeriesView, STATES } from './data.js'
+
+/** Items that are looked at in one turn. */
+const AT_ONCE = 4096
 
 export class Skeleton {
   /** Global steps, ascending. */
@@ -20,42 +24,59 @@ export class Skeleton {
   readonly #stepIndex: ReadonlyMap<number, number>
   readonly #seriesOf: ReadonlyMap<string, ReadonlyMap<string, number>>
 
+  private constructor(
+    found: ReadonlyMap<number, { readonly mode: number; readonly modeStep: number }>,
+    workers: readonly string[],
+    tensors: readonly string[],
+    series: readonly SeriesView[],
+    seriesOf: ReadonlyMap<string, ReadonlyMap<string, number>>,
+  ) {
+    this.steps = [...found.keys()].sort((a, b) => a - b)
+    this.mode = this.steps.map(step => found.get(step)!.mode)
+    this.modeStep = this.steps.map(step => found.get(step)!.modeStep)
+    this.workers = workers
+    this.tensors = tensors
+    this.series = series
+    this.#stepIndex = new Map(this.steps.map((step, i) => [step, i]))
+    this.#seriesOf = seriesOf
+    this.states = new Uint8Array(series.length * this.steps.length)
+  }
+
   /** @throws what a scan of the selection throws */
-  constructor(trial: Trial, selection: ScanSelection) {
-    const items = selectItems(stateOf(trial), trial.name, selection)
+  static async of(trial: Trial, selection: ScanSelection): Promise<Skeleton> {
+    const due = turnsWhenDue()
     const found = new Map<number, { mode: number; modeStep: number }>()
     const tensors = new Map<string, number>()
     const workers: string[] = []
     const series: SeriesView[] = []
     const seriesOf = new Map<string, Map<string, number>>()
-    for (const { workerStep, saved } of items) {
+    const present: { readonly step: number; readonly series: number }[] = []
+    let seen = 0
+    for (const { workerStep, saved } of selectItems(stateOf(trial), trial.name, selection)) {
+      if (++seen % AT_ONCE === 0) await due()
       const { step, mode, modeStep, worker } = workerStep
       if (!found.has(step)) found.set(step, { mode: MODES.indexOf(mode), modeStep })
       if (saved === null) continue
-      const own = seriesOf.get(worker) ?? new Map<string, number>()
-      if (own.size === 0) {
+      let own = seriesOf.get(worker)
+      if (own === undefined) {
+        own = new Map()
         seriesOf.set(worker, own)
         workers.push(worker)
       }
-      if (own.has(saved.tensor)) continue
-      const tensor = tensors.get(saved.tensor) ?? tensors.size
-      tensors.set(saved.tensor, tensor)
-      own.set(saved.tensor, series.push({ tensor, worker: workers.indexOf(worker) }) - 1)
+      let at = own.get(saved.tensor)
+      if (at === undefined) {
+        const tensor = tensors.get(saved.tensor) ?? tensors.size
+        tensors.set(saved.tensor, tensor)
+        at = series.push({ tensor, worker: workers.indexOf(worker) }) - 1
+        own.set(saved.tensor, at)
+      }
+      present.push({ step, series: at })
     }
-    this.steps = [...found.keys()].sort((a, b) => a - b)
-    this.mode = this.steps.map(step => found.get(step)!.mode)
-    this.modeStep = this.steps.map(step => found.get(step)!.modeStep)
-    this.workers = workers
-    this.tensors = [...tensors.keys()]
-    this.series = series
-    this.#stepIndex = new Map(this.steps.map((step, i) => [step, i]))
-    this.#seriesOf = seriesOf
-    this.states = new Uint8Array(series.length * this.steps.length)
-    for (const { workerStep, saved } of items) {
-      if (saved === null) continue
-      this.states[this.#cell(this.seriesAt(workerStep.worker, saved.tensor)!, this.stepAt(workerStep.step)!)] =
-        STATES.indexOf('present')
+    const skeleton = new Skeleton(found, workers, [...tensors.keys()], series, seriesOf)
+    for (const { step, series } of present) {
+      skeleton.states[skeleton.#cell(series, skeleton.stepAt(step)!)] = STATES.indexOf('present')
     }
+    return skeleton
   }
 
   /** The index of a step. */

@@ -231,11 +231,10 @@ export class ServedTrial {
 
   async #bones(): Promise<{ readonly of: Skeleton; readonly kinds: readonly Kind[]; readonly version: number }> {
     const trial = await this.open()
-    if (this.#skeleton?.version !== this.#version) {
-      const of = new Skeleton(trial, {})
-      const kindOf = kindsOf(trial)
-      this.#skeleton = { version: this.#version, of, kinds: of.tensors.map(kindOf) }
-    }
+    const version = this.#version
+    if (this.#skeleton?.version === version) return this.#skeleton
+    const of = await Skeleton.of(trial, {})
+    this.#skeleton = { version, of, kinds: of.tensors.map(kindsOf(trial)) }
     return this.#skeleton
   }
 

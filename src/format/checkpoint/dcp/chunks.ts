@@ -37,6 +37,7 @@ function overlapOf(
   sizes: Float64Array,
   chunks: readonly number[],
 ): Coverage['overlap'] {
+  if (chunks.length < 2) return null
   const isEmpty = (chunk: number) => {
     for (let axis = 0; axis < rank; axis++) if (sizes[chunk * rank + axis] === 0) return true
     return false

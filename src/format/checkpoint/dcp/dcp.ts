@@ -1,7 +1,8 @@
 /** A checkpoint of torch.distributed.checkpoint: `.metadata`, and a `__<rank>_<n>.distcp` a rank, in which each chunk is an archive or a safetensors file of its own. */
 
 import { FormatError, StoreError } from '../../../base/errors.js'
-import { runPickle } from '../pickle/machine.js'
+import { turnsWhenDue } from '../../../base/turns.js'
+import { runPickle, runPickleInTurns } from '../pickle/machine.js'
 import { LENGTH_BYTES } from '../safetensors/dtypes.js'
 import { SAFETENSORS } from '../safetensors/safetensors.js'
 import { type HeaderTensor, headerLength, parseHeader } from '../safetensors/safetensors-header.js'
@@ -25,6 +26,7 @@ import {
   type DistributedMetadata,
   type DistributedTensor,
   NO_FILE,
+  ofChunk,
   parseMetadata,
   TRANSFORMED,
   UNSAFE_FILE,
@@ -51,8 +53,8 @@ async function describedBy(
   if (file.byteLength > MAX_METADATA_BYTES) {
     throw torchFault(file.url, 0, `at most ${MAX_METADATA_BYTES} bytes`, `${file.byteLength}`)
   }
-  const pickle = runPickle(await file.read(0, file.byteLength), file.url)
-  const described = parseMetadata(pickle)
+  const pickle = await runPickleInTurns(await file.read(0, file.byteLength), file.url)
+  const described = await parseMetadata(pickle)
   return { described, facts: factsOf(described, dangerousOf(pickle)) }
 }
 
@@ -91,12 +93,14 @@ class Checkpoint {
     const files = await this.#openFiles(problems)
     const tensors: StoredTensor[] = []
     const unread = [...this.#metadata.unread]
+    const due = turnsWhenDue()
     for (let i = 0; i < this.#metadata.tensors.length; i += CHUNKS_AT_ONCE) {
       const some = this.#metadata.tensors.slice(i, i + CHUNKS_AT_ONCE)
       for (const one of await Promise.all(some.map(tensor => this.#tensor(tensor, files)))) {
         if ('error' in one) unread.push(one)
         else tensors.push(one)
       }
+      await due()
     }
     return { tensors, unread, problems }
   }
@@ -137,12 +141,11 @@ class Checkpoint {
     if (typeof type === 'string' || type.dtype === null) {
       return unread('elements that can be read', typeof type === 'string' ? type : type.name)
     }
-    const chunks = Array.from({ length: tensor.chunkCount }, (_, chunk) => chunk)
-    const fault = this.#missingOf(tensor, chunks, files)
+    const fault = this.#missingOf(tensor, files)
     if (fault !== null) return unread(...fault)
     try {
       const blocks: Block[] = []
-      for (const chunk of chunks) {
+      for (let chunk = 0; chunk < tensor.chunkCount; chunk++) {
         const block = this.#block(tensor, chunk, files, type.byteLength)
         const own = block instanceof Promise ? await block : block
         if (own !== null) blocks.push(own)
@@ -155,37 +158,38 @@ class Checkpoint {
   }
 
   /** The missing part of a tensor: what was expected, and what is there; null if it is whole. */
-  #missingOf(
-    tensor: DistributedTensor,
-    chunks: readonly number[],
-    files: readonly (RangedFile | null)[],
-  ): readonly [string, string] | null {
-    const names = this.#metadata.files
+  #missingOf(tensor: DistributedTensor, files: readonly (RangedFile | null)[]): readonly [string, string] | null {
+    const { files: names, chunks } = this.#metadata
+    const { shape, chunkCount, firstChunk, firstAxis } = tensor
+    const fileOf = (chunk: number) => chunks.files[firstChunk + chunk]!
+    const startOf = (chunk: number) => `[${ofChunk(tensor, chunks.offsets, chunk).join(', ')}]`
     const lost = new Set<string>()
-    for (const chunk of chunks) {
-      const number = tensor.files[chunk]!
+    for (let chunk = 0; chunk < chunkCount; chunk++) {
+      const number = fileOf(chunk)
       if (number === TRANSFORMED) return ['elements as they are', 'a chunk that was transformed, as by compression']
       if (number === UNSAFE_FILE) return ['a file beside .metadata', 'one elsewhere']
-      if (number === NO_FILE) return ['a place for each chunk', `none for that at [${offsetsOf(tensor, chunk)}]`]
+      if (number === NO_FILE) return ['a place for each chunk', `none for that at ${startOf(chunk)}`]
       const file = files[number]
       if (file === null || file === undefined) lost.add(names[number]!)
-      else if (tensor.starts[chunk]! + tensor.lengths[chunk]! > file.byteLength) {
-        const end = tensor.starts[chunk]! + tensor.lengths[chunk]!
-        return [`${end} bytes in ${names[number]}`, `${file.byteLength}: it was cut off`]
+      else {
+        const end = chunks.starts[firstChunk + chunk]! + chunks.lengths[firstChunk + chunk]!
+        if (end > file.byteLength) return [`${end} bytes in ${names[number]}`, `${file.byteLength}: it was cut off`]
       }
     }
     if (lost.size > 0) return [`its chunks in ${[...lost].join(', ')}`, 'no such file']
-    const { missing, overlap } = coverageOf(tensor, chunks)
-    if (overlap === 'unknown') return ['chunks that can be told apart', `${chunks.length} that lie side by side`]
+    const all = Array.from({ length: chunkCount }, (_, chunk) => chunk)
+    const own = (column: Float64Array) => column.subarray(firstAxis, firstAxis + chunkCount * shape.length)
+    const { missing, overlap } = coverageOf({ shape, offsets: own(chunks.offsets), sizes: own(chunks.sizes) }, all)
+    if (overlap === 'unknown') return ['chunks that can be told apart', `${chunkCount} that lie side by side`]
     if (overlap !== null) {
-      const [one, other] = overlap.map(chunk => `[${offsetsOf(tensor, chunk)}] in ${names[tensor.files[chunk]!]}`)
+      const [one, other] = overlap.map(chunk => `${startOf(chunk)} in ${names[fileOf(chunk)]}`)
       return ['chunks that do not overlap', `those at ${one} and at ${other}`]
     }
     if (missing === 0) return null
-    const own = new Set(chunks.map(chunk => tensor.files[chunk]))
-    const others = names.filter((_, file) => !own.has(file))
+    const having = new Set(all.map(fileOf))
+    const others = names.filter((_, file) => !having.has(file))
     const whose = others.length === 0 ? '' : `; none of its chunks is in ${shown(others)}`
-    return [`chunks of all of [${tensor.shape}]`, `${missing} elements that none has${whose}`]
+    return [`chunks of all of [${shape}]`, `${missing} elements that none has${whose}`]
   }
 
   /** A chunk as a block; null: it has no elements. Most of many take no turn of their own. */
@@ -195,55 +199,58 @@ class Checkpoint {
     files: readonly (RangedFile | null)[],
     elementByteLength: number,
   ): Block | null | Promise<Block> {
-    const file = files[tensor.files[chunk]!]!
-    const rank = tensor.shape.length
-    const shape = Array.from(tensor.sizes.subarray(chunk * rank, (chunk + 1) * rank))
+    const { chunks } = this.#metadata
+    const number = tensor.firstChunk + chunk
+    const file = files[chunks.files[number]!]!
+    const shape = ofChunk(tensor, chunks.sizes, chunk)
     const byteLength = shape.reduce((product, size) => product * size, 1) * elementByteLength
     if (byteLength === 0) return null
-    const offsets = Array.from(tensor.offsets.subarray(chunk * rank, (chunk + 1) * rank))
+    const own = { tensor, shape, byteLength, file, start: chunks.starts[number]!, length: chunks.lengths[number]! }
     const blockAt = (begin: number): Block => {
-      return { file: file.path, start: tensor.starts[chunk]! + begin, offsets, shape }
+      const start = own.start + begin
+      // A chunk that is all of its tensor.
+      if (tensor.chunkCount === 1) return { file: file.path, start }
+      const offsets = Array.from(ofChunk(tensor, chunks.offsets, chunk))
+      return { file: file.path, start, offsets, shape: Array.from(shape) }
     }
-    if (this.#opensAll) return elementsOf(tensor, chunk, file, byteLength).then(blockAt)
-    const layout = this.#layoutOf(tensor, chunk, byteLength)
+    if (this.#opensAll) return elementsOf(own).then(blockAt)
+    // Chunks with the same layout: their elements begin at the same place.
+    const layout = `${chunks.files[number]} ${(tensor.type as ElementType).name} ${tensor.shape.length} ${own.length - byteLength}`
     const known = this.#layouts.get(layout)
     if (typeof known === 'number') return blockAt(known)
     // Others that have it wait for the first.
-    const asked = known ?? elementsOf(tensor, chunk, file, byteLength)
+    const asked = known ?? elementsOf(own)
     this.#layouts.set(layout, asked)
     return asked.then(begin => {
       this.#layouts.set(layout, begin)
       return blockAt(begin)
     })
   }
+}
 
-  /** The key of a chunk's layout. */
-  #layoutOf(tensor: DistributedTensor, chunk: number, byteLength: number): string {
-    const type = tensor.type as ElementType
-    return `${tensor.files[chunk]} ${type.name} ${tensor.shape.length} ${tensor.lengths[chunk]! - byteLength}`
-  }
+/** A chunk and its place. */
+interface Chunk {
+  readonly tensor: DistributedTensor
+  readonly shape: ArrayLike<number> & { join(): string }
+  /** The length of its elements. */
+  readonly byteLength: number
+  readonly file: RangedFile
+  readonly start: number
+  readonly length: number
 }
 
 /** Opens a chunk, and says where its elements begin. @throws FormatError, if it is not what `.metadata` says */
-async function elementsOf(
-  tensor: DistributedTensor,
-  chunk: number,
-  file: RangedFile,
-  byteLength: number,
-): Promise<number> {
-  const [base, length] = [tensor.starts[chunk]!, tensor.lengths[chunk]!]
+async function elementsOf({ tensor, shape, byteLength, file, start: base, length }: Chunk): Promise<number> {
   const part = new WindowedFile(file, base, length)
   const wrong = (expected: string, got: string) => torchFault(file.url, base, expected, got, { tensor: tensor.name })
-  const rank = tensor.shape.length
-  const sizes = Array.from(tensor.sizes.subarray(chunk * rank, (chunk + 1) * rank))
   const type = tensor.type as ElementType
   const head = await part.read(0, HEAD_BYTES)
   if (SAFETENSORS.matches(head)) {
     const entry = await safetensorsEntry(part, tensor.name)
     if (entry === undefined)
       throw wrong(`an entry ${JSON.stringify(tensor.name.slice(0, 200))} in the header of a chunk`, 'none')
-    if (entry.dtype !== type.dtype || entry.shape.join() !== sizes.join()) {
-      throw wrong(`a chunk of ${type.name} [${sizes}]`, `${entry.dtype} [${entry.shape}]`)
+    if (entry.dtype !== type.dtype || entry.shape.join() !== shape.join()) {
+      throw wrong(`a chunk of ${type.name} [${shape.join()}]`, `${entry.dtype} [${entry.shape}]`)
     }
     return entry.begin
   }
@@ -262,8 +269,8 @@ async function elementsOf(
     throw wrong('one tensor in a chunk', found === undefined ? 'none' : 'something else')
   }
   const { view } = found
-  if (view.type.name !== type.name || view.shape.join() !== sizes.join()) {
-    throw wrong(`a chunk of ${type.name} [${sizes}]`, `${view.type.name} [${view.shape}]`)
+  if (view.type.name !== type.name || view.shape.join() !== shape.join()) {
+    throw wrong(`a chunk of ${type.name} [${shape.join()}]`, `${view.type.name} [${view.shape}]`)
   }
   if (!isContiguous(view)) throw wrong('a contiguous chunk', `strides [${view.stride}]`)
   const place = (await archive.places([view.storage.key])).get(view.storage.key)
@@ -283,10 +290,6 @@ async function safetensorsEntry(part: WindowedFile, name: string): Promise<Heade
   const broken = header.unread.find(entry => entry.name === name)
   if (broken !== undefined) throw broken.error
   return header.tensors.find(entry => entry.name === name)
-}
-
-function offsetsOf({ shape, offsets }: DistributedTensor, chunk: number): string {
-  return Array.from(offsets.subarray(chunk * shape.length, (chunk + 1) * shape.length)).join(', ')
 }
 
 function shown(names: readonly string[]): string {

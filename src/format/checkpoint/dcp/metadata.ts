@@ -1,6 +1,7 @@
 /** `.metadata` of torch.distributed.checkpoint: which tensors there are, and which file has which chunk of each. */
 
 import { FormatError } from '../../../base/errors.js'
+import { turnsWhenDue } from '../../../base/turns.js'
 import { type Handle, KIND, type Pickle } from '../pickle/tape.js'
 import type { UnreadTensor } from '../stored-tensor.js'
 import { torchFault } from '../torch/fault.js'
@@ -13,14 +14,21 @@ const MAX_PROBLEMS = 100
 /** Offsets of all chunks, and as many sizes. */
 const MAX_OFFSETS = 3 * MAX_CHUNKS
 
-/** A tensor as `.metadata` has it. Its chunks are in columns: there may be millions. */
+/** A tensor as `.metadata` has it. */
 export interface DistributedTensor {
   readonly name: string
   readonly shape: readonly number[]
   /** A text: what it is where it is not known. */
   readonly type: ElementType | string
   readonly chunkCount: number
-  /** Offsets and sizes of chunks: of each chunk as many of both as there are axes. */
+  /** The number of its first chunk in the columns, and the place of that chunk's offsets and sizes. */
+  readonly firstChunk: number
+  readonly firstAxis: number
+}
+
+/** Columns of the chunks of all tensors: there may be millions. */
+export interface Chunks {
+  /** For each chunk as many of both as its tensor has axes. */
   readonly offsets: Float64Array
   readonly sizes: Float64Array
   /** The file number of each chunk; -1 for a chunk that no file has, -2 for a transformed one, -3 for one outside of the directory. */
@@ -29,8 +37,15 @@ export interface DistributedTensor {
   readonly lengths: Float64Array
 }
 
+/** The numbers of one chunk along the axes of its tensor, of a column of offsets or sizes. */
+export function ofChunk({ shape, firstAxis }: DistributedTensor, column: Float64Array, chunk: number): Float64Array {
+  const at = firstAxis + chunk * shape.length
+  return column.subarray(at, at + shape.length)
+}
+
 export interface DistributedMetadata {
   readonly tensors: readonly DistributedTensor[]
+  readonly chunks: Chunks
   readonly files: readonly string[]
   /** Tensors whose description is no good. */
   readonly unread: readonly UnreadTensor[]
@@ -61,9 +76,13 @@ function field(pickle: Pickle, handle: Handle, name: string): Handle | undefined
   return state === undefined ? undefined : pickle.get(state, name)
 }
 
+/** Entries between two looks at the clock. */
+const AT_ONCE = 512
+
 /** @throws FormatError */
-export function parseMetadata(pickle: Pickle): DistributedMetadata {
+export async function parseMetadata(pickle: Pickle): Promise<DistributedMetadata> {
   const { url, root } = pickle
+  const due = turnsWhenDue()
   if (classOf(pickle, root) !== 'Metadata') {
     throw torchFault(url, undefined, 'Metadata of torch.distributed.checkpoint', pickle.describe(root))
   }
@@ -71,22 +90,46 @@ export function parseMetadata(pickle: Pickle): DistributedMetadata {
   if (described === undefined || !pickle.isDict(described)) {
     throw torchFault(url, undefined, 'state_dict_metadata: a dict', 'none')
   }
-  const limit = { chunks: MAX_CHUNKS, offsets: MAX_OFFSETS }
   const broken = new Map<string, UnreadTensor>()
-  const tensors = new Map<string, { readonly tensor: DistributedTensor; readonly places: ChunkPlaces }>()
+  const tensors = new Map<string, DistributedTensor>()
+  const lists = new Map<string, Handle>()
+  const count = { chunks: 0, offsets: 0 }
+  const isBroken = (name: string, error: unknown): void => {
+    if (!(error instanceof FormatError)) throw error
+    tensors.delete(name)
+    broken.set(name, { name, dtype: '?', error })
+  }
   for (let i = 0; i < pickle.size(described); i += 2) {
+    if (i % AT_ONCE === 0) await due()
     const [key, value] = [pickle.link(described, i), pickle.link(described, i + 1)]
     if (classOf(pickle, value) !== 'TensorStorageMetadata') continue
     const name = pickle.text(key)
     if (name === undefined) throw torchFault(url, undefined, 'texts as names of tensors', pickle.describe(key))
     try {
-      const tensor = tensorOf(pickle, name, value, limit)
-      tensors.set(name, { tensor, places: new ChunkPlaces(tensor) })
+      const { tensor, list } = tensorOf(pickle, name, value, count)
+      tensors.set(name, tensor)
+      lists.set(name, list)
     } catch (error) {
-      if (!(error instanceof FormatError)) throw error
-      broken.set(name, { name, dtype: '?', error })
+      isBroken(name, error)
     }
   }
+  const chunks: Chunks = {
+    offsets: new Float64Array(count.offsets),
+    sizes: new Float64Array(count.offsets),
+    files: new Int32Array(count.chunks).fill(NO_FILE),
+    starts: new Float64Array(count.chunks),
+    lengths: new Float64Array(count.chunks),
+  }
+  let done = 0
+  for (const [name, tensor] of tensors) {
+    if (++done % AT_ONCE === 0) await due()
+    try {
+      await fillChunks(pickle, tensor, lists.get(name)!, chunks, due)
+    } catch (error) {
+      isBroken(name, error)
+    }
+  }
+  const places = new ChunkPlaces(chunks)
   const files: string[] = []
   const fileNumbers = new Map<string, number>()
   const problems: FormatError[] = []
@@ -97,6 +140,7 @@ export function parseMetadata(pickle: Pickle): DistributedMetadata {
   const placed = field(pickle, root, 'storage_data')
   if (placed === undefined || !pickle.isDict(placed)) throw torchFault(url, undefined, 'storage_data: a dict', 'none')
   for (let i = 0; i < pickle.size(placed); i += 2) {
+    if (i % AT_ONCE === 0) await due()
     const entry = placeOf(pickle, pickle.link(placed, i), pickle.link(placed, i + 1))
     let file = fileNumbers.get(entry.file)
     if (file === undefined) {
@@ -109,66 +153,67 @@ export function parseMetadata(pickle: Pickle): DistributedMetadata {
     if (broken.has(name)) continue
     if (offset === undefined) objects.push({ name, file: entry.file, start, length })
     else {
-      const known = tensors.get(name)
-      const chunk = known?.places.find(offset, index) ?? -1
-      if (known === undefined || chunk < 0) {
+      const tensor = tensors.get(name)
+      const chunk = tensor === undefined ? -1 : places.find(tensor, offset, index)
+      if (tensor === undefined || chunk < 0) {
         const got = `one of ${JSON.stringify(name.slice(0, 200))} at [${offset.slice(0, 64)}]`
         blame('places of chunks that tensors have', got)
         continue
       }
-      known.tensor.files[chunk] = isTransformed ? TRANSFORMED : file
-      known.tensor.starts[chunk] = start
-      known.tensor.lengths[chunk] = length
+      const at = tensor.firstChunk + chunk
+      chunks.files[at] = isTransformed ? TRANSFORMED : file
+      chunks.starts[at] = start
+      chunks.lengths[at] = length
     }
   }
-  return {
-    tensors: [...tensors.values()].map(({ tensor }) => tensor),
-    files,
-    objects,
-    unread: [...broken.values()],
-    problems,
-  }
+  return { tensors: [...tensors.values()], chunks, files, objects, unread: [...broken.values()], problems }
 }
 
-/** @param limit how many chunks and offsets there may be yet */
+/** @param count the chunks and offsets so far */
 function tensorOf(
   pickle: Pickle,
   name: string,
   handle: Handle,
-  limit: { chunks: number; offsets: number },
-): DistributedTensor {
+  count: { chunks: number; offsets: number },
+): { readonly tensor: DistributedTensor; readonly list: Handle } {
   const wrong = (expected: string, got: string) => torchFault(pickle.url, undefined, expected, got, { tensor: name })
   const shape = integersOf(pickle, field(pickle, handle, 'size'))
   if (shape === undefined || shape.length > MAX_DIMENSIONS) throw wrong('a size', 'none')
   const list = field(pickle, handle, 'chunks')
   if (list === undefined || !pickle.isSequence(list)) throw wrong('a list of chunks', 'none')
-  const [chunkCount, rank] = [pickle.size(list), shape.length]
-  limit.chunks -= chunkCount
-  limit.offsets -= chunkCount * rank
-  if (limit.chunks < 0) throw wrong(`at most ${MAX_CHUNKS} chunks`, 'more')
-  if (limit.offsets < 0) throw wrong(`at most ${MAX_OFFSETS} offsets of chunks`, 'more')
-  const [offsets, sizes] = [new Float64Array(chunkCount * rank), new Float64Array(chunkCount * rank)]
+  const chunkCount = pickle.size(list)
+  const type = typeOf(pickle, field(pickle, handle, 'properties'))
+  const tensor = { name, shape, type, chunkCount, firstChunk: count.chunks, firstAxis: count.offsets }
+  const [chunks, offsets] = [count.chunks + chunkCount, count.offsets + chunkCount * shape.length]
+  if (chunks > MAX_CHUNKS) throw wrong(`at most ${MAX_CHUNKS} chunks`, 'more')
+  if (offsets > MAX_OFFSETS) throw wrong(`at most ${MAX_OFFSETS} offsets of chunks`, 'more')
+  count.chunks = chunks
+  count.offsets = offsets
+  return { tensor, list }
+}
+
+async function fillChunks(
+  pickle: Pickle,
+  tensor: DistributedTensor,
+  list: Handle,
+  { offsets, sizes }: Chunks,
+  due: () => Promise<void> | undefined,
+): Promise<void> {
+  const { name, shape, chunkCount, firstAxis } = tensor
+  const wrong = (expected: string, got: string) => torchFault(pickle.url, undefined, expected, got, { tensor: name })
+  const rank = shape.length
   for (let chunk = 0; chunk < chunkCount; chunk++) {
+    if (chunk % AT_ONCE === AT_ONCE - 1) await due()
     const value = pickle.link(list, chunk)
     const [from, size] = [field(pickle, value, 'offsets'), field(pickle, value, 'sizes')]
-    if (!fill(pickle, from, offsets, chunk * rank, rank) || !fill(pickle, size, sizes, chunk * rank, rank)) {
+    const at = firstAxis + chunk * rank
+    if (!fill(pickle, from, offsets, at, rank) || !fill(pickle, size, sizes, at, rank)) {
       throw wrong(`offsets and sizes of ${rank} axes for chunk ${chunk}`, 'others')
     }
     for (let axis = 0; axis < rank; axis++) {
-      const end = offsets[chunk * rank + axis]! + sizes[chunk * rank + axis]!
+      const end = offsets[at + axis]! + sizes[at + axis]!
       if (end > shape[axis]!) throw wrong(`chunks within [${shape}]`, `one up to ${end} along axis ${axis}`)
     }
-  }
-  return {
-    name,
-    shape,
-    type: typeOf(pickle, field(pickle, handle, 'properties')),
-    chunkCount,
-    offsets,
-    sizes,
-    files: new Int32Array(chunkCount).fill(NO_FILE),
-    starts: new Float64Array(chunkCount),
-    lengths: new Float64Array(chunkCount),
   }
 }
 
@@ -238,34 +283,34 @@ function placeOf(pickle: Pickle, key: Handle, value: Handle): Entry {
   }
 }
 
-/** The chunks of a tensor by where they begin. */
+/** The chunks of tensors by where they begin. */
 class ChunkPlaces {
-  readonly #tensor: DistributedTensor
-  #byOffset: Map<string, number> | undefined
+  readonly #chunks: Chunks
+  readonly #byOffset = new Map<DistributedTensor, ReadonlyMap<string, number>>()
 
-  constructor(tensor: DistributedTensor) {
-    this.#tensor = tensor
+  constructor(chunks: Chunks) {
+    this.#chunks = chunks
   }
 
-  /** The number of the chunk that begins there; -1: none. The index is a hint. */
-  find(offset: readonly number[], index: number | undefined): number {
-    if (index !== undefined && this.#isAt(index, offset)) return index
-    if (this.#tensor.chunkCount > 0 && this.#isAt(0, offset)) return 0
-    this.#byOffset ??= this.#offsetsOf()
-    return this.#byOffset.get(offset.join()) ?? -1
+  /** The number of the chunk of a tensor that begins there; -1: none. The index is a hint. */
+  find(tensor: DistributedTensor, offset: readonly number[], index: number | undefined): number {
+    if (index !== undefined && this.#isAt(tensor, index, offset)) return index
+    if (tensor.chunkCount > 0 && this.#isAt(tensor, 0, offset)) return 0
+    const known = this.#byOffset.get(tensor) ?? this.#offsetsOf(tensor)
+    this.#byOffset.set(tensor, known)
+    return known.get(offset.join()) ?? -1
   }
 
-  #isAt(chunk: number, offset: readonly number[]): boolean {
-    const { shape, offsets, chunkCount } = this.#tensor
+  #isAt({ shape, chunkCount, firstAxis }: DistributedTensor, chunk: number, offset: readonly number[]): boolean {
     if (!(chunk >= 0 && chunk < chunkCount) || offset.length !== shape.length) return false
-    return offset.every((at, axis) => offsets[chunk * shape.length + axis] === at)
+    const at = firstAxis + chunk * shape.length
+    return offset.every((from, axis) => this.#chunks.offsets[at + axis] === from)
   }
 
-  #offsetsOf(): Map<string, number> {
-    const { shape, offsets, chunkCount } = this.#tensor
+  #offsetsOf(tensor: DistributedTensor): ReadonlyMap<string, number> {
     const found = new Map<string, number>()
-    for (let chunk = chunkCount - 1; chunk >= 0; chunk--) {
-      found.set(offsets.subarray(chunk * shape.length, (chunk + 1) * shape.length).join(), chunk)
+    for (let chunk = tensor.chunkCount - 1; chunk >= 0; chunk--) {
+      found.set(ofChunk(tensor, this.#chunks.offsets, chunk).join(), chunk)
     }
     return found
   }

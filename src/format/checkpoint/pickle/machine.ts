@@ -7,10 +7,13 @@
  */
 
 import { FormatError } from '../../../base/errors.js'
+import { turnsWhenDue } from '../../../base/turns.js'
 import { OP, REFUSED } from './opcodes.js'
 import { type Handle, integer, KIND, NONE, Pickle, SINGLES } from './tape.js'
 
 const MAX_OPCODES = 50_000_000
+/** Opcodes between two looks at the clock. */
+const OPCODES_AT_ONCE = 8192
 const MAX_MEMO = 10_000_000
 const MAX_MARKS = 1000
 const MAX_TEXT_BYTES = 64 << 20
@@ -29,7 +32,18 @@ const UNSET = 0x7fff_ffff
  * @throws FormatError `BadPickle`, with `fields.isCut` where more bytes might have helped
  */
 export function runPickle(bytes: Uint8Array, url = 'pickle', start = 0): Pickle {
-  return new Machine(bytes, url, start).run()
+  return new Machine(bytes, url, start).run(MAX_OPCODES)!
+}
+
+/** `runPickle` in turns, for pickles that may be long. */
+export async function runPickleInTurns(bytes: Uint8Array, url: string): Promise<Pickle> {
+  const machine = new Machine(bytes, url, 0)
+  const due = turnsWhenDue()
+  for (;;) {
+    const pickle = machine.run(OPCODES_AT_ONCE)
+    if (pickle !== null) return pickle
+    await due()
+  }
 }
 
 class Machine {
@@ -38,6 +52,8 @@ class Machine {
   readonly #url: string
   readonly #tape: Pickle
   #at: number
+  readonly #limit: number
+  #opcodes = 0
   /** The start of the running opcode. */
   #opcodeAt = 0
   // Small ones need no memory of their own: most pickles are those of one tensor.
@@ -53,22 +69,25 @@ class Machine {
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     this.#url = url
     this.#at = start
+    this.#limit = start + MAX_PICKLE_BYTES
     this.#tape = new Pickle(bytes, url, bytes.length - start)
     // Memory that is not written to is not taken.
     this.#memo = new Int32Array(Math.max(16, Math.min(MAX_MEMO, (bytes.length - start) >> 3)))
   }
 
-  run(): Pickle {
-    const limit = this.#at + MAX_PICKLE_BYTES
-    for (let opcodes = 0; opcodes < MAX_OPCODES; opcodes++) {
+  /** @returns null: it goes on */
+  run(opcodes: number): Pickle | null {
+    for (let i = 0; i < opcodes; i++) {
       this.#opcodeAt = this.#at
       if (this.#at >= this.#bytes.length) throw this.#fault('an opcode', 'the end of the pickle', true)
-      if (this.#at >= limit) throw this.#fault(`a pickle of at most ${MAX_PICKLE_BYTES} bytes`, 'more')
+      if (this.#at >= this.#limit) throw this.#fault(`a pickle of at most ${MAX_PICKLE_BYTES} bytes`, 'more')
       const opcode = this.#bytes[this.#at++]!
       if (opcode === OP.STOP) return this.#stop()
       this.#step(opcode)
     }
-    throw this.#fault(`at most ${MAX_OPCODES} opcodes`, 'more')
+    this.#opcodes += opcodes
+    if (this.#opcodes >= MAX_OPCODES) throw this.#fault(`at most ${MAX_OPCODES} opcodes`, 'more')
+    return null
   }
 
   #stop(): Pickle {

@@ -38,6 +38,8 @@ const PLAIN_PARTS = 2
 const MAX_DEPTH = 1000
 /** A dict of more links has an index. */
 const MAX_SEARCHED_LINKS = 64
+/** Texts and names that are kept: most of those that are asked for again are few. */
+const MAX_KEPT = 1 << 14
 /** A link to nothing. */
 const NO_LINK = 0x7fff_ffff
 
@@ -63,6 +65,8 @@ export class Pickle {
   #numbers: number[] = []
   readonly #texts = new Map<Handle, string>()
   readonly #globals = new Map<Handle, string>()
+  /** The names of all classes and functions, also of those that nothing holds in the end. */
+  readonly globalNames = new Set<string>()
   readonly #indices = new Map<Handle, Map<string, Handle>>()
   #root: Handle = NONE
   #end = 0
@@ -143,7 +147,7 @@ export class Pickle {
     const node = this.node(KIND.global)
     this.#pair(node, module, name)
     // Read at once, so that a fault in it is told where it stands.
-    this.globalName(node)
+    this.globalNames.add(this.globalName(node)!)
     return node
   }
 
@@ -274,7 +278,7 @@ export class Pickle {
     let text = this.#texts.get(handle)
     if (text === undefined) {
       text = this.#textAt(handle)
-      this.#texts.set(handle, text)
+      keep(this.#texts, handle, text)
     }
     return text
   }
@@ -314,7 +318,7 @@ export class Pickle {
     let name = this.#globals.get(handle)
     if (name === undefined) {
       name = `${this.text(this.link(handle, 0))}.${this.text(this.link(handle, 1))}`
-      this.#globals.set(handle, name)
+      keep(this.#globals, handle, name)
     }
     return name
   }
@@ -367,9 +371,16 @@ export class Pickle {
     if (this.size(dict) > MAX_SEARCHED_LINKS) return this.#indexOf(dict).get(key)
     let found: Handle | undefined
     for (let i = 0; i < this.size(dict); i += 2) {
-      if (this.text(this.link(dict, i)) === key) found = this.link(dict, i + 1)
+      if (this.#isText(this.link(dict, i), key)) found = this.link(dict, i + 1)
     }
     return found
+  }
+
+  /** True of a text. Its bytes, 1 to 3 for each character, tell most others without decoding them. */
+  #isText(handle: Handle, text: string): boolean {
+    if (!this.isText(handle)) return false
+    const byteLength = this.#length[handle]!
+    return byteLength >= text.length && byteLength <= 3 * text.length && this.text(handle) === text
   }
 
   /** The texts of a large dict, which a million others may share. */
@@ -462,6 +473,11 @@ const WORDS: Readonly<Record<Kind, string>> = {
   [KIND.global]: 'a name',
   [KIND.note]: 'an object',
   [KIND.persistent]: 'a persistent id',
+}
+
+function keep(kept: Map<Handle, string>, handle: Handle, text: string): void {
+  if (kept.size === MAX_KEPT) kept.clear()
+  kept.set(handle, text)
 }
 
 function enlarged<T extends Uint8Array | Uint16Array | Int32Array>(from: T, to: T): T {

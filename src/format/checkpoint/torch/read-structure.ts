@@ -1,6 +1,6 @@
 /** The structure of a file of torch, or of a pickle alone. */
 
-import { runPickle } from '../pickle/machine.js'
+import { runPickleInTurns } from '../pickle/machine.js'
 import type { Pickle } from '../pickle/tape.js'
 import type { RangedFile } from '../stored-tensor.js'
 import { type StructureValue, structureOf } from './structure.js'
@@ -32,6 +32,6 @@ async function pickleOf(
   } catch (error) {
     const [first] = await file.read(0, 1)
     if (first !== PROTO || file.byteLength > MAX_PICKLE_BYTES) throw error
-    return { pickle: runPickle(await file.read(0, file.byteLength), file.url), layout: 'pickle' }
+    return { pickle: await runPickleInTurns(await file.read(0, file.byteLength), file.url), layout: 'pickle' }
   }
 }

@@ -23,13 +23,7 @@ const MAX_FACT_LENGTH = 120
 
 /** All classes and functions that a pickle names, sorted. */
 export function globalsOf(pickle: Pickle): readonly string[] {
-  const names = new Set<string>()
-  // Those that nothing holds in the end were named all the same.
-  for (let handle = 0; handle < pickle.nodeCount; handle++) {
-    const name = pickle.globalName(handle)
-    if (name !== undefined) names.add(name)
-  }
-  return [...names].sort()
+  return [...pickle.globalNames].sort()
 }
 
 /** The globals that run code, or reach what a checkpoint has no business with. */

@@ -4,7 +4,7 @@ import type { FormatError } from '../../../base/errors.js'
 import { fortranStride } from '../../array/npy.js'
 import { isZip } from '../../array/zip-directory.js'
 import { expectNoLfsPointer } from '../lfs-pointer.js'
-import { runPickle } from '../pickle/machine.js'
+import { runPickleInTurns } from '../pickle/machine.js'
 import type { Pickle } from '../pickle/tape.js'
 import type { RangedFile, StoredTensor, Surroundings, TensorFileContents, UnreadTensor } from '../stored-tensor.js'
 import { readTorchArchive, type StoragePlace } from './archive.js'
@@ -45,7 +45,8 @@ export async function openTorchFile(file: RangedFile): Promise<TorchFile> {
   if (isZip(head)) {
     const archive = await readTorchArchive(windowed)
     const { pickleStart, places } = archive
-    return { pickle: runPickle(archive.pickle, archive.pickleUrl), layout: 'zip', pickleStart, places }
+    const pickle = await runPickleInTurns(archive.pickle, archive.pickleUrl)
+    return { pickle, layout: 'zip', pickleStart, places }
   }
   if (isLegacyTorch(head)) {
     const { pickle, places } = await readLegacyTorch(windowed)

@@ -10,7 +10,7 @@ import { stateOf } from '../trial/trial.js'
 import { differenceOfWhole, joined } from './joined.js'
 import { type TiedTensor, tiedHead } from './names/aliases.js'
 import type { NoiseFloor } from './noise.js'
-import type { Paired, Pairing, WantedTensors } from './pairing.js'
+import { loggedNames, type Paired, type Pairing, type WantedTensors } from './pairing.js'
 import { judgeQuantised, type QuantisedOutcome, type QuantisedPair, quantisedAmong } from './quantised/pairs.js'
 import type { DifferenceAt, DifferenceKind, RecordPlaceInTime } from './records.js'
 import { reductionsApart, relative } from './reductions.js'
@@ -56,6 +56,8 @@ export class Comparison {
   readonly #pairing: Pairing
   readonly #options: ComparisonOptions
   readonly #trend = new Trend()
+  /** The numbers that the second run logged, if they are not compared. */
+  readonly #logged: ReadonlySet<string>
   readonly stats = { records: 0, unread: 0, readBytes: 0, reads: 0, jobs: 0, threads: 0 }
   readonly differences: DifferenceAt[] = []
   divergence: DifferenceAt | null = null
@@ -65,6 +67,8 @@ export class Comparison {
   equal = 0
   close = 0
   missing = 0
+  /** The number of weights that are quantised on both sides, and compared as they are stored. */
+  stored = 0
   /** Names in the first run of tensors that are equal bit for bit, at most 100. */
   readonly equalTensors = new Set<string>()
   readonly tied: TiedTensor[] = []
@@ -76,6 +80,7 @@ export class Comparison {
   constructor(pairing: Pairing, options: ComparisonOptions) {
     this.#pairing = pairing
     this.#options = options
+    this.#logged = new Set(pairing.checkpointStep === null ? [] : loggedNames(pairing.b))
   }
 
   /** Adds what another has counted. */
@@ -115,9 +120,12 @@ export class Comparison {
         const step = steps[at++]!
         const all = await this.#pairing.pairsAt(step, wanted.get(step)!)
         const onlyInB = this.#options.countsAll ? this.#pairing.onlyInB(step, all) : []
-        const { quantised, others, isPart } = quantisedAmong(this.#pairing, step, all)
+        const { quantised, others, stored, isPart } = quantisedAmong(this.#pairing, step, all)
+        this.stored += stored
         for (const pair of quantised) weights.push(pair)
-        for (const place of onlyInB) if (!isPart(place.tensor)) this.#missing(place, 'second')
+        for (const place of onlyInB) {
+          if (!isPart(place.tensor) && !this.#logged.has(place.tensor)) this.#missing(place, 'second')
+        }
         for (const pair of others) {
           // A step may have very many.
           if (window.isFull(windowBytes)) {

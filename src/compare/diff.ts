@@ -4,6 +4,7 @@ import { UsageError } from '../base/errors.js'
 import { checkOptions, type Kinds, kinds, optionsOf } from '../base/options.js'
 import { problemLines } from '../base/problem-lines.js'
 import { inTurns } from '../base/turns.js'
+import { isOptimizerState } from '../format/checkpoint/names.js'
 import { stepsAround } from '../scan/catalog/step-selection.js'
 import { type WaitOptions, waitingOf } from '../scan/catalog/wait.js'
 import { kindsOf } from '../trial/kinds/kinds.js'
@@ -20,13 +21,17 @@ import { type NameSuggestion, suggestNames } from './names/suggest.js'
 import { isTensorMap, splitsOf, TENSOR_MAP, type TensorMap } from './names/tensor-map.js'
 import { NoiseFloor } from './noise.js'
 import {
+  loggedNames,
   NamePairs,
+  onlyStep,
   type Pairing,
   type Partition,
   RunPairing,
   UnifiedPairing,
   WorkerPairing,
+  wantedBy,
   wantedOf,
+  withoutLogged,
 } from './pairing.js'
 import { isPacked, isScale } from './quantised/names.js'
 import type { DifferenceAt } from './records.js'
@@ -104,12 +109,16 @@ export interface TrialDiff {
   readonly noisy: number
   /** The number of tensors that only one of the runs has at a step that both have. */
   readonly missing: number
+  /** The number of weights that are quantised in both, and compared as they are stored, without their scales. */
+  readonly stored: number
   /** Names in the first run of tensors that are equal bit for bit, at most 100. */
   readonly equalTensors: readonly string[]
   /** Heads that one run lacks, tied to its embeddings. They don't count as missing. */
   readonly tied: readonly TiedTensor[]
   /** True if each run has one step, and of both weights and biases alone were compared: two checkpoints, which no order of execution leads through. */
   readonly areCheckpoints: boolean
+  /** The numbers that trainings logged beside two checkpoints, at steps of their own. They are compared where they alone are selected. */
+  readonly logged: readonly string[]
   /** Names that were matched without prefixes of wrappers; null: names match as they are, or not at all. */
   readonly aliases: NameAliases | null
   /** Tensors that the map splits, and that were compared part by part. */
@@ -182,8 +191,9 @@ async function diffTrials(first: Trial, second: Trial, asked: DiffOptions): Prom
   }
   const { trials, split } = await cutTrials(first, second, map, unify !== undefined)
   const [a, b] = trials
+  const areLogged = selectsLogged(a, common)
   const pairing = (other: Trial): Pairing =>
-    unify ? new UnifiedPairing(a, other, map, unify) : new RunPairing(a, other, map)
+    unify ? new UnifiedPairing(a, other, map, unify, areLogged) : new RunPairing(a, other, map, areLogged)
   // What is noise is cut as the first run is.
   const others = noise.map(async one => (await cutTrial(one, second, splitsOf(map), unify !== undefined)).trial)
   const floor = noise.length > 0 ? { noise: await noiseOf((await Promise.all(others)).map(pairing), common) } : {}
@@ -241,7 +251,8 @@ async function compared(
   const { onDifference, onNotCompared, keepDifferences, rtol, atol, tolerance, noise, onApart, ...selection } = options
   // Of a part it is unknown what else the second run would have in it.
   const isAll = SELECTING.every(name => selection[name] === undefined)
-  const wanted = wantedOf(a, selection)
+  const { checkpointStep } = pairing
+  const wanted = wantedBy(pairing, selection)
   const [stepsA, stepsB] = [new Set(wanted.keys()), new Set<number>(b.steps({ showIncompleteSteps: true }))]
   const both = [...stepsA].filter(step => stepsB.has(pairing.stepInB(step))).sort((x, y) => x - y)
   const comparison = new Comparison(pairing, { ...options, countsAll: isAll, isFirstAll: stopAtFirst })
@@ -280,7 +291,7 @@ async function compared(
       if (isEnough()) break
     }
   }
-  const { divergence, differences, equal, close, noisy, missing, departure, stats } = comparison
+  const { divergence, differences, equal, close, noisy, missing, stored, departure, stats } = comparison
   const looked = bisection?.steps ?? both
   const inB = new Set([...stepsA].map(step => pairing.stepInB(step)))
   return {
@@ -291,9 +302,11 @@ async function compared(
     close,
     noisy,
     missing,
+    stored,
     equalTensors: [...comparison.equalTensors],
     tied: comparison.tied,
     areCheckpoints: a !== b && both.length === 1 && (await isCheckpoint(a)) && (await isCheckpoint(b)),
+    logged: checkpointStep === null || !isAll ? [] : [...new Set([...loggedNames(a), ...loggedNames(b)])],
     aliases: pairing.aliases,
     dtypes: [...comparison.dtypes.values()],
     problems: problemLines([...a.problems, ...b.problems, ...comparison.problems.values()]),
@@ -301,7 +314,7 @@ async function compared(
     steps: {
       both: both.length,
       onlyA: [...stepsA].filter(step => !stepsB.has(pairing.stepInB(step))),
-      onlyB: isAll ? [...stepsB].filter(step => !inB.has(step)) : [],
+      onlyB: isAll && checkpointStep === null ? [...stepsB].filter(step => !inB.has(step)) : [],
     },
     equalUntil: looked.filter(step => divergence === null || step < divergence.step).at(-1) ?? null,
     departure: noise ? null : departure,
@@ -310,11 +323,20 @@ async function compared(
   }
 }
 
-/** True of a run of one step that has weights and biases, and nothing that a step of a training computes. */
+/** True if numbers that were logged are selected, and nothing else. */
+function selectsLogged(trial: Trial, selection: ScanSelection): boolean {
+  if (trial.checkpoint === null || (selection.tensors ?? selection.collection) === undefined) return false
+  const selected = wantedOf(trial, selection)
+  return selected.size > 0 && withoutLogged(selected, loggedNames(trial)).size === 0
+}
+
+/** True of a run of one step that has weights, biases and states of an optimizer, and nothing that a step of a training computes. */
 async function isCheckpoint(trial: Trial): Promise<boolean> {
-  if (trial.steps({ showIncompleteSteps: true }).length !== 1) return false
+  if (onlyStep(trial) === null) return false
+  const logged = loggedNames(trial)
   const kindOf = kindsOf(trial)
-  const names = stateOf(trial).catalog.names.filter(name => !isScale(name))
+  const isOther = (name: string) => !isScale(name) && !logged.has(name) && !isOptimizerState(name)
+  const names = stateOf(trial).catalog.names.filter(isOther)
   let [parameters, others] = [0, 0]
   await inTurns(names, name => {
     const kind = isPacked(name) ? 'weights' : kindOf(name)
@@ -333,10 +355,11 @@ async function suggested(
 ): Promise<readonly NameSuggestion[]> {
   if (missing === 0) return []
   const steps = new Set<number>(b.steps({ showIncompleteSteps: true }))
-  const step = a.steps({ showIncompleteSteps: true }).find(one => steps.has(one))
+  const pairing = new RunPairing(a, b, map)
+  const step = a.steps({ showIncompleteSteps: true }).find(one => steps.has(pairing.stepInB(one)))
   if (step === undefined) return []
   const names = new NamePairs(a, b, map)
-  return suggestNames(a, b, step, name => names.inB(name))
+  return suggestNames([a, step], [b, pairing.stepInB(step)], name => names.inB(name))
 }
 
 function isTrials(given: unknown): given is readonly Trial[] {

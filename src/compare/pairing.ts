@@ -40,6 +40,8 @@ export interface Pairing {
   readonly b: Trial
   /** The step of the second run that is compared with a step of the first. */
   stepInB(step: number): number
+  /** The step of the first run, where each run is one checkpoint, and one of them has a log of other steps, which is not compared; else null. */
+  readonly checkpointStep: number | null
   /** Names that match once prefixes of wrappers are taken off; null: none do. */
   readonly aliases: NameAliases | null
   /** In the order of execution: by their places in it, then by workers. */
@@ -60,6 +62,25 @@ export function wantedOf(trial: Trial, selection: ScanSelection): ReadonlyMap<nu
     else ofStep.set(workerStep, [saved.tensor])
   }
   return found
+}
+
+/** The selected tensors of the first run that are compared. */
+export function wantedBy({ a, checkpointStep }: Pairing, selection: ScanSelection): ReadonlyMap<number, WantedTensors> {
+  const selected = wantedOf(a, selection)
+  return checkpointStep === null ? selected : withoutLogged(selected, loggedNames(a))
+}
+
+export function withoutLogged(
+  wanted: ReadonlyMap<number, WantedTensors>,
+  logged: ReadonlySet<string>,
+): ReadonlyMap<number, WantedTensors> {
+  const left = new Map<number, WantedTensors>()
+  for (const [step, workers] of wanted) {
+    const others = [...workers].map(([worker, names]) => [worker, names.filter(name => !logged.has(name))] as const)
+    const some = others.filter(([, names]) => names.length > 0)
+    if (some.length > 0) left.set(step, new Map(some))
+  }
+  return left
 }
 
 /** The names of one run in the other, by a map that may lead from either to the other. */
@@ -103,13 +124,16 @@ export class NamePairs {
 /** Tensors of two runs, by their names and workers. */
 export class RunPairing implements Pairing {
   readonly #names: NamePairs
+  readonly #steps: StepPairs
 
   constructor(
     readonly a: Trial,
     readonly b: Trial,
     map: TensorMap,
+    byNumber = false,
   ) {
     this.#names = new NamePairs(a, b, map)
+    this.#steps = new StepPairs(a, b, byNumber)
   }
 
   get aliases(): NameAliases | null {
@@ -117,7 +141,11 @@ export class RunPairing implements Pairing {
   }
 
   stepInB(step: number): number {
-    return stepInB(this.a, this.b, step)
+    return this.#steps.inB(step)
+  }
+
+  get checkpointStep(): number | null {
+    return this.#steps.checkpoint
   }
 
   async pairsAt(step: number, wanted: WantedTensors): Promise<Paired[]> {
@@ -160,6 +188,7 @@ export class WorkerPairing implements Pairing {
   readonly a: Trial
   readonly b: Trial
   readonly aliases = null
+  readonly checkpointStep = null
 
   constructor(trial: Trial) {
     this.a = trial
@@ -195,6 +224,7 @@ export class WorkerPairing implements Pairing {
 /** Tensors of two runs of different layouts: those that are split, put together; of the others the copy of the first worker. */
 export class UnifiedPairing implements Pairing {
   readonly #names: NamePairs
+  readonly #steps: StepPairs
   readonly #partition: readonly NamePattern<number>[]
 
   constructor(
@@ -202,8 +232,10 @@ export class UnifiedPairing implements Pairing {
     readonly b: Trial,
     map: TensorMap,
     partition: Partition,
+    byNumber = false,
   ) {
     this.#names = new NamePairs(a, b, map)
+    this.#steps = new StepPairs(a, b, byNumber)
     this.#partition = namePatterns(partition)
   }
 
@@ -212,7 +244,11 @@ export class UnifiedPairing implements Pairing {
   }
 
   stepInB(step: number): number {
-    return stepInB(this.a, this.b, step)
+    return this.#steps.inB(step)
+  }
+
+  get checkpointStep(): number | null {
+    return this.#steps.checkpoint
   }
 
   async pairsAt(step: number, wanted: WantedTensors): Promise<Paired[]> {
@@ -249,10 +285,64 @@ export class UnifiedPairing implements Pairing {
   }
 }
 
-/** The step in the second run: the same; for two runs of one step each, as checkpoints are, its only one. */
-function stepInB(a: Trial, b: Trial, step: number): number {
-  const [stepsA, stepsB] = [stateOf(a).catalog.steps, stateOf(b).catalog.steps]
-  return stepsA.length === 1 && stepsB.length === 1 ? stepsB.numberAt(0)! : step
+/** Steps of two runs: those of one number. Where each run has one step, or is one checkpoint whatever was logged beside it, these two. */
+class StepPairs {
+  readonly #a: Trial
+  readonly #b: Trial
+  readonly #byNumber: boolean
+  #key = ''
+  #only: readonly [number, number] | null = null
+
+  /** @param byNumber true for what was logged, which has steps of its own */
+  constructor(a: Trial, b: Trial, byNumber: boolean) {
+    this.#a = a
+    this.#b = b
+    this.#byNumber = byNumber
+  }
+
+  get checkpoint(): number | null {
+    return this.#pair()?.[0] ?? null
+  }
+
+  inB(step: number): number {
+    const [stepsA, stepsB] = [stateOf(this.#a).catalog.steps, stateOf(this.#b).catalog.steps]
+    if (stepsA.length === 1 && stepsB.length === 1) return stepsB.numberAt(0)!
+    const only = this.#pair()
+    return only?.[0] === step ? only[1] : step
+  }
+
+  #pair(): readonly [number, number] | null {
+    if (this.#byNumber) return null
+    const lengths = [this.#a, this.#b].map(trial => stateOf(trial).catalog.steps.length)
+    // A run that grows gets more steps.
+    const key = lengths.join(' ')
+    if (key !== this.#key) {
+      this.#key = key
+      const [inA, inB] = lengths.join() === '1,1' ? [null, null] : [onlyStep(this.#a), onlyStep(this.#b)]
+      this.#only = inA === null || inB === null ? null : [inA, inB]
+    }
+    return this.#only
+  }
+}
+
+/** The only step of a run that has tensors besides logged numbers; null: there are several. */
+export function onlyStep(trial: Trial): number | null {
+  const { steps } = stateOf(trial).catalog
+  if (steps.length < 2) return steps.numberAt(0) ?? null
+  if (trial.checkpoint === null) return null
+  const logged = loggedNames(trial)
+  let only: number | null = null
+  for (const step of trial.steps({ showIncompleteSteps: true })) {
+    if (savedAt(trial, step).every(({ tensors }) => [...tensors.keys()].every(name => logged.has(name)))) continue
+    if (only !== null) return null
+    only = step
+  }
+  return only
+}
+
+/** The numbers that a Trainer logged beside its checkpoints. */
+export function loggedNames(trial: Trial): ReadonlySet<string> {
+  return new Set(trial.checkpoint === null ? [] : trial.collections().get('scalars')?.members)
 }
 
 function savedAt(trial: Trial, step: number): readonly WorkerStep[] {

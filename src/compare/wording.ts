@@ -25,14 +25,26 @@ export function messageOf(difference: TensorDifference, isExact: boolean, limit:
   return `${what}${beyond}${side}`
 }
 
-/** A sentence for integers and floats that are not close and can't be compared, such as codes without their scales; null if they can. */
+/** ‖Δ‖/‖a‖ from which on a narrow float is no cast of the other: a cast of float8_e5m2 is off by an eighth at most, one of float4 by a fourth. */
+const NO_CAST = 0.3
+
+/** A sentence for codes of few bits beside floats that they are no casts of, since their scales are missing; null if the two can be compared. */
 export function dtypesApart(
-  { dtype, otherDtype, beyondCount }: TensorDifference,
+  { dtype, otherDtype, beyondCount, relativeNorm }: TensorDifference,
   [first, second]: readonly string[],
 ): string | null {
-  if (beyondCount === 0 || isFloat(dtype) === isFloat(otherDtype)) return null
-  if (![dtype, otherDtype].some(one => /^u?int|^bool/.test(one))) return null
-  return `it is ${dtype} in ${first} and ${otherDtype} in ${second}, and no scales say which floats the integers stand for`
+  if (beyondCount === 0) return null
+  const isOf = (pattern: RegExp) => pattern.test(dtype) !== pattern.test(otherDtype)
+  const areIntegers = isFloat(dtype) !== isFloat(otherDtype) && isOf(/^u?int|^bool/)
+  const areScaled = isOf(/^float[48]_/) && isFloat(dtype) === isFloat(otherDtype) && (relativeNorm ?? 0) > NO_CAST
+  if (!areIntegers && !areScaled) return null
+  const what = areIntegers ? 'which floats the integers stand for' : 'what its numbers are multiplied by'
+  return `it is ${dtype} in ${first} and ${otherDtype} in ${second}, and no scales say ${what}`
+}
+
+/** Decibels, without a sign before zero. */
+export function decibels(sqnr: number): string {
+  return (Math.round(sqnr * 10) / 10 + 0).toFixed(1)
 }
 
 export function shown(value: unknown): string {

@@ -3,7 +3,7 @@
 import { Comparison } from '../compare/comparison.js'
 import { suggestNames } from '../compare/names/suggest.js'
 import type { TensorMap } from '../compare/names/tensor-map.js'
-import { NamePairs, RunPairing, wantedOf } from '../compare/pairing.js'
+import { NamePairs, RunPairing, wantedBy } from '../compare/pairing.js'
 import type { TensorDifference } from '../trial/measure/question.js'
 import type { ScanSelection } from '../trial/scan-selection.js'
 import type { Trial } from '../trial/trial.js'
@@ -31,7 +31,8 @@ export async function differencesOf(
 ): Promise<RunDifferences> {
   const apart = new Map<string, Map<number, Apart>>()
   const names = new NamePairs(a, b, map)
-  const comparison = new Comparison(new RunPairing(a, b, map), {
+  const pairing = new RunPairing(a, b, map)
+  const comparison = new Comparison(pairing, {
     ...selection,
     keepDifferences: false,
     onApart: ({ worker, tensor, step }, mean, difference) => {
@@ -40,13 +41,14 @@ export async function differencesOf(
       apart.set(key, ofTensor.set(step, apartOf(mean, difference)))
     },
   })
-  const wanted = wantedOf(a, selection)
+  const wanted = wantedBy(pairing, selection)
   const others = new Set<number>(b.steps({ showIncompleteSteps: true }))
-  const steps = [...wanted.keys()].filter(step => others.has(step)).sort((x, y) => x - y)
+  const steps = [...wanted.keys()].filter(step => others.has(pairing.stepInB(step))).sort((x, y) => x - y)
   await comparison.steps(steps, wanted, () => false)
   const { divergence, compared } = comparison
   const [step] = steps
-  const suggestions = step === undefined ? [] : await suggestNames(a, b, step, name => names.inB(name))
+  const suggestions =
+    step === undefined ? [] : await suggestNames([a, step], [b, pairing.stepInB(step)], name => names.inB(name))
   const verdict =
     compared === 0
       ? nothingCompared(a, b)

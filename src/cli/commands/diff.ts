@@ -11,16 +11,7 @@ import { isForPrograms, isReportFormat, reportText } from '../format/ci/text.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine } from '../format/lines.js'
 import { counted, countText, jsonNumber } from '../format/number.js'
-import {
-  aliasesText,
-  differenceTable,
-  differenceText,
-  dtypesText,
-  halvingText,
-  mapText,
-  splitText,
-  tiedText,
-} from '../format/view/difference.js'
+import { differenceTable, differenceText, halvingText, mapText, wayNotes } from '../format/view/difference.js'
 import { defined, type OutputFlags, type ReadingFlags, readingOptions, waitingOptions } from '../options/flags.js'
 import { settle } from '../options/given.js'
 import { expectS3, type S3Flags } from '../options/s3.js'
@@ -61,6 +52,7 @@ export interface DiffFlags extends SelectionFlags, S3Flags, ReadingFlags, Output
 /** The number of reported tensors that only one of the runs has. */
 const MOST_MISSING = 100_000
 const MOST_PROBLEMS = 8
+const MOST_NAMED = 4
 const DEFAULT_TOP = 16
 
 /** @returns the exit code */
@@ -142,7 +134,7 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
     if (problems.length > MOST_PROBLEMS)
       note(`and ${countText(problems.length - MOST_PROBLEMS)} more that could not be read`)
     if (found.compared === 0 && problems.length === 0) {
-      note(nothingCompared(a, flags, found))
+      note(nothingCompared(a, b, flags, found))
     }
     if (flags.quiet || isForPrograms(format)) tellVerdict(verdict)
     return code
@@ -211,24 +203,40 @@ function waysOf({ bisect, follow, ...waiting }: DiffFlags, noise: readonly Trial
   }
 }
 
-function nothingCompared(a: Trial, flags: DiffFlags, { suggestions }: TrialDiff): string {
+function nothingCompared(a: Trial, b: Trial, flags: DiffFlags, { suggestions }: TrialDiff): string {
   if (isSelective(flags)) return nothingSelected(a, flags)
   if (flags.workers) return 'no two workers have a tensor in common'
+  const [ofA, ofB] = [a.workers(), b.workers()]
+  if (ofA.length * ofB.length > 1 && flags.unify === undefined && !ofA.some(worker => ofB.includes(worker))) {
+    return `the workers of the two have no name in common: the first has ${listed(ofA)}, the second ${listed(ofB)}. --unify FILE puts together what is split among workers, and takes copies once`
+  }
+  if (isAdapter(a) !== isAdapter(b)) {
+    return `the ${isAdapter(a) ? 'first' : 'second'} is an adapter, which has none of the tensors of a model: merge it into its base (peft: merge_and_unload), or compare two adapters`
+  }
   const hint = suggestions.length === 0 ? '' : `, such as ${mapText(suggestions.slice(0, 3))}`
   return `the trials have no tensor at a step in common. If names differ, use --map${hint}.`
 }
 
+/** True if all that a trial has are weights of an adapter. */
+function isAdapter(trial: Trial): boolean {
+  const adapters = new Set(trial.collections().get('adapters')?.members)
+  return adapters.size > 0 && trial.tensorNames().every(name => adapters.has(name))
+}
+
+function listed(names: readonly string[]): string {
+  const more = names.length > MOST_NAMED ? ` and ${names.length - MOST_NAMED} more` : ''
+  return `${names.slice(0, MOST_NAMED).join(', ')}${more}`
+}
+
 /** Notes on facts that lines and columns of differences don't have. */
-function* lackNotes({ missing, aliases, split, tied, dtypes, steps, bisection }: TrialDiff): Generator<string> {
+function* lackNotes(result: TrialDiff): Generator<string> {
+  const { missing, steps, bisection } = result
   if (missing > 0) {
     const rest = missing - MOST_MISSING
     const more = rest > 0 ? `; ${countText(rest)} of them are not listed` : ''
     yield `${counted(missing, 'tensor value')} ${missing === 1 ? 'was' : 'were'} not compared (kind: missing)${more}`
   }
-  if (aliases !== null) yield aliasesText(aliases)
-  if (split.length > 0) yield splitText(split)
-  for (const one of tied) yield tiedText(one)
-  for (const pair of dtypes) yield dtypesText(pair)
+  yield* wayNotes(result)
   const { onlyA, onlyB } = steps
   if (onlyA.length > 0) yield `only the first run has ${counted(onlyA.length, 'more step')}`
   if (onlyB.length > 0) yield `only the second run has ${counted(onlyB.length, 'more step')}`

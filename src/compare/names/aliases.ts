@@ -2,8 +2,8 @@
 
 /** Prefixes anywhere in a name: torch.compile and FSDP wrap modules within modules. */
 const WRAPPERS = /(?<=^|\.)(?:_orig_mod|_fsdp_wrapped_module)\./g
-/** Prefixes at the start of a name, possibly several: DataParallel, the base model of a head, PEFT. */
-const PREFIX = /^(?:base_model\.model|module|model)\./
+/** Prefixes at the start of a name, possibly several: DataParallel, the base model of a head, PEFT, and the keys under which scripts save a model. */
+const PREFIX = /^(?:base_model\.model|module|model|state_dict|model_state_dict)\./
 
 /** Names that match without prefixes. */
 export interface NameAliases {
@@ -78,8 +78,9 @@ export interface TiedTensor {
 const HEADS = /(?:^|\.)(?:lm_head|output_layer|embed_out)\.weight$/
 const EMBEDDINGS = /(?:^|\.)(?:embed_tokens|wte|word_embeddings|tok_embeddings|embed_in)\.weight$/
 
-/** @param names the names of the run that lacks the tensor @returns null if it is no head, or that run has no embeddings */
+/** @param names the names of the run that lacks the tensor @returns null if it is no head, or that run has a head or no embeddings */
 export function tiedHead(tensor: string, only: 'first' | 'second', names: readonly string[]): TiedTensor | null {
-  const tiedTo = HEADS.test(tensor) ? names.find(name => EMBEDDINGS.test(name)) : undefined
+  if (!HEADS.test(tensor) || names.some(name => HEADS.test(name))) return null
+  const tiedTo = names.find(name => EMBEDDINGS.test(name))
   return tiedTo === undefined ? null : { tensor, only, tiedTo }
 }

@@ -10,21 +10,23 @@ export interface NameSuggestion {
   readonly shape: readonly number[]
 }
 
+type TrialAtStep = readonly [trial: Trial, step: number]
+
 /** The limit of unmatched names in either run; with more, nothing is suggested. */
 const MOST_NAMES = 256
 
 /**
  * Pairs unmatched tensors that lie between the same neighbours in the order of execution and have the same shape.
- * @param step a step of both runs
+ * @param first the first run, and a step of it
+ * @param second the second, and the step that is compared with it
  * @param inB returns a tensor's name in the second run
  */
 export async function suggestNames(
-  a: Trial,
-  b: Trial,
-  step: number,
+  first: TrialAtStep,
+  second: TrialAtStep,
   inB: (name: string) => string,
 ): Promise<readonly NameSuggestion[]> {
-  const [ofA, ofB] = [namesInOrder(a, step), namesInOrder(b, step)]
+  const [ofA, ofB] = [namesInOrder(first), namesInOrder(second)]
   const [known, there] = [new Set(ofA.map(inB)), new Set(ofB)]
   const isAlone = (name: string) => !there.has(inB(name))
   if (ofA.filter(isAlone).length > MOST_NAMES || ofB.filter(name => !known.has(name)).length > MOST_NAMES) return []
@@ -33,7 +35,7 @@ export async function suggestNames(
   let gap: string[] = []
   const close = async (to: number) => {
     const others = ofB.slice(from, to).filter(name => !known.has(name))
-    suggested.push(...(await alike(a, b, step, gap, others)))
+    suggested.push(...(await alike(first, second, gap, others)))
     gap = []
   }
   const placeInB = new Map(ofB.map((name, i) => [name, i]))
@@ -51,21 +53,20 @@ export async function suggestNames(
 }
 
 /** The names of the first worker's tensors, in order. */
-function namesInOrder(trial: Trial, step: number): readonly string[] {
+function namesInOrder([trial, step]: TrialAtStep): readonly string[] {
   const [workerStep] = stateOf(trial).catalog.atStep(step)
   return workerStep ? [...recordsInOrder(workerStep).keys()] : []
 }
 
 /** The longest common sequence of equal shapes. */
 async function alike(
-  a: Trial,
-  b: Trial,
-  step: number,
+  first: TrialAtStep,
+  second: TrialAtStep,
   ofA: readonly string[],
   ofB: readonly string[],
 ): Promise<readonly NameSuggestion[]> {
   if (ofA.length === 0 || ofB.length === 0) return []
-  const [shapesA, shapesB] = await Promise.all([shapesOf(a, ofA, step), shapesOf(b, ofB, step)])
+  const [shapesA, shapesB] = await Promise.all([shapesOf(first, ofA), shapesOf(second, ofB)])
   const isSame = (i: number, j: number): boolean => {
     const shape = shapesA[i]
     if (shape === null || shape === undefined || shape.join() !== shapesB[j]?.join()) return false
@@ -96,7 +97,7 @@ function haveCommonWord(a: string, b: string): boolean {
   return words!.some(word => others!.some(other => isBegin(word, other)))
 }
 
-function shapesOf(trial: Trial, names: readonly string[], step: number): Promise<(readonly number[] | null)[]> {
+function shapesOf([trial, step]: TrialAtStep, names: readonly string[]): Promise<(readonly number[] | null)[]> {
   return Promise.all(
     names.map(name =>
       trial

@@ -12,6 +12,7 @@ import { runTwice } from '../../scan/runner/runner.js'
 import type { MeasureOptions, MeasureStats } from '../../trial/measure/measure.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
 import type { Paired, Pairing } from '../pairing.js'
+import { decibels } from '../wording.js'
 import { isScale, otherQuantisation, type QuantisedTensors, quantisedTensors } from './names.js'
 
 /** A weight of one run, and its quantised tensors in the other; a text names the quantisation if it can't be compared. */
@@ -31,6 +32,8 @@ export interface QuantisedOutcome {
 interface Sorted {
   readonly quantised: readonly QuantisedPair[]
   readonly others: readonly Paired[]
+  /** The number of weights that are quantised on both sides, and compared as they are stored. */
+  readonly stored: number
   /** True for a tensor that is a part of quantised weights, or is compared with them. */
   isPart(name: string): boolean
 }
@@ -39,8 +42,12 @@ interface Sorted {
 export function quantisedAmong(pairing: Pairing, step: number, pairs: readonly Paired[]): Sorted {
   const { a, b } = pairing
   const [namesA, namesB] = [namesOf(a), namesOf(b)]
-  const none: Sorted = { quantised: [], others: pairs, isPart: () => false }
-  if (a === b || (namesA === null) === (namesB === null)) return none
+  if (a === b || (namesA === null) === (namesB === null)) {
+    const isOnBoth = ({ place, otherTensor }: Paired) =>
+      quantisedTensors(place.tensor, namesA!) !== null && quantisedTensors(otherTensor, namesB!) !== null
+    const stored = a === b || namesA === null ? 0 : pairs.filter(isOnBoth).length
+    return { quantised: [], others: pairs, stored, isPart: () => false }
+  }
   const [side, names] = namesA === null ? (['b', namesB!] as const) : (['a', namesA] as const)
   const quantised: QuantisedPair[] = []
   const parts = new Set<string>()
@@ -67,7 +74,7 @@ export function quantisedAmong(pairing: Pairing, step: number, pairs: readonly P
   }
   const isPart = (name: string) => parts.has(name) || isScale(name)
   const others = rest.filter(pair => !(side === 'a' && pair.b === undefined && isPart(tensorOf(pair))))
-  return { quantised, others, isPart }
+  return { quantised, others, stored: 0, isPart }
 }
 
 /** The names of a run with quantised weights; null if it has none. */
@@ -164,6 +171,6 @@ function failed(error: TrialscanError): QuantisedOutcome {
 }
 
 function messageOf({ scheme, sqnr, normalisedError, notFinite }: QuantisationError): string {
-  const lost = `${scheme}: ${sqnr.toFixed(1)} dB, normalised squared error ${Number(normalisedError.toPrecision(3))}`
+  const lost = `${scheme}: ${decibels(sqnr)} dB, normalised squared error ${Number(normalisedError.toPrecision(3))}`
   return notFinite === 0 ? lost : `${lost}; ${notFinite} elements are not finite`
 }

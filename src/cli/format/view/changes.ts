@@ -2,6 +2,8 @@
 
 import type { TrialDiff } from '../../../compare/diff.js'
 import type { DifferenceAt } from '../../../compare/records.js'
+import { decibels } from '../../../compare/wording.js'
+import { isOptimizerState } from '../../../format/checkpoint/names.js'
 import { type Colors, columns, safe, safeName } from '../../terminal.js'
 import { apartNumbers, counted, countText, shortNumber } from '../number.js'
 
@@ -15,25 +17,36 @@ type Paragraph = (text: string, indent?: string) => string
 /** @param top rows of the table; Infinity: all */
 export function changesBlocks(
   [a, b]: readonly [string, string],
-  { differences, compared, equal, close, noisy, equalTensors, problems }: TrialDiff,
+  { differences, compared, equal, close, noisy, missing, equalTensors, problems }: TrialDiff,
   paragraph: Paragraph,
   colors: Colors,
   top: number,
 ): string[] {
   const quantised = differences.filter(one => one.quantised !== null)
-  const sorted = differences.filter(one => one.quantised === null).sort((x, y) => sizeOf(y) - sizeOf(x))
-  const finite = sorted.filter(({ difference }) => Number.isFinite(difference?.relativeNorm ?? Number.NaN))
+  const bySize = differences.filter(one => one.quantised === null).sort((x, y) => sizeOf(y) - sizeOf(x))
+  // What the model is comes before what its optimizer remembers.
+  const [states, model] = [true, false].map(is => bySize.filter(({ tensor }) => isOptimizerState(tensor) === is)) as [
+    DifferenceAt[],
+    DifferenceAt[],
+  ]
+  const sorted = [...model, ...states]
+  const finite = (model.length > 0 ? model : states).filter(({ difference }) =>
+    Number.isFinite(difference?.relativeNorm ?? Number.NaN),
+  )
   const broken = sorted.filter(({ difference }) => difference !== null && difference.notFinite !== 'neither')
   const sentences = [
     `${a} and ${b}: ${[
       ...(quantised.length > 0 ? [`${countText(quantised.length)} of ${counted(compared, 'tensor')} quantised`] : []),
       ...(sorted.length > 0 || quantised.length === 0
-        ? [`${countText(sorted.length)}${quantised.length > 0 ? '' : ` of ${counted(compared, 'tensor')}`} changed`]
+        ? [
+            `${countText(sorted.length)}${quantised.length > 0 ? '' : ` of ${counted(compared, 'tensor')}`} changed${stateText(states.length, sorted.length)}`,
+          ]
         : []),
     ].join(', ')}`,
     ...(equal > 0 ? [equalText(equal, equalTensors)] : []),
     ...(close > 0 ? [`${countText(close)} ${close === 1 ? 'is' : 'are'} within the tolerance`] : []),
     ...(noisy > 0 ? [`${countText(noisy)} ${noisy === 1 ? 'is' : 'are'} within noise`] : []),
+    ...(missing > 0 ? [`${countText(missing)} more ${missing === 1 ? 'was' : 'were'} not compared`] : []),
   ]
   const [most] = finite
   const lead = [
@@ -56,6 +69,11 @@ export function changesBlocks(
     ...(table === '' ? [] : [`${table}${moreText(rest, colors)}`]),
     ...layerBlock(finite, colors),
   ]
+}
+
+function stateText(states: number, all: number): string {
+  if (states === 0) return ''
+  return `, ${states === all ? 'all' : countText(states)} of them of the optimizer`
 }
 
 function moreText(rest: number, colors: Colors): string {
@@ -112,7 +130,8 @@ function percentText(value: number): string {
 function shareText(part: number, whole: number): string {
   if (part === whole) return 'all'
   const share = (100 * part) / whole
-  return share < 0.1 ? `${countText(part)} of ${countText(whole)}` : `${share.toFixed(1)} %`
+  if (share < 0.1) return `${countText(part)} of ${countText(whole)}`
+  return share > 99.9 ? '> 99.9 %' : `${share.toFixed(1)} %`
 }
 
 // ------------------------------------------------------------------------------------------------------ Quantised
@@ -120,7 +139,7 @@ function shareText(part: number, whole: number): string {
 function worstText(quantised: readonly DifferenceAt[]): string {
   const [worst] = worstFirst(quantised)
   const { sqnr, normalisedError } = worst!.quantised!
-  return `Worst: ${sqnr.toFixed(1)} dB (normalised squared error ${percentText(normalisedError)}) in ${safeName(worst!.tensor)}.`
+  return `Worst: ${decibels(sqnr)} dB (normalised squared error ${percentText(normalisedError)}) in ${safeName(worst!.tensor)}.`
 }
 
 function worstFirst(quantised: readonly DifferenceAt[]): readonly DifferenceAt[] {
@@ -136,7 +155,7 @@ function quantisedBlock(quantised: readonly DifferenceAt[], colors: Colors, top:
       const { sqnr, normalisedError, cosine, maxAbsolute, worstBlock, saturated, scheme } = found!
       return [
         `  ${safeName(tensor)}`,
-        sqnr.toFixed(1),
+        decibels(sqnr),
         percentText(normalisedError),
         cosine.toFixed(6),
         shortNumber(maxAbsolute),

@@ -78,13 +78,14 @@ export function differenceText([a, b]: readonly [string, string?], result: Trial
 }
 
 /** The answer where no difference was found, which nobody should take for one about what was not compared. */
-function sameText({ close, noisy, compared, problems }: TrialDiff): string {
+function sameText({ close, noisy, compared, missing, problems }: TrialDiff): string {
   if (compared === 0) return 'nothing was compared'
   if (problems.length > 0) return 'no difference in what could be read; some could not'
-  return `no difference${noisy > 0 ? ' beyond noise' : close > 0 ? ' beyond the tolerance' : ''}`
+  const beyond = noisy > 0 ? ' beyond noise' : close > 0 ? ' beyond the tolerance' : ''
+  return `no difference${beyond}${missing > 0 ? ' in what was compared' : ''}`
 }
 
-function tallyOf({ compared, steps, equal, close, noisy, bisection }: TrialDiff): string {
+function tallyOf({ compared, steps, equal, close, noisy, missing, bisection }: TrialDiff): string {
   const at = bisection
     ? `${countText(bisection.steps.length)} of ${counted(steps.both, 'step')}`
     : counted(steps.both, 'step')
@@ -93,7 +94,7 @@ function tallyOf({ compared, steps, equal, close, noisy, bisection }: TrialDiff)
     ...(close > 0 ? [`${countText(close)} close`] : []),
     ...(noisy > 0 ? [`${countText(noisy)} within noise`] : []),
   ]
-  return `${counted(compared, 'tensor value')} at ${at} compared: ${parts.join(', ')}`
+  return `${counted(compared, 'tensor value')} at ${at} compared: ${parts.join(', ')}${missing > 0 ? `; ${countText(missing)} not compared` : ''}`
 }
 
 function untilText({ equalUntil, close, noisy }: TrialDiff): string {
@@ -140,15 +141,12 @@ export function halvingText({ contradiction }: NonNullable<TrialDiff['bisection'
 /** The tensors that were not compared, and those that may have other names. */
 function lackBlocks(
   [a, b]: readonly [string, string],
-  { missing, aliases, split, tied, dtypes, steps, suggestions }: TrialDiff,
+  result: TrialDiff,
   lacking: readonly DifferenceAt[],
   paragraph: Paragraph,
 ): string[] {
-  const blocks: string[] = []
-  if (aliases !== null) blocks.push(paragraph(`${aliasesText(aliases)}.`))
-  if (split.length > 0) blocks.push(paragraph(`${splitText(split)}.`))
-  for (const one of tied) blocks.push(paragraph(`${tiedText(one)}.`))
-  for (const pair of dtypes) blocks.push(paragraph(`${dtypesText(pair)}.`))
+  const { missing, steps, suggestions } = result
+  const blocks = [...wayNotes(result)].map(text => paragraph(`${text}.`))
   if (missing > 0) {
     const reasons = [...new Set(lacking.map(({ message }) => message))].map(message => {
       const alike = lacking.filter(one => one.message === message)
@@ -177,8 +175,21 @@ function lackBlocks(
   return blocks
 }
 
-/** Without a full stop, as a note ends. */
-export function aliasesText({ names, first, second }: NonNullable<TrialDiff['aliases']>): string {
+/** Sentences about what was compared with what. They have no full stop, as notes end. */
+export function* wayNotes({ divergence, aliases, split, tied, dtypes, stored, logged }: TrialDiff): Generator<string> {
+  if (aliases !== null) yield aliasesText(aliases)
+  if (split.length > 0) yield splitText(split)
+  for (const one of tied) yield tiedText(one)
+  for (const pair of dtypes) yield dtypesText(pair)
+  if (stored > 0 && divergence !== null) {
+    yield `${counted(stored, 'weight')} ${stored === 1 ? 'is' : 'are'} quantised on both sides, and compared as stored, without ${stored === 1 ? 'its' : 'their'} scales`
+  }
+  if (logged.length > 0) {
+    yield `What was logged beside the checkpoints is not compared: ${logged.map(safeName).join(', ')}. --collection scalars compares it by steps`
+  }
+}
+
+function aliasesText({ names, first, second }: NonNullable<TrialDiff['aliases']>): string {
   const taken = [
     ...first.map(prefix => `${prefix} of the first run`),
     ...second.map(prefix => `${prefix} of the second`),
@@ -186,21 +197,18 @@ export function aliasesText({ names, first, second }: NonNullable<TrialDiff['ali
   return `${counted(names.size, 'name')} ${names.size === 1 ? 'matches' : 'match'} without ${taken.join(' and ')}`
 }
 
-/** Without a full stop, as a note ends. */
-export function splitText(split: TrialDiff['split']): string {
+function splitText(split: TrialDiff['split']): string {
   const [{ tensor, of, parts }] = split as [TrialDiff['split'][number]]
   const others =
     split.length === 1 ? '' : `, and so ${split.length === 2 ? 'is' : 'are'} ${countText(split.length - 1)} more`
   return `${safeName(tensor)} of the ${of} run is compared in ${counted(parts.length, 'part')}, as the map says: ${parts.map(safeName).join(', ')}${others}`
 }
 
-/** Without a full stop, as a note ends. */
-export function tiedText({ tensor, only, tiedTo }: TrialDiff['tied'][number]): string {
+function tiedText({ tensor, only, tiedTo }: TrialDiff['tied'][number]): string {
   return `${safeName(tensor)} is only in the ${only} run: the other leaves it out, as writers do where it is tied to ${safeName(tiedTo)}`
 }
 
-/** Without a full stop, as a note ends. */
-export function dtypesText({ dtype, otherDtype, count }: TrialDiff['dtypes'][number]): string {
+function dtypesText({ dtype, otherDtype, count }: TrialDiff['dtypes'][number]): string {
   const were = count === 1 ? 'is' : 'are'
   return `${counted(count, 'tensor value')} ${were} ${dtype} on one side and ${otherDtype} on the other, and compared as float64`
 }

@@ -1,0 +1,162 @@
+/** The first line of `diff` of two checkpoints: it is the answer, and says of what it was drawn. */
+
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { createTrial, diff } from '#dist/index.js'
+import { differencesOf } from '#dist/view/differences.js'
+import { counting, type SavedTensor, safetensors, tensorOf, writeFile } from '../../fixtures/checkpoint-writer.js'
+import { trialscan } from '../cli/run.js'
+import { scratchDirectory } from '../support/scratch.js'
+
+const scratch = scratchDirectory('what-changed')
+let written = 0
+
+function checkpoint(tensors: readonly SavedTensor[], name = `${written++}`): string {
+  const dir = join(scratch, name)
+  writeFile(join(dir, 'model.safetensors'), safetensors(tensors))
+  return dir
+}
+
+/** A checkpoint of a Trainer, with its log until then. */
+function ofTrainer(run: string, step: number, tensors: readonly SavedTensor[], losses: readonly number[]): string {
+  const dir = checkpoint(tensors, `${run}/checkpoint-${step}`)
+  const log_history = losses.map((loss, i) => ({ step: 10 * (i + 1), loss, grad_norm: 1 }))
+  writeFile(join(dir, 'trainer_state.json'), JSON.stringify({ global_step: step, log_history }))
+  return dir
+}
+
+async function table(...args: readonly string[]): Promise<{ code: number; text: string; notes: string }> {
+  const { code, stdout, stderr } = await trialscan('diff', ...args, '--format', 'table')
+  return { code: code!, text: stdout.replace(/\s+/g, ' '), notes: stderr.replace(/\s+/g, ' ') }
+}
+
+const weight = (start = 0, name = 'a.weight') => counting(name, [4, 3], 'F32', start)
+const moment = (start: number) => counting('optimizer.state.0.exp_avg', [4, 3], 'F32', start)
+
+describe('checkpoints of a Trainer', () => {
+  const losses = [3, 2, 1.5, 1.2]
+  const at20 = ofTrainer('run', 20, [weight(0), moment(1)], losses.slice(0, 2))
+  const at40 = ofTrainer('run', 40, [weight(1), moment(5)], losses)
+
+  it('are compared by their weights, whatever was logged beside them', async () => {
+    const { code, text } = await table(at20, at40)
+    expect(code).toBe(1)
+    expect(text).toMatch(/^checkpoint-20 and checkpoint-40: 2 of 2 tensors changed, 1 of them of the optimizer\./)
+    expect(text).toContain('Largest relative change ‖Δ‖/‖a‖ 0.154 in a.weight.')
+    expect(text).toContain('What was logged beside the checkpoints is not compared: grad_norm, loss.')
+    const found = await diff(at20, at40)
+    expect(found).toMatchObject({
+      compared: 2,
+      equal: 0,
+      missing: 0,
+      areCheckpoints: true,
+      logged: ['grad_norm', 'loss'],
+    })
+    expect(found.steps).toEqual({ both: 1, onlyA: [], onlyB: [] })
+    expect(found.differences.map(({ step, otherStep }) => [step, otherStep])).toEqual([
+      [20, 40],
+      [20, 40],
+    ])
+  })
+
+  it('are compared by selected tensors, and by steps where numbers of the log are selected', async () => {
+    expect(await diff(at20, at40, { tensors: 'weight' })).toMatchObject({ compared: 1, equal: 0, logged: [] })
+    expect(await diff(at20, at40, { collection: 'scalars' })).toMatchObject({ compared: 4, equal: 4 })
+    const other = ofTrainer('other', 40, [weight()], [3, 2, 7, 7])
+    expect((await diff(at40, other, { tensors: 'loss' })).divergence).toMatchObject({ step: 30, otherStep: 30 })
+  })
+
+  it('stand beside a checkpoint without a log', async () => {
+    expect(await diff(checkpoint([weight(), moment(1)]), at20)).toMatchObject({ compared: 2, equal: 2, missing: 0 })
+  })
+
+  it('of which there are several are runs, compared step by step', async () => {
+    const [run, again] = [join(scratch, 'run'), join(scratch, 'again')]
+    ofTrainer('again', 20, [weight(0), moment(1)], losses.slice(0, 2))
+    ofTrainer('again', 40, [weight(9), moment(5)], losses)
+    const { divergence, areCheckpoints, logged } = await diff(run, again)
+    expect([divergence?.step, divergence?.tensor, areCheckpoints, logged]).toEqual([40, 'a.weight', false, []])
+  })
+
+  it('are compared in a report too', async () => {
+    const trials = [await createTrial(at20), await createTrial(at40)] as const
+    const { verdict, compared } = await differencesOf(...trials, {}, {})
+    expect([compared, verdict]).toEqual([2, expect.stringMatching(/^The runs first differ at step 20, in a\.weight/)])
+    for (const trial of trials) await trial.close()
+  })
+})
+
+describe('what was not compared', () => {
+  it('is said where no difference was found', async () => {
+    const { code, text } = await table(checkpoint([weight(), weight(0, 'b.weight')]), checkpoint([weight()]))
+    expect(code).toBe(0)
+    expect(text).toContain(
+      'no difference in what was compared. 1 tensor value at 1 step compared: 1 equal; 1 not compared.',
+    )
+  })
+
+  it('is said where tensors changed', async () => {
+    const { text } = await table(checkpoint([weight(), weight(0, 'b.weight')]), checkpoint([weight(1)]))
+    expect(text).toContain('1 of 1 tensor changed; 1 more was not compared.')
+  })
+
+  it('is what needs its ranks put together', async () => {
+    const ranks = join(scratch, 'ranks')
+    for (const rank of [0, 1]) writeFile(join(ranks, `mp_rank_0${rank}.safetensors`), safetensors([weight()]))
+    const { code, notes } = await table(checkpoint([weight()]), ranks)
+    expect(code).toBe(5)
+    expect(notes).toContain('the first has worker_0, the second rank_0, rank_1. --unify FILE puts together')
+  })
+
+  it('is a model beside an adapter', async () => {
+    const name = 'base_model.model.a.lora_'
+    const adapter = checkpoint([weight(0, `${name}A.weight`), weight(0, `${name}B.weight`)])
+    const { code, notes } = await table(checkpoint([weight()]), adapter)
+    expect(code).toBe(5)
+    expect(notes).toContain('the second is an adapter, which has none of the tensors of a model: merge it')
+  })
+
+  it('are the codes of narrow floats without scales, but not casts', async () => {
+    const floats = tensorOf('a.weight', 'F32', [4], [0.125, -0.25, 0.375, 0.55])
+    const codes = (bytes: number[]): SavedTensor => ({ ...floats, dtype: 'F8_E4M3', bytes: Uint8Array.from(bytes) })
+    // 0.125, -0.25, 0.375 and 0.5625; and 256 times as large.
+    const [cast, scaled] = [codes([0x20, 0xa8, 0x2c, 0x31]), codes([0x60, 0xe8, 0x6c, 0x71])]
+    const [a, b, c] = [checkpoint([floats]), checkpoint([cast]), checkpoint([scaled])]
+    expect((await diff(a, b)).divergence).toMatchObject({ kind: 'values' })
+    expect((await diff(a, c)).divergence).toMatchObject({
+      kind: 'dtype',
+      message:
+        'it is float32 in the first run and float8_e4m3fn in the second, and no scales say what its numbers are multiplied by',
+    })
+  })
+
+  it('are the scales of weights that are quantised on both sides', async () => {
+    const quantised = (code: number, scale: number) =>
+      checkpoint([
+        { name: 'a.weight', dtype: 'F8_E4M3', shape: [2], bytes: Uint8Array.of(code, code) },
+        tensorOf('a.weight_scale', 'F32', [], [scale]),
+      ])
+    const [a, b] = [quantised(0x38, 2), quantised(0x40, 1)]
+    expect((await table(a, b)).text).toContain(
+      '1 weight is quantised on both sides, and compared as stored, without its scales.',
+    )
+    expect(await diff(a, a)).toMatchObject({ divergence: null })
+  })
+})
+
+describe('names', () => {
+  const head = (prefix = '') => weight(0, `${prefix}lm_head.weight`)
+  const embeddings = (prefix = '') => weight(0, `${prefix}model.embed_tokens.weight`)
+
+  it.each(['state_dict.', 'model_state_dict.module._orig_mod.', 'model.'])('match without %s', async prefix => {
+    const [a, b] = [checkpoint([head(), embeddings()]), checkpoint([head(prefix), embeddings(prefix)])]
+    expect(await diff(a, b)).toMatchObject({ compared: 2, equal: 2, missing: 0, tied: [] })
+  })
+
+  it('a head is tied only where its run has no other head', async () => {
+    const [a, b] = [checkpoint([head(), embeddings()]), checkpoint([head('x.'), embeddings()])]
+    expect(await diff(a, b)).toMatchObject({ compared: 1, missing: 2, tied: [] })
+    const [tied] = (await diff(a, checkpoint([embeddings()]))).tied
+    expect(tied).toEqual({ tensor: 'lm_head.weight', only: 'first', tiedTo: 'model.embed_tokens.weight' })
+  })
+})

@@ -19,7 +19,7 @@ const THOROUGH = [
   'test/serve/{page,places}.test.ts',
   'test/table/table.test.ts',
   'test/view/{page,report}.test.ts',
-  'test/web/{bundlers,checkpoints,chromium}.test.ts',
+  'test/web/{app,bundlers,checkpoints,chromium}.test.ts',
   'test/write/{crash,record,tensorboard,tensorboard-import}.test.ts',
 ]
 

@@ -4,6 +4,8 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 
+export const root = join(import.meta.dirname, '..')
+
 /** The beginning of a class, on a line of its own; rules extend what a call with their parameters returns. */
 const CLASS =
   /^((?:export )?class (\w+)(?:<[^>\n]*>)?(?: extends \w+(?:<\w+>|\([^]*?\))?)?(?: implements [^{\n]+)? \{)$/gm
@@ -78,4 +80,34 @@ export function writeBom(directory, files) {
 /** The URL of a package of npm. */
 function purlOf(name, version) {
   return `pkg:npm/${name.replace('@', '%40')}@${version}`
+}
+
+/** Modules of Node.js of which src/web/platform has what is used. */
+const PLATFORM = /^node:(timers\/promises|async_hooks|os|path|path\/posix|url|crypto|child_process)$/
+
+const inBrowser = {
+  name: 'in-browser',
+  setup({ onResolve, onLoad }) {
+    // Messages are read, and none is written.
+    onLoad({ filter: /[\\/]protobufjs[\\/]src[\\/]writer(_buffer)?\.js$/ }, () => ({ contents: 'exports._configure = () => {}' }))
+    onResolve({ filter: PLATFORM }, () => ({ path: join(root, 'dist/web/platform.js'), sideEffects: false }))
+    // What nobody uses of these is left out; test/web/build.test.ts holds that nothing is left.
+    onResolve({ filter: /^node:/ }, ({ path }) => ({ path, external: true, sideEffects: false }))
+  },
+}
+
+/** What both browser builds, of the library and of the app, have in common. */
+export const forBrowser = {
+  absWorkingDir: root,
+  bundle: true,
+  format: 'esm',
+  platform: 'browser',
+  target: 'es2022',
+  minify: true,
+  inject: [join(root, 'dist/web/globals.js')],
+  pure: ['optionsOf'],
+  plugins: [inBrowser, classNames],
+  metafile: true,
+  legalComments: 'none',
+  logLevel: 'warning',
 }

@@ -6,47 +6,16 @@
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build } from 'esbuild'
-import { classNames, writeLicenses } from './bundled.mjs'
+import { forBrowser, root, writeLicenses } from './bundled.mjs'
 
-const root = join(import.meta.dirname, '..')
 const dist = join(root, 'dist')
 const out = join(dist, 'browser')
 const core = join(root, 'build/release.wasm')
 
-/** Modules of Node.js of which src/web/platform has what is used. */
-const PLATFORM = /^node:(timers\/promises|async_hooks|os|path|path\/posix|url|crypto|child_process)$/
-
-const inBrowser = {
-  name: 'in-browser',
-  setup({ onResolve, onLoad }) {
-    // Messages are read, and none is written.
-    onLoad({ filter: /[\\/]protobufjs[\\/]src[\\/]writer(_buffer)?\.js$/ }, () => ({ contents: 'exports._configure = () => {}' }))
-    onResolve({ filter: PLATFORM }, () => ({ path: join(dist, 'web/platform.js'), sideEffects: false }))
-    // What nobody uses of these is left out; test/web/build.test.ts holds that nothing is left.
-    onResolve({ filter: /^node:/ }, ({ path }) => ({ path, external: true, sideEffects: false }))
-  },
-}
-
-const common = {
-  absWorkingDir: root,
-  bundle: true,
-  format: 'esm',
-  platform: 'browser',
-  target: 'es2022',
-  minify: true,
-  inject: [join(dist, 'web/globals.js')],
-  pure: ['optionsOf'],
-  plugins: [inBrowser, classNames],
-  outdir: out,
-  metafile: true,
-  legalComments: 'none',
-  logLevel: 'warning',
-}
-
 rmSync(out, { recursive: true, force: true })
 mkdirSync(out)
 copyFileSync(core, join(out, 'trialscan.wasm'))
-const worker = await build({ ...common, entryPoints: { worker: 'dist/web/thread.js' } })
+const worker = await build({ ...forBrowser, outdir: out, entryPoints: { worker: 'dist/web/thread.js' } })
 writeFileSync(
   join(dist, 'web/inlined-files.js'),
   `export const CORE = ${JSON.stringify(readFileSync(core, 'base64'))}
@@ -54,7 +23,7 @@ export const WORKER = ${JSON.stringify(readFileSync(join(out, 'worker.js'), 'utf
 `,
 )
 const page = await build({
-  ...common,
+  ...forBrowser, outdir: out,
   entryPoints: { index: 'dist/web/index.js', inline: 'dist/web/inline.js' },
   splitting: true,
 })

@@ -3,7 +3,7 @@
 import { turnsWhenDue } from '../base/turns.js'
 import type { ScanRow } from '../scan/job/row.js'
 import { type PackedColumn, SCANNED_STATISTICS, SHOWN_STATISTICS, type ShownStatistic } from './data.js'
-import { markNaN, packed, rounded } from './packing.js'
+import { packed } from './packing.js'
 
 /** Bytes of text that all numbers together may take, about. */
 const BUDGET = 4 << 20
@@ -86,4 +86,34 @@ export class StatisticTable {
     }
     return all
   }
+}
+
+/** Explicit bits of a float32's fraction that are kept: three decimal digits. */
+const KEPT_BITS = 10
+
+/**
+ * Tells apart the NaN of a tensor and the NaN that stands for no number: the former get the lowest bit of their fraction.
+ * @param isNumber whether the i-th is a number of a tensor
+ */
+export function markNaN(
+  numbers: Float64Array<ArrayBuffer> | Float32Array<ArrayBuffer>,
+  isNumber: (i: number) => boolean,
+): void {
+  const words = new Uint32Array(numbers.buffer, numbers.byteOffset)
+  const stride = words.length / Math.max(1, numbers.length)
+  for (let i = 0; i < numbers.length; i++) if (Number.isNaN(numbers[i]) && isNumber(i)) words[i * stride]! |= 1
+}
+
+/** Numbers as float32, rounded to about three digits, which compress to a third. */
+export function rounded(numbers: Float64Array): Float32Array<ArrayBuffer> {
+  const floats = Float32Array.from(numbers)
+  const bits = new Uint32Array(floats.buffer)
+  const dropped = 23 - KEPT_BITS
+  const half = 1 << (dropped - 1)
+  const mask = -1 << dropped
+  for (let i = 0; i < bits.length; i++) {
+    // NaN and the infinities stay what they are.
+    if ((bits[i]! & 0x7f800000) !== 0x7f800000) bits[i] = (bits[i]! + half) & mask
+  }
+  return floats
 }

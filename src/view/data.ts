@@ -42,8 +42,13 @@ export const SHOWN_STATISTICS = [...SERVED_STATISTICS, 'difference', 'changed'] 
 
 export type ShownStatistic = (typeof SHOWN_STATISTICS)[number]
 
+export type Numbers = Float64Array<ArrayBuffer> | Float32Array<ArrayBuffer> | Uint8Array<ArrayBuffer>
+
+/** Numbers in JSON; in a browser that has read the trial itself, as they are. */
+export type PackedNumbers = NumbersText | Numbers
+
 /** Numbers as bytes, transposed: the first bytes of all, then the second ones, …; compressed by deflate (RFC 1951), in base64. */
-export interface PackedNumbers {
+interface NumbersText {
   readonly type: 'float64' | 'float32' | 'uint8'
   readonly length: number
   readonly base64: string

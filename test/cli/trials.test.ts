@@ -394,3 +394,20 @@ it('are served as they appear, also where there is nothing yet', async () => {
   }
   expect(await ended).toEqual([130, null])
 })
+
+it('are opened in the app where none is named', async () => {
+  const child = spawn(process.execPath, [CLI, 'serve', '--port', '0'])
+  let stderr = ''
+  child.stderr.on('data', text => {
+    stderr += text
+  })
+  const ended = once(child, 'close')
+  try {
+    await expect.poll(() => stderr, PATIENCE).toMatch(/serving the app at http:\/\/[\d.]+:\d+\/app\/, which opens/)
+    const [url] = /http:\S+\/app\//.exec(stderr)!
+    expect(await (await fetch(url)).text()).toContain('Look into a training')
+  } finally {
+    child.kill('SIGINT')
+  }
+  expect(await ended).toEqual([130, null])
+})

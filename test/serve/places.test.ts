@@ -5,6 +5,7 @@ import { Agent, get, type IncomingMessage, request, type Server } from 'node:htt
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createTrial } from '#dist/index.js'
 import { listen, newApp } from '#dist/view/serve/http.js'
 import { routes } from '#dist/view/serve/routes.js'
 import { ServedTrial } from '#dist/view/serve/served-trial.js'
@@ -31,7 +32,7 @@ async function serve(path: string, judges = false): Promise<void> {
   closing = new AbortController()
   agent = new Agent({ keepAlive: true })
   trial = new ServedTrial('one', path, {
-    trial: { requireCollections: false, refresh: 'manual' },
+    open: () => createTrial(path, { requireCollections: false, refresh: 'manual' }),
     pollMs: 100,
     judges,
   })
@@ -41,6 +42,7 @@ async function serve(path: string, judges = false): Promise<void> {
     token: undefined,
     cors: [],
     version: '1',
+    app: false,
     turns,
     threads: undefined,
     memory: undefined,

@@ -342,6 +342,26 @@ describe('a page', () => {
   })
 })
 
+it('leads to the app where it is asked to and there is no trial, and hands out no other file', async () => {
+  const of = await start([], { app: true })
+  const page = await get('/', {}, of)
+  expect([page.url, page.status]).toEqual([`${of.url}/app/`, 200])
+  expect(await page.text()).toContain('<title>trialscan')
+  for (const [file, type] of [
+    ['app.js', 'text/javascript; charset=utf-8'],
+    ['service-worker.js', 'text/javascript; charset=utf-8'],
+    ['trialscan.wasm', 'application/wasm'],
+  ] as const) {
+    expect((await get(`/app/${file}`, {}, of)).headers.get('content-type')).toBe(type)
+  }
+  for (const path of ['nothing.js', '..%2Fbundle%2Fmain.js', '.', 'package.json']) {
+    expect((await get(`/app/${path}`, {}, of)).headers.get('content-type'), path).not.toContain('text/javascript')
+  }
+  of.serve([VANISHING])
+  expect((await get('/', {}, of)).url).toBe(`${of.url}/`)
+  expect((await get('/', {}, await start([]))).url).not.toContain('/app/')
+})
+
 it('describes each of its answers', async () => {
   const { openapi, paths } = await json('/api/openapi.json')
   expect(openapi).toBe('3.1.0')

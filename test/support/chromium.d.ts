@@ -20,6 +20,7 @@ export interface Page {
   readonly mouse: { move(x: number, y: number): Promise<void> }
   goto(url: string): Promise<unknown>
   goBack(): Promise<unknown>
+  reload(): Promise<unknown>
   title(): Promise<string>
   locator(selector: string): Locator
   waitForSelector(selector: string, options?: { timeout?: number; state?: 'attached' }): Promise<unknown>
@@ -44,10 +45,18 @@ export interface Page {
   close(): Promise<void>
 }
 
+/** Tabs that share what a browser has for all. */
+export interface BrowserContext {
+  newPage(): Promise<Page>
+  addInitScript(script: string): Promise<unknown>
+  setOffline(isOffline: boolean): Promise<void>
+  on(event: 'request', report: (request: { url(): string; method(): string }) => void): unknown
+  close(): Promise<void>
+}
+
 export interface Browser {
   newPage(): Promise<Page>
-  /** Tabs that share what a browser has for all. */
-  newContext(): Promise<{ newPage(): Promise<Page>; close(): Promise<void> }>
+  newContext(): Promise<BrowserContext>
   newBrowserCDPSession(): Promise<{ send(method: string): Promise<unknown> }>
   close(): Promise<void>
 }

@@ -1,6 +1,6 @@
 /** A static server with Range requests, as any is, and faults on demand. */
 
-import { createReadStream, readdirSync, statSync } from 'node:fs'
+import { createReadStream, existsSync, readdirSync, statSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { extname, join } from 'node:path'
@@ -8,6 +8,7 @@ import { text } from 'node:stream/consumers'
 
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html',
+  '.css': 'text/css',
   '.js': 'text/javascript',
   '.wasm': 'application/wasm',
 }
@@ -108,6 +109,7 @@ export class StaticServer {
     if (inside.endsWith('listing.txt') && this.fault?.on.test(path) !== true) {
       // As `find . -type f` writes it.
       const folder = join(directory, inside, '..')
+      if (!existsSync(folder)) return void response.writeHead(404).end()
       response.end(
         `${filesIn(folder)
           .map(path => `./${path}\n`)

@@ -1,6 +1,6 @@
 /** What trialscan/web is made of: no more than a page can afford, and nothing of Node.js. */
 
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import type { Metafile } from 'esbuild'
@@ -23,6 +23,8 @@ function loadedWith({ outputs }: Metafile, file: string): string[] {
   }
   return [...loaded]
 }
+
+const app = JSON.parse(readFileSync(join(ROOT, 'dist/web/app/metafile.json'), 'utf8')) as Metafile
 
 const compressed = (files: readonly string[]): number =>
   files.reduce((sum, file) => sum + gzipSync(readFileSync(join(ROOT, file)), { level: 9 }).length, 0)
@@ -123,6 +125,31 @@ describe('trialscan/web', () => {
       'trialOverview',
     ])
     expect(Object.keys(web).filter(name => !(name in node))).toEqual(['loadCore'])
+  })
+})
+
+describe('the app', () => {
+  const files = readdirSync(join(ROOT, 'dist/app'))
+
+  it('takes at most 200 kB before a trial is opened, and 550 with all that it keeps to be opened without a network', () => {
+    const page = [...loadedWith(app, 'dist/app/app.js'), 'dist/app/app.css', 'dist/app/index.html']
+    expect(compressed(page)).toBeLessThan(200_000)
+    expect(compressed(files.map(file => `dist/app/${file}`))).toBeLessThan(550_000)
+  })
+
+  it('keeps each of its files, and needs nothing of Node.js', () => {
+    const worker = readFileSync(join(ROOT, 'dist/app/service-worker.js'), 'utf8')
+    for (const file of files.filter(file => file !== 'service-worker.js')) expect(worker).toContain(`"${file}"`)
+    for (const { imports } of Object.values(app.outputs)) {
+      for (const { path } of imports) expect(path).toMatch(/^dist\/app\//)
+    }
+  })
+
+  it('has a policy that lets it run and ask nothing but its own', () => {
+    const html = readFileSync(join(ROOT, 'dist/app/index.html'), 'utf8')
+    expect(html).toContain("default-src 'none'; script-src 'self'; worker-src 'self'")
+    expect(html).toContain("connect-src 'self'; base-uri 'none'; form-action 'self'")
+    expect(html.replace(/placeholder="[^"]*"/, '')).not.toMatch(/https?:/)
   })
 })
 

@@ -38,8 +38,15 @@ export async function serve(places: readonly string[], flags: ServeFlags, signal
     ...s3OptionsOf(flags),
     ...defined({ allowSymlinks: flags.allowSymlinks, abandonedSteps: flags.abandonedSteps }),
     rules,
+    app: places.length === 0,
     version: VERSION,
   })
+  if (places.length === 0) {
+    note(`serving the app at ${server.url}/app/, which opens trials in the browser; Ctrl-C ends it`)
+    await sleep(2 ** 31 - 1, undefined, { signal }).catch(() => {})
+    await server.close()
+    return EXIT.ok
+  }
   note(`serving ${counted(paths.length, 'trial')} at ${server.url}/; new ones appear by themselves; Ctrl-C ends it`)
   await serveNew(server, places, flags, signal)
   await server.close()

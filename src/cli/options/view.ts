@@ -79,7 +79,7 @@ docs/report.md explains the views.`,
     program
       .command('serve')
       .description('Pages about trainings over HTTP, live while they run, and an API for other programs.')
-      .argument('<TRIALS...>', TRIALS, paths)
+      .argument('[TRIALS...]', `${TRIALS}; without one, the app, a page that opens them in the browser`, paths)
       .addOption(
         new Option('--port <N>', 'where to listen; 0: any that is free (default: 7070)').argParser(wholeNumberArgument),
       )
@@ -97,10 +97,12 @@ docs/report.md explains the views.`,
     [THREADS, MEMORY],
     `Examples:
   $ trialscan serve ./my-training
+  $ trialscan serve
   $ trialscan serve './runs/*' --port 8080
   $ trialscan serve s3://my-bucket/my-training --host 0.0.0.0 --token "$(openssl rand -hex 16)"
   $ curl 'http://127.0.0.1:7070/api/trials/my-training/scan?reductions=mean,abs_max&format=csv'
 
+Without trials, a page at /app/ opens those that one picks or drops, on this machine or behind a URL.
 A trial is opened when somebody looks at it, and only what is looked at is read. /api/openapi.json describes the API. Ctrl-C ends it.
 
 docs/serve.md has more, with Python.`,

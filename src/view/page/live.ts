@@ -1,38 +1,76 @@
-/** Trials of a server, as they grow. */
+/** Trials that may grow while they are looked at. */
 
 import type { TrialView } from '../data.js'
 import { type Change, listen } from './changes.js'
 import { h } from './dom.js'
 import { Page } from './page.js'
 import { shown } from './text.js'
-import { type LiveData, liveSource, ShownTrial } from './trials.js'
+import { type LiveData, liveSource, ShownTrial, type Source } from './trials.js'
 
-export async function followed(data: LiveData): Promise<void> {
-  const bases = data.live.map(id => `/api/trials/${encodeURIComponent(id)}`)
-  const state = h('span', { class: 'live', role: 'status' })
+type FollowedChange = Pick<Change, 'version' | 'steps' | 'isEnded'>
+
+/** A trial as it is now. */
+export interface LoadedTrial {
+  readonly view: TrialView & { readonly version: number }
+  readonly source: Source
+}
+
+/** The trials of a page, and the way to them. */
+export interface Followed {
+  /** Loads each trial as it is at that time. */
+  readonly loads: readonly (() => Promise<LoadedTrial>)[]
+  /** @param onChange is told the index of the trial */
+  listen(onChange: (at: number, change: FollowedChange) => void, onSilence: (text: string) => void): void
+  readonly version: string
+  /** Further elements in the head. */
+  readonly extras: readonly HTMLElement[]
+}
+
+/** Shows trials of a server. */
+export async function served(data: LiveData): Promise<void> {
   const back = data.isOnly ? [] : [h('a', { href: '/', class: 'back' }, 'All trials')]
-  const versions = new Map<string, number>()
-  const load = async (base: string): Promise<ShownTrial> => {
+  const loads = data.live.map(id => async () => {
+    const base = `/api/trials/${encodeURIComponent(id)}`
     const view = await loaded(base)
-    versions.set(base, view.version)
-    return new ShownTrial(view, liveSource(base, view))
-  }
-  let trials: ShownTrial[]
+    return { view, source: liveSource(base, view) }
+  })
   try {
-    trials = await Promise.all(bases.map(load))
+    await followed({
+      loads,
+      listen: (onChange, onSilence) =>
+        listen(
+          data.live,
+          change => onChange(data.live.indexOf(change.id), change),
+          () => onSilence('the server does not answer'),
+        ),
+      version: data.version,
+      extras: back,
+    })
   } catch (error) {
-    return failed(error, back)
+    failed(error, back)
   }
+}
+
+/** Shows trials, and each change of them. @throws what loading them throws at first */
+export async function followed({ loads, listen, version, extras }: Followed): Promise<void> {
+  const state = h('span', { class: 'live', role: 'status' })
+  const versions: number[] = []
+  const load = async (at: number): Promise<ShownTrial> => {
+    const { view, source } = await loads[at]!()
+    versions[at] = view.version
+    return new ShownTrial(view, source)
+  }
+  const trials = await Promise.all(loads.map((_, at) => load(at)))
   const page = new Page(trials, {
     title: trials.map(({ view }) => view.name).join(' and '),
-    version: data.version,
-    extras: [...back, state],
+    version,
+    extras: [...extras, state],
     foot: 'What is looked at is read from the trial at that time.',
   })
   await page.start()
-  const changes = new Map<string, Change>()
+  const changes = new Map<number, FollowedChange>()
   let isLoading = false
-  const stale = new Set<string>()
+  const stale = new Set<number>()
   const tell = (text: string | null, isLive: boolean) => {
     const steps = Math.max(0, ...[...changes.values()].map(({ steps }) => steps))
     const isOver = [...changes.values()].every(({ isEnded }) => isEnded)
@@ -46,7 +84,7 @@ export async function followed(data: LiveData): Promise<void> {
       while (stale.size > 0) {
         const due = [...stale]
         stale.clear()
-        for (const base of due) trials[bases.indexOf(base)] = await load(base)
+        for (const at of due) trials[at] = await load(at)
         await page.update([...trials])
       }
     } catch (error) {
@@ -54,16 +92,15 @@ export async function followed(data: LiveData): Promise<void> {
     }
     isLoading = false
   }
-  const onChange = (change: Change) => {
-    const base = bases[data.live.indexOf(change.id)]!
-    changes.set(base, change)
+  const onChange = (at: number, change: FollowedChange) => {
+    changes.set(at, change)
     tell(null, true)
     // The first is about what has been loaded, or about what came since.
-    if (change.version === versions.get(base)) return
-    stale.add(base)
+    if (change.version === versions[at]) return
+    stale.add(at)
     void renew()
   }
-  listen(data.live, onChange, () => tell('the server does not answer', false))
+  listen(onChange, text => tell(text, false))
 }
 
 async function loaded(base: string): Promise<TrialView & { readonly version: number }> {

@@ -1,6 +1,6 @@
 /** The entry of the page: a report, trials of a server, or the list of them. */
 
-import { followed } from './live.js'
+import { served } from './live.js'
 import { Page } from './page.js'
 import { startPage } from './start-page.js'
 import { fileSource, readData, ShownTrial } from './trials.js'
@@ -12,7 +12,7 @@ async function start(): Promise<void> {
     const foot = 'The file has all it needs: nothing is loaded from elsewhere.'
     return new Page(trials, { ...data, extras: [], foot }).start()
   }
-  return data.live.length === 0 ? startPage(data) : followed(data)
+  return data.live.length === 0 ? startPage(data) : served(data)
 }
 
 void start()

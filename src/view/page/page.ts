@@ -102,7 +102,7 @@ export class Page {
     moment.onPoint = () => this.#tellSoon()
     this.#content.addEventListener('keydown', event => this.#press(event))
     await this.#show(true)
-    report.append(this.#head(), this.#content, this.#foot)
+    report.replaceChildren(this.#head(), this.#content, this.#foot)
     report.removeAttribute('aria-busy')
   }
 

@@ -4,6 +4,7 @@ import type { Kind } from '../../trial/kinds/kinds.js'
 import {
   type ClassesView,
   type EmbeddingView,
+  type Numbers,
   type PackedColumn,
   type PackedNumbers,
   type ReportData,
@@ -12,8 +13,6 @@ import {
   type ShownStatistic,
   type TrialView,
 } from '../data.js'
-
-type Numbers = Float64Array | Float32Array | Uint8Array
 
 /** The tensors of some numbers. */
 export type Scope = { readonly kind: Kind | 'all' } | { readonly tensor: string }
@@ -83,13 +82,7 @@ export function liveSource(base: string, view: TrialView): Source {
     classes: () => get('/view/classes'),
     embedsAny: true,
     embedding: tensor => get(`/view/embedding?tensor=${encodeURIComponent(tensor)}`),
-    elementSteps: series => {
-      const { shape, dtype } = view.tensors[view.series[series]!.tensor]!
-      const size = shape?.reduce((product, size) => product * size, 1) ?? Number.POSITIVE_INFINITY
-      return size > MAX_ELEMENTS || dtype === null || dtype === 'string' || dtype.startsWith('complex')
-        ? []
-        : [...view.steps.keys()]
-    },
+    elementSteps: elementStepsOf(view),
     elements: async (series, step) => {
       const { tensor, worker } = view.series[series]!
       const [name, of] = [view.tensors[tensor]!.name, view.workers[worker]!]
@@ -102,7 +95,19 @@ export function liveSource(base: string, view: TrialView): Source {
   }
 }
 
-export async function unpack({ type, length, base64 }: PackedNumbers): Promise<Numbers> {
+/** The steps at which the elements of a series can be asked for: all, if it is small. */
+export function elementStepsOf(view: TrialView): Source['elementSteps'] {
+  return series => {
+    const { shape, dtype } = view.tensors[view.series[series]!.tensor]!
+    const size = shape?.reduce((product, size) => product * size, 1) ?? Number.POSITIVE_INFINITY
+    const isTooMuch = size > MAX_ELEMENTS || dtype === null || dtype === 'string' || dtype.startsWith('complex')
+    return isTooMuch ? [] : [...view.steps.keys()]
+  }
+}
+
+export async function unpack(packed: PackedNumbers): Promise<Numbers> {
+  if (ArrayBuffer.isView(packed)) return packed
+  const { type, length, base64 } = packed
   const bytes = Uint8Array.from(atob(base64), character => character.charCodeAt(0))
   const inflated = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate-raw'))
   const split = new Uint8Array(await new Response(inflated).arrayBuffer())

@@ -4,9 +4,10 @@ import { ReductionUndefined } from '../../base/errors.js'
 import type { Kind } from '../../trial/kinds/kinds.js'
 import type { ScanOptions } from '../../trial/scan-selection.js'
 import type { Trial } from '../../trial/trial.js'
+import { markNaN, rounded } from '../columns.js'
 import type { PackedColumn, ServedStatistic } from '../data.js'
 import type { Update } from '../judged.js'
-import { markNaN, packed, rounded } from '../packing.js'
+import { packed } from '../packing.js'
 import type { Skeleton } from '../skeleton.js'
 
 /** The tensors of a column. */

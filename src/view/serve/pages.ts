@@ -1,5 +1,6 @@
 /** The pages that a server shows, and what they are made of. */
 
+import { appFile } from '../app-files.js'
 import { pageHtml } from '../page-html.js'
 import { PAGE_POLICY } from './access.js'
 import { etag, has } from './answers.js'
@@ -9,6 +10,8 @@ export interface PageOptions {
   /** By their ids. */
   readonly trials: ReadonlyMap<string, unknown>
   readonly version: string
+  /** True if `/` leads to the app while there is no trial. */
+  readonly app: boolean
 }
 
 /** @param known throws for an id that there isn't */
@@ -25,9 +28,19 @@ export function addPages(app: App, options: PageOptions, known: (id: string) => 
   asset('/assets/page.css', 'text/css; charset=utf-8', ({ STYLE }) => STYLE)
   asset('/assets/licenses.txt', 'text/plain; charset=utf-8', ({ LICENSES }) => LICENSES)
   app.get('/favicon.ico', context => context.body(null, 204))
-  app.get('/', context =>
-    trials.size === 1 ? pageOf(context, options, [...trials.keys()]) : pageOf(context, options, []),
-  )
+  app.get('/', context => {
+    if (options.app && trials.size === 0) return context.redirect('/app/')
+    return pageOf(context, options, trials.size === 1 ? [...trials.keys()] : [])
+  })
+  // In a folder of its own: its service worker must answer for no other page.
+  const appAsset = (context: Context, file: string) => {
+    const found = appFile(file)
+    if (found === null) return context.notFound()
+    return context.body(found.bytes, 200, { 'content-type': found.type, 'cache-control': 'no-cache' })
+  }
+  app.get('/app', context => context.redirect('/app/'))
+  app.get('/app/', context => appAsset(context, 'index.html'))
+  app.get('/app/:file', context => appAsset(context, context.req.param('file')))
   app.get('/trials/:id', context => pageOf(context, options, [known(context.req.param('id'))]))
   app.get('/compare/:a/:b', context => {
     const { a, b } = context.req.param()

@@ -30,6 +30,8 @@ export interface RouteOptions {
   /** The origins whose pages may read the answers, besides our own. */
   readonly cors: readonly string[]
   readonly version: string
+  /** True if `/` leads to the app while there is no trial. */
+  readonly app: boolean
   /** The turns of all scans and reads. */
   readonly turns: Turns
   readonly threads: number | undefined

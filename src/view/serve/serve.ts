@@ -6,6 +6,7 @@ import { checkOptions, kinds, optionsOf } from '../../base/options.js'
 import { WORK_OPTIONS, type WorkOptions } from '../../scan/runner/access.js'
 import { S3_OPTIONS } from '../../storage/s3/options.js'
 import type { S3Options } from '../../storage/s3/spec.js'
+import { createTrial } from '../../trial/open.js'
 import { expectSafe } from './access.js'
 import { ServedTrial } from './served-trial.js'
 import { Turns } from './turns.js'
@@ -30,6 +31,8 @@ export interface ServeOptions extends WorkOptions {
   readonly allowSymlinks?: boolean
   /** True to keep the steps that a restart of a training has left behind, as `createTrial` does. Default: false. */
   readonly abandonedSteps?: boolean
+  /** True to show the app at `/` while there is no trial: a page that opens trials in the browser. Default: false. */
+  readonly app?: boolean
   /** The version of trialscan for the pages. Default: none. */
   readonly version?: string
 }
@@ -46,6 +49,7 @@ const SERVE_OPTIONS = optionsOf<ServeOptions>({
   s3: S3_OPTIONS,
   allowSymlinks: kinds.flag,
   abandonedSteps: kinds.flag,
+  app: kinds.flag,
   version: kinds.text,
 })
 
@@ -72,7 +76,8 @@ export async function serveTrials(paths: string | readonly string[], options?: S
   const asked = checkOptions('serveTrials', SERVE_OPTIONS, options)
   const all = typeof paths === 'string' ? [paths] : paths
   expectPaths('serveTrials', all)
-  const { host = '127.0.0.1', port = DEFAULT_PORT, token, cors = [], maxWork = DEFAULT_WORK, version = '' } = asked
+  const { host = '127.0.0.1', port = DEFAULT_PORT, token, cors = [], maxWork = DEFAULT_WORK } = asked
+  const { app: showsApp = false, version = '' } = asked
   const { threads, memory, s3, rules: judges = true, allowSymlinks, abandonedSteps } = asked
   expectSafe(host, token)
   for (const origin of cors) {
@@ -85,13 +90,14 @@ export async function serveTrials(paths: string | readonly string[], options?: S
     const isRemote = /^\s*s3:/i.test(path)
     const id = idFor(path, trials)
     const served = new ServedTrial(id, path, {
-      trial: {
-        requireCollections: false,
-        refresh: 'manual',
-        ...(isRemote && s3 && { s3 }),
-        ...(!isRemote && allowSymlinks && { allowSymlinks }),
-        ...(abandonedSteps && { abandonedSteps }),
-      },
+      open: () =>
+        createTrial(path, {
+          requireCollections: false,
+          refresh: 'manual',
+          ...(isRemote && s3 && { s3 }),
+          ...(!isRemote && allowSymlinks && { allowSymlinks }),
+          ...(abandonedSteps && { abandonedSteps }),
+        }),
       pollMs: asked.pollMs ?? POLL_MS[isRemote ? 'remote' : 'local'],
       judges,
       ...(threads !== undefined && { threads }),
@@ -108,7 +114,18 @@ export async function serveTrials(paths: string | readonly string[], options?: S
     listeners.add(listener)
     return () => listeners.delete(listener)
   }
-  const app = routes({ trials, onAdded, token, cors, version, turns, threads, memory, signal: closing.signal })
+  const app = routes({
+    trials,
+    onAdded,
+    token,
+    cors,
+    version,
+    app: showsApp,
+    turns,
+    threads,
+    memory,
+    signal: closing.signal,
+  })
   const { server, port: got } = await listen(app, host, port).catch(error => {
     throw new StoreError(
       'Unavailable',

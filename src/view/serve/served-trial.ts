@@ -5,7 +5,6 @@ import { problemLines } from '../../base/problem-lines.js'
 import { waitFor } from '../../scan/catalog/wait.js'
 import type { Kind } from '../../trial/kinds/kinds.js'
 import { kindsOf } from '../../trial/kinds/kinds.js'
-import { createTrial, type TrialOptions } from '../../trial/open.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
 import { findingsOf, identityOf, unjudged } from '../collect.js'
 import type { ClassesView, EmbeddingView, RidgeView, ServedStatistic, TensorView, TrialView } from '../data.js'
@@ -32,7 +31,7 @@ export interface Change {
 export interface ServedOptions {
   readonly threads?: number
   readonly memory?: number
-  readonly trial: TrialOptions
+  readonly open: () => Promise<Trial>
   /** Milliseconds between two looks at a running trial, where the platform does not report changes. */
   readonly pollMs: number
   /** True if rules judge it. */
@@ -157,7 +156,7 @@ export class ServedTrial {
 
   async #open(): Promise<Trial> {
     try {
-      const trial = await createTrial(this.path, this.#options.trial)
+      const trial = await this.#options.open()
       this.#trial = trial
       this.#version++
       void this.#keepUp(trial)
@@ -226,7 +225,6 @@ export class ServedTrial {
     if (this.#telling !== undefined) return
     const wait = Math.max(0, this.#toldAt + ms - performance.now())
     this.#telling = setTimeout(() => this.#changed(), wait)
-    this.#telling.unref()
   }
 
   async #bones(): Promise<{ readonly of: Skeleton; readonly kinds: readonly Kind[]; readonly version: number }> {

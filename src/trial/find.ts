@@ -4,8 +4,8 @@ import { expectText } from '../base/arguments.js'
 import { pathOfUrl, QueryError, StoreError } from '../base/errors.js'
 import { checkOptions, kinds, optionsOf } from '../base/options.js'
 import { isCheckpointFile } from '../format/checkpoint/formats.js'
-import { stepOf, workerOfDirectory } from '../format/checkpoint/layout.js'
-import { COLLECTIONS_DIRECTORY, EVENTS_DIRECTORY, INDEX_DIRECTORY, isTensorBoardFile } from '../format/paths.js'
+import { isTensorBoardFile } from '../format/paths.js'
+import { kindOfFolders } from '../format/place-kind.js'
 import { placeOf } from '../scan/catalog/load/place.js'
 import { openStore, storeSpec } from '../storage/open.js'
 import { S3_OPTIONS } from '../storage/s3/options.js'
@@ -24,8 +24,6 @@ export interface FindOptions {
 
 const FIND_OPTIONS = optionsOf<FindOptions>({ allowSymlinks: kinds.flag, s3: S3_OPTIONS })
 
-/** The directories of a trial. Tornasole's has no index; some trials have lost theirs. */
-const PARTS: readonly string[] = [INDEX_DIRECTORY, EVENTS_DIRECTORY, COLLECTIONS_DIRECTORY]
 /** The depth of the search; deeper directories hold something else. */
 const MAX_DEPTH = 8
 /** The limit for directories that are listed, so that a search of a whole disk ends. */
@@ -83,7 +81,8 @@ class Search {
   /** The trials in a directory, itself included. */
   async below(directory: string, depth: number): Promise<string[]> {
     const folders = await this.#folders(directory)
-    if (PARTS.some(part => folders.includes(part)) || (await this.#isCheckpoint(directory, folders))) return [directory]
+    const { isTrial, part } = kindOfFolders(folders)
+    if (isTrial || (await this.#isCheckpoint(directory, part))) return [directory]
     if (depth === MAX_DEPTH || folders.length === 0) return []
     const real = this.#store.realPath?.(directory) ?? directory
     if (this.#around.includes(real)) return []
@@ -123,13 +122,10 @@ class Search {
   }
 
   /** True if a directory holds a checkpoint, or directories of checkpoints that are named by steps or workers. */
-  async #isCheckpoint(directory: string, folders: readonly string[]): Promise<boolean> {
+  async #isCheckpoint(directory: string, part: string | undefined): Promise<boolean> {
     if (this.#store.folders === undefined) return false
     const own = await this.#store.list(directory)
     if (own.some(path => isCheckpointFile(path))) return true
-    const part = folders.find(
-      folder => !folder.startsWith('.') && (stepOf(folder) !== null || workerOfDirectory(folder) !== null),
-    )
     if (part === undefined) return false
     const files = await this.#store.list(joined(directory, part), { recursive: true })
     return files.some(path => isCheckpointFile(path))

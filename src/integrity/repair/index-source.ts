@@ -9,7 +9,7 @@ import { parseJsonObject } from '../../format/json.js'
 import { indexFilePath, parseEventFileName, parseIndexFileName } from '../../format/paths.js'
 import { IndexColumns } from '../../scan/catalog/columns/index-columns.js'
 import { NO_LIST } from '../../scan/catalog/columns/tensor-lists.js'
-import { MAX_INDEX_BYTES } from '../../scan/job/index-files.js'
+import { MAX_INDEX_BYTES, type ReadIndexFile } from '../../scan/job/index-files.js'
 import { readIndexFiles } from '../../scan/runner/index-files.js'
 import { isFaultOfJob } from '../../scan/runner/runner.js'
 import type { Store } from '../../storage/store.js'
@@ -79,13 +79,13 @@ function withTrueOwners(
 
 async function indexSource(
   path: string,
-  read: IndexFile | TrialscanError,
+  read: ReadIndexFile | TrialscanError,
   columns: IndexColumns,
   eventsByName: ReadonlyMap<string, string>,
   { access: { store }, source }: RepairContext,
 ): Promise<IndexSource> {
   const { step, worker, kind } = parseIndexFileName(path)!
-  const row = columns.add(step, worker, read)
+  const row = columns.addRead(step, worker, read)
   const [content, list] = [columns.content(row), columns.list(row)]
   const tellsMode = kind === 'json'
   const named = eventsByName.get(nameKey(step, worker)) ?? null

@@ -12,10 +12,10 @@ import {
   isTensorBoardFile,
   TORNASOLE_COLLECTIONS_FILE,
 } from '../../format/paths.js'
+import { kindOfPlace } from '../../format/place-kind.js'
 import { parseTornasoleCollections } from '../../format/tornasole.js'
 import { describeDuplicate, isPartDirectory } from '../../format/trial-files.js'
 import { listEverything, noTrial } from '../../scan/catalog/load/no-trial.js'
-import { isCheckpointPlace } from '../../scan/catalog/load/place.js'
 import { MAX_INDEX_BYTES } from '../../scan/job/index-files.js'
 import { Access, WORK_OPTIONS, type WorkOptions } from '../../scan/runner/access.js'
 import { OutputDirectory } from '../../storage/local/output.js'
@@ -104,7 +104,7 @@ async function copyTrial(
   const expects = (path: string): boolean => path.includes('/') && !isTemporary(path) && isPartOfTrial(path)
   const files = sortFiles(await listEverything(store, { expects, onError }))
   const { isPlain, isTornasole, plain, superseded } = files
-  if (isPlain && isCheckpointPlace([...files.all])) {
+  if (kindOfPlace([...files.all]) === 'checkpoint') {
     const url = store.url('')
     const hint = 'trialscan verify says what is wrong with them'
     throw new UsageError(

@@ -185,7 +185,7 @@ export async function readIndexes(
       const path = paths[indexes.length]!
       const { step, worker } = parseIndexFileName(path)!
       // An unreadable index file has no entries, but its event file is still checked.
-      indexes.push(new IndexRow(path, columns, columns.add(step, worker, content)))
+      indexes.push(new IndexRow(path, columns, columns.addRead(step, worker, content)))
       if (!(content instanceof Error)) continue
       const { code } = content
       const problemCode = code === 'UnsafePath' ? code : content instanceof StoreError ? 'Unreadable' : 'BadIndexFile'

@@ -11,9 +11,9 @@ import {
   parseEventFileName,
   parseIndexFileName,
 } from '../../format/paths.js'
+import { kindOfPlace } from '../../format/place-kind.js'
 import { describeDuplicate, isPartDirectory, TrialFiles } from '../../format/trial-files.js'
 import { listPlain, noTrial } from '../../scan/catalog/load/no-trial.js'
-import { isCheckpointPlace } from '../../scan/catalog/load/place.js'
 import { isRemote, type Store } from '../../storage/store.js'
 import type { Findings } from './findings.js'
 
@@ -38,7 +38,7 @@ export async function listTrial(store: Store, findings: Findings): Promise<Liste
   const { ended, isPlain } = files
   await checkEndMarkers(store, findings)
   const everything = isPlain ? await listPlain(store) : []
-  if (isPlain && isCheckpointPlace(everything)) return null
+  if (kindOfPlace(everything) === 'checkpoint') return null
   const events = isPlain ? new TrialFiles(everything).plainEvents : files.events
   if (isPlain && failure) throw failure
   if (isPlain && events.length === 0) throw await noTrial(store, everything)

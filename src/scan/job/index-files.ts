@@ -67,11 +67,6 @@ export function filesOf({
   )
 }
 
-/** The index file with the name of its event file. @param path the path of the index file */
-export function indexFileOf({ mode, modeStep, eventFile, listed }: ReadIndexFile, path: string): IndexFile {
-  return { mode, modeStep, eventFile: eventFile === undefined ? usualEventFile(path)! : eventFile, ...listed }
-}
-
 /** The event file that the hook writes beside an index file; null if the path is not an index file's. */
 export function usualEventFile(path: string): string | null {
   const name = parseIndexFileName(path)

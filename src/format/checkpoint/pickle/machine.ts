@@ -56,10 +56,10 @@ class Machine {
   #opcodes = 0
   /** The start of the running opcode. */
   #opcodeAt = 0
-  // Small ones need no memory of their own: most pickles are those of one tensor.
-  #stack = new Int32Array(16)
+  // Plain arrays, which are cheaper to make: most pickles are those of one tensor.
+  readonly #stack: number[] = []
   #depth = 0
-  #marks = new Int32Array(16)
+  readonly #marks: number[] = []
   #markCount = 0
   #memo: Int32Array
   #memoSize = 0
@@ -180,7 +180,6 @@ class Machine {
         return
       case OP.MARK:
         if (this.#markCount === MAX_MARKS) throw this.#fault(`marks at most ${MAX_MARKS} deep`, 'more')
-        if (this.#markCount === this.#marks.length) this.#marks = doubled(this.#marks)
         this.#marks[this.#markCount++] = this.#depth
         return
       case OP.TUPLE: {
@@ -311,7 +310,6 @@ class Machine {
   }
 
   #push(handle: Handle): void {
-    if (this.#depth === this.#stack.length) this.#stack = doubled(this.#stack)
     this.#stack[this.#depth++] = handle
   }
 
@@ -428,10 +426,4 @@ class Machine {
     const at = this.#take(end + 1)
     return this.#tape.bytesAt(KIND.text, at, end)
   }
-}
-
-function doubled(from: Int32Array): Int32Array<ArrayBuffer> {
-  const larger = new Int32Array(from.length * 2)
-  larger.set(from)
-  return larger
 }

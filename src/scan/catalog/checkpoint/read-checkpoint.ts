@@ -265,10 +265,11 @@ function unreadable(url: string, { name, dtype, shape }: StoredTensor, isSplit: 
 /** The common beginnings of the names of each file's tensors. */
 function prefixesOf(files: readonly ReadFile[]): string[] {
   const groups = new Set(files.map(({ group }) => group))
-  const stems = files.map(({ path }) => commonStem(path))
+  // A dump has very many files, whose names are complete.
+  const stems = files.every(({ contents }) => contents.hasFullNames) ? [] : files.map(({ path }) => commonStem(path))
   const isOneStem = new Set(files.map(({ group }, i) => `${group}/${stems[i]}`)).size < 2
   return files.map(({ group, contents }, i) => {
-    const stem = stems[i]!
+    const stem = stems[i] ?? ''
     const ofGroup = groups.size > 1 && group !== '' ? `${group.replaceAll('/', '.')}.` : ''
     return isOneStem || contents.hasFullNames || isModelStem(stem) ? ofGroup : `${ofGroup}${stem}.`
   })

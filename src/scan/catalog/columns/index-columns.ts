@@ -67,7 +67,9 @@ export class IndexColumns {
   }
 
   /** Adds an index file that a job has read. @returns the number of the row */
-  addRead(step: GlobalStep, worker: Worker, { mode, modeStep, eventFile, listed }: ReadIndexFile): number {
+  addRead(step: GlobalStep, worker: Worker, content: ReadIndexFile | TrialscanError): number {
+    if (content instanceof TrialscanError) return this.add(step, worker, content)
+    const { mode, modeStep, eventFile, listed } = content
     if (this.#lastListed?.listed !== listed) {
       const list = this.lists.add(listed.tensors, listed.shapes)
       this.#lastListed = { listed, list }

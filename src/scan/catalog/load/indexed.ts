@@ -15,11 +15,9 @@ import { INDEX_DIRECTORY, parseIndexFileName, usualIndexFile } from '../../../fo
 import { duplicateError, isCanonicalPath, isIndexFile, type TrialFiles } from '../../../format/trial-files.js'
 import { writeAsideSync } from '../../../storage/local/aside.js'
 import { readFileIfThere } from '../../../storage/local/file.js'
-import { filesOf, INDEX_FILES_PER_JOB, MANY_INDEX_FILES, type ReadIndexFile } from '../../job/index-files.js'
+import { MANY_INDEX_FILES } from '../../job/index-files.js'
 import type { Access } from '../../runner/access.js'
-import { runOnFiles } from '../../runner/failed-job.js'
-import { chunksOf, pumpAll } from '../../runner/pump.js'
-import { runTwice } from '../../runner/runner.js'
+import { readIndexFiles } from '../../runner/index-files.js'
 import type { Catalog } from '../catalog.js'
 import { IndexColumns } from '../columns/index-columns.js'
 import type { IndexRows } from '../columns/saved-rows.js'
@@ -289,20 +287,11 @@ export class IndexedFiles {
 
   /** @returns the number of files with new content */
   async #read(files: UnreadFiles): Promise<number> {
-    const many = files.length >= MANY_INDEX_FILES
-    const { threads } = this.#options
     // Requests wait for answers, not for threads.
-    const isInline = !many || this.#access.isRemote
-    const runner = await this.#access.runner(isInline ? 0 : threads, Number.POSITIVE_INFINITY)
-    const read = (some: readonly string[]) =>
-      runOnFiles<string, ReadIndexFile>(
-        some,
-        async paths => ({ files: filesOf(await runTwice(runner, { kind: 'index', store: this.#access.spec, paths })) }),
-        path => this.#access.store.url(path),
-      )
+    const threads = this.#access.isRemote ? 0 : this.#options.threads
     let count = 0
     let next = 0
-    for await (const contents of pumpAll(chunksOf(files.paths, INDEX_FILES_PER_JOB), read, runner)) {
+    for await (const contents of readIndexFiles(files.paths, this.#access, { threads, readsModes: true })) {
       for (const content of contents) {
         const i = next++
         const path = files.paths[i]!
@@ -310,11 +299,7 @@ export class IndexedFiles {
         if (content instanceof Error && this.#rows.get(path) !== undefined) continue
         if (this.#hasCSV && path.endsWith('.json')) this.#rows.delete(path.replace(/json$/, 'csv'))
         const [step, worker] = [files.steps[i]!, files.workers[i]!]
-        const row =
-          content instanceof Error
-            ? this.#columns.add(step, worker, content)
-            : this.#columns.addRead(step, worker, content)
-        this.#add(path, row)
+        this.#add(path, this.#columns.addRead(step, worker, content))
         count++
       }
     }

@@ -4,6 +4,7 @@ import { MissingCollectionFiles, type TrialscanError } from '../../../base/error
 import type { Worker } from '../../../base/types.js'
 import type { Collections } from '../../../format/collections.js'
 import { COLLECTIONS_DIRECTORY, TORNASOLE_COLLECTIONS_FILE } from '../../../format/paths.js'
+import { kindOfPlace } from '../../../format/place-kind.js'
 import { isCollectionsFile, isIndexFile, ROOT_FILES, TrialFiles } from '../../../format/trial-files.js'
 import type { Access } from '../../runner/access.js'
 import { Catalog } from '../catalog.js'
@@ -20,7 +21,6 @@ import {
 } from './collections.js'
 import { IndexedFiles, type IndexedOptions } from './indexed.js'
 import { listPlain, noTrial } from './no-trial.js'
-import { isCheckpointPlace } from './place.js'
 import { UnindexedEvents } from './unindexed.js'
 
 export interface TrialContents {
@@ -207,9 +207,9 @@ export class TrialLoader {
     if (this.#events.writer !== null) return isNew
     const collections = await store.list(COLLECTIONS_DIRECTORY, { recursive: true })
     // A TensorBoard run can be called `collections`, too.
-    if (!new TrialFiles([...root, ...collections]).isPlain) return isNew
+    if (kindOfPlace([...root, ...collections]) === 'smdebug') return isNew
     const everything = await listPlain(store)
-    if (isCheckpointPlace(everything) && (await this.#findCheckpoints(everything))) return true
+    if (kindOfPlace(everything) === 'checkpoint' && (await this.#findCheckpoints(everything))) return true
     return this.#events.load(true, everything)
   }
 

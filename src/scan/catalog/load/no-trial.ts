@@ -1,7 +1,7 @@
 /** Directories without smdebug's files: TensorBoard's, or no trial at all. */
 
 import { MissingCollectionFiles, quote, StoreError } from '../../../base/errors.js'
-import { CHECKPOINT_FILES, isCheckpointFile } from '../../../format/checkpoint/formats.js'
+import { isCheckpointFile } from '../../../format/checkpoint/formats.js'
 import {
   COLLECTIONS_DIRECTORY,
   EVENTS_DIRECTORY,
@@ -11,12 +11,10 @@ import {
   parseEventFileName,
   trialsAmong,
 } from '../../../format/paths.js'
+import { filesOfKinds } from '../../../format/place-kind.js'
 import { isPartDirectory } from '../../../format/trial-files.js'
 import type { Store } from '../../../storage/store.js'
 
-/** A function, so that the modules of the formats are loaded on demand. */
-const wanted = (): string =>
-  `a trial: files under ${COLLECTIONS_DIRECTORY}/ and ${INDEX_DIRECTORY}/, event files, or checkpoints (${CHECKPOINT_FILES})`
 /** The most trials that an error names. */
 const MAX_NAMED = 5
 /** The number of objects outside any trial after which a place on S3 counts as a mistake; sooner if there are trials below it. */
@@ -77,7 +75,7 @@ export async function noTrial(store: Store, listed: readonly string[] | null): P
     if (!(error instanceof StoreError)) throw error
     found = `there are none that could be listed (${error.message})`
   }
-  return new MissingCollectionFiles(store.url(''), `expected ${wanted()}, but ${found}`)
+  return new MissingCollectionFiles(store.url(''), `expected a trial: ${filesOfKinds()}, but ${found}`)
 }
 
 /** An index or collections file by its name alone. */
@@ -131,7 +129,7 @@ class ListLimit {
     const found = trialsBelow([...this.#trials].sort()) ?? NONE
     const count = `the first ${this.#listed.toLocaleString('en-US')} objects`
     const hint = 's3.listLimit, --s3-list-limit: where the listing ends; 0: nowhere'
-    const detail = `expected ${wanted()}, but among ${count} ${found} (${hint})`
+    const detail = `expected a trial: ${filesOfKinds()}, but among ${count} ${found} (${hint})`
     throw new MissingCollectionFiles(this.#store.url(''), detail, { listed: this.#listed })
   }
 }

@@ -3,8 +3,7 @@
 import { basename, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { StoreError } from '../../../base/errors.js'
-import { CHECKPOINT_FILES, indexOfPart, isCheckpointFile } from '../../../format/checkpoint/formats.js'
-import { isTensorBoardFile } from '../../../format/paths.js'
+import { CHECKPOINT_FILES, isCheckpointFile } from '../../../format/checkpoint/formats.js'
 import { isFile } from '../../../storage/local/file.js'
 import { storeSpec } from '../../../storage/open.js'
 import type { PlainStoreSpec } from '../../../storage/store.js'
@@ -35,16 +34,4 @@ export function placeOf(path: string, options: NonNullable<Parameters<typeof sto
 function noTensors(path: string, url: string): StoreError {
   const message = `${path.trim()}: expected a directory, or a file of tensors (${CHECKPOINT_FILES}), got another file`
   return new StoreError('NotADirectory', message, { url })
-}
-
-/**
- * True if a place without smdebug's files may have checkpoints: not if TensorBoard's files are in its root. Trainings that save
- * checkpoints log for TensorBoard in a directory beside them.
- * @param paths all files of the place
- */
-export function isCheckpointPlace(paths: readonly string[]): boolean {
-  return (
-    paths.some(path => isCheckpointFile(path) || indexOfPart(path) !== null) &&
-    !paths.some(path => !path.includes('/') && isTensorBoardFile(path))
-  )
 }

@@ -81,7 +81,10 @@ export async function openLarge(
     startByte: records.startByte[record]!,
     asked: { ...recordRequestAt(records, record), tag: 0 },
     tags,
-    place: placeOf(job, record, store),
+    // For errors alone: there may be many records, and few of these.
+    get place() {
+      return placeOf(job, record, store)
+    },
     checkLevel: job.checkLevel,
     windowByteLength: job.windowByteLength,
     aheadByteLength,

@@ -13,12 +13,12 @@ export const EXIT = {
   terminated: 143,
 } as const
 
-/** The exit codes of several trials, the weightiest last. */
+/** The exit codes of several trials, in ascending order of weight. */
 const BY_WEIGHT: readonly number[] = [EXIT.ok, EXIT.query, EXIT.findings, EXIT.format, EXIT.interrupted]
 
-/** The exit code of work that consists of two parts, each with its own. */
-export function heavier(one: number, other: number): number {
-  return BY_WEIGHT.indexOf(one) > BY_WEIGHT.indexOf(other) ? one : other
+/** The exit code of two parts of some work: the weightier one. */
+export function heavier(first: number, second: number): number {
+  return BY_WEIGHT.indexOf(first) > BY_WEIGHT.indexOf(second) ? first : second
 }
 
 export const EXIT_HELP = `

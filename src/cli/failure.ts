@@ -22,7 +22,11 @@ export function exitCodeOf(error: unknown): number {
   return EXIT.bug
 }
 
-/** Reports an error on stderr. @param options those of the command, as `--num-workers` @returns the exit code */
+/**
+ * Reports an error on stderr.
+ * @param options the long flags of the command, such as `--num-workers`
+ * @returns the exit code
+ */
 export function reportFailure(error: unknown, command?: string, options: readonly string[] = []): number {
   const colors = colorsFor(process.stderr)
   const isOurs = error instanceof TrialscanError
@@ -37,7 +41,7 @@ export function reportFailure(error: unknown, command?: string, options: readonl
   return exitCodeOf(error)
 }
 
-/** The message of an error; options of a call are named as those of the command line. */
+/** The message of an error, which names options as the command line does. */
 function messageOf({ message, fields }: TrialscanError, options: readonly string[]): string {
   const { call, option } = fields
   const name = `--${String(option).replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`
@@ -54,8 +58,8 @@ function isOutOfAddressSpace(error: unknown): boolean {
 }
 
 /**
- * If a listing on S3 ended at its limit, asks on the terminal whether to list everything.
- * @returns the answer; null if nothing was asked, and so the error was not shown
+ * Asks on the terminal whether to list everything, if a listing on S3 ended at its limit.
+ * @returns the answer; null if nothing was asked, so that the error was not shown
  */
 export async function askForAll(error: unknown, signal: AbortSignal): Promise<boolean | null> {
   const isLimit = error instanceof QueryError && error.fields.listed !== undefined
@@ -69,7 +73,7 @@ export async function askForAll(error: unknown, signal: AbortSignal): Promise<bo
   return /^y(es)?$/i.test(answer.trim())
 }
 
-/** A stack trace can quote anything. */
+/** The safe lines of a stack trace, which can quote anything. */
 function safeLines(text: string): string {
   return text.split('\n').map(safe).join('\n')
 }

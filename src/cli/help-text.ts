@@ -1,4 +1,4 @@
-/** Help as text: in lines of 80 columns, and the topics that all commands share. */
+/** Help as text in lines of 80 columns, and the topics that all commands share. */
 
 import { EXIT_HELP } from './exit.js'
 import { S3_OPTIONS } from './options/s3.js'
@@ -36,7 +36,10 @@ export const TOPICS: Readonly<Record<string, string>> = {
 /** The last lines of every command's help. */
 export const TOPICS_HELP = '\nSee also: trialscan help s3, trialscan help exit-codes.'
 
-/** Text in lines of 80 columns: paragraphs flow, entries of a list hang below their texts, commands go on behind a backslash. */
+/**
+ * Wraps help in lines of 80 columns: paragraphs flow, list entries hang below their texts, and commands continue after
+ * a backslash.
+ */
 export function helpText(text: string): string {
   const entries: { indent: string; hanging: number; words: string }[] = []
   let isOpen = false

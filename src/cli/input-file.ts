@@ -8,14 +8,14 @@ import { pathToFileURL } from 'node:url'
 import { createGunzip } from 'node:zlib'
 import { StoreError, UsageError } from '../base/errors.js'
 
-/** Device and number of each file that is read: the same by any name, and through any link. */
+/** The device and inode of each input file: the same by any name, and through any link. */
 const inputs = new Set<string>()
 
 /** The files of trials and of TensorBoard, by the ends of their paths. */
 const FILE_OF_TRIAL =
   /\/(?:(?:index|events)\/\d+\/-?\d+_[^/]+\.(?:json|csv|tfevents)|collections\/\d+\/[^/]+_collections\.json|(?:training_job_end|END_OF_JOB|collections)\.ts)$|tfevents[^/]*$/
 
-/** Has a file of the command protected from its output. */
+/** Protects an input file from the command's output. */
 export async function noteInput(path: string): Promise<void> {
   const identity = await identityOf(path)
   if (identity !== null) inputs.add(identity)
@@ -35,15 +35,15 @@ export async function expectNoInput(path: string): Promise<void> {
   throw new UsageError(message, { path })
 }
 
-/** Null: there is no such file. */
+/** The device and inode of a file; null if there is no regular file. */
 async function identityOf(path: string): Promise<string | null> {
-  const found = await stat(path, { bigint: true }).catch(() => null)
-  return found?.isFile() ? `${found.dev} ${found.ino}` : null
+  const stats = await stat(path, { bigint: true }).catch(() => null)
+  return stats?.isFile() ? `${stats.dev} ${stats.ino}` : null
 }
 
 /**
- * The bytes of a file.
- * @param option as it is written, for messages; none: the path says enough
+ * Reads a file.
+ * @param option the option that names the file, for messages; none if the path says enough
  * @throws StoreError
  */
 export async function readInputFile(path: string, option?: string): Promise<Uint8Array> {
@@ -56,7 +56,10 @@ export async function readInputFile(path: string, option?: string): Promise<Uint
   }
 }
 
-/** The bytes of a file in pieces, however long it is; those of a `.gz` decompressed, as `--out` writes it. @throws StoreError */
+/**
+ * Reads a file of any length in pieces; a `.gz` is decompressed.
+ * @throws StoreError
+ */
 export async function* inputPieces(path: string, option: string): AsyncGenerator<Uint8Array> {
   try {
     await noteInput(path)

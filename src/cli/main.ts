@@ -36,7 +36,10 @@ function quit(code: number): never {
   process.exit(code)
 }
 
-/** EPIPE: the reader is gone, which is no error. Other errors are those of the write that failed. */
+/**
+ * Handles errors of standard output. EPIPE means that the reader is gone, which is no error; others are those of the
+ * failed write.
+ */
 handleErrors('stdout', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') quit(EXIT.ok)
   // Nobody awaits the write of a help text.
@@ -44,7 +47,10 @@ handleErrors('stdout', (error: NodeJS.ErrnoException) => {
 })
 handleErrors('stderr', () => {})
 
-/** Handles a stream's errors from its first use on: to make one takes 2 ms, and a command that writes a file may use none. */
+/**
+ * Handles a stream's errors from its first use on: creating a stream takes 2 ms, and a command that writes a file may
+ * need none.
+ */
 function handleErrors(name: 'stdout' | 'stderr', onError: (error: NodeJS.ErrnoException) => void): void {
   const streamOf = Object.getOwnPropertyDescriptor(process, name)!.get!
   const get = (): NodeJS.WriteStream => {
@@ -65,7 +71,9 @@ process.once('uncaughtException', error => {
 /** Reports an error on stderr. @returns the exit code */
 async function report(error: unknown, command?: string): Promise<number> {
   try {
-    const options = program.commands.find(one => one.name() === command)?.options.map(({ long }) => long ?? '')
+    const options = program.commands
+      .find(candidate => candidate.name() === command)
+      ?.options.map(({ long }) => long ?? '')
     return (await import('./failure.js')).reportFailure(error, command, options)
   } catch {
     // If no file can be opened any more, neither can that module.
@@ -77,7 +85,10 @@ async function report(error: unknown, command?: string): Promise<number> {
 // The SDK's warning about future versions of Node.js is not for users of trialscan.
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true'
 
-/** Runs a command and sets the exit code. @param graceMs after a signal, before it is ended by force */
+/**
+ * Runs a command and sets the exit code.
+ * @param graceMs the time after a signal, in milliseconds, before it is ended by force
+ */
 async function runCommand(
   command: string,
   work: (signal: AbortSignal) => Promise<number>,
@@ -107,7 +118,7 @@ async function runCommand(
       if (isWanted === false) return failures!.exitCodeOf(error)
       if (isWanted === null) throw error
       // The command reads this object.
-      program.commands.find(one => one.name() === command)?.setOptionValue('s3ListLimit', 0)
+      program.commands.find(candidate => candidate.name() === command)?.setOptionValue('s3ListLimit', 0)
       return work(interrupt.signal)
     })
   } catch (error) {
@@ -119,8 +130,8 @@ async function runCommand(
 }
 
 /**
- * A command that has its options only if the command line names it, since those of all commands take 3 ms. Of others it has the
- * first, by which help knows that there are some.
+ * A command that has its options only if the command line names it, since the options of all commands take 3 ms. Other
+ * commands have only the first, so that help shows that there are options.
  */
 class NamedCommand extends Command {
   override createCommand(name: string): Command {
@@ -186,7 +197,7 @@ for (const [, add] of adding.length > 0 ? adding : ADDING) add()
 
 /** Options of `rule-invoker` may have underscores (`--trial_dir`), as in Tornasole's. */
 function withDashes(argv: readonly string[]): readonly string[] {
-  const command = program.commands.find(one => one.name() === 'rule-invoker')
+  const command = program.commands.find(candidate => candidate.name() === 'rule-invoker')
   if (command === undefined || argv[2] !== command.name()) return argv
   const known = new Set(command.options.map(({ long }) => long))
   return argv.map(argument => {
@@ -196,15 +207,18 @@ function withDashes(argv: readonly string[]): readonly string[] {
   })
 }
 
-const asked = named === 'help' ? process.argv.at(-1)! : ''
-const topic = Object.hasOwn(TOPICS, asked) ? TOPICS[asked] : undefined
+const helpName = named === 'help' ? process.argv.at(-1)! : ''
+const topic = Object.hasOwn(TOPICS, helpName) ? TOPICS[helpName] : undefined
 const isUnknown =
-  asked !== '' && topic === undefined && !program.commands.some(one => one.name() === asked) && asked !== 'help'
+  helpName !== '' &&
+  topic === undefined &&
+  !program.commands.some(candidate => candidate.name() === helpName) &&
+  helpName !== 'help'
 if (process.argv.length <= 2) program.outputHelp()
 else if (topic !== undefined) process.stdout.write(`${helpText(topic).trimStart()}\n`)
 else if (isUnknown) {
   const topics = Object.keys(TOPICS).join(', ')
-  process.stderr.write(`trialscan: help: expected a command, or one of ${topics}, got ${JSON.stringify(asked)}\n`)
+  process.stderr.write(`trialscan: help: expected a command, or one of ${topics}, got ${JSON.stringify(helpName)}\n`)
   process.exitCode = EXIT.usage
 }
 // Not awaited: if a user's module never finished loading, Node.js 24 would print a warning with our code.

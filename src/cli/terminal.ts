@@ -1,4 +1,4 @@
-/** Text on a terminal: what is safe to show, how wide it is, and its colours. */
+/** Text on a terminal: safe characters, widths and colours. */
 
 import pc from 'picocolors'
 
@@ -14,7 +14,7 @@ const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
 const MAYBE_UNSAFE = /[^\x20-\x7e]/
 const NAMED: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
 
-/** Escapes whatever could move the cursor, or colour or reorder the line: `\x1b`. */
+/** Escapes characters that could move the cursor, or colour or reorder the line: `\x1b`. */
 export function safe(text: string): string {
   return MAYBE_UNSAFE.test(text) ? text.replace(UNSAFE, mark => NAMED[mark] ?? escaped(mark)) : text
 }
@@ -46,7 +46,7 @@ const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]/u
 const VERY_WIDE = /[\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u
 const MARK = /\p{M}/u
-/** Our colours are the only escape sequences in a safe text. */
+/** The escape sequences of colours, the only ones in a safe text. */
 const COLOUR = /\p{Cc}\[[\d;]*m/gu
 
 /** The columns that a safe text takes: two for wide East Asian characters, none for combining ones and colours. */
@@ -67,12 +67,12 @@ export function padStart(text: string, width: number): string {
   return ' '.repeat(Math.max(0, width - widthOf(text))) + text
 }
 
-/** The columns of the terminal; elsewhere those that a terminal has at least. */
+/** The number of columns of the terminal; elsewhere 80. */
 export function screenWidth(onTerminal: boolean): number {
   return onTerminal ? process.stdout.columns || SCREEN_WIDTH : SCREEN_WIDTH
 }
 
-/** A text that fits, with its middle left out where it is longer: names differ at their ends. */
+/** A text that fits a width, cut in its middle, since names differ at their ends. */
 export function elided(text: string, width: number): string {
   if (widthOf(text) <= width) return text
   const tail = Math.ceil((width - 1) * 0.7)
@@ -96,9 +96,9 @@ export function wrapped(text: string, width: number, indent: string, hanging: st
 }
 
 const SCREEN_WIDTH = 80
-/** Longer texts stick out of their column instead of widening it for all rows. */
+/** The width from which a text overflows its column, instead of widening it for all rows. */
 const MAX_COLUMN_WIDTH = 60
-/** Nobody reads more, and a name can have ten megabytes in every row. */
+/** The length from which names are cut. A name can have ten megabytes in every row. */
 const MAX_NAME_LENGTH = 500
 
 /** A name for a table: safe, and cut if it is too long. */
@@ -115,12 +115,12 @@ export function columns(rows: Iterable<readonly string[]>, right: readonly numbe
   return [...columnLines(rows, right)].join('')
 }
 
-/** Cells are not cut to less. */
+/** The shortest width of cut cells. */
 const MIN_CELL_WIDTH = 16
 
 /**
- * Rows whose lines fit, with cells of a column shortened in their middle.
- * @param width null: they need not
+ * Rows whose lines fit a width, with the cells of a column cut in their middle.
+ * @param width null for no limit
  */
 export function fitted(
   rows: readonly (readonly string[])[],
@@ -130,16 +130,19 @@ export function fitted(
   if (width === null) return rows
   const widths: number[] = []
   for (const row of rows) for (const [i, text] of row.entries()) widths[i] = Math.max(widths[i] ?? 0, widthOf(text))
-  const excess = widths.reduce((sum, one) => sum + one + 2, -2) - width
+  const excess = widths.reduce((sum, width) => sum + width + 2, -2) - width
   if (excess <= 0) return rows
   const most = Math.max(MIN_CELL_WIDTH, (widths[column] ?? 0) - excess)
   return rows.map(row => row.map((text, i) => (i === column ? elided(text, most) : text)))
 }
 
-/** Rows that are measured between two empty texts, at which a writer may take a turn. */
+/** The number of rows measured between two empty texts, at which a writer may yield. */
 const MEASURED_AT_ONCE = 4096
 
-/** The lines one by one; first empty texts, if there are many rows. @param rows are iterated twice */
+/**
+ * The lines one by one, after empty texts if there are many rows.
+ * @param rows are iterated twice
+ */
 export function* columnLines(rows: Iterable<readonly string[]>, right: readonly number[] = []): Generator<string> {
   const widths: number[] = []
   let measured = 0

@@ -78,7 +78,7 @@ const judged = (given: Partial<JudgingReport> = {}): JudgingReport => ({
   selection: null,
   onlyByName: [],
   problems: [],
-  asked: 0,
+  values: 0,
   unread: 0,
   isOutOfRange: false,
   isUnjudged: false,

@@ -83,7 +83,7 @@ export async function* measureKernels(
       const { contenders, expected, names, ...about } = make({ numpy, tfjs }, directory)
       for (const contender of contenders) expectAnswer(contender, await contender.answer(), expected, names, about)
       const measured = await measure(
-        contenders.map(one => heeding(one, signal)),
+        contenders.map(contender => heeding(contender, signal)),
         effort,
       )
       yield {

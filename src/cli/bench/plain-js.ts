@@ -32,9 +32,9 @@ export function moments(data: Floats): Float64Array {
   }
   const [sum, sumAbs, l2] = [s1 + count * shift, t1 + count * shiftAbs, Math.sqrt(squares)]
   const [variance, varianceAbs] = [(s2 - (s1 * s1) / count) / count, (t2 - (t1 * t1) / count) / count]
-  const of = [min, max, sum / count, Math.sqrt(variance), variance, sum, prod, sumAbs, l2]
+  const plain = [min, max, sum / count, Math.sqrt(variance), variance, sum, prod, sumAbs, l2]
   const ofAbs = [minAbs, maxAbs, sumAbs / count, Math.sqrt(varianceAbs), varianceAbs, sumAbs, Math.abs(prod)]
-  return Float64Array.of(...of, ...ofAbs, sumAbs, l2)
+  return Float64Array.of(...plain, ...ofAbs, sumAbs, l2)
 }
 
 export function meanStd(data: Floats): Float64Array {

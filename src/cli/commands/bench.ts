@@ -1,4 +1,4 @@
-/** `trialscan bench`: the kernels on this machine beside others, or where the time of a scan goes. */
+/** `trialscan bench`: the kernels on this machine beside other engines, or the parts of a scan's time. */
 
 import { cpus } from 'node:os'
 import {
@@ -119,10 +119,10 @@ function machineText({ cpu, cores, node, trialscan }: Machine, more: readonly st
   return `${[`${safe(cpu)}, ${counted(cores, 'core')}`, `Node.js ${node}`, `trialscan ${trialscan}`, ...more].join('; ')}\n`
 }
 
-/** GB/s of each, and how many times faster trialscan is. */
+/** A table of rates in GB/s, with each engine's time as a multiple of trialscan's. */
 function kernelText(machine: Machine, { numpy, tfjs }: Peers, results: readonly KernelResult[]): string {
   const colors = colorsFor(process.stdout)
-  const found = [
+  const peerTexts = [
     numpy ? `numpy ${safe(numpy.version)}` : 'numpy: not found',
     tfjs ? `tfjs ${safe(tfjs.version)}` : 'tfjs: not found',
   ]
@@ -130,14 +130,14 @@ function kernelText(machine: Machine, { numpy, tfjs }: Peers, results: readonly 
   const head = ['GB/s', '', '', OURS, ...others.flatMap(engine => [engine, ''])]
   const rows = results.map(({ kernel, dtype, bytes, contenders }) => {
     const cells = others.flatMap(engine => {
-      const one = contenders.find(contender => contender.engine === engine)
-      return one === undefined ? ['-', ''] : [rateText(one.gbPerSecond), ratioText(one.ratio, colors)]
+      const contender = contenders.find(contender => contender.engine === engine)
+      return contender === undefined ? ['-', ''] : [rateText(contender.gbPerSecond), ratioText(contender.ratio, colors)]
     })
     return [kernel, dtype, sizeText(bytes), rateText(contenders[0]?.gbPerSecond ?? 0), ...cells]
   })
   const numeric = head.map((_, i) => i).slice(2)
   const legend = 'Beside each: how many times as long it takes as trialscan (below 1: it is faster).'
-  return `${machineText(machine, found)}\n${columns([head, ...rows], numeric)}\n${legend}\n`
+  return `${machineText(machine, peerTexts)}\n${columns([head, ...rows], numeric)}\n${legend}\n`
 }
 
 function ratioText(ratio: number, colors: Colors): string {
@@ -149,7 +149,7 @@ function rateText(gbPerSecond: number): string {
   return significant(gbPerSecond)
 }
 
-/** Three digits, as many of them after the point as there are left. */
+/** A number with three significant digits. */
 function significant(value: number): string {
   return value >= 100 ? value.toFixed(0) : value.toFixed(value >= 10 ? 1 : 2)
 }

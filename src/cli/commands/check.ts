@@ -1,4 +1,4 @@
-/** `trialscan check`: what rules find in a training. */
+/** `trialscan check`: the findings of rules in a training. */
 
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -37,7 +37,7 @@ import { colorsFor, note } from '../terminal.js'
 import { PACKAGE } from '../version.js'
 import { expectParameters, expectWorkers, judge, logger, Trials } from './judge.js'
 
-/** The limit of a module on S3. */
+/** The largest module on S3, in bytes. */
 const MAX_MODULE_BYTES = 16 << 20
 
 export interface CheckFlags extends SelectionFlags, S3Flags {
@@ -79,17 +79,22 @@ export async function check(places: readonly string[], given: CheckFlags, signal
   const losses = new Losses(paths, flags.failFast)
   const tally: Tally = { 0: 0, 1: 0 }
   const progress = new Progress(isOnly || flags.onTerminal, 'trials')
-  let made: AskedRules | undefined
+  let request: AskedRules | undefined
   let failOn: readonly string[] | undefined
   let verdict: Verdict | undefined
   const selection = selectionText(flags)
   const judgeTrial = async (path: string, trial: Trial, format: FindingFormat, output: Output): Promise<void> => {
     expectWorkers(trial, flags.worker ?? [])
     const otherTrials = await others.openAll(flags.otherTrials ?? [])
-    made ??= await askedRules(flags, registry)
-    failOn ??= failOnNames(flags, made, registry)
+    request ??= await askedRules(flags, registry)
+    failOn ??= failOnNames(flags, request, registry)
     const restriction = { workers: flags.worker, tensorFilter: tensorFilterOf(trial, flags) }
-    const { rules, asked, leftOut, onlyByName } = await rulesOf(made, restriction, trial, otherTrials, others, registry)
+    const {
+      rules,
+      requestedRules: asked,
+      leftOut,
+      onlyByName,
+    } = await rulesOf(request, restriction, trial, otherTrials, others, registry)
     others.expectFlagsUsed(paths)
     const { tensor, collection } = flags
     const unmatched = defined({ tensor, collection })
@@ -98,7 +103,7 @@ export async function check(places: readonly string[], given: CheckFlags, signal
     const outcome = await judge({
       trial,
       rules,
-      asked,
+      requestedRules: asked,
       leftOut,
       onlyByName,
       workers: flags.worker,
@@ -160,10 +165,10 @@ export async function check(places: readonly string[], given: CheckFlags, signal
   }
 }
 
-/** No output but the exit code and the verdict. */
+/** A format without output, for `--quiet`. */
 const SILENT: FindingFormat = { isLive: false, tellsMissing: true, line: () => '', end: () => '' }
 
-/** Trials by exit code. */
+/** The number of trials by exit code. */
 interface Tally {
   0: number
   1: number
@@ -178,7 +183,7 @@ function ofTrials(tally: Tally, count: number): string {
   ].join(', ')
 }
 
-/** The names of `--fail-on`: those of configurations as they are, those of rules as the classes have them. */
+/** The names of `--fail-on`: names of configurations as they are, names of rules in the spelling of their classes. */
 function failOnNames(
   { failOn }: CheckFlags,
   { configurations, isAll }: AskedRules,
@@ -193,15 +198,15 @@ function failOnNames(
   })
 }
 
-/** True for the tensors that `--tensor` and `--collection` select, also of those that come later. Undefined: all. */
+/** A filter for the tensors that `--tensor` and `--collection` select, including later ones; undefined for all. */
 function tensorFilterOf(trial: Trial, { tensor, collection }: SelectionFlags): ((name: string) => boolean) | undefined {
   if ((tensor ?? collection) === undefined) return undefined
   const state = stateOf(trial)
-  const asked = selectionOf(defined({ tensor, collection }))
+  const selection = selectionOf(defined({ tensor, collection }))
   let known: unknown
   let names: ReadonlySet<string> | null = null
   const isSelected = (name: string): boolean => {
-    if (known !== state.contents) names = selectTensorNames(state, trial.name, asked)
+    if (known !== state.contents) names = selectTensorNames(state, trial.name, selection)
     known = state.contents
     return names?.has(name) ?? true
   }
@@ -224,14 +229,14 @@ function findingFormat(
   return findingTable(columns, colorsFor(onTerminal ? process.stdout : null), { isFull, isExplained })
 }
 
-/** The rules that are asked for. */
+/** The requested rules. */
 export interface AskedRules {
   readonly configurations: readonly RuleConfiguration[]
-  /** True if all rules for which the trial has the data judge, too. */
+  /** True if every rule judges for which the trial has data. */
   readonly isAll: boolean
 }
 
-/** The rules that the options ask for: all, if none is named. */
+/** The rules that the options request: all, if none is named. */
 export async function askedRules(
   { rule, rules, all }: Pick<CheckFlags, 'rule' | 'rules' | 'all'>,
   registry: RuleRegistry,
@@ -258,28 +263,30 @@ export async function rulesOf(
   registry: RuleRegistry,
 ): Promise<{
   readonly rules: readonly Rule[]
-  /** The rules that were asked for by name. */
-  readonly asked: ReadonlySet<Rule>
+  /** The rules that were requested by name. */
+  readonly requestedRules: ReadonlySet<Rule>
   readonly leftOut: readonly Missing[]
   readonly onlyByName: AllRules['onlyByName']
 }> {
   const shared = { logger, otherTrials, ...restriction }
   const making = { ...shared, baseTrial: trial, registry, openTrial: trials.open }
   const rules = await makeRules(configurations, making)
-  const asked = new Set(rules)
-  if (!isAll) return { rules, asked, leftOut: [], onlyByName: [] }
+  const requestedRules = new Set(rules)
+  if (!isAll) return { rules, requestedRules: requestedRules, leftOut: [], onlyByName: [] }
   const all = await registry.allInTurns(trial, shared)
   // A rule that was asked for does not run again with the suggested parameters.
   const isNew = (ruleName: string) => !rules.some(rule => rule.ruleName === ruleName)
   return {
-    asked,
+    requestedRules: requestedRules,
     rules: [...rules, ...all.rules.filter(rule => isNew(rule.ruleName))],
     leftOut: all.leftOut.filter(({ rule }) => isNew(rule)),
     onlyByName: all.onlyByName.filter(({ rule }) => isNew(rule)),
   }
 }
 
-/** The rules of `--rule`. Each is named by `name=`, else by its class or, if a rule is given several times, by its text. */
+/**
+ * The rules of `--rule`, each named by `name=`, or else by its class or, if a rule is given several times, by its text.
+ */
 function named(texts: readonly RuleText[], registry: RuleRegistry): readonly RuleConfiguration[] {
   const distinct = [...new Map(texts.map(text => [text.text, text])).values()]
   const classes = distinct.map(({ rule }) => registry.get(rule))
@@ -306,8 +313,8 @@ async function readConfigurations(path: string): Promise<readonly RuleConfigurat
 }
 
 /**
- * Registers the rules that an ES module exports; one in TypeScript where Node.js reads that. One on S3 is copied into a directory of its own,
- * which nobody else can write to, and is gone once it is loaded.
+ * Registers the rules that an ES module exports, in TypeScript if Node.js reads it. A module on S3 is copied into a
+ * temporary directory, which nobody else can write to and which is removed once the module is loaded.
  */
 async function loadModule(registry: RuleRegistry, path: string, flags: S3Flags): Promise<void> {
   if (!isOnS3(path)) return loadFile(registry, path)

@@ -1,4 +1,4 @@
-/** `trialscan copy`: a trial's files on disk, those that are new. */
+/** `trialscan copy`: copies new files of a trial to disk. */
 
 import { copyTrial } from '../../integrity/repair/copy.js'
 import { EXIT } from '../exit.js'

@@ -1,4 +1,4 @@
-/** `trialscan diff --digests`: a trial beside a list of digests that was made elsewhere. */
+/** `trialscan diff --digests`: compares a trial with a list of digests made elsewhere. */
 
 import { UsageError } from '../../base/errors.js'
 import {
@@ -24,7 +24,7 @@ import { openTrial } from '../scan/trials.js'
 import { type Colors, colorsFor, columns, note, safe, safeName, wrapped } from '../terminal.js'
 import type { DiffFlags } from './diff.js'
 
-/** The options of diff that are about two runs, or about numbers. */
+/** The options of diff that apply to two runs, or to numbers. */
 const OF_RUNS = [
   'map',
   'noise',
@@ -43,7 +43,7 @@ const OF_RUNS = [
 const DEFAULT_TOP = 16
 const MOST_NAMES = 3
 const MOST_FAULTS = 8
-/** The digits of a SHA-256 in a table, which tell two apart. */
+/** The number of digits of a SHA-256 in a table, enough to tell two apart. */
 const MOST_DIGITS = 16
 const MIN_WIDTH = 80
 const MAX_WIDTH = 100
@@ -72,8 +72,8 @@ export async function diffDigests(
   const progress = new Progress(onTerminal)
   let verdict = verdictOf(EXIT.ok, '')
   try {
-    const found = await writeTo(out, async output => {
-      const found = await compareDigests(trial, inputPieces(digests, '--digests'), {
+    const comparison = await writeTo(out, async output => {
+      const result = await compareDigests(trial, inputPieces(digests, '--digests'), {
         ...selectionOf(flags),
         ...readingOptions(flags),
         callerWorks: true,
@@ -83,29 +83,29 @@ export async function diffDigests(
       progress.stop()
       const colors = colorsFor(onTerminal ? process.stdout : null)
       const top = flags.all ? Number.POSITIVE_INFINITY : (flags.top ?? DEFAULT_TOP)
-      const code = codeOf(found)
-      verdict = verdictOf(code, answerOf(trial.name, digests, found))
-      if (flags.quiet && out === undefined) return found
-      const cases = [caseOf(verdict, found)]
+      const code = codeOf(result)
+      verdict = verdictOf(code, answerOf(trial.name, digests, result))
+      if (flags.quiet && out === undefined) return result
+      const cases = [caseOf(verdict, result)]
       await output.writeAll(
         isReportFormat(format)
           ? [reportText(format, [{ command: 'diff', trial: path, verdict, cases }])]
           : format === 'json'
-            ? [jsonObject(path, digests, verdict, found)]
+            ? [jsonObject(path, digests, verdict, result)]
             : format === 'table'
-              ? tableOf(trial.name, digests, found, { top, colors })
+              ? tableOf(trial.name, digests, result, { top, colors })
               : format === 'csv'
-                ? csvOf(found, onTerminal)
-                : jsonOf(found, onTerminal),
+                ? csvOf(result, onTerminal)
+                : jsonOf(result, onTerminal),
       )
-      return found
+      return result
     })
     const { problems } = trial
     for (const { message } of problems.slice(0, MOST_FAULTS)) note(message)
     if (problems.length > MOST_FAULTS) note(`and ${countText(problems.length - MOST_FAULTS)} more problems`)
-    const code = told(found, digests, () => [
-      ...(isNothing(found) ? [nothingSelected(trial, flags)] : []),
-      ...unscannedParts(trial, flags, !isNothing(found)),
+    const code = reportFaults(comparison, digests, () => [
+      ...(isNothing(comparison) ? [nothingSelected(trial, flags)] : []),
+      ...unscannedParts(trial, flags, !isNothing(comparison)),
     ])
     const whole = problems.length > 0 ? heavier(code, EXIT.format) : code
     if (flags.quiet || isForPrograms(format)) tellVerdict(verdictOf(whole, verdict.text))
@@ -116,24 +116,27 @@ export async function diffDigests(
   }
 }
 
-/** Tells what is wrong with the list. @returns the exit code */
-function told(found: DigestComparison, list: string, notes: () => readonly string[]): number {
-  const { faults, faultCount } = found
+/**
+ * Reports faults of the list.
+ * @returns the exit code
+ */
+function reportFaults(comparison: DigestComparison, list: string, notes: () => readonly string[]): number {
+  const { faults, faultCount } = comparison
   for (const { line, expected, got } of faults.slice(0, MOST_FAULTS)) {
     note(`${list}, line ${line}: expected ${expected}, got ${got}`)
   }
   if (faultCount > MOST_FAULTS) note(`and ${countText(faultCount - MOST_FAULTS)} more lines that are wrong`)
-  for (const message of found.notes) note(message)
-  const code = codeOf(found)
-  if (found.digests.length > 0) for (const message of notes()) note(message)
+  for (const message of comparison.notes) note(message)
+  const code = codeOf(comparison)
+  if (comparison.digests.length > 0) for (const message of notes()) note(message)
   else if (code === EXIT.query) note(`${list} lists no digest`)
   return code
 }
 
-function codeOf(found: DigestComparison): number {
-  const isBad = found.faultCount > 0 || (found.counts.unreadable ?? 0) > 0
-  if (found.digests.length === 0 || isNothing(found)) return isBad ? EXIT.format : EXIT.query
-  const code = differing(found) > 0 ? EXIT.findings : EXIT.ok
+function codeOf(comparison: DigestComparison): number {
+  const isBad = comparison.faultCount > 0 || (comparison.counts.unreadable ?? 0) > 0
+  if (comparison.digests.length === 0 || isNothing(comparison)) return isBad ? EXIT.format : EXIT.query
+  const code = differing(comparison) > 0 ? EXIT.findings : EXIT.ok
   return isBad ? heavier(code, EXIT.format) : code
 }
 
@@ -151,42 +154,42 @@ function caseOf({ word, text }: Verdict, { differences }: DigestComparison): Cas
   return { name: 'as the list says', state, message: word === 'passed' ? '' : text, results }
 }
 
-function jsonObject(trial: string, list: string, verdict: Verdict, found: DigestComparison): string {
-  const { compared, equal, differences } = found
+function jsonObject(trial: string, list: string, verdict: Verdict, comparison: DigestComparison): string {
+  const { compared, equal, differences } = comparison
   return jsonLine(
     { trial, list, ...verdictFields(verdict), compared, equal, differences: differences.map(objectOf) },
     true,
   )
 }
 
-/** True if the trial has nothing that was selected, and the list neither. */
+/** True if neither the trial nor the list has anything selected. */
 function isNothing({ compared, counts }: DigestComparison): boolean {
   return compared === 0 && Object.keys(counts).length === 0
 }
 
-/** Tensors that differ, in whatever way. What can't be read is not known to. */
+/** The number of tensors that differ in any way, without those that can't be read. */
 function differing({ counts }: DigestComparison): number {
   return Object.entries(counts).reduce((sum, [kind, count]) => sum + (kind === 'unreadable' ? 0 : count), 0)
 }
 
 const FIELDS = ['kind', 'tensor', 'step', 'worker', 'line', 'expected', 'got'] as const
 
-function objectOf(one: DigestDifference) {
-  return Object.fromEntries(FIELDS.map(name => [name, one[name]]))
+function objectOf(difference: DigestDifference) {
+  return Object.fromEntries(FIELDS.map(name => [name, difference[name]]))
 }
 
-/** The first difference, as diff has it, then all. */
+/** The first difference in the form of diff, then all. */
 function* jsonOf({ differences, compared, equal }: DigestComparison, onTerminal: boolean): Generator<string> {
   const first = differences.find(({ kind }) => kind !== 'unreadable')
   yield jsonLine({ divergence: first ? objectOf(first) : null, compared, equal }, onTerminal)
-  for (const one of differences) yield jsonLine(objectOf(one), onTerminal)
+  for (const difference of differences) yield jsonLine(objectOf(difference), onTerminal)
 }
 
 function* csvOf({ differences }: DigestComparison, onTerminal: boolean): Generator<string> {
   yield csvLine(FIELDS, onTerminal)
-  for (const one of differences) {
+  for (const difference of differences) {
     yield csvLine(
-      FIELDS.map(name => one[name]),
+      FIELDS.map(name => difference[name]),
       onTerminal,
     )
   }
@@ -195,10 +198,10 @@ function* csvOf({ differences }: DigestComparison, onTerminal: boolean): Generat
 function* tableOf(
   trial: string,
   list: string,
-  found: DigestComparison,
+  comparison: DigestComparison,
   { top, colors }: { readonly top: number; readonly colors: Colors },
 ): Generator<string> {
-  const { differences, compared, equal, digests, counts, faultCount } = found
+  const { differences, compared, equal, digests, counts, faultCount } = comparison
   const width = Math.min(
     MAX_WIDTH,
     Math.max(MIN_WIDTH, process.stdout.columns ?? Number(process.env.COLUMNS || MAX_WIDTH)),
@@ -220,7 +223,7 @@ function* tableOf(
   ]
   const lead = `${trial} and ${list}: ${countText(differ)} of ${counted(compared, 'tensor')} ${differ === 1 ? 'differs' : 'differ'}`
   const which = differ > 0 ? `: ${namesText(names, differ)}` : ''
-  const isFine = differing(found) === 0 && faultCount === 0 && counts.unreadable === undefined
+  const isFine = differing(comparison) === 0 && faultCount === 0 && counts.unreadable === undefined
   const sentence = text([`${lead}${which}`, ...rest].join('; ').concat('.'))
   yield isFine ? sentence : colors.bold(colors.red(sentence))
   if (differences.length === 0) return
@@ -228,12 +231,12 @@ function* tableOf(
   const hasPlaces = new Set(differences.map(({ step, worker }) => `${step} ${worker}`)).size > 1
   yield `\n${columns([
     ['  tensor', ...(hasPlaces ? ['step', 'worker'] : []), 'differs', 'by the list', 'in the trial'],
-    ...shown.map(one => [
-      `  ${safeName(one.tensor ?? '(all of the step)')}`,
-      ...(hasPlaces ? [`${one.step ?? ''}`, safe(one.worker ?? '')] : []),
-      WORDS[one.kind] ?? one.kind,
-      safe(short(one.expected)),
-      safe(short(one.got)),
+    ...shown.map(difference => [
+      `  ${safeName(difference.tensor ?? '(all of the step)')}`,
+      ...(hasPlaces ? [`${difference.step ?? ''}`, safe(difference.worker ?? '')] : []),
+      WORDS[difference.kind] ?? difference.kind,
+      safe(short(difference.expected)),
+      safe(short(difference.got)),
     ]),
   ])}`
   const all = Object.values(counts).reduce((sum, count) => sum + count, 0)

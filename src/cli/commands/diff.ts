@@ -1,4 +1,4 @@
-/** `trialscan diff`: where two runs of a training first differ. */
+/** `trialscan diff`: the first difference of two runs of a training. */
 
 import { UsageError } from '../../base/errors.js'
 import { type DiffWorkersOptions, diff, diffWorkers, type TrialDiff } from '../../compare/diff.js'
@@ -76,7 +76,7 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
   try {
     for (const path of places) trials.push(await openTrial(path, flags))
     const [a, b] = trials as [Trial, Trial]
-    const found = await writeTo(
+    const diffResult = await writeTo(
       out,
       async output => {
         const writer = isLine && !isSilent ? writerOf(output, format, onTerminal, flags.follow === true) : null
@@ -128,13 +128,13 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
       },
       { signal },
     )
-    for (const message of unscannedParts(a, flags, found.compared > 0)) note(message)
-    const { problems } = found
+    for (const message of unscannedParts(a, flags, diffResult.compared > 0)) note(message)
+    const { problems } = diffResult
     for (const problem of problems.slice(0, MOST_PROBLEMS)) note(problem)
     if (problems.length > MOST_PROBLEMS)
       note(`and ${countText(problems.length - MOST_PROBLEMS)} more that could not be read`)
     if (found.compared === 0 && problems.length === 0) {
-      note(nothingCompared(a, b, flags, found))
+      note(nothingCompared(a, b, flags, diffResult))
     }
     if (flags.quiet || isForPrograms(format)) tellVerdict(verdict)
     return code
@@ -159,7 +159,7 @@ function caseOf({ word, text }: Verdict, { differences, problems }: TrialDiff): 
   return { name: 'no difference', state, message: word === 'passed' ? '' : text, help: problems.join('\n'), results }
 }
 
-/** One object: the verdict, every difference, and what only one of the runs has. */
+/** One JSON object: the verdict, every difference, and the tensors that only one run has. */
 function jsonObject(
   trials: readonly string[],
   verdict: Verdict,
@@ -167,7 +167,7 @@ function jsonObject(
   lacking: readonly DifferenceAt[],
 ): string {
   const head = JSON.stringify({ trials, ...verdictFields(verdict), compared, equal }).slice(0, -1)
-  const list = (found: readonly DifferenceAt[]) => `[${found.map(objectOf).join(',')}]`
+  const list = (differences: readonly DifferenceAt[]) => `[${differences.map(objectOf).join(',')}]`
   const first = divergence === null ? 'null' : objectOf(divergence)
   const tail = `"missing":${list(lacking)},"problems":${JSON.stringify(problems)}`
   return `${safeJson(`${head},"divergence":${first},"differences":${list(differences)},${tail}}`)}\n`
@@ -228,7 +228,7 @@ function listed(names: readonly string[]): string {
   return `${names.slice(0, MOST_NAMED).join(', ')}${more}`
 }
 
-/** Notes on facts that lines and columns of differences don't have. */
+/** Notes on facts that the lines and columns of differences lack. */
 function* lackNotes(result: TrialDiff): Generator<string> {
   const { missing, steps, bisection } = result
   if (missing > 0) {
@@ -253,7 +253,7 @@ function writerOf(
   return new Writer(output, format, onTerminal, isPrompt)
 }
 
-/** Differences as a table, written while they are found. */
+/** The writer of differences as a table, while they are found. */
 class TableWriter {
   #missing = 0
   readonly #table = new DifferenceTable()
@@ -281,7 +281,7 @@ class TableWriter {
   }
 }
 
-/** Differences as they come: the first is the divergence. */
+/** The writer of differences as they come. The first is the divergence. */
 class Writer {
   readonly #lines: Lines
   readonly #format: FormatOf<'diff'>
@@ -344,27 +344,28 @@ class Writer {
   }
 }
 
-/** JSON, with NaN and the infinities as texts. */
-function objectOf(found: DifferenceAt): string {
+/** A difference as JSON, with NaN and infinities as texts. */
+function objectOf(difference: DifferenceAt): string {
   let json = ''
   for (const { name, of } of DIFFERENCE_COLUMNS) {
-    const cell = of(found)
+    const cell = of(difference)
     const isSame =
-      (name === 'other_tensor' && cell === found.tensor) ||
-      (name === 'other_worker' && cell === found.worker) ||
-      (name === 'other_step' && cell === found.step) ||
-      (name === 'other_dtype' && cell === found.difference?.dtype)
+      (name === 'other_tensor' && cell === difference.tensor) ||
+      (name === 'other_worker' && cell === difference.worker) ||
+      (name === 'other_step' && cell === difference.step) ||
+      (name === 'other_dtype' && cell === difference.difference?.dtype)
     // Where it is alone of a kind, the place of an element is there as null, so that the first line always has it.
-    const isLeftOut = isSame || (cell === null && (name === 'noise' || found.difference === null) && name !== 'element')
+    const isLeftOut =
+      isSame || (cell === null && (name === 'noise' || difference.difference === null) && name !== 'element')
     if (isLeftOut) continue
     json += `${json === '' ? '{' : ','}"${name}":${typeof cell === 'number' ? jsonNumber(cell) : JSON.stringify(cell)}`
   }
   return `${json}}`
 }
 
-function cellsOf(found: DifferenceAt): string[] {
+function cellsOf(difference: DifferenceAt): string[] {
   return DIFFERENCE_COLUMNS.map(({ of }) => {
-    const cell = of(found)
+    const cell = of(difference)
     return cell === null ? '' : typeof cell === 'object' ? cell.join('x') : String(cell)
   })
 }

@@ -1,4 +1,4 @@
-/** `trialscan dump`: the values of tensors, for numpy: one .npz of all, or a directory with a .npy for each. */
+/** `trialscan dump`: writes the values of tensors for numpy, as one .npz or as a directory with a .npy for each. */
 
 import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
@@ -26,12 +26,12 @@ export interface DumpFlags extends SelectionFlags, S3Flags, ReadingFlags {
   readonly out: string
 }
 
-/** A value that was saved, and is there. */
+/** A value that was read. */
 type Found = SavedValue & { readonly tensor: string; readonly value: TensorValue }
 
-/** Files of which values could not be had are named one by one, up to that many. */
+/** The number of files with unreadable values that are named one by one. */
 const MAX_NOTES = 100
-/** Errors that are looked at for that. */
+/** The number of errors that are kept for these notes. */
 const MAX_FAILURES = 10_000
 
 /** @returns the exit code */
@@ -74,7 +74,7 @@ export async function dump(path: string, flags: DumpFlags, signal: AbortSignal):
 class Tally {
   readonly #progress: Progress
   readonly #failures: TrialscanError[] = []
-  /** Tensors of which only reductions were saved. */
+  /** The number of tensors of which only reductions were saved. */
   #reduced = 0
   /** The notes on dtypes that numpy lacks. */
   readonly #substitutes = new Set<string>()
@@ -87,7 +87,7 @@ class Tally {
     this.#progress = progress
   }
 
-  /** The values that are there. */
+  /** Passes on the values that could be read, and counts all. */
   async *found(values: AsyncIterable<SavedValue>): AsyncGenerator<Found> {
     for await (const saved of values) {
       this.seen++
@@ -129,8 +129,8 @@ const LEADS_ELSEWHERE = /(?:^|\/)\.\.(?:\/|$)|[\\\u0000-\u001f]|^[A-Za-z]:/
 
 async function writeArchive(trial: Trial, values: AsyncIterable<Found>, output: Output): Promise<void> {
   const zip = new ZipWriter(bytes => output.writeBytes(bytes))
-  for await (const found of values)
-    await zip.add(`${partsOf(trial, found).map(memberName).join('/')}.npy`, [...npyChunks(found.value)])
+  for await (const value of values)
+    await zip.add(`${partsOf(trial, value).map(memberName).join('/')}.npy`, [...npyChunks(value.value)])
   await zip.finish()
 }
 
@@ -138,7 +138,7 @@ function memberName(part: string): string {
   return LEADS_ELSEWHERE.test(part) ? fileName(part) : part
 }
 
-/** Files in a directory, and last index.jsonl, which says what is in each. */
+/** Writes files into a directory, and at the end index.jsonl, which describes each. */
 async function writeDirectory(trial: Trial, values: AsyncIterable<Found>, out: string): Promise<void> {
   const list = join(out, 'index.jsonl')
   if (lstatSync(list, { throwIfNoEntry: false })?.isFile()) {
@@ -148,9 +148,9 @@ async function writeDirectory(trial: Trial, values: AsyncIterable<Found>, out: s
   }
   const index = await createOutput(list, { makesDirectory: true })
   try {
-    for await (const found of values) {
-      const { tensor, step, mode, modeStep, worker, value } = found
-      const file = `${partsOf(trial, found).map(fileName).join('/')}.npy`
+    for await (const saved of values) {
+      const { tensor, step, mode, modeStep, worker, value } = saved
+      const file = `${partsOf(trial, saved).map(fileName).join('/')}.npy`
       await writeFile(join(out, file), npyChunks(value))
       const { dtype, shape } = value
       await index.write(`${JSON.stringify({ file, tensor, step, mode, mode_step: modeStep, worker, dtype, shape })}\n`)

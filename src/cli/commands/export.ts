@@ -9,9 +9,9 @@ import { expectS3, isOnS3, type S3Flags, s3For } from '../options/s3.js'
 import { Progress } from '../progress.js'
 import { expectOutside } from '../real-path.js'
 import {
-  asked,
   isSelective,
   nothingSelected,
+  requestedStatistics,
   type SelectionFlags,
   selectionOf,
   unscannedParts,
@@ -37,7 +37,7 @@ export async function runExport(path: string, flags: ExportFlags, signal: AbortS
     const { runs, leftOutCount, problems, problemCount } = await exportTensorBoard(trial, tensorboard, {
       ...selectionOf(flags),
       ...s3For(tensorboard, flags),
-      ...defined({ reductions: reductions && (asked(reductions) ?? 'all'), images }),
+      ...defined({ reductions: reductions && (requestedStatistics(reductions) ?? 'all'), images }),
       histograms,
       ...readingOptions(flags),
       signal,
@@ -52,7 +52,8 @@ export async function runExport(path: string, flags: ExportFlags, signal: AbortS
     if (leftOutCount > 0) {
       note(`${countText(leftOutCount)} left out: texts, complex numbers, and tensors without a finite element`)
     }
-    const sum = (of: (run: (typeof runs)[number]) => number) => runs.reduce((total, run) => total + of(run), 0)
+    const sum = (countOf: (run: (typeof runs)[number]) => number) =>
+      runs.reduce((total, run) => total + countOf(run), 0)
     const [scalars, others, pictures] = [sum(run => run.scalars), sum(run => run.histograms), sum(run => run.images)]
     const shown = images ? `, ${counted(pictures, 'image')}` : ''
     const what = `${counted(scalars, 'scalar')}, ${counted(others, 'histogram')}${shown}`

@@ -24,7 +24,7 @@ import { expectS3, type S3Flags, s3For, type TrialFlags } from '../options/s3.js
 import { writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectOutside, expectReplaceableIn, localTrial } from '../real-path.js'
-import { asked, type SelectionFlags, selectionOf } from '../scan/selection.js'
+import { requestedStatistics, type SelectionFlags, selectionOf } from '../scan/selection.js'
 import { Losses, opened, trialsAt } from '../scan/trials.js'
 import { colorsFor, columnLines, note, safe } from '../terminal.js'
 import { VERSION } from '../version.js'
@@ -89,7 +89,7 @@ export async function fleetPlan(places: readonly string[], flags: PlanFlags, sig
         ? {
             scan: {
               ...selectionOf(flags),
-              reductions: asked(flags.reductions) ?? 'all',
+              reductions: requestedStatistics(flags.reductions) ?? 'all',
               ...defined({ checkLevel }),
             },
           }
@@ -105,8 +105,8 @@ export async function fleetPlan(places: readonly string[], flags: PlanFlags, sig
     const rows = plan.shards.reduce((sum, shard) => sum + shard.rows, 0)
     const bytes = plan.shards.reduce((sum, shard) => sum + shard.bytes, 0)
     const size = `${counted(rows, 'row')}, ${bytesText(bytes)} of records`
-    const of = `${counted(plan.trials.length, 'trial')}, ${size}, in ${counted(plan.shards.length, 'shard')}`
-    process.stdout.write(`${safe(out)}: ${of} (0 to ${plan.shards.length - 1})\n`)
+    const content = `${counted(plan.trials.length, 'trial')}, ${size}, in ${counted(plan.shards.length, 'shard')}`
+    process.stdout.write(`${safe(out)}: ${content} (0 to ${plan.shards.length - 1})\n`)
     if (estimate) process.stdout.write(`${estimateText(plan, flags)}\n`)
     return losses.tell()
   } finally {
@@ -114,7 +114,10 @@ export async function fleetPlan(places: readonly string[], flags: PlanFlags, sig
   }
 }
 
-/** Null: it is a scan. @throws UsageError for options of a scan beside rules */
+/**
+ * The rules of a plan; null for a scan.
+ * @throws UsageError for options of a scan beside rules
+ */
 async function rulesFor(flags: PlanFlags): Promise<FleetCheck | null> {
   const { check, rule, rules, worker } = flags
   if (!check && rule === undefined && rules === undefined) return null
@@ -244,7 +247,7 @@ export async function fleetMerge(at: string, flags: MergeFlags, signal: AbortSig
   }
 }
 
-/** Has the files of a plan on disk protected from the output. */
+/** Protects the files of a plan on disk from the output. */
 async function notePlan(at: string): Promise<void> {
   const directory = localTrial(at)
   if (directory === null) return
@@ -254,7 +257,7 @@ async function notePlan(at: string): Promise<void> {
 
 const PART_OF_PLAN = /^(?:plan\.json$|(?:shards|failures)[/\\])/
 
-/** Problems that are named on standard error. */
+/** The number of problems that are named on standard error. */
 const MAX_NOTES = 100
 
 function tellLosses({ shards, rows }: FleetStatus): number {
@@ -311,7 +314,7 @@ function stateOf({ report, failure }: Pick<ShardStatus, 'report' | 'failure'>): 
   return report !== null ? 'done' : failure !== null ? 'failed' : 'waiting'
 }
 
-/** Shards that a table lists one by one. */
+/** The number of shards that a table lists one by one. */
 const MAX_LISTED = 20
 
 function* statusText(
@@ -321,8 +324,8 @@ function* statusText(
   onTerminal: boolean,
 ): Generator<string> {
   const { shards, done, rows, doneRows, bytes, doneBytes } = status
-  const of = (state: string) => shards.filter(shard => stateOf(shard) === state)
-  const [failed, waiting] = [of('failed'), of('waiting')]
+  const inState = (state: string) => shards.filter(shard => stateOf(shard) === state)
+  const [failed, waiting] = [inState('failed'), inState('waiting')]
   if (format === 'csv') {
     yield csvLine(STATUS_COLUMNS, onTerminal)
     for (const shard of shards) yield csvLine(Object.values(statusOf(shard)), onTerminal)

@@ -47,7 +47,7 @@ export async function runImport(path: string, flags: ImportFlags, signal: AbortS
     for (const line of problemLines(problems)) note(line)
     if (problemCount > problems.length) note(`and ${counted(problemCount - problems.length, 'problem')} more`)
     const isEmpty = tensors + problemCount === 0
-    for (const one of leftOut) note(leftOutText(one))
+    for (const summary of leftOut) note(leftOutText(summary))
     if (isEmpty && !isSelective(flags)) {
       note(`${path}: its event files hold no scalars, histograms or tensors, so that no trial was written`)
       return EXIT.query
@@ -68,9 +68,12 @@ function leftOutText({ kind, count, tags }: LeftOutSummary): string {
   return `${counted(count, KINDS[kind])} left out${tags.length > 0 ? `: ${tags.join(', ')}` : ''}`
 }
 
-/** Checks that the output is empty: it could be another trial, or the log directory itself. @throws UsageError */
+/**
+ * Checks that the output is empty, since it could be another trial, or the log directory itself.
+ * @throws UsageError
+ */
 async function expectEmpty(out: string): Promise<void> {
-  const there = await readdir(out).catch(() => [])
-  if (there.length === 0) return
-  throw new UsageError(`${out}: expected a new or an empty directory, got one that has ${there[0]} in it`, { out })
+  const entries = await readdir(out).catch(() => [])
+  if (entries.length === 0) return
+  throw new UsageError(`${out}: expected a new or an empty directory, got one that has ${entries[0]} in it`, { out })
 }

@@ -37,7 +37,7 @@ import { type OpenFlags, openTrial } from '../scan/trials.js'
 import { modeSpans, spanText } from '../step-texts.js'
 import { note } from '../terminal.js'
 
-/** Opens each trial once, however often it is named. */
+/** The trials of a command, each opened once, however often it is named. */
 export class Trials {
   readonly #flags: OpenFlags
   readonly #options: TrialOptions
@@ -54,7 +54,10 @@ export class Trials {
     return opened
   }
 
-  /** @param others that were opened elsewhere @throws UsageError for S3 flags if none of all trials is on S3 */
+  /**
+   * @param others trials that were opened elsewhere
+   * @throws UsageError for S3 options if none of all trials is on S3
+   */
   expectFlagsUsed(others: readonly string[] = []): void {
     expectS3(this.#flags, [...others, ...this.#opened.keys()])
   }
@@ -73,10 +76,10 @@ export class Trials {
   }
 }
 
-/** Rules log to stderr. */
+/** The logger of rules, which writes to stderr. */
 export const logger: Logger = { debug: () => {}, info: note, warn: note, error: note }
 
-/** Constructor options that are no parameters of a rule. */
+/** The constructor options of rules that are no parameters. */
 const NO_PARAMETERS: readonly string[] = ['actions', 'otherTrials', 'startStep', 'endStep', 'logger']
 
 export function expectParameters(rule: string, parameters: Readonly<Record<string, string>>): void {
@@ -94,13 +97,13 @@ export function expectWorkers(trial: Trial, workers: readonly string[]): void {
 export interface Judging {
   readonly trial: Trial
   readonly rules: readonly Rule[]
-  /** The rules that were asked for by name. */
-  readonly asked: ReadonlySet<Rule>
-  /** The data that other rules lack, which were not made. */
+  /** The rules that were requested by name. */
+  readonly requestedRules: ReadonlySet<Rule>
+  /** The data that other rules lack, which therefore don't judge. */
   readonly leftOut: readonly Missing[]
-  /** Rules that run only when asked for by name, and were not. */
+  /** The rules that run only on request, and were not requested. */
   readonly onlyByName: JudgingReport['onlyByName']
-  /** The workers whose data are judged. Undefined: all. */
+  /** The workers whose data are judged; undefined for all. */
   readonly workers: readonly string[] | undefined
   readonly format: FindingFormat
   readonly output: LineSink
@@ -108,23 +111,23 @@ export interface Judging {
   readonly steps: StepsText | undefined
   readonly modeSteps?: StepsText | undefined
   readonly follow: boolean
-  /** Seconds. Undefined: as long as the rules need. */
+  /** The longest wait for a step, in seconds; undefined for the default of the rules. */
   readonly timeout: number | undefined
-  /** Seconds between polls. Undefined: the store's default. */
+  /** The seconds between polls; undefined for the store's default. */
   readonly poll?: number | undefined
   readonly threads?: number | undefined
-  /** Stop at the first step with a finding. */
+  /** True to stop at the first step with a finding. */
   readonly stopAtFirst: boolean
   readonly failOnFinding: boolean
-  /** The names of the rules whose findings count. Undefined: all. */
+  /** The names of the rules whose findings count; undefined for all. */
   readonly failOn?: readonly string[] | undefined
   /** Undefined: all. */
   readonly mode?: Mode | undefined
   /** The options that restrict what is judged, as they were written. */
   readonly selection?: string | null
-  /** Seconds between two words on how far it is, while a job is followed. 0: none. */
+  /** The seconds between two notes on the progress, while a job is followed; 0 for none. */
   readonly heartbeat?: number | undefined
-  /** Others are judged too: nothing is told of this one but by its format. */
+  /** True if other trials are judged, too: everything about this one is then in the output. */
   readonly isOneOfSeveral?: boolean
   readonly signal: AbortSignal
 }
@@ -159,17 +162,20 @@ function codeOf(judging: Judging, judged: JudgingReport): number {
   return judged.isUnjudged || notJudged(judging, judged).length > 0 ? EXIT.query : EXIT.ok
 }
 
-/** True if a rule is one of those that are named, by its class or by its configuration. */
+/** True if a rule is named, by its class or by its configuration. */
 function isNamed(names: readonly string[], { ruleName, name }: Pick<Rule, 'ruleName' | 'name'>): boolean {
   return names.includes(ruleName) || names.includes(name)
 }
 
 const HEARTBEAT_S = 60
 
-/** The reason with which we abort an evaluation. */
+/** The reason for an evaluation that is aborted on purpose. */
 const HIT = Symbol('the first finding')
 
-/** @returns the findings, as a report has them; `evaluation` is null if it was aborted on purpose */
+/**
+ * Evaluates the rules.
+ * @returns the findings of the report; `evaluation` is null if it was aborted on purpose
+ */
 async function judgeAll(judging: Judging): Promise<{
   readonly findings: readonly DiagnosedFinding[]
   readonly evaluation: Evaluation | null
@@ -296,9 +302,9 @@ function judgedOf(
     onlyByName: judging.onlyByName,
     missing,
     selection: judging.selection ?? null,
-    toSave: collectionsToSave(judging.asked, missing, trial),
+    toSave: collectionsToSave(judging.requestedRules, missing, trial),
     problems: problemsOf(rules, evaluation),
-    asked: evaluation?.stats.records ?? 0,
+    values: evaluation?.stats.records ?? 0,
     unread: evaluation?.stats.unread ?? 0,
     steps: evaluation?.stats.judged ?? null,
     isOutOfRange: isOutOfRange(judging, evaluation),
@@ -307,7 +313,7 @@ function judgedOf(
   }
 }
 
-function judgingRule(rule: Rule, { asked, failOnFinding, failOn }: Judging): JudgingRule {
+function judgingRule(rule: Rule, { requestedRules: asked, failOnFinding, failOn }: Judging): JudgingRule {
   const { ruleName, name } = rule
   const { meaning, advice } = rule.constructor as Partial<BuiltinClass>
   const isAsked = asked.has(rule)
@@ -315,7 +321,7 @@ function judgingRule(rule: Rule, { asked, failOnFinding, failOn }: Judging): Jud
   return { ruleName, name, meaning, advice, isAsked, counts, parameters: chosenOf(rule, isAsked) }
 }
 
-/** Parameters that are not the defaults. None for a user's rule that does not declare its parameters. */
+/** The parameters other than the defaults; none for a user's rule that declares no parameters. */
 function chosenOf(rule: Rule, isAsked: boolean): readonly ChosenParameter[] {
   const { parameters = {}, suggested = {}, reasons = {} } = rule.constructor as Partial<BuiltinClass>
   if (!isAsked) {
@@ -325,14 +331,15 @@ function chosenOf(rule: Rule, isAsked: boolean): readonly ChosenParameter[] {
   return Object.entries(parameters).flatMap(([parameter, { default: byDefault }]) => {
     const value = values[parameter]
     if (JSON.stringify(value) === JSON.stringify(byDefault)) return []
-    const own = suggested[parameter]
+    const suggestion = suggested[parameter]
     const isSuggested =
-      own !== undefined && JSON.stringify(parameters[parameter]!.read(own as never)) === JSON.stringify(value)
+      suggestion !== undefined &&
+      JSON.stringify(parameters[parameter]!.read(suggestion as never)) === JSON.stringify(value)
     return { parameter, value: String(value), reason: isSuggested ? reasons[parameter]! : 'as it was asked for' }
   })
 }
 
-/** Problems of the trials as a whole, then those of what was judged, without duplicates. */
+/** The problems of the trials as a whole, then those of judged data, without duplicates. */
 function problemsOf(rules: readonly Rule[], evaluation: Evaluation | null): readonly JudgingError[] {
   const trials = new Set(rules.flatMap(rule => rule.trials))
   const ofTrials = [...trials].flatMap(trial => trial.problems).map(error => ({ step: null, tensor: null, error }))
@@ -348,7 +355,7 @@ function isOutOfRange({ steps, modeSteps, mode, rules }: Judging, evaluation: Ev
   return evaluation?.stats.steps === 0 && rules.length > 0 && (steps ?? modeSteps ?? mode) !== undefined
 }
 
-/** True if what was selected left nothing to judge, which must not look like success. */
+/** True if the selection left nothing to judge, which must not look like success. */
 function isUnjudged(judging: Judging, evaluation: Evaluation | null): boolean {
   const { rules, selection, follow } = judging
   const isNothing = evaluation?.stats.judged === 0 && rules.length > 0 && selection != null && !follow
@@ -356,10 +363,13 @@ function isUnjudged(judging: Judging, evaluation: Evaluation | null): boolean {
 }
 
 /**
- * Data missing for rules that were asked for by name and judged nothing, also in `failOn`. If none was asked for: for all rules,
- * provided that none judged anything.
+ * The missing data of requested rules that judged nothing, and of those in `failOn`. If no rule was requested: of all
+ * rules, provided that none judged anything.
  */
-function notJudged({ rules, asked, failOn }: Judging, { missing, findings }: JudgingReport): readonly Missing[] {
+function notJudged(
+  { rules, requestedRules: asked, failOn }: Judging,
+  { missing, findings }: JudgingReport,
+): readonly Missing[] {
   const isIdle = (rule: Rule): boolean =>
     missing.some(lack => !lack.partial && isFindingOf(rule)(lack)) && !findings.some(isFindingOf(rule))
   if (asked.size === 0 && rules.every(isIdle)) return missing
@@ -369,7 +379,7 @@ function notJudged({ rules, asked, failOn }: Judging, { missing, findings }: Jud
   return missing.filter(lack => isWanted(lack) || idle.some(rule => isFindingOf(rule)(lack)))
 }
 
-/** Notes what the output does not show, or not to everybody. */
+/** Writes notes on facts that the output lacks, or that some readers would miss. */
 function noteUnusual(judging: Judging, judged: JudgingReport, longestPauseMs: number): void {
   const { trial, steps, modeSteps, mode, format } = judging
   const { problems, state } = judged

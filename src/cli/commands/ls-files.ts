@@ -1,4 +1,4 @@
-/** `trialscan ls --files`: the files below places. */
+/** `trialscan ls --files`: lists the files below places. */
 
 import { type TrialFile, trialFiles } from '../../integrity/repair/copy.js'
 import { EXIT } from '../exit.js'

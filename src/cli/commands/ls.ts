@@ -1,4 +1,4 @@
-/** `trialscan ls`: what a trial holds. */
+/** `trialscan ls`: lists the content of trials. */
 
 import { TrialscanError } from '../../base/errors.js'
 import { problemLines } from '../../base/problem-lines.js'
@@ -90,7 +90,7 @@ function checkpointListing({ checkpoint }: Trial): Pick<TrialListing, 'checkpoin
   return { checkpoint: { model, formats, steps: family, ...counts, ...texts } }
 }
 
-/** Tensors of the last checkpoint that are there and can't be read. */
+/** The tensors of the last checkpoint that can't be read. */
 function unreadTensors(trial: Trial): TensorSummary[] {
   const last = trial.steps({ showIncompleteSteps: true }).at(-1) ?? 0
   const at = { stepCount: 1, firstStep: last, lastStep: last }
@@ -131,12 +131,12 @@ function listSteps(trial: Trial): TrialListing['steps'] {
   )
 }
 
-/** Collections whose members are counted in a table. */
+/** The number of collections whose members are counted in a table. */
 const MAX_COLLECTIONS = 100
-/** Members that are listed, over all collections. A few patterns can match any number of tensors. */
+/** The number of members listed over all collections. A few patterns can match any number of tensors. */
 const MAX_MEMBERS = 1_000_000
 
-/** A collection with an invalid pattern is a problem. The others are listed all the same. */
+/** Lists the collections. One with an invalid pattern is a problem; the others are listed. */
 function listCollections(trial: Trial, limit: number): { listed: CollectionListing[]; problems: TrialscanError[] } {
   const problems: TrialscanError[] = []
   let members = 0

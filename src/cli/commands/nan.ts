@@ -1,4 +1,4 @@
-/** `trialscan nan`: where NaN and infinities come from. */
+/** `trialscan nan`: the origin of NaN and infinities. */
 
 import type { NonFiniteCheckpoint } from '../../compare/non-finite/at-checkpoint.js'
 import { type NonFiniteTrace, traceNonFinite } from '../../compare/non-finite/trace.js'
@@ -49,8 +49,8 @@ export async function nan(path: string, given: NanFlags, signal: AbortSignal): P
     for (const message of unscannedParts(trial, flags, trace.records > 0)) note(message)
     const isEmpty = trace.records === 0 && isSelective(flags)
     if (isEmpty) note(nothingSelected(trial, flags))
-    const found = trace.origin === null ? EXIT.ok : EXIT.findings
-    const code = isEmpty ? EXIT.query : trace.problems.length > 0 ? heavier(found, EXIT.format) : found
+    const outcome = trace.origin === null ? EXIT.ok : EXIT.findings
+    const code = isEmpty ? EXIT.query : trace.problems.length > 0 ? heavier(outcome, EXIT.format) : outcome
     const selection = selectionText(flags)
     const answer = isEmpty ? 'nothing was looked at' : nonFiniteText(trace)
     const verdict = verdictOf(code, selection === null ? answer : `${answer}; only ${selection}`)
@@ -112,7 +112,7 @@ function jsonObject(trial: string, verdict: Verdict, trace: NonFiniteTrace): str
   return `${safeJson(`${head},${first!.slice(1, -1)},"later":[${later.join(',')}],"problems":${problems}}`)}\n`
 }
 
-/** First what it all comes from, then a line for each other tensor of a worker. */
+/** The origin, then a line for each other tensor of a worker. */
 function* jsonLines(
   { origin, warning, later, chain, passed, checkpoint, isUncertain, records, unread, leftOut }: NonFiniteTrace,
   onTerminal: boolean,
@@ -133,7 +133,9 @@ function* jsonLines(
     origin:
       origin === null
         ? null
-        : (({ class: own, from: _, fromWorker: _w, ...rest }) => ({ ...placed(rest), class: own }))(origin),
+        : (({ class: originClass, from: _, fromWorker: _w, ...rest }) => ({ ...placed(rest), class: originClass }))(
+            origin,
+          ),
     warning: warning && placed(warning),
     chain: chain.map(({ tensor }) => tensor),
     passed: passed.map(({ lastStep, ...place }) => ({ ...place, last_step: lastStep })),
@@ -153,11 +155,13 @@ function* csvLines({ origin, later }: NonFiniteTrace, onTerminal: boolean): Gene
     ['tensor', 'step', 'mode', 'mode_step', 'worker', 'class', 'from', 'from_worker', 'nan', 'infinite'],
     onTerminal,
   )
-  for (const { tensor, step, mode, modeStep, worker, class: own, from, fromWorker, nan, infinite } of origin
+  for (const { tensor, step, mode, modeStep, worker, class: recordClass, from, fromWorker, nan, infinite } of origin
     ? [origin, ...later]
     : []) {
     yield csvLine(
-      [tensor, step, mode, modeStep, worker, own, from ?? '', fromWorker ?? '', nan ?? '', infinite ?? ''].map(String),
+      [tensor, step, mode, modeStep, worker, recordClass, from ?? '', fromWorker ?? '', nan ?? '', infinite ?? ''].map(
+        String,
+      ),
       onTerminal,
     )
   }

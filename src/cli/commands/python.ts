@@ -1,4 +1,4 @@
-/** `trialscan python`: trialscan.py, as it lies in the package. */
+/** `trialscan python`: prints the package's trialscan.py. */
 
 import { readFile } from 'node:fs/promises'
 import { EXIT } from '../exit.js'

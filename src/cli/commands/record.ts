@@ -1,4 +1,4 @@
-/** `trialscan record`: tensors from standard input, saved as a trial. */
+/** `trialscan record`: saves tensors from standard input as a trial. */
 
 import { type FormatError, UsageError } from '../../base/errors.js'
 import type { Framework } from '../../base/types.js'
@@ -25,7 +25,7 @@ export interface RecordFlags extends S3Flags {
   readonly failFast?: boolean
 }
 
-/** Problems that are told one by one. */
+/** The number of problems that are reported one by one. */
 const MAX_NOTES = 100
 
 /** @returns the exit code */
@@ -36,10 +36,10 @@ export async function record(flags: RecordFlags, signal: AbortSignal): Promise<n
   }
   const configured = config === undefined ? null : parseHookConfig(await configText(config), config, framework)
   for (const key of configured?.ignored ?? []) note(`${config}: ${key} means nothing here, and is ignored`)
-  let told = 0
+  let noteCount = 0
   const onProblem = (problem: FormatError): void => {
     if (failFast) throw problem
-    if (told++ < MAX_NOTES) note(problem.message)
+    if (noteCount++ < MAX_NOTES) note(problem.message)
   }
   const recorded = await recordStream(process.stdin, out, {
     ...configured?.options,
@@ -61,9 +61,9 @@ async function configText(path: string): Promise<string> {
 
 /** The result of a stream in a line. */
 function summary({ steps, tensors, savedSteps, savedTensors, isAborted }: RecordedStream, out: string): string {
-  const of = (saved: number, all: number, noun: string): string =>
+  const partText = (saved: number, all: number, noun: string): string =>
     saved === all ? counted(all, noun) : `${countText(saved)} of ${counted(all, noun)}`
-  const saved = `saved ${of(savedSteps, steps, 'step')} and ${of(savedTensors, tensors, 'tensor')} in ${out}`
+  const saved = `saved ${partText(savedSteps, steps, 'step')} and ${partText(savedTensors, tensors, 'tensor')} in ${out}`
   const left = tensors - savedTensors
   const ways = [
     ...(left > 0 ? [`the configuration leaves out ${counted(left, 'tensor')}`] : []),

@@ -1,4 +1,4 @@
-/** `trialscan repair`: a clean copy of what is whole in a trial. */
+/** `trialscan repair`: writes a clean copy of a trial's intact parts. */
 
 import { rmSync } from 'node:fs'
 import { repairTrial } from '../../integrity/repair/repair.js'
@@ -54,8 +54,8 @@ function reportText(
 ): string {
   const { files, records, bytes, leftOutCount, rebuilt, ignored } = report
   const { leftOut: leftOutFiles, ...otherFiles } = files
-  const leftOut = report.leftOut.map(({ file, byteLength, ...one }) => {
-    return { left_out: file, byte_length: byteLength, ...one }
+  const leftOut = report.leftOut.map(({ file, byteLength, ...fields }) => {
+    return { left_out: file, byte_length: byteLength, ...fields }
   })
   const whole = {
     trial,

@@ -55,8 +55,8 @@ export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, 
     trials.expectFlagsUsed()
     const { worker } = flags
     expectWorkers(trial, worker ?? [])
-    const { name = RuleClass.name, ...own } = parameters
-    const [rule] = await makeRules([{ name, rule: flags.ruleName, parameters: own }], {
+    const { name = RuleClass.name, ...ruleParameters } = parameters
+    const [rule] = await makeRules([{ name, rule: flags.ruleName, parameters: ruleParameters }], {
       baseTrial: trial,
       registry,
       openTrial: trials.open,
@@ -68,7 +68,7 @@ export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, 
     const judging = {
       trial,
       rules: [rule!],
-      asked: new Set([rule!]),
+      requestedRules: new Set([rule!]),
       leftOut: [],
       onlyByName: [],
       workers: worker,
@@ -93,7 +93,7 @@ export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, 
   }
 }
 
-/** `--NAME VALUE` and `--NAME=VALUE`. Dashes stand for underscores. Of equal names the last counts. */
+/** Parses `--NAME VALUE` and `--NAME=VALUE`. Dashes stand for underscores. Of equal names the last counts. */
 function parametersOf(rest: readonly string[]): Readonly<Record<string, string>> {
   const parameters: Record<string, string> = {}
   for (let i = 0; i < rest.length; i++) {
@@ -108,7 +108,7 @@ function parametersOf(rest: readonly string[]): Readonly<Record<string, string>>
   return parameters
 }
 
-/** One or two lines, then what was missing or could not be read. */
+/** The format of the answer: one or two lines, then missing and unreadable data. */
 const invokerText: FindingFormat = {
   isLive: false,
   tellsMissing: true,
@@ -118,15 +118,15 @@ const invokerText: FindingFormat = {
 
 function lines(judged: JudgingReport): readonly string[] {
   const { trial, rules, findings, missing, problems, steps } = judged
-  const of = steps === null ? '' : ` (${counted(steps, 'step')} judged)`
+  const judgedText = steps === null ? '' : ` (${counted(steps, 'step')} judged)`
   const rule = rules[0]!.ruleName
   const gaps = [
     ...missing.map(({ missing }) => `missing: ${missing}`),
     ...problemLines(problems.map(({ error }) => error)),
   ]
-  if (findings.length === 0) return [`${rule} did not fire on ${trial}${of}`, ...gaps]
+  if (findings.length === 0) return [`${rule} did not fire on ${trial}${judgedText}`, ...gaps]
   return [
-    `${rule} fired on ${trial}${of} at ${stepListText(findings)}`,
+    `${rule} fired on ${trial}${judgedText} at ${stepListText(findings)}`,
     `worst ${worstText(findings, judged)}`,
     ...gaps,
   ]

@@ -16,7 +16,7 @@ import { Progress } from '../progress.js'
 import { expectReplaceable } from '../real-path.js'
 import { matchedText, matchingRows, newTally } from '../scan/matching-rows.js'
 import { rowWriterFor, type ScanFlags, type SettledScan, scanOptions, writeLines, writeRows } from '../scan/rows.js'
-import { asked, isSelective, nothingSelected, unscannedParts } from '../scan/selection.js'
+import { isSelective, nothingSelected, requestedStatistics, unscannedParts } from '../scan/selection.js'
 import { openTrial, trialsAt } from '../scan/trials.js'
 import { note } from '../terminal.js'
 
@@ -49,7 +49,10 @@ export async function runScan(places: readonly string[], given: ScanFlags, signa
   return scanOne(paths[0]!, flags, filter, signal)
 }
 
-/** @throws UsageError for a reduction that would be taken for a trial: `--reductions mean max` */
+/**
+ * Refuses a reduction that would be taken for a trial: `--reductions mean max`.
+ * @throws UsageError
+ */
 async function expectNoReduction(places: readonly string[], { reductions }: ScanFlags): Promise<void> {
   if (reductions === undefined) return
   const names = places.filter(place => place === 'median' || isStatisticName(place))
@@ -76,7 +79,7 @@ async function scanOne(
   signal: AbortSignal,
 ): Promise<number> {
   const { out, onTerminal } = flags
-  const named = asked(flags.reductions)
+  const named = requestedStatistics(flags.reductions)
   const openedAt = performance.now()
   if (out !== undefined) await expectReplaceable(path, out)
   const trial = await openTrial(path, flags)
@@ -86,14 +89,14 @@ async function scanOne(
   try {
     const { format } = flags
     const tally = newTally()
-    const meant = filter === null ? rows : matchingRows(rows, filter, tally, named)
+    const selected = filter === null ? rows : matchingRows(rows, filter, tally, named)
     await writeTo(out, async output => {
       if (format === 'parquet' || format === 'arrow') {
         const { writeTable } = await import('../scan/table-file.js')
         return writeTable(rows, format, path, flags, output)
       }
       const writer = rowWriterFor(trial, flags, format, onTerminal)
-      return typeof writer === 'string' ? writeLines(rows, writer, output) : writeRows(meant, writer, output)
+      return typeof writer === 'string' ? writeLines(rows, writer, output) : writeRows(selected, writer, output)
     })
     const firstError = (filter === null ? rows : tally).firstError?.message ?? null
     progress.stop()
@@ -147,7 +150,7 @@ function statsText(stats: ScanStats, openMs: number, traffic: Readonly<Traffic>)
   ].join(', ')
 }
 
-/** Empty if no request was made. */
+/** The counters of requests in words; empty if there were none. */
 function trafficTexts({ listRequests, getRequests, receivedBytes, retries }: Readonly<Traffic>): readonly string[] {
   if (listRequests + getRequests === 0) return []
   return [

@@ -69,7 +69,7 @@ async function serveNew(server: TrialServer, places: readonly string[], flags: T
 }
 
 /**
- * The trials at the places. A directory with other files stands for itself: whoever looks at it learns why it is no trial.
+ * The trials at the places. A directory with other files counts as a trial, so that its page says why it is none.
  * @param onNone called for a pattern without a match, and for a directory that is empty or does not exist
  */
 async function trialsThere(
@@ -77,20 +77,20 @@ async function trialsThere(
   flags: TrialFlags,
   onNone: (place: string) => void,
 ): Promise<readonly string[]> {
-  const found = new Set<string>()
+  const trials = new Set<string>()
   for (const place of places) {
     if (await isEmpty(place)) {
       onNone(place)
       continue
     }
     try {
-      for (const trial of await findTrials(place, placeOptions(place, flags))) found.add(trial)
+      for (const trial of await findTrials(place, placeOptions(place, flags))) trials.add(trial)
     } catch (error) {
       if (!(error instanceof StoreError && error.code === 'NotFound')) throw error
       onNone(place)
     }
   }
-  return [...found]
+  return [...trials]
 }
 
 /** True for a local path without a wildcard at which there is nothing, or an empty directory. */

@@ -1,4 +1,4 @@
-/** `trialscan show --out x.gif`: how the elements of tensors are distributed, a frame a step. */
+/** `trialscan show --out x.gif`: the distribution of tensors' elements, one frame per step. */
 
 import { UsageError } from '../../base/errors.js'
 import type { Mode } from '../../base/types.js'
@@ -28,7 +28,10 @@ export interface HistogramFlags extends S3Flags {
   readonly format?: string
 }
 
-/** @param name of a tensor or a collection, or a pattern @returns the exit code */
+/**
+ * @param name the name of a tensor or a collection, or a pattern
+ * @returns the exit code
+ */
 export async function showHistograms(path: string, name: string, out: string, flags: HistogramFlags): Promise<number> {
   const { steps, step, modeStep, mode, worker, npy, format, picture } = flags
   const others = { '--step': step, '--mode-step': modeStep, '--npy': npy, '--format': format, '--picture': picture }
@@ -39,7 +42,7 @@ export async function showHistograms(path: string, name: string, out: string, fl
   const trial = await openTrial(path, flags)
   try {
     const tensors = tensorsOf(trial, name)
-    const found = new Map<string, Map<number, Distribution>>()
+    const sketches = new Map<string, Map<number, Distribution>>()
     let [missing, failed] = [0, null as string | null]
     for await (const row of trial.scan({
       tensors,
@@ -48,27 +51,30 @@ export async function showHistograms(path: string, name: string, out: string, fl
     })) {
       const { sketch } = row.reductions
       if (sketch instanceof Distribution) {
-        const own = found.get(row.tensor!) ?? new Map<number, Distribution>()
-        found.set(row.tensor!, own.set(row.step, own.get(row.step)?.merge(sketch) ?? sketch))
+        const bySteps = sketches.get(row.tensor!) ?? new Map<number, Distribution>()
+        sketches.set(row.tensor!, bySteps.set(row.step, bySteps.get(row.step)?.merge(sketch) ?? sketch))
       } else if (row.error) failed ??= row.error.message
       else missing++
     }
     if (failed !== null) note(failed)
     if (missing > 0) note(`${counted(missing, 'value')} left out: only reductions were saved, or they have no order`)
-    if (found.size === 0) {
+    if (sketches.size === 0) {
       note(`there is nothing to draw of ${safe(name)}${steps === undefined ? '' : ` at the steps ${steps.text}`}`)
       return failed === null ? EXIT.query : EXIT.format
     }
-    const bytes = histogramPicture([found], pictureKind(out)!, { ...DEFAULTS, title: trial.name })
+    const bytes = histogramPicture([sketches], pictureKind(out)!, { ...DEFAULTS, title: trial.name })
     await writeTo(out, output => output.writeBytes(bytes))
-    note(`wrote ${safe(out)}: ${counted(found.size, 'tensor')}`)
+    note(`wrote ${safe(out)}: ${counted(sketches.size, 'tensor')}`)
     return failed === null ? EXIT.ok : EXIT.format
   } finally {
     await trial.close()
   }
 }
 
-/** @throws TensorUnavailable with the nearest names */
+/**
+ * The tensors of a name.
+ * @throws TensorUnavailable with the nearest names
+ */
 function tensorsOf(trial: Trial, name: string): readonly string[] {
   if (trial.hasTensor(name)) return [name]
   const matching = trial.tensorNames({ regex: name })

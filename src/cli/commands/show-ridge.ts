@@ -1,4 +1,4 @@
-/** `trialscan show --steps`: how the elements of a tensor are distributed, a line a step. */
+/** `trialscan show --steps`: the distribution of a tensor's elements, one line per step. */
 
 import { UsageError } from '../../base/errors.js'
 import type { Mode } from '../../base/types.js'
@@ -16,9 +16,9 @@ import { openTrial } from '../scan/trials.js'
 import { colorsFor, columns, note, safe, safeName } from '../terminal.js'
 
 const BINS = 48
-/** Lines; of more steps some are shown, evenly chosen. */
+/** The number of lines. Of more steps, evenly chosen ones are shown. */
 const MAX_LINES = 60
-/** The outermost elements, which may lie far away from all others, widen no bin. */
+/** The share of elements at each end that widen no bin, since they may lie far away from all others. */
 const TAIL = 0.001
 
 export interface RidgeFlags extends S3Flags {
@@ -104,7 +104,7 @@ function ridgeText(rows: readonly ScanRow[], hasWorkers: boolean): string {
   return `${columns(lines, [0])}  from ${shortNumber(from)} to ${shortNumber(to)}\n`
 }
 
-/** The share of the elements that is left out at each end: of few it is none. */
+/** The share of elements at each end beyond the bins; none if there are few elements. */
 function tailOf({ count }: Distribution): number {
   return Math.floor(TAIL * (count - 1)) / Math.max(1, count - 1)
 }

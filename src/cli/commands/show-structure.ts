@@ -1,4 +1,4 @@
-/** `trialscan show FILE`: what a file of torch or a pickle holds, no longer than a screen. */
+/** `trialscan show FILE`: the structure of a torch file or a pickle, no longer than a screen. */
 
 import { statSync } from 'node:fs'
 import { UsageError } from '../../base/errors.js'
@@ -13,7 +13,7 @@ type Value = PickleStructure['structure']
 
 const MAX_LINES = 40
 const MAX_LINE_LENGTH = 100
-/** Tensors beyond that in one dict are counted. */
+/** The number of tensors in one dict from which they are counted. */
 const MAX_TENSORS = 6
 const MAX_NAMES = 8
 
@@ -30,12 +30,12 @@ export async function showStructure(
   if (format !== 'table' && format !== 'json') {
     throw new UsageError(`expected --format table or json where no tensor is named, got ${format}`)
   }
-  const found = await pickleStructure(path, onlyPlaceOptions(path, flags))
+  const structure = await pickleStructure(path, onlyPlaceOptions(path, flags))
   const { bold, red } = colorsFor(onTerminal ? process.stdout : null)
   const text =
     format === 'json'
-      ? `${JSON.stringify(found, null, onTerminal ? 2 : undefined)}\n`
-      : structureText(found, { bold: line => bold(line), warn: line => red(line) })
+      ? `${JSON.stringify(structure, null, onTerminal ? 2 : undefined)}\n`
+      : structureText(structure, { bold: line => bold(line), warn: line => red(line) })
   await writeTo(out, output => output.writeAll([text]))
   return EXIT.ok
 }
@@ -47,7 +47,7 @@ interface Marks {
 
 const LAYOUTS = { zip: 'torch.save (ZIP)', legacy: 'torch.save before 1.6', pickle: 'a pickle' } as const
 
-/** No more lines than a screen has. */
+/** The structure in at most `MAX_LINES` lines. */
 export function structureText(
   { layout, dangerous, foreign, structure }: PickleStructure,
   { bold, warn }: Marks,
@@ -102,7 +102,7 @@ function linesOf(key: string, value: Value, depth: number): string[] {
   return entries.length === 0 ? [`${head}{}`] : [head.trimEnd(), ...inner(entries, depth + 1)]
 }
 
-/** The content of a dict or a list. Of many values that hold only tensors the first are shown. */
+/** The lines of a dict or a list. Of many values that hold only tensors, the first are shown. */
 function inner(entries: readonly (readonly [string, Value])[], depth: number): string[] {
   const tensors = entries.filter(([, value]) => tensorsIn(value) > 0)
   const hidden = tensors.length > MAX_TENSORS ? tensors.slice(MAX_TENSORS / 2) : []
@@ -118,10 +118,10 @@ function tensorsIn(value: Value): number {
   if (isTensor(value)) return 1
   const values = isList(value) ? value : isFields(value) ? Object.values(value) : []
   let count = 0
-  for (const one of values) {
-    const own = tensorsIn(one)
-    if (own === 0) return 0
-    count += own
+  for (const item of values) {
+    const itemCount = tensorsIn(item)
+    if (itemCount === 0) return 0
+    count += itemCount
   }
   return count
 }

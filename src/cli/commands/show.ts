@@ -47,7 +47,7 @@ export interface ShowFlags extends S3Flags, OutputFlags<'show'> {
 
 const HISTOGRAM_BINS = 40
 const DEFAULT_COLUMNS = 80
-/** Files that show tensors over steps. */
+/** The names of files with pictures of tensors over steps. */
 const PICTURES = /\.(gif|html?)$/i
 
 /** @returns the exit code */
@@ -74,9 +74,9 @@ export async function runShow(path: string, name: string | undefined, given: Sho
   try {
     const tensor = trial.tensor(name)
     const { step, mode } = stepToShow(trial, tensor, flags)
-    const asked: ValueOptions = { mode, ...(flags.worker !== undefined && { worker: flags.worker }) }
+    const valueOptions: ValueOptions = { mode, ...(flags.worker !== undefined && { worker: flags.worker }) }
     const isNeeded = npy !== undefined || (format !== 'table' && format !== 'json')
-    const { value, worker } = await valueOrReductions(tensor, step, asked, isNeeded)
+    const { value, worker } = await valueOrReductions(tensor, step, valueOptions, isNeeded)
     const options = { mode, worker }
     const row = await rowOf(trial, tensor, { ...options, step, isSaved: value === null })
     expectMode(trial, row, flags)
@@ -94,7 +94,7 @@ export async function runShow(path: string, name: string | undefined, given: Sho
   }
 }
 
-/** The step to show, and the mode that it counts in. Default: the last step that has the tensor. */
+/** The step to show, and the mode in which it counts. Default: the last step that has the tensor. */
 function stepToShow(trial: Trial, tensor: Tensor, flags: ShowFlags): { readonly step: number; readonly mode: Mode } {
   const { step, modeStep, worker } = flags
   if (step !== undefined && modeStep !== undefined) throw new UsageError('expected --step or --mode-step, got both')
@@ -111,15 +111,18 @@ function stepToShow(trial: Trial, tensor: Tensor, flags: ShowFlags): { readonly 
     .steps({ mode: counted, showIncompleteSteps: true })
     .filter(step => worker === undefined || tensor.workers(step, { mode: counted }).includes(worker))
   const position = step ?? modeStep ?? -1
-  const found = steps.at(position)
-  if (found !== undefined) return { step: found, mode: counted }
+  const chosenStep = steps.at(position)
+  if (chosenStep !== undefined) return { step: chosenStep, mode: counted }
   const kind = counted === 'GLOBAL' ? 'steps' : `steps of ${counted}`
-  const of = worker === undefined ? '' : ` of worker ${JSON.stringify(worker)}`
-  const message = `tensor ${JSON.stringify(tensor.name)} was saved at ${steps.length} ${kind}${of}, so ${position}, counted from the end, is none of them${steps.length > 0 ? `; the first is -${steps.length}` : ''}`
+  const workerText = worker === undefined ? '' : ` of worker ${JSON.stringify(worker)}`
+  const message = `tensor ${JSON.stringify(tensor.name)} was saved at ${steps.length} ${kind}${workerText}, so ${position}, counted from the end, is none of them${steps.length > 0 ? `; the first is -${steps.length}` : ''}`
   throw new QueryError('StepUnavailable', message, { tensor: tensor.name, step: position, mode: counted })
 }
 
-/** `--step` is a global step. If `--mode` is given with it, it must be the step's mode. */
+/**
+ * Checks that a global step of `--step` has the mode of `--mode`, if both are given.
+ * @throws QueryError
+ */
 function expectMode(trial: Trial, row: ScanRow, { step, mode }: ShowFlags): void {
   if (step === undefined || mode === undefined || mode === 'GLOBAL') return
   const modeSteps = trial.steps({ mode, showIncompleteSteps: true })
@@ -132,7 +135,9 @@ function expectMode(trial: Trial, row: ScanRow, { step, mode }: ShowFlags): void
   if (other !== undefined && other !== step) note(`--step is the global step; ${hint}`)
 }
 
-/** The value of the given worker, or of the first that saved it. Null if only reductions were saved and they are enough. */
+/**
+ * Reads the value of the given worker, or of the first that saved it. Null if only reductions were saved and suffice.
+ */
 async function valueOrReductions(
   tensor: Tensor,
   step: number,
@@ -174,9 +179,9 @@ async function rowOf(
     tensor.workers(at).includes(worker) &&
     trial.mode(at, { worker }) === mode &&
     trial.modeStep(at, { worker }) === step
-  const meant = mode === 'GLOBAL' ? [step] : tensor.steps({ showIncompleteSteps: true }).filter(isMeant)
+  const globalSteps = mode === 'GLOBAL' ? [step] : tensor.steps({ showIncompleteSteps: true }).filter(isMeant)
   let last: ScanRow | undefined
-  for (const at of meant.reverse()) {
+  for (const at of globalSteps.reverse()) {
     for await (const row of trial.scan({
       tensors: [tensor.name],
       steps: stepsAround(at),
@@ -222,7 +227,7 @@ function printedChunks(
   }
 }
 
-/** A heat map or images: on a terminal, and where one is asked for. */
+/** A heat map or images, on a terminal or on request; else empty. */
 async function pictureOf(
   value: TensorValue | null,
   { picture, format, onTerminal }: ShowFlags & { readonly onTerminal: boolean },
@@ -270,8 +275,8 @@ function valueText(value: TensorValue, moments: Moments | undefined, lineWidth: 
   if (moments && dtype !== 'string') lines.push(...statistics(moments))
   const spread = dtype === 'bool' ? null : histogram(value, HISTOGRAM_BINS)
   if (spread !== null && spread.min < spread.max) {
-    const of = dtype.startsWith('complex') ? ' of magnitudes' : ''
-    lines.push(`histogram${of} ${shortNumber(spread.min)} ▕${blocks(spread.counts)}▏ ${shortNumber(spread.max)}`)
+    const kind = dtype.startsWith('complex') ? ' of magnitudes' : ''
+    lines.push(`histogram${kind} ${shortNumber(spread.min)} ▕${blocks(spread.counts)}▏ ${shortNumber(spread.max)}`)
   }
   return `${lines.join('\n')}\n\n${excerpt(value, lineWidth)}\n`
 }

@@ -1,4 +1,4 @@
-/** `trialscan sql`: a query over what trials hold, or over tables that scans have written. */
+/** `trialscan sql`: runs a query over trials, or over tables that scans have written. */
 
 import { UsageError } from '../../base/errors.js'
 import type { CheckLevel } from '../../base/types.js'
@@ -28,10 +28,13 @@ export interface SqlFlags extends S3Flags, OutputFlags<'sql'> {
   readonly allowFiles?: boolean
 }
 
-/** Rows of a table for people; of more, the widths of the columns could not be known before the first is shown. */
+/** The number of rows of a table for people: the widths of columns must be known before the first row is shown. */
 const MAX_TABLE_ROWS = 10_000
 
-/** @param given trials or tables, then the query @returns the exit code */
+/**
+ * @param given the trials or tables, then the query
+ * @returns the exit code
+ */
 export async function sql(given: readonly string[], givenFlags: SqlFlags, signal: AbortSignal): Promise<number> {
   const places = given.slice(0, -1)
   const query = given.at(-1)!.trim()

@@ -24,9 +24,9 @@ export interface SummaryFlags extends SelectionFlags, S3Flags, ReadingFlags, Out
 
 type Settled = SummaryFlags & { readonly format: FormatOf<'summary'>; readonly onTerminal: boolean }
 
-/** Lines of a section, without --all. */
+/** The number of lines of a section without `--all`. */
 const MAX_LINES = 24
-/** A look takes at most this share of the time that it is followed. */
+/** The largest share of the time that the looks at a followed trial take. */
 const LOOK_SHARE = 0.2
 const CLEAR = '\x1b[H\x1b[J'
 
@@ -58,7 +58,7 @@ export async function summary(places: readonly string[], given: SummaryFlags, si
   return losses.tell()
 }
 
-/** Shows it again whenever the job has completed steps, until it ends. */
+/** Shows the summary again whenever the job has completed steps, until it ends. */
 async function followed(path: string, flags: Settled, output: Output, signal: AbortSignal): Promise<number> {
   const trial = await openTrial(path, flags)
   const losses = new Losses([path])
@@ -105,7 +105,7 @@ async function look(trial: Trial, flags: Settled, signal: AbortSignal, losses: L
   return { text, problems, elapsedMs }
 }
 
-/** JSON has no NaN and no infinities: they are texts. */
+/** A number for JSON, with NaN and infinities as texts. */
 function numberOf(value: number): number | string {
   return Number.isFinite(value) ? value : String(value)
 }

@@ -1,4 +1,4 @@
-/** `trialscan top`: the rows of a scan with the largest or smallest number, or those that an expression is true for. */
+/** `trialscan top`: the rows of a scan with the largest or smallest number, or those that match an expression. */
 
 import { UsageError } from '../../base/errors.js'
 import type { ScanRow } from '../../scan/job/row.js'
@@ -35,7 +35,7 @@ export interface TopFlags extends SelectionFlags, S3Flags, ReadingFlags, OutputF
 
 const DEFAULT_LIMIT = 20
 
-/** The requests about rows, read before the trial is opened. */
+/** The requested ranking and filter, parsed before the trial is opened. */
 interface Asked {
   readonly by: RowColumn | null
   readonly filter: RowFilter | null
@@ -43,16 +43,16 @@ interface Asked {
   readonly order: 'ascending' | 'descending'
 }
 
-/** Rows by which a ranking is less than it seems. */
+/** The numbers of rows that a ranking lacks or places apart. */
 interface Unranked {
-  /** The number of rows that lack the number. */
+  /** The number of rows without the ranked number. */
   without: number
   nan: number
 }
 
 /** @returns the exit code */
 export async function runTop(places: readonly string[], given: TopFlags, signal: AbortSignal): Promise<number> {
-  const asked = askedOf(given)
+  const request = askedOf(given)
   const chosen = given.columns && parseColumns(given.columns)
   const flags = settle('top', places[0]!, given)
   const { out, onTerminal } = flags
@@ -62,17 +62,17 @@ export async function runTop(places: readonly string[], given: TopFlags, signal:
   const isOnly = paths.length === 1
   const losses = new Losses(paths, flags.failFast)
   const progress = new Progress(onTerminal, isOnly ? 'rows' : 'trials')
-  const ranking = new Ranking(asked)
+  const ranking = new Ranking(request)
   const notes: string[] = []
   try {
     // A file that can't be written is told before the scan.
     await writeTo(out, async output => {
-      let columns = columnsFor(null, flags, asked, chosen)
+      let columns = columnsFor(null, flags, request, chosen)
       let done = 0
       for await (const { path, trial } of opened(paths, flags, losses)) {
-        if (isOnly) columns = columnsFor(trial, flags, asked, chosen)
+        if (isOnly) columns = columnsFor(trial, flags, request, chosen)
         const before = ranking.tally.rows
-        const rows = scanOf(trial, path, flags, asked, columns, signal, isOnly ? progress.update : () => {}, losses)
+        const rows = scanOf(trial, path, flags, request, columns, signal, isOnly ? progress.update : () => {}, losses)
         if (rows === null) continue
         const { failed, firstError } = await ranking.add(rows, isOnly ? columns : [trialColumn(path), ...columns])
         const count = ranking.tally.rows - before
@@ -89,7 +89,7 @@ export async function runTop(places: readonly string[], given: TopFlags, signal:
       await output.writeAll(linesOf(ranking.sorted(), shown, flags.format, onTerminal))
     })
     if (!isOnly && ranking.tally.rows === 0) notes.push('no trial has rows that the options select')
-    for (const message of [...notes, ...notesOn(ranking, asked)]) note(message)
+    for (const message of [...notes, ...notesOn(ranking, request)]) note(message)
     // That no row matches is an answer; that none has the number is not.
     const { tally, unranked } = ranking
     const isAbsent = tally.rows === 0 ? isSelective(flags) : tally.matched > 0 && unranked.without === tally.matched
@@ -100,7 +100,10 @@ export async function runTop(places: readonly string[], given: TopFlags, signal:
   }
 }
 
-/** @returns null for a trial that does not have what is asked for, such as a collection; it is told to the losses */
+/**
+ * Begins a scan.
+ * @returns null for a trial that lacks what is requested, such as a collection; the error is recorded as a loss
+ */
 function scanOf(
   trial: Trial,
   path: string,
@@ -145,8 +148,8 @@ function askedOf({ by: name, where, asc, desc, limit = DEFAULT_LIMIT }: TopFlags
 }
 
 /**
- * The columns that `--columns` names, or the place of a row and the number by which it was found. A table of one trial leaves
- * out a place that all rows share.
+ * The columns that `--columns` names, or else the place of a row and the ranked or filtered numbers. A table of one
+ * trial leaves out a place that all rows share.
  */
 function columnsFor(
   trial: Trial | null,
@@ -166,7 +169,7 @@ function columnsFor(
   return parseColumns([...new Set(['tensor', 'step', ...(chosen?.map(({ name }) => name) ?? names)])])
 }
 
-/** The rows to print. All others are only counted. */
+/** The rows to print, and the counts of all others. */
 class Ranking {
   readonly #asked: Asked
   readonly #first: Cells[] = []
@@ -174,12 +177,15 @@ class Ranking {
   readonly tally = newTally()
   readonly unranked: Unranked = { without: 0, nan: 0 }
 
-  constructor(asked: Asked) {
-    this.#asked = asked
-    this.#top = new TopRows(asked.limit, asked.order)
+  constructor(request: Asked) {
+    this.#asked = request
+    this.#top = new TopRows(request.limit, request.order)
   }
 
-  /** The rows of a trial. @returns how many of them failed, and the first error */
+  /**
+   * Adds the rows of a trial.
+   * @returns the number of failed rows, and the first error
+   */
   async add(
     rows: AsyncIterable<ScanRow>,
     columns: readonly RowColumn[],
@@ -207,7 +213,7 @@ class Ranking {
     return tally
   }
 
-  /** In their order. */
+  /** The rows to print, in order. */
   sorted(): readonly Cells[] {
     return this.#asked.by === null ? this.#first : this.#top.sorted()
   }

@@ -1,4 +1,4 @@
-/** `trialscan verify`: what is wrong with the bytes of a trial. */
+/** `trialscan verify`: the problems in the files of trials. */
 
 import { nearestNames, suggest, UsageError } from '../../base/errors.js'
 import { VERIFY_CODES, type VerifyProblem } from '../../integrity/verify/problem.js'
@@ -65,22 +65,23 @@ export async function verify(places: readonly string[], given: VerifyFlags, sign
         await lines.write(format.head)
         for (const [i, path] of paths.entries()) {
           try {
-            const one = (listed: Lines | null) => verifyOne(path, { ...flags, failOn }, format, lines, listed, signal)
-            const found =
+            const verifyWith = (listed: Lines | null) =>
+              verifyOne(path, { ...flags, failOn }, format, lines, listed, signal)
+            const trialVerdict =
               record === undefined
-                ? await one(null)
+                ? await verifyWith(null)
                 : await writeTo(
                     record,
                     async listed => {
                       const digests = new Lines(listed)
-                      const found = await one(digests)
+                      const result = await verifyWith(digests)
                       await digests.done()
-                      return found
+                      return result
                     },
                     { isPlain: true },
                   )
-            verdicts.push(found)
-            losses.outcome(found.exitCode)
+            verdicts.push(trialVerdict)
+            losses.outcome(trialVerdict.exitCode)
           } catch (error) {
             signal.throwIfAborted()
             await lines.done()
@@ -107,7 +108,10 @@ export async function verify(places: readonly string[], given: VerifyFlags, sign
 
 const SILENT: VerifyFormat = { head: '', line: () => '', end: () => '' }
 
-/** @throws UsageError for a code that is none */
+/**
+ * The codes of `--fail-on`.
+ * @throws UsageError for an unknown code
+ */
 function codesOf({ failOn }: VerifyFlags): FailOn {
   if (failOn === undefined) return undefined
   for (const code of failOn) {

@@ -1,4 +1,4 @@
-/** Trials judged by rules, in the shards of a plan. */
+/** Rules over trials, in the shards of a plan. */
 
 import { QueryError } from '../../base/errors.js'
 import { problemLines } from '../../base/problem-lines.js'
@@ -26,13 +26,13 @@ export function judging(flags: JudgingFlags, signal: AbortSignal) {
       try {
         const workers = check.workers ?? undefined
         expectWorkers(trial, workers ?? [])
-        const asked = { configurations: check.rules, isAll: check.all }
-        const made = await rulesOf(asked, { workers }, trial, [], others, new RuleRegistry())
+        const request = { configurations: check.rules, isAll: check.all }
+        const trialRules = await rulesOf(request, { workers }, trial, [], others, new RuleRegistry())
         const format = findingJsonl(false, false, path)
         let findings = 0
         const { judged } = await judge({
           trial,
-          ...made,
+          ...trialRules,
           workers,
           format: {
             ...format,
@@ -64,10 +64,10 @@ export function judging(flags: JudgingFlags, signal: AbortSignal) {
   }
 }
 
-/** Bytes that wait to be read. */
+/** The number of characters that may wait for the reader. */
 const WAITING_LENGTH = 1 << 20
 
-/** Lines from one who writes to one who reads, at the pace of the latter. */
+/** Lines from a writer to a reader, at the reader's pace. */
 class Pipe implements LineSink {
   #text = ''
   #onRead: () => void = () => {}
@@ -84,7 +84,10 @@ class Pipe implements LineSink {
 
   async flush(): Promise<void> {}
 
-  /** The lines that the work writes. @throws what the work throws */
+  /**
+   * The lines that some work writes.
+   * @throws the error of the work
+   */
   async *lines(work: () => Promise<void>): AsyncGenerator<string> {
     let isDone = false
     const done = work().finally(() => {

@@ -1,4 +1,4 @@
-/** BullMQ over Redis, which is loaded only here. Both are optional packages: whoever wants a queue installs them. */
+/** BullMQ over Redis, loaded only here. Both are optional packages. */
 
 import { StoreError, UsageError } from '../../base/errors.js'
 
@@ -11,7 +11,7 @@ export interface ShardJob {
   readonly shard: number
 }
 
-/** The used part of the packages. Their types can't be imported where they are not installed. */
+/** The used part of the packages, whose types can't be imported where they are not installed. */
 interface BullMQ {
   readonly Queue: new (name: string, options: QueueOptions) => Queue
   readonly Worker: new (
@@ -73,14 +73,14 @@ export interface Worker {
   close(): Promise<void>
 }
 
-/** The time that Redis has to answer at first. Later losses are waited out. */
+/** The time for Redis's first answer, in milliseconds. Later losses of the connection are waited out. */
 const CONNECT_MS = 10_000
-/** A worker that has not renewed its lock for so long is gone. */
+/** The time, in milliseconds, after which a worker that has not renewed its lock counts as gone. */
 const LOCK_MS = 30_000
 const STALLED_MS = 10_000
-/** A shard that has ended so many workers is not given to another. */
+/** The number of workers that a shard may end before it is given up. */
 const MAX_STALLED = 10
-/** Before a shard is tried again; then twice as long each time. */
+/** The wait before a shard is tried again, in milliseconds. It doubles each time. */
 const BACKOFF_MS = 2000
 
 /** A queue of shards in Redis. */
@@ -89,9 +89,9 @@ export class ShardQueue {
   readonly #redis: Redis
   readonly #queue: Queue
   readonly name: string
-  /** Ends a job that no attempt can help. */
+  /** The error that ends a job which another attempt would not help. */
   readonly Unrecoverable: BullMQ['UnrecoverableError']
-  /** Ends one that was given back. */
+  /** The error that ends a job which was given back. */
   readonly Waiting: BullMQ['WaitingError']
 
   private constructor(bullmq: BullMQ, redis: Redis, name: string) {
@@ -104,7 +104,10 @@ export class ShardQueue {
     this.Waiting = bullmq.WaitingError
   }
 
-  /** @throws UsageError without the packages, StoreError (`Unavailable`) without Redis */
+  /**
+   * Connects to Redis.
+   * @throws UsageError without the packages, StoreError (`Unavailable`) without Redis
+   */
   static async open(url: string, name: string): Promise<ShardQueue> {
     const [bullmq, ioredis] = await packages()
     if (!/^rediss?:\/\//.test(url)) throw new UsageError('expected --redis redis://… or rediss://…, got another URL')
@@ -135,13 +138,16 @@ export class ShardQueue {
     return new ShardQueue(bullmq, redis, name)
   }
 
-  /** @returns how many of these had failed for good, and are tried again */
+  /**
+   * Adds jobs, and retries those that had failed for good.
+   * @returns the number of retried jobs
+   */
   async add(jobs: readonly (ShardJob & { readonly id: string })[], attempts: number): Promise<number> {
     let again = 0
     for (const { id } of jobs) {
-      const there = await this.#queue.getJob(id)
-      if ((await there?.getState()) !== 'failed') continue
-      await there!.retry()
+      const job = await this.#queue.getJob(id)
+      if ((await job?.getState()) !== 'failed') continue
+      await job!.retry()
       again++
     }
     const backoff = { type: 'exponential', delay: BACKOFF_MS, jitter: 0.5 } as const
@@ -156,7 +162,7 @@ export class ShardQueue {
     return again
   }
 
-  /** True if nothing is left to do, nor under way. */
+  /** True if no job is left or in progress. */
   async isEmpty(): Promise<boolean> {
     const counts = await this.#queue.getJobCounts('waiting', 'active', 'delayed', 'prioritized', 'paused')
     return Object.values(counts).every(count => count === 0)

@@ -22,7 +22,7 @@ export interface SubmitFlags extends QueueFlags {
   readonly attempts?: number
 }
 
-/** Each version has a queue of its own: no worker of another takes from it. */
+/** The default queue. Each version has its own, so that workers of other versions take nothing from it. */
 const QUEUE = `trialscan-${VERSION}`
 const DEFAULT_ATTEMPTS = 5
 
@@ -42,9 +42,9 @@ export async function fleetSubmit(at: string, flags: SubmitFlags): Promise<numbe
       const jobs = missing.map(shard => ({ id: shardName(plan, shard), plan: at, shard }))
       const again = await queue.add(jobs, attempts)
       const retried = again > 0 ? `, ${countText(again)} of which had failed for good` : ''
-      const of = counted(shards.length, 'shard')
+      const shardsText = counted(shards.length, 'shard')
       process.stdout.write(
-        `${safe(at)}: ${countText(done)} of ${of} done; ${countText(jobs.length)} in the queue ${safe(name)}${retried}\n`,
+        `${safe(at)}: ${countText(done)} of ${shardsText} done; ${countText(jobs.length)} in the queue ${safe(name)}${retried}\n`,
       )
       return EXIT.ok
     } finally {
@@ -72,12 +72,12 @@ export async function fleetWork(flags: WorkerFlags, signal: AbortSignal): Promis
   }
 }
 
-/** The interval at which an empty queue is looked for. */
+/** The interval, in milliseconds, of checks for an empty queue. */
 const DRAINED_MS = 500
-/** The least interval of progress reports. */
+/** The shortest interval of progress reports, in milliseconds. */
 const PROGRESS_MS = 2000
 
-/** A worker from its start to its end. */
+/** A worker, from its start to its end. */
 class Shift {
   readonly #queue: ShardQueue
   readonly #flags: WorkerFlags
@@ -179,7 +179,7 @@ class Shift {
     }
   }
 
-  /** The job is for another worker; this one is of no use. */
+  /** Gives back a job of another version, and ends the shift with an error. */
   async #refuse(job: Job, token: string, version: string): Promise<never> {
     this.#error = new UsageError(`expected trialscan ${version}, which has made the plan, got ${VERSION}`)
     this.#end()

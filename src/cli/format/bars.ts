@@ -11,7 +11,10 @@ export interface BarCounts {
   readonly counts: readonly number[]
 }
 
-/** A histogram of the finite values, or of magnitudes for complex numbers. Null without any, and for strings. */
+/**
+ * Counts the finite values in equal bins, or the magnitudes of complex numbers. Null if there are none, and for
+ * strings.
+ */
 export function histogram({ dtype, data }: TensorData, bins: number): BarCounts | null {
   if (dtype === 'string') return null
   const isComplex = dtype === 'complex64' || dtype === 'complex128'
@@ -48,9 +51,9 @@ export function blocks(counts: readonly number[]): string {
 }
 
 /**
- * A series as blocks between its least and its largest value.
+ * Draws a series as blocks, from the lowest to the highest value.
  * @param range the values of the lowest and the highest block; default: the least and the largest
- * @returns `!` where a value is not finite, `·` where there is none
+ * @returns `!` for a value that is not finite, `·` for one that is missing
  */
 export function sparkline(series: readonly (number | undefined)[], range?: readonly [number, number]): string {
   const finite = series.filter((value): value is number => value !== undefined && Number.isFinite(value))

@@ -1,4 +1,4 @@
-/** Chosen columns of rows as lines. Values are written as `scan` writes them. */
+/** Selected columns of rows as lines, with values in the form of `scan`. */
 
 import type { TrialscanError } from '../../base/errors.js'
 import type { ScanRow } from '../../scan/job/row.js'
@@ -18,7 +18,9 @@ import {
   shortNumber,
 } from './number.js'
 
-/** The printed part of a row. It doesn't keep the row, whose moments would keep those of many others. */
+/**
+ * The printed part of a row. It holds no reference to the row, whose moments share memory with those of many others.
+ */
 export interface Cells {
   readonly values: readonly ColumnValue[]
   readonly error: TrialscanError | undefined
@@ -28,7 +30,7 @@ export function cellsOf(row: ScanRow, columns: readonly RowColumn[]): Cells {
   return { values: columns.map(column => column.value(row)), error: row.error }
 }
 
-/** With a header, in lines of aligned columns. */
+/** A header and aligned columns. */
 export function* cellTable(rows: readonly Cells[], columns: readonly RowColumn[], colors: Colors): Generator<string> {
   const head = columns.map(({ name }) => colors.bold(safe(name)))
   const body = rows.map(({ values, error }) => {
@@ -52,7 +54,7 @@ function red(number: string, colors: Colors): string {
   return /Inf|NaN/.test(number) ? colors.red(number) : number
 }
 
-/** With a header, as RFC 4180 says. */
+/** Comma-separated values with a header (RFC 4180). */
 export function* cellCsv(
   rows: readonly Cells[],
   columns: readonly RowColumn[],
@@ -65,7 +67,7 @@ export function* cellCsv(
   for (const { values } of rows) yield csvLine(values.map(cellText), onTerminal)
 }
 
-/** All digits, and empty for null. */
+/** A value with all digits; empty for null. */
 function cellText(value: ColumnValue): string {
   if (value === null) return ''
   if (typeof value === 'number' || typeof value === 'bigint') return plainNumber(value)
@@ -77,7 +79,7 @@ function cellText(value: ColumnValue): string {
   return shapeText(value)
 }
 
-/** An object a line. Reductions that a row does not have are left out. */
+/** One object per line, without the reductions that a row lacks. */
 export function* cellJson(
   rows: readonly Cells[],
   columns: readonly RowColumn[],

@@ -8,10 +8,10 @@ import { safe, safeJson } from '../terminal.js'
 import { csvLine } from './lines.js'
 import { complexText, jsonNumber, plainNumber } from './number.js'
 
-/** Text is passed on in pieces of this length: a tensor can have a hundred million elements. */
+/** The length of the pieces in which text is passed on: a tensor can have a hundred million elements. */
 const PIECE_LENGTH = 1 << 16
 
-/** jsonl: `{"index":[0,2],"value":1.5}`. csv: a column for each axis, then the value. In C order. */
+/** The elements in C order. jsonl: `{"index":[0,2],"value":1.5}`; csv: a column for each axis, then the value. */
 export function* elementLines(value: TensorData, format: 'csv' | 'jsonl', onTerminal: boolean): Generator<string> {
   const { shape } = value
   const text = format === 'csv' ? csvElement(value) : jsonElement(value)
@@ -69,7 +69,7 @@ function* nested(
   yield ']'
 }
 
-/** Numbers as in a scan's lines: NaN and infinities are strings, complex numbers objects. */
+/** An element as JSON. As in lines of a scan, NaN and infinities are strings, and complex numbers objects. */
 function jsonElement({ dtype, data }: TensorData): (at: number) => string {
   if (dtype === 'string') return at => JSON.stringify((data as readonly string[])[at])
   if (dtype === 'bool') return at => ((data as Uint8Array)[at] ? 'true' : 'false')

@@ -4,10 +4,10 @@ import type { TensorData } from '../../scan/job/tensor/data.js'
 import { padStart, safe } from '../terminal.js'
 import { complexText, shortNumber } from './number.js'
 
-/** The number of elements that are shown, and the number at each end of an axis that is cut. */
+/** The number of shown elements. */
 const MAX_ELEMENTS = 400
 const EDGE = 3
-/** Longer axes are cut. A vector may be longer, since it is wrapped. */
+/** The length from which an axis is cut. A vector may be longer, since it is wrapped. */
 const MAX_AXIS = 12
 const MAX_VECTOR = 60
 const LINE_WIDTH = 100
@@ -16,7 +16,7 @@ const MAX_STRING = 60
 const CUT = Symbol('…')
 type Shown = number | typeof CUT
 
-/** @param lineWidth of the terminal, if it is one; LINE_WIDTH is the most */
+/** @param lineWidth the width of the terminal, if there is one; at most LINE_WIDTH counts */
 export function excerpt(value: TensorData, lineWidth = LINE_WIDTH): string {
   const { shape, stride } = value
   const text = elementText(value)

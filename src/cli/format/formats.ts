@@ -42,7 +42,7 @@ const ENDINGS: Readonly<Record<string, FormatName>> = {
   '.xml': 'junit',
 }
 
-/** Endings of files that people would expect to be written in their own format, which we don't write. */
+/** The endings of formats that no command writes. */
 const FOREIGN = /\.(avro|bz2|db|feather|gz|h5|hdf5|jpe?g|ods|orc|pdf|png|sqlite3?|tsv|xlsx?|xz|zip|zst)$/i
 
 /** True if a file's name tells a format that no command writes. */
@@ -62,7 +62,7 @@ export function compressionOf(path: string): 'gz' | 'zst' | undefined {
   return COMPRESSED.exec(path)?.[1]?.toLowerCase() as 'gz' | 'zst' | undefined
 }
 
-/** True for formats of text, which are worth it to be compressed as a whole. */
+/** True for formats of text, which can be compressed as a whole. */
 export function isText(format: FormatName): boolean {
   return format !== 'npy' && format !== 'parquet' && format !== 'arrow'
 }

@@ -1,6 +1,6 @@
 /**
- * Lines for other programs: rows of a scan, cells, JSON. On a terminal, whatever could do harm is escaped; JSON still parses
- * to the same.
+ * Lines for other programs: rows of a scan, cells, JSON. On a terminal, harmful characters are escaped; JSON still
+ * parses to the same.
  */
 
 import type { StatisticName } from '../../base/types.js'
@@ -13,7 +13,7 @@ export type RowWriter = Pick<RowFormat, 'head' | 'line'>
 
 /**
  * Rows as comma-separated values (RFC 4180, with a header), or as JSON objects.
- * @param trial for a first column, if there are several
+ * @param trial the path for a first column, if there are several trials
  */
 export function rowLines(
   name: RowFormatName,

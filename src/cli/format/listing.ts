@@ -34,7 +34,7 @@ export interface StepListing {
 
 export interface CollectionListing {
   readonly name: string
-  /** Null: too many to be listed. */
+  /** The members; null if there are too many to list. */
   readonly members: readonly string[] | null
   readonly include_regex: readonly string[]
 }
@@ -49,7 +49,7 @@ export interface TrialListing {
   readonly workers_with_data: readonly string[]
   readonly collections: readonly CollectionListing[]
   readonly tensors: readonly TensorSummary[]
-  /** Only of checkpoints. */
+  /** The facts about the last checkpoint, if the trial consists of checkpoints. */
   readonly checkpoint?: CheckpointListing
 }
 
@@ -229,7 +229,7 @@ function* listingTable(listing: TrialListing, colors: Colors): Generator<string>
   )
 }
 
-/** Entries of metadata that are shown, and how much of each. */
+/** The number of shown entries of metadata. */
 const MAX_METADATA = 8
 const MAX_VALUE_LENGTH = 60
 const MAX_ALIASES = 4
@@ -302,7 +302,7 @@ function stepsText({ stepCount, firstStep, lastStep }: TensorSummary): string {
   return `${countText(stepCount)}: ${firstStep} to ${lastStep}`
 }
 
-/** More names of reductions are counted; `--json` has them. */
+/** The number of listed reductions. Of more, only the number is shown; `--json` has the names. */
 const MAX_REDUCTIONS = 2
 
 function savedText(names: readonly string[]): string {

@@ -2,7 +2,7 @@
 
 import type { DType } from '../../base/types.js'
 
-/** The substitute dtype in the file; null if numpy has the dtype. */
+/** A note on the substitute for a dtype that numpy lacks; null if numpy has the dtype. */
 export function npySubstitute(dtype: DType): string | null {
   if (dtype === 'bfloat16') return 'numpy has no bfloat16: it is float32 there, nothing is lost'
   if (dtype === 'float4_e2m1fn') {

@@ -25,14 +25,14 @@ export function apartNumbers([a, b]: readonly [number, number]): readonly [strin
 
 const UNITS = ['KB', 'MB', 'GB', 'TB', 'PB']
 
-/** 999 B, 1.2 KB, 3.4 GB: thousands, not 1,024s. */
+/** A number of bytes in powers of 1,000: `999 B`, `1.2 KB`, `3.4 GB`. */
 export function bytesText(count: number): string {
   if (count < 1000) return `${count} B`
   const power = Math.min(UNITS.length, Math.floor(Math.log10(count) / 3))
   return `${(count / 1000 ** power).toFixed(1)} ${UNITS[power - 1]}`
 }
 
-/** `0, 10, 20`; only the first of many. */
+/** A list such as `0, 10, 20`; of many items, the first eight and the number of others. */
 export function shortList(texts: readonly (string | number)[]): string {
   return texts.length > 8 ? `${texts.slice(0, 8).join(', ')} and ${countText(texts.length - 8)} more` : texts.join(', ')
 }

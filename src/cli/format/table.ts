@@ -18,31 +18,31 @@ import {
 /** The columns that the rows can have. */
 export interface TableScope {
   readonly names: readonly string[]
-  /** Shown only if there are several. */
+  /** The workers, shown only if there are several. */
   readonly workers: readonly string[]
-  /** Shown only if there are any. */
+  /** The modes, shown only if there are any. */
   readonly modes: readonly string[]
   readonly lastStep: number
-  /** Characters of a line. Default: as many as there are. */
+  /** The width of a line in characters. Default: unlimited. */
   readonly width?: number
 }
 
 const TABLE_REDUCTIONS: readonly StatisticName[] = ['min', 'max', 'mean', 'std', 'l2']
-/** Longer names stick out of the column instead of widening it for all rows. */
+/** The width from which a name overflows its column, instead of widening it for all rows. */
 const MAX_NAME_WIDTH = 60
 const NUMBER_WIDTH = 12
 const SHA256_WIDTH = 64
 /** The width of numbers with four digits, where space is short. */
 const SHORT_NUMBER_WIDTH = 10
 const SHORT_DIGITS = 4
-/** The columns of dtype and shape. */
+/** The width of the columns of dtype and shape. */
 const KIND_WIDTH = 26
-/** Names are cut to this at the shortest. */
+/** The shortest width of cut names. */
 const MIN_NAME_WIDTH = 24
-/** Fewer numbers are shown before names are cut further. */
+/** The number of reductions that are shown even if names must be cut. */
 const LEAST_NUMBERS = 3
 
-/** @param wanted null: the usual ones, as many as there is space for */
+/** @param wanted the reductions; null for the usual ones, as far as they fit */
 export function tableFormat(wanted: readonly StatisticName[] | null, scope: TableScope, colors: Colors): RowWriter {
   const { names, workers, modes, lastStep, width = Number.POSITIVE_INFINITY } = scope
   const hasModes = modes.length > 0
@@ -58,7 +58,7 @@ export function tableFormat(wanted: readonly StatisticName[] | null, scope: Tabl
   const reductions = wanted ?? (isShort ? all.slice(0, Math.max(LEAST_NUMBERS, space)) : all)
   const numberWidth = isShort ? SHORT_NUMBER_WIDTH : NUMBER_WIDTH
   const numberWidths = reductions.map(name => (name === 'sha256' ? SHA256_WIDTH : Math.max(numberWidth, name.length)))
-  const rest = width - before - numberWidths.reduce((sum, one) => sum + one + 2, 0)
+  const rest = width - before - numberWidths.reduce((sum, numberWidth) => sum + numberWidth + 2, 0)
   const nameWidth = isShort ? Math.min(longest, Math.max(MIN_NAME_WIDTH, rest)) : longest
 
   const place = (step: string, mode: string, worker: string, tensor: string, dtype: string, shape: string) => {

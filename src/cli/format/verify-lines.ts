@@ -38,8 +38,8 @@ export function problemFields(problem: VerifyProblem) {
 
 /**
  * Comma-separated values, without a summary.
- * @param isOnly whether there is one trial: of several the lines begin with it
- * @param onTerminal escape what could do harm on a terminal
+ * @param isOnly true for a single trial; with several, each line begins with the trial
+ * @param onTerminal true to escape characters that could do harm on a terminal
  */
 export function verifyCsv(isOnly: boolean, onTerminal: boolean): VerifyFormat {
   const line = (trial: string, cells: readonly (string | number | null)[]) =>
@@ -57,8 +57,8 @@ export function verifyCsv(isOnly: boolean, onTerminal: boolean): VerifyFormat {
 
 /**
  * JSON objects.
- * @param isOnly whether there is one trial: of several the objects begin with it
- * @param onTerminal escape what could do harm on a terminal; the JSON parses to the same
+ * @param isOnly true for a single trial; with several, each object begins with the trial
+ * @param onTerminal true to escape characters that could do harm on a terminal; the JSON parses to the same
  */
 export function verifyJsonl(isOnly: boolean, onTerminal: boolean): VerifyFormat {
   return {

@@ -11,8 +11,8 @@ const FIELD_LABELS = { expected: 'expected', found: 'found', lost: 'lost', advic
 const LABEL_WIDTH = 12
 
 /**
- * @param isOnly whether there is one trial: of several, one in which nothing is wrong is a line
- * @param columns of the terminal, if it is one
+ * @param isOnly true for a single trial; of several, one without problems is a single line
+ * @param columns the width of the terminal, if there is one
  */
 export function verifyTable(isOnly: boolean, columns: number | undefined, colors: Colors): VerifyFormat {
   const width = Math.min(columns || MAX_PROBLEM_WIDTH, MAX_PROBLEM_WIDTH)
@@ -120,7 +120,7 @@ function uncheckedText({ records, recordsWithoutChecksum: without }: Verificatio
   return [`${some} no payload checksum: ${without === 1 ? 'its' : 'their'} values cannot be verified`]
 }
 
-/** Without threads, the main one has done it. */
+/** The number of threads in words. 0 stands for the main thread. */
 function threadsText(threads: number): string {
   return threads === 0 ? 'on one thread' : `on ${counted(threads, 'thread')}`
 }

@@ -1,6 +1,6 @@
 /**
- * A ZIP archive of members that are stored as they are, written from start to end (PKWARE's APPNOTE 6.3.10): each with its length and
- * CRC-32 before it. What does not fit 32 bits, or 65,535 members, is written as ZIP64.
+ * A ZIP archive of uncompressed members, written from start to end (PKWARE's APPNOTE 6.3.10), each preceded by its
+ * length and CRC-32. Sizes beyond 32 bits, or more than 65,535 members, are written as ZIP64.
  */
 
 import { crc32 } from 'node:zlib'
@@ -13,15 +13,15 @@ interface Member {
   readonly offset: number
 }
 
-/** Bytes that are put together to be written at once. */
+/** The number of bytes that are collected for one write. */
 const FLUSH_BYTES = 1 << 20
 const MAX_32 = 0xffff_ffff
 const MAX_16 = 0xffff
-/** The version that is needed to read it: 4.5 for ZIP64, 2.0 otherwise. */
+/** The version needed to read the archive: 4.5 for ZIP64, 2.0 otherwise. */
 const VERSION = { plain: 20, zip64: 45 }
-/** Names are UTF-8. */
+/** The flag for names in UTF-8. */
 const UTF8 = 1 << 11
-/** 1980-01-01, so that the same values give the same bytes. */
+/** The date of every member, 1980-01-01, so that the same values give the same bytes. */
 const DATE = 33
 
 export class ZipWriter {
@@ -37,7 +37,10 @@ export class ZipWriter {
     this.#write = write
   }
 
-  /** @param chunks of the member; they are looked at twice */
+  /**
+   * Adds a member.
+   * @param chunks the content, which is read twice
+   */
   async add(name: string, chunks: readonly Uint8Array[]): Promise<void> {
     let crc = 0
     let byteLength = 0

@@ -10,7 +10,7 @@ export function collect(value: string, previous: readonly string[] = []): readon
   return [...previous, value]
 }
 
-/** A path. Blanks around it, as copying leaves them, are dropped. */
+/** Parses a path. Blanks around it, as copying leaves them, are dropped. */
 export function pathText(text: string): string {
   const path = text.trim()
   if (path === '') throw new InvalidArgumentError('Expected a path, got an empty text.')
@@ -28,27 +28,27 @@ export function wholeNumberArgument(text: string): number {
   return Number(text)
 }
 
-/** The library's `memory`, in MiB. */
+/** Parses the library's `memory`, in MiB. */
 export function memoryArgument(text: string): number {
   const mebibytes = Number(text)
   if (/^\d+$/.test(text) && mebibytes >= 4 && mebibytes <= 2048) return mebibytes
   throw new InvalidArgumentError('Expected a whole number of MiB from 4 to 2048.')
 }
 
-/** The memory limit of a query. */
+/** Parses the memory limit of a query, in MiB. */
 export function queryMemory(text: string): number {
   const mebibytes = Number(text)
   if (/^\d+$/.test(text) && mebibytes >= 64 && mebibytes <= 2 ** 20) return mebibytes
   throw new InvalidArgumentError('Expected a whole number of MiB from 64 to 1048576.')
 }
 
-/** Steps as they were written, and what that selects. */
+/** Steps as they were written, and their selection. */
 export interface StepsText {
   readonly text: string
   readonly selection: readonly (number | StepSlice)[]
 }
 
-/** Steps as `parseSteps` reads them. */
+/** Parses steps as `parseSteps` does. */
 export function stepsText(text: string): StepsText {
   const selection = parseSteps(text)
   if (selection === null) {
@@ -59,7 +59,7 @@ export function stepsText(text: string): StepsText {
   return { text, selection }
 }
 
-/** One step: its number, `last`, or negative, counted from the end. */
+/** Parses one step: its number, `last`, or a negative number that counts from the end. */
 export function oneStep(text: string): number {
   const step = text.trim() === 'last' ? -1 : /^-?\d+$/.test(text.trim()) ? Number(text) : Number.NaN
   if (!Number.isSafeInteger(step)) {
@@ -79,17 +79,17 @@ export function formatName(command: Command): (text: string) => FormatName {
   }
 }
 
-/** `mean,abs_max` or `mean abs_max`, or `all`, or `all,sketch`. */
+/** Parses names of reductions: `mean,abs_max`, `mean abs_max`, `all` or `all,sketch`. */
 export function reductionList(text: string): readonly string[] {
   return text.trim().split(/\s*,\s*|\s+/)
 }
 
-/** Modes are in upper case, but may be written in any. */
+/** Parses a mode, which may be written in any case. */
 export function upperCase(text: string): string {
   return text.toUpperCase()
 }
 
-/** `a,b`: paths or other words that contain no comma. */
+/** Parses `a,b`: paths or other words without commas. */
 export function commaSeparated(text: string): readonly string[] {
   const words = text
     .split(',')
@@ -99,14 +99,14 @@ export function commaSeparated(text: string): readonly string[] {
   return words
 }
 
-/** GB/s. */
+/** Parses a rate in GB/s. */
 export function rate(text: string): number {
   const number = Number(text)
   if (!/^\d*\.?\d+$/.test(text) || number === 0) throw new InvalidArgumentError('Expected a number of GB/s above 0.')
   return number
 }
 
-/** A number from 0 on. */
+/** Parses a number from 0 on. */
 export function tolerance(text: string): number {
   const number = Number(text)
   if (text.trim() === '' || !(number >= 0)) throw new InvalidArgumentError('Expected a number from 0 on.')
@@ -121,7 +121,7 @@ export function seconds(text: string): number {
   return number
 }
 
-/** A rule as `--rule` names it. */
+/** A rule that `--rule` names. */
 export interface RuleText {
   /** The whole argument. */
   readonly text: string
@@ -129,7 +129,10 @@ export interface RuleText {
   readonly parameters: Readonly<Record<string, string>>
 }
 
-/** `NAME,k=v,k=v`, repeatable. A piece without `k=` continues the value before it, so that values may contain commas. */
+/**
+ * Parses `NAME,k=v,k=v`, repeatable. A piece without `k=` continues the value before it, so that values may contain
+ * commas.
+ */
 export function ruleTexts(text: string, previous: readonly RuleText[] = []): readonly RuleText[] {
   const [name = '', ...pieces] = text.split(',')
   const rule = name.trim()

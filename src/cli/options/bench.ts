@@ -4,7 +4,10 @@ import type { Command } from 'commander'
 import { pathText } from './arguments.js'
 import { completed, type RunCommand, THREADS, TRIAL } from './options.js'
 
-/** Adds it to the command line. @param version of trialscan */
+/**
+ * Adds the command.
+ * @param version the version of trialscan
+ */
 export function addBenchCommand(program: Command, run: RunCommand, version: string): void {
   completed(
     program

@@ -15,10 +15,10 @@ import {
   TRIALS,
 } from './options.js'
 
-/** An interrupted repair may have to remove thousands of files. */
+/** The grace of repair, in milliseconds: if interrupted, it may have to remove thousands of files. */
 const REPAIR_GRACE_MS = 60_000
 
-/** Adds them to the command line. */
+/** Adds the commands. */
 export function addFileCommands(program: Command, run: RunCommand): void {
   completed(
     program

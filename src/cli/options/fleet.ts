@@ -29,10 +29,10 @@ const queueOption = () => new Option('--queue <NAME>', 'the queue (default: tria
 
 const PLAN = 'the directory of a plan, or s3://bucket/prefix'
 
-/** A machine that was told to stop notes what it has not done. */
+/** The grace of a shard, in milliseconds: a stopped machine records what it has not done. */
 const RUN_GRACE_MS = 20_000
 
-/** Adds them to the command line. */
+/** Adds the commands. */
 export function addFleetCommands(program: Command, run: RunCommand): void {
   const fleet = program
     .command('fleet')

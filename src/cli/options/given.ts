@@ -31,7 +31,7 @@ interface Settled<C extends Command> {
 }
 
 /**
- * Adds a format to the options, drops `--out -`, which is standard output, and caps the threads at what can help.
+ * Settles the format, drops `--out -` (standard output), and caps the threads at a useful number.
  * @throws UsageError if the format contradicts the name of the file
  */
 export function settle<C extends Command, O extends GivenFlags>(command: C, trial: string, options: O): O & Settled<C> {
@@ -39,19 +39,19 @@ export function settle<C extends Command, O extends GivenFlags>(command: C, tria
   const isFile = command !== 'repair' && command !== 'reindex'
   const out = isFile && options.out === '-' ? undefined : options.out
   const file = isFile ? out : undefined
-  const asked = options.format ?? (options.json ? (command === 'ls' ? 'json' : 'jsonl') : undefined)
-  const format = formatFor(command, asked, file) as FormatOf<C>
+  const formatOption = options.format ?? (options.json ? (command === 'ls' ? 'json' : 'jsonl') : undefined)
+  const format = formatFor(command, formatOption, file) as FormatOf<C>
   const onTerminal = file === undefined && process.stdout.isTTY === true
   return { ...options, out, format, onTerminal, ...threadsOf(trial, options) }
 }
 
-function formatFor(command: Command, asked: FormatName | undefined, out: string | undefined): FormatName {
+function formatFor(command: Command, option: FormatName | undefined, out: string | undefined): FormatName {
   const { names, piped } = FORMATS[command]
   const named = out === undefined ? undefined : formatOfName(out)
-  if (asked !== undefined && named !== undefined && named !== 'table' && asked !== named) {
-    throw new UsageError(`expected --format and the name of the file to agree, got --format ${asked} and --out ${out}`)
+  if (option !== undefined && named !== undefined && named !== 'table' && option !== named) {
+    throw new UsageError(`expected --format and the name of the file to agree, got --format ${option} and --out ${out}`)
   }
-  const format = asked ?? named
+  const format = option ?? named
   if (format === undefined && out !== undefined && isForeignName(out)) {
     throw new UsageError(
       `expected a file name for ${formatNames(command)}, the formats that ${command} writes (texts also as .gz or .zst, such as x.csv.gz), got ${out}; --format says which if the name is to stay`,
@@ -72,11 +72,11 @@ function formatFor(command: Command, asked: FormatName | undefined, out: string 
   return format
 }
 
-/** Notes if fewer threads are started than were asked for. The library itself refuses absurd numbers. */
-function threadsOf(trial: string, { threads: asked }: GivenFlags): { readonly threads?: number } {
-  if (asked === undefined) return {}
+/** Caps the threads, with a note. The library itself refuses absurd numbers. */
+function threadsOf(trial: string, { threads: wanted }: GivenFlags): { readonly threads?: number } {
+  if (wanted === undefined) return {}
   const threads = maxThreads(trial)
-  if (asked <= threads || asked > 1024) return { threads: asked }
-  note(`--threads ${asked}: ${threads} are started: more would not help on this machine, or there is no room for them`)
+  if (wanted <= threads || wanted > 1024) return { threads: wanted }
+  note(`--threads ${wanted}: ${threads} are started: more would not help on this machine, or there is no room for them`)
   return { threads }
 }

@@ -15,7 +15,10 @@ import {
 } from './arguments.js'
 import { S3_OPTIONS, type S3Option } from './s3.js'
 
-/** Runs a command and sets the exit code. @param graceMs how long it may take to end after a signal */
+/**
+ * Runs a command and sets the exit code.
+ * @param graceMs the time to end after a signal, in milliseconds
+ */
 export type RunCommand = (
   command: string,
   work: (signal: AbortSignal) => Promise<number>,
@@ -65,9 +68,9 @@ export const MEMORY = option(
   memoryArgument,
 )
 
-/** The tensors, steps and workers that are meant. */
+/** The group of options that select tensors, steps and workers. */
 export const SELECTION: readonly Option[] = [TENSOR, COLLECTION, STEPS, MODE_STEPS, MODE, WORKER]
-/** The ways in which values are read. */
+/** The group of options for how values are read. */
 export const READING: readonly Option[] = [CHECK_LEVEL, THREADS, MEMORY]
 
 export const OUT = option(
@@ -102,7 +105,10 @@ export function formatOption(name: CommandName): Option {
   return option('--format <FORMAT>', text, formatName(name))
 }
 
-/** An option with a parser. @param read also gets the option's previous value */
+/**
+ * Makes an option with a parser.
+ * @param read also receives the option's previous value
+ */
 function option<T>(flags: string, description: string, read: (text: string, previous: T) => T): Option {
   return new Option(flags, description).argParser(read)
 }
@@ -124,7 +130,7 @@ function withTrialOptions(command: Command): Command {
   )
 }
 
-/** Adds options that several commands have, those of S3, of which `trialscan help s3` tells, and help that names the topics. */
+/** Adds the given options to a command, then those of S3 and of trials, and its help. */
 export function completed(command: Command, options: readonly Option[], help: string): Command {
   for (const option of options) command.addOption(option)
   const { parent } = command

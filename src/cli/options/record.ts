@@ -5,7 +5,7 @@ import { EXIT_HELP } from '../exit.js'
 import { pathText, queryMemory, wholeNumberArgument } from './arguments.js'
 import { completed, type RunCommand } from './options.js'
 
-/** After a signal, what came before is still written. */
+/** The grace of record, in milliseconds: after a signal, earlier steps are still written. */
 const GRACE_MS = 60_000
 
 /** Adds the command that saves its input. */

@@ -32,7 +32,7 @@ import {
   WORKER,
 } from './options.js'
 
-/** Adds them to the command line. */
+/** Adds the commands. */
 export function addRuleCommands(program: Command, run: RunCommand): void {
   completed(
     program

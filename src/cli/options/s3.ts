@@ -1,4 +1,4 @@
-/** The options of where trials lie, on S3 above all: their flags, their help, and the library's options that they stand for. */
+/** The options of places, above all on S3: their flags, their help, and the library's options that they stand for. */
 
 import { UsageError } from '../../base/errors.js'
 import type { S3Options } from '../../storage/s3/spec.js'
@@ -58,13 +58,13 @@ type FlagName = keyof typeof S3_OPTIONS
 /** The values of the S3 options. */
 export type S3Flags = { readonly [F in FlagName]?: NonNullable<S3Options[(typeof S3_OPTIONS)[F]['option']]> }
 
-/** The options of where trials lie, and what of them counts. */
+/** The values of the options about places and links. */
 export interface TrialFlags extends S3Flags {
   readonly allowSymlinks?: boolean
   readonly abandonedSteps?: boolean
 }
 
-/** The options of a place among which some may be on S3, for `createTrial` and others. */
+/** The library's options for one of several places, some of which may be on S3. */
 export function placeOptions(
   place: string,
   flags: TrialFlags,
@@ -79,7 +79,7 @@ export function onlyPlaceOptions(place: string, flags: TrialFlags): ReturnType<t
   return placeOptions(place, flags)
 }
 
-/** The options of `createTrial`. */
+/** The options of `createTrial` for one of several places. */
 export function trialOptions(trial: string, flags: TrialFlags): TrialOptions {
   return { ...placeOptions(trial, flags), ...(flags.abandonedSteps && { abandonedSteps: true }) }
 }

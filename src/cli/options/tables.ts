@@ -1,4 +1,4 @@
-/** The commands whose answers other programs go on with: sql and dump. */
+/** The commands for other programs: sql and dump. */
 
 import type { Command } from 'commander'
 import { pathText, queryMemory, seconds } from './arguments.js'
@@ -15,7 +15,7 @@ import {
   TRIAL,
 } from './options.js'
 
-/** Adds them to the command line. */
+/** Adds the commands. */
 export function addTableCommands(program: Command, run: RunCommand): void {
   completed(
     program

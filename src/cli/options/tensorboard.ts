@@ -4,7 +4,7 @@ import { type Command, Option } from 'commander'
 import { collect, pathText, reductionList } from './arguments.js'
 import { completed, MEMORY, READING, type RunCommand, SELECTION, STEPS, TENSOR, THREADS, TRIAL } from './options.js'
 
-/** An interrupted export leaves none of its files. */
+/** The grace of export and import, in milliseconds: an interrupted export removes its files. */
 const GRACE_MS = 60_000
 
 const CHECK_LEVEL_OF_IMPORT = new Option(
@@ -14,7 +14,7 @@ const CHECK_LEVEL_OF_IMPORT = new Option(
 
 const RUN = new Option('--worker <RUN>', 'only that run, by its directory; repeatable').argParser(collect)
 
-/** Adds them to the command line. */
+/** Adds the commands. */
 export function addTensorBoardCommands(program: Command, run: RunCommand): void {
   completed(
     program

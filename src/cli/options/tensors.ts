@@ -33,10 +33,10 @@ import {
   WORKER,
 } from './options.js'
 
-/** The names in format/view/picture.ts, which is loaded only for a picture. */
+/** The names of kinds of pictures, repeated from format/view/picture.ts, which is loaded only for a picture. */
 const PICTURE_NAMES = ['auto', 'kitty', 'sixel', 'blocks', 'none']
 
-/** Adds them to the command line. */
+/** Adds the commands. */
 export function addTensorCommands(program: Command, run: RunCommand): void {
   completed(
     program

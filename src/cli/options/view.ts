@@ -1,4 +1,4 @@
-/** The commands whose answers people look at: summary, report, serve. */
+/** The commands for people: summary, report and serve. */
 
 import { type Command, Option } from 'commander'
 import { collect, paths, pathText, wholeNumberArgument } from './arguments.js'
@@ -15,7 +15,7 @@ import {
   TRIALS,
 } from './options.js'
 
-/** Adds them to the command line. */
+/** Adds the commands. */
 export function addViewCommands(program: Command, run: RunCommand): void {
   completed(
     program

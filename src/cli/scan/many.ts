@@ -17,7 +17,7 @@ import { VERSION } from '../version.js'
 import { matchingRows, newTally } from './matching-rows.js'
 import { Partitions, type PartState } from './partitions.js'
 import { rowWriterFor, type SettledScan, scanOptions, writeRows } from './rows.js'
-import { asked } from './selection.js'
+import { requestedStatistics } from './selection.js'
 import { metadataOf } from './table-file.js'
 import { Losses, opened } from './trials.js'
 
@@ -121,7 +121,7 @@ async function writeText(
   output: Output,
 ): Promise<void> {
   const { onTerminal } = flags
-  const named = asked(flags.reductions)
+  const named = requestedStatistics(flags.reductions)
   const { bold } = colorsFor(onTerminal ? process.stdout : null)
   let isFirst = true
   for await (const { trial: path, scan, opened } of scans.all()) {
@@ -152,9 +152,9 @@ async function writeParts(out: string, paths: readonly string[], scans: Scans, f
   const options = optionsText(flags)
   let kept = 0
   for await (const { trial, scan, fingerprint } of scans.all({ fingerprints: true })) {
-    const made = { version: VERSION, trial, fingerprint: fingerprint!, options }
+    const origin = { version: VERSION, trial, fingerprint: fingerprint!, options }
     const known = flags.resume ? await parts.stateOf(trial) : null
-    if (known?.isWhole === true && isMadeOf(known, made)) {
+    if (known?.isWhole === true && isMadeOf(known, origin)) {
       kept++
       scans.losses.rows(trial, known.rows, 0, null, [])
       continue
@@ -164,15 +164,15 @@ async function writeParts(out: string, paths: readonly string[], scans: Scans, f
       for await (const bytes of tableBytes(scan, 'parquet', { trial, metadata })) await file.write(bytes)
       const { stats, problems } = scan
       const isWhole = stats.failedRows === 0 && damageAmong(problems).length === 0
-      return { ...made, rows: stats.rows, isWhole }
+      return { ...origin, rows: stats.rows, isWhole }
     })
   }
   await parts.finish()
   if (flags.resume) note(`${countText(kept)} of ${counted(paths.length, 'trial')} had been scanned before`)
 }
 
-function isMadeOf(known: PartState, made: Omit<PartState, 'rows' | 'isWhole'>): boolean {
-  const { version, trial, fingerprint, options } = made
+function isMadeOf(known: PartState, origin: Omit<PartState, 'rows' | 'isWhole'>): boolean {
+  const { version, trial, fingerprint, options } = origin
   const isSame = known.version === version && known.trial === trial
   return isSame && known.fingerprint === fingerprint && known.options === options
 }
@@ -195,7 +195,7 @@ function optionsText({
     modeSteps?.text ?? null,
     mode ?? null,
     worker ?? null,
-    parseReductions(asked(reductions) ?? 'all'),
+    parseReductions(requestedStatistics(reductions) ?? 'all'),
     checkLevel ?? null,
   ])
 }

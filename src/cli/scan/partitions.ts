@@ -12,10 +12,10 @@ import { OutputFile } from '../../storage/local/output.js'
 import { createOutput } from '../output.js'
 import { fileName } from './file-name.js'
 
-/** There when a table is whole. */
+/** The file that marks a complete table. */
 export const WHOLE = '_SUCCESS'
 const PART = 'part-00000.parquet'
-/** The file that says what a part was made of. Readers of tables skip names that begin with `_`. */
+/** The file that records the source of a part. Readers of tables skip names that begin with `_`. */
 const STATE = '_trialscan.json'
 
 /** The state of a part: how a trial was scanned, and the result. */
@@ -25,7 +25,7 @@ export interface PartState {
   readonly trial: string
   /** The fingerprint of the trial's files. */
   readonly fingerprint: string
-  /** The options that decide what the rows are. */
+  /** The options that determine the rows. */
   readonly options: string
   readonly rows: number
   /** True if no row and nothing in the trial had an error. What failed may be readable the next time. */
@@ -36,7 +36,7 @@ export interface PartState {
 export async function isDirectoryOut(out: string): Promise<boolean> {
   if (/[\\/]$/.test(out)) return true
   return stat(out).then(
-    there => there.isDirectory(),
+    stats => stats.isDirectory(),
     () => false,
   )
 }
@@ -48,7 +48,7 @@ export class Partitions {
     this.#root = root
   }
 
-  /** Opens a table, which is not whole from here on. */
+  /** Opens a table, and removes the mark of a complete one. */
   static async open(root: string): Promise<Partitions> {
     const whole = join(root, WHOLE)
     // Whether anything can be written there is told before the work.
@@ -69,7 +69,10 @@ export class Partitions {
     }
   }
 
-  /** Writes a part in place of the one that is there. @param work writes its bytes and says what came of it */
+  /**
+   * Writes or replaces a part.
+   * @param work writes its bytes and returns its state
+   */
   async write(trial: string, work: (file: OutputFile) => Promise<PartState>): Promise<void> {
     const folder = this.#folder(trial)
     await rm(join(folder, STATE), { force: true })
@@ -84,7 +87,7 @@ export class Partitions {
     }
   }
 
-  /** All parts are there. */
+  /** Marks the table as complete. */
   async finish(): Promise<void> {
     await written(this.#root, () => writeFile(join(this.#root, WHOLE), ''))
   }

@@ -15,7 +15,7 @@ import type { settle } from '../options/given.js'
 import type { S3Flags } from '../options/s3.js'
 import type { Output } from '../output.js'
 import { colorsFor, screenWidth } from '../terminal.js'
-import { asked, type SelectionFlags, selectionOf } from './selection.js'
+import { requestedStatistics, type SelectionFlags, selectionOf } from './selection.js'
 
 export interface ScanFlags extends SelectionFlags, S3Flags, ReadingFlags, OutputFlags<'scan'> {
   readonly reductions?: readonly string[]
@@ -30,7 +30,7 @@ export type SettledScan = ReturnType<typeof settle<'scan', ScanFlags>>
 
 /** The options of the scan. */
 export function scanOptions(flags: SettledScan, filter: RowFilter | null): ScanOptions {
-  const named = asked(flags.reductions)
+  const named = requestedStatistics(flags.reductions)
   return {
     ...selectionOf(flags),
     ...readingOptions(flags),
@@ -40,12 +40,12 @@ export function scanOptions(flags: SettledScan, filter: RowFilter | null): ScanO
   }
 }
 
-/** Rows that come as text from the threads that made them. */
+/** Writes rows that come as text from the threads. */
 export async function writeLines(rows: Scan, format: RowFormatName, output: Output): Promise<void> {
   for await (const lines of rows.lines(format)) await output.writeBytes(lines)
 }
 
-/** Tables, rows for a terminal, and those of an expression become text here. */
+/** Writes rows that become text here: tables, rows for a terminal, and those that an expression selects. */
 export async function writeRows(rows: AsyncIterable<ScanRow>, format: RowWriter, output: Output): Promise<void> {
   await output.write(format.head)
   for await (const row of rows) {
@@ -69,11 +69,11 @@ export function rowWriterFor(
       width: screenWidth(onTerminal),
     }
     return tableFormat(
-      flags.reductions === undefined ? null : (asked(flags.reductions) ?? REDUCTIONS),
+      flags.reductions === undefined ? null : (requestedStatistics(flags.reductions) ?? REDUCTIONS),
       scope,
       colorsFor(onTerminal ? process.stdout : null),
     )
   }
   if (!onTerminal && flags.where === undefined) return format
-  return rowLines(format, asked(flags.reductions) ?? REDUCTIONS, onTerminal)
+  return rowLines(format, requestedStatistics(flags.reductions) ?? REDUCTIONS, onTerminal)
 }

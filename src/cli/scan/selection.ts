@@ -1,4 +1,4 @@
-/** The selected part of a trial: from options, and in words if it is empty. */
+/** The selected part of a trial: from options, and in words if nothing is selected. */
 
 import { type Mode, REDUCTIONS, type StatisticName } from '../../base/types.js'
 import { selectSteps } from '../../scan/catalog/step-selection.js'
@@ -25,7 +25,7 @@ export function selectionOf({ tensor, collection, steps, modeSteps, mode, worker
   return defined({ tensors: tensor, collection, ...places })
 }
 
-/** The options of a selection as they were written. Null: none. */
+/** The options of a selection as they were written; null if there are none. */
 export function selectionText({
   tensor = [],
   collection = [],
@@ -68,7 +68,7 @@ export function unmatchedTexts(trial: Trial, flags: SelectionFlags): readonly st
   return unmatchedParts(stateOf(trial), trial.name, selectionOf(flags)).map(({ message }) => message)
 }
 
-/** Notes on what was not scanned although the options may seem to include it. */
+/** Notes on data that was not scanned although the options may seem to include it. */
 export function unscannedParts(trial: Trial, flags: SelectionFlags, hasRows: boolean): readonly string[] {
   const { steps, mode, worker } = flags
   const notes: string[] = []
@@ -95,8 +95,11 @@ export function unscannedParts(trial: Trial, flags: SelectionFlags, hasRows: boo
   return hasRows ? [...notes, ...unmatchedTexts(trial, flags)] : notes
 }
 
-/** The names, where `all` may be one of them; alone, it is the default: those of the eighteen that a dtype has. */
-export function asked(names: readonly string[] | undefined): readonly StatisticName[] | undefined {
+/**
+ * The requested statistics, where `all` may be one of the names. Undefined for the default, which `all` alone means,
+ * too: the reductions that a dtype has.
+ */
+export function requestedStatistics(names: readonly string[] | undefined): readonly StatisticName[] | undefined {
   if (names === undefined || (names.length === 1 && names[0] === 'all')) return undefined
   return parseReductions(names.flatMap((name): readonly string[] => (name === 'all' ? REDUCTIONS : [name])))
 }

@@ -1,4 +1,4 @@
-/** A scan as a Parquet file or an Arrow stream. Loaded where there is one. */
+/** A scan as a Parquet file or an Arrow stream, a module that is loaded only for these. */
 
 import type { Scan } from '../../scan/rows/scan.js'
 import { type TableFormatName, tableBytes } from '../../table/table.js'

@@ -1,14 +1,17 @@
-/** Maps between the tensors of two trials, from files. */
+/** Maps between the tensors of two trials, read from files. */
 
 import { UsageError } from '../../base/errors.js'
 import { isTensorMap, type TensorMap } from '../../compare/names/tensor-map.js'
 import type { Partition } from '../../compare/pairing.js'
 import { readInputFile } from '../input-file.js'
 
-/** @throws StoreError, UsageError for anything else */
+/**
+ * Reads a map of names.
+ * @throws StoreError, UsageError for anything else
+ */
 export async function tensorMapIn(file: string): Promise<TensorMap> {
-  const found = await jsonIn(file)
-  if (isTensorMap(found)) return found
+  const json = await jsonIn(file)
+  if (isTensorMap(json)) return json
   const split =
     '{ "from": "name or pattern", "axis": 0, "parts": ["name", { "name": "name", "length": 8 }], "groups": 1 }'
   throw new UsageError(
@@ -16,14 +19,17 @@ export async function tensorMapIn(file: string): Promise<TensorMap> {
   )
 }
 
-/** @throws StoreError, UsageError for anything but an object */
+/**
+ * Reads a partition.
+ * @throws StoreError, UsageError for anything but an object
+ */
 export async function partitionIn(file: string): Promise<Partition> {
-  const found = await jsonIn(file)
-  if (typeof found === 'object' && found !== null && !Array.isArray(found)) return found as Partition
+  const json = await jsonIn(file)
+  if (typeof json === 'object' && json !== null && !Array.isArray(json)) return json as Partition
   throw new UsageError(`expected ${file} to hold a JSON object of axes, { "name or pattern": 0 }`)
 }
 
-/** Undefined: it is no JSON. */
+/** The JSON in a file; undefined if it has none. */
 async function jsonIn(file: string): Promise<unknown> {
   try {
     return JSON.parse(new TextDecoder().decode(await readInputFile(file)))

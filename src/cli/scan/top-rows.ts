@@ -1,4 +1,4 @@
-/** The largest or smallest of any number of rows, of which no more than a few are held. */
+/** The largest or smallest of any number of rows, of which only a few are held. */
 
 interface Ranked<T> {
   readonly value: number | bigint
@@ -7,7 +7,10 @@ interface Ranked<T> {
   readonly item: T
 }
 
-/** A heap of bounded size, whose root is the row that goes first. NaN counts as larger than Infinity; of equals the first stay. */
+/**
+ * A heap of bounded size, whose root is the next row to drop. NaN counts as larger than Infinity; of equal rows the
+ * first stay.
+ */
 export class TopRows<T> {
   readonly #limit: number
   readonly #isDescending: boolean
@@ -19,7 +22,7 @@ export class TopRows<T> {
     this.#isDescending = order === 'descending'
   }
 
-  /** The number of rows that are held. */
+  /** The number of held rows. */
   get size(): number {
     return this.#heap.length
   }
@@ -37,7 +40,7 @@ export class TopRows<T> {
     }
   }
 
-  /** The best first. */
+  /** The rows, the best first. */
   sorted(): readonly T[] {
     return [...this.#heap].sort((a, b) => (this.#isBefore(a, b) ? -1 : 1)).map(({ item }) => item)
   }
@@ -73,9 +76,9 @@ export class TopRows<T> {
 
   #swap(a: number, b: number): void {
     const heap = this.#heap
-    const one = heap[a]!
+    const item = heap[a]!
     heap[a] = heap[b]!
-    heap[b] = one
+    heap[b] = item
   }
 }
 

@@ -1,4 +1,4 @@
-/** The trials of a command that takes several: which they are, opened one after the other, and what came of each. */
+/** The trials of a command: where they are, how they are opened, and their errors. */
 
 import { TrialscanError, UsageError } from '../../base/errors.js'
 import { findTrials } from '../../trial/find.js'
@@ -12,20 +12,20 @@ import { note } from '../terminal.js'
 
 /** All trials at the places, each once, in their order. @throws StoreError for a pattern that nothing matches */
 export async function trialsAt(places: readonly string[], flags: TrialFlags): Promise<readonly string[]> {
-  const found = new Set<string>()
+  const paths = new Set<string>()
   for (const place of places) {
-    for (const trial of await findTrials(place, placeOptions(place, flags))) found.add(trial)
+    for (const trial of await findTrials(place, placeOptions(place, flags))) paths.add(trial)
   }
-  return [...found]
+  return [...paths]
 }
 
 /** The options of opening a trial. */
 export type OpenFlags = TrialFlags & { readonly threads?: number }
 
-/** Notes on a trial that are told one by one. */
+/** The number of a trial's notes that are written one by one. */
 const MAX_TRIAL_NOTES = 20
 
-/** Opens a trial whose files are listed when a command asks for it. What is worth knowing about it goes to stderr. */
+/** Opens a trial for a command, without a refresh in the background. Notes about it go to stderr. */
 export async function openTrial(path: string, flags: OpenFlags, options: TrialOptions = {}): Promise<Trial> {
   const { threads } = flags
   const reading = { requireCollections: false, refresh: 'manual', ...defined({ threads }) } as const
@@ -48,15 +48,18 @@ export class Losses {
   #code: number = EXIT.ok
 
   /**
-   * @param paths all trials. Of a single one nothing is kept for the end.
-   * @param failFast throw the error of the first trial that can't be had
+   * @param paths all trials; the errors of a single one are not kept for the end
+   * @param failFast true to throw the error of the first trial that can't be read
    */
   constructor(paths: readonly string[], failFast = false) {
     this.#count = paths.length
     this.#failFast = failFast || paths.length === 1
   }
 
-  /** A trial that can't be had. @throws the error, if it is not the trial's own */
+  /**
+   * Records the error of a trial that can't be read.
+   * @throws the error, if it is not the trial's own, or if it is thrown at once
+   */
   trial(path: string, error: unknown): void {
     if (this.#failFast || error instanceof UsageError || !(error instanceof TrialscanError)) throw error
     this.#trials.push({ path, error })
@@ -69,7 +72,7 @@ export class Losses {
     for (const problem of problems) if (problem !== first) this.#problems.push(this.#named(path, problem))
   }
 
-  /** The trials that could not be had. */
+  /** The trials that could not be read. */
   get lost(): readonly { readonly path: string; readonly error: unknown }[] {
     return this.#trials
   }
@@ -85,7 +88,7 @@ export class Losses {
     this.#code = heavier(this.#code, code)
   }
 
-  /** @throws the error of the first, if none could be had */
+  /** @throws the error of the first trial, if none could be read */
   expectSome(): void {
     const [first] = this.#trials
     if (first !== undefined && this.#trials.length === this.#count) throw first.error
@@ -109,19 +112,19 @@ export class Losses {
     return this.code
   }
 
-  /** A message that names the trial, as most do, where there are several. */
+  /** A message that names the trial, if there are several. */
   #named(path: string, message: string): string {
     return this.#count === 1 || message.includes(path) ? message : `${path}: ${message}`
   }
 }
 
-/** Trials that are named one by one at the end. */
+/** The number of trials that are named one by one at the end. */
 const MAX_NOTES = 100
 
 /**
- * Opens trials, each while those before it are at work. One that can't be opened is told to the losses. Each is closed when the next is
- * taken.
- * @throws the error of the first, in the end, if none could be opened
+ * Opens trials, each while those before it are in use. Errors are recorded as losses. Each trial is closed when the
+ * next is taken.
+ * @throws the error of the first trial, at the end, if none could be opened
  */
 export async function* opened(
   paths: readonly string[],
@@ -149,7 +152,9 @@ export async function* opened(
   }
 }
 
-/** Trials that are opened while another is at work: small ones are nothing but waiting for files. */
+/**
+ * The number of trials that are opened while another is in use: opening small ones is nothing but waiting for files.
+ */
 const AHEAD = 3
 
 type Opening = { readonly trial: Trial | null; readonly error: unknown }

@@ -1,4 +1,4 @@
-/** DuckDB, which is an optional package, in a process of its own: whoever wants SQL installs it. */
+/** DuckDB, an optional package, in a process of its own. */
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { rmSync } from 'node:fs'
@@ -12,7 +12,7 @@ const PACKAGE = '@duckdb/node-api'
 const DEFAULT_MEMORY_MIB = 1024
 const DEFAULT_SECONDS = 600
 
-/** The used part of DuckDB. Its types can't be imported where it is not installed. */
+/** The used part of DuckDB, whose types can't be imported where it is not installed. */
 export interface DuckDB {
   readonly DuckDBInstance: {
     create(path: string, options: Readonly<Record<string, string>>): Promise<{ connect(): Promise<Connection> }>
@@ -44,19 +44,19 @@ export type DatabaseRequest =
       readonly threads: number | undefined
       readonly allowFiles: boolean
     }
-  /** The first value of the first row. */
+  /** Asks for the first value of the first row. */
   | { readonly kind: 'get'; readonly query: string; readonly values: readonly string[] }
   | { readonly kind: 'run'; readonly statement: string }
   | {
       readonly kind: 'lock'
       readonly paths: { readonly files: readonly string[]; readonly directories: readonly string[] }
     }
-  /** The names of the columns. */
+  /** Begins a query; the result is the names of its columns. */
   | { readonly kind: 'ask'; readonly query: string }
-  /** Rows, or null: there are no more. */
+  /** Asks for the next rows; null if there are no more. */
   | { readonly kind: 'next' }
 
-/** The process's answer, or the news that it has taken too much memory. */
+/** The answer of the process, or the report that it has taken too much memory. */
 export type Reply =
   | { readonly result: unknown }
   | { readonly error: { readonly message: string; readonly code?: string } }
@@ -76,13 +76,13 @@ export interface DatabaseOptions {
 /** The tables that a query can name. */
 export const TABLES = ['scan', 'tensors', 'steps', 'workers', 'collections', 'findings'] as const
 
-/** A table that a query names. */
+/** The tables and columns that a query names. */
 export interface Named {
   /** Tables, in lower case. */
   readonly tables: ReadonlySet<string>
   /** Columns, and fields of structs. */
   readonly columns: ReadonlySet<string>
-  /** True if it wants all columns, or can't be parsed. */
+  /** True if the query selects all columns, or can't be parsed. */
   readonly hasStar: boolean
 }
 
@@ -95,14 +95,14 @@ export interface Answer {
 export class Database {
   readonly #process: ChildProcess
   readonly #options: DatabaseOptions
-  /** The directory of tables that are made, and of what doesn't fit into memory. It is removed at the end. */
+  /** The directory of generated tables, and of data that doesn't fit into memory. It is removed at the end. */
   readonly directory: string
   readonly #remove: () => void
-  /** Takes the answer to the request under way. */
+  /** The receiver of the answer to the current request. */
   #settle: { resolve(result: unknown): void; reject(error: unknown): void } | null = null
-  /** Why there are no more answers. */
+  /** The reason why there are no more answers; null while there are. */
   #failure: unknown = null
-  /** Ends a query that takes too long. */
+  /** The timer that ends a query. */
   #timer: NodeJS.Timeout | undefined
 
   private constructor(directory: string, options: DatabaseOptions) {
@@ -147,9 +147,9 @@ export class Database {
     const get = { kind: 'get', query: 'select json_serialize_sql($1::varchar)', values: [query] } as const
     const tree = JSON.parse((await this.#request(get)) as string) as Tree
     if (tree.error === true && tree.error_type === 'parser') throw badQuery(String(tree.error_message))
-    const found = { tables: new Set<string>(), columns: new Set<string>(), hasStar: tree.error === true }
-    collect(tree, found)
-    return found
+    const names = { tables: new Set<string>(), columns: new Set<string>(), hasStar: tree.error === true }
+    collect(tree, names)
+    return names
   }
 
   /** Runs a statement without an answer. */
@@ -158,9 +158,9 @@ export class Database {
   }
 
   /**
-   * Asks, in the time that a query may take. From here on no statement reaches other files than these and what was made for it, unless
-   * files are allowed; nor extensions and the network.
-   * @throws UsageError that says what DuckDB says
+   * Runs a query within its time limit. From here on, statements reach no extensions, no network, and no other files
+   * than these and the generated ones, unless files are allowed.
+   * @throws UsageError with DuckDB's message
    */
   async ask(query: string, files: readonly string[]): Promise<Answer> {
     const { allowFiles = false, seconds = DEFAULT_SECONDS } = this.#options
@@ -224,7 +224,7 @@ export class Database {
     else settle?.resolve(reply.result)
   }
 
-  /** Ends the process, whatever it is at. */
+  /** Ends the process, whatever it is doing. */
   #fail(error: unknown): void {
     this.#failure ??= error
     this.#process.kill('SIGKILL')
@@ -233,7 +233,7 @@ export class Database {
   }
 }
 
-/** A text as SQL writes it. */
+/** A text as an SQL literal. */
 export function literal(text: string): string {
   return `'${text.replaceAll("'", "''")}'`
 }
@@ -243,13 +243,13 @@ interface Tree {
   readonly [key: string]: unknown
 }
 
-function collect(part: unknown, found: { tables: Set<string>; columns: Set<string>; hasStar: boolean }): void {
+function collect(part: unknown, names: { tables: Set<string>; columns: Set<string>; hasStar: boolean }): void {
   if (typeof part !== 'object' || part === null) return
   const { class: kind, column_names, table_name } = part as Tree
-  if (kind === 'STAR') found.hasStar = true
-  if (Array.isArray(column_names)) for (const name of column_names) found.columns.add(String(name))
-  if (typeof table_name === 'string') found.tables.add(table_name.toLowerCase())
-  for (const value of Object.values(part)) collect(value, found)
+  if (kind === 'STAR') names.hasStar = true
+  if (Array.isArray(column_names)) for (const name of column_names) names.columns.add(String(name))
+  if (typeof table_name === 'string') names.tables.add(table_name.toLowerCase())
+  for (const value of Object.values(part)) collect(value, names)
 }
 
 async function answered<T>(work: () => Promise<T>): Promise<T> {
@@ -264,8 +264,8 @@ async function answered<T>(work: () => Promise<T>): Promise<T> {
 
 /** DuckDB's message in a line, without the excerpt of the query. */
 function badQuery(message: string, cause?: unknown): UsageError {
-  const [told = message] = message.replace(/^(?:Parser|Binder|Catalog|Permission) Error: /, '').split(/\n+LINE \d+: /)
-  const line = told
+  const [text = message] = message.replace(/^(?:Parser|Binder|Catalog|Permission) Error: /, '').split(/\n+LINE \d+: /)
+  const line = text
     .trim()
     .replace(/\n+/g, ' ')
     .replace('file system operations are disabled by configuration', 'a query reaches files only with --allow-files')

@@ -1,4 +1,7 @@
-/** The tables that a query can name: of trials they are made as the query needs them, and written to files for DuckDB to read. */
+/**
+ * The tables that a query can name. Those of trials are made as the query needs them, and written to files for DuckDB
+ * to read.
+ */
 
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -64,13 +67,13 @@ type TableName = Exclude<(typeof TABLES)[number], 'scan'>
 
 type Row = Readonly<Record<string, unknown>>
 
-/** The statistics behind structs. */
+/** The statistics in the columns that are structs. */
 const OF_STRUCTS: Readonly<Record<string, readonly StatisticName[]>> = {
   exact: ['min', 'max', 'sum', 'prod', 'abs_min', 'abs_max'],
   complex: ['mean', 'sum'],
 }
 
-/** Rows as JSON that are written at once. */
+/** The number of rows of JSON in one write. */
 const ROWS_AT_ONCE = 1000
 
 export interface TableRequest {
@@ -92,10 +95,10 @@ export async function makeTables(request: TableRequest): Promise<void> {
   for (const name of TABLES) {
     if (!named.tables.has(name)) continue
     // What can't be opened is told once.
-    const told = isFirst ? losses : new Losses(paths)
+    const tableLosses = isFirst ? losses : new Losses(paths)
     isFirst = false
-    if (name === 'scan') await makeScan(request, told)
-    else await makeTable(database, name, rowsOf(ROWS[name], request, told))
+    if (name === 'scan') await makeScan(request, tableLosses)
+    else await makeTable(database, name, rowsOf(ROWS[name], request, tableLosses))
   }
   // A query without tables still needs its trials to be there.
   if (isFirst) for await (const _ of opened(paths, request.flags, losses));
@@ -114,7 +117,7 @@ async function* rowsOf(rows: RowsOf, { paths, flags, signal }: TableRequest, los
   }
 }
 
-/** All trials in one file. */
+/** Makes the table `scan` of all trials, in one file. */
 async function makeScan(request: TableRequest, losses: Losses): Promise<void> {
   const { database, named, paths, flags, signal, onProgress } = request
   const { threads, checkLevel } = flags
@@ -133,7 +136,10 @@ async function makeScan(request: TableRequest, losses: Losses): Promise<void> {
   await viewOfFiles(database, [path])
 }
 
-/** Makes `scan` of files. @param paths of Parquet, CSV or JSON Lines, all of one kind */
+/**
+ * Makes the view `scan` of files.
+ * @param paths files of Parquet, CSV or JSON Lines, all of one kind
+ */
 export async function viewOfFiles(database: Database, paths: readonly string[]): Promise<void> {
   const list = `[${paths.map(literal).join(', ')}]`
   const read = { parquet: 'read_parquet', csv: 'read_csv', jsonl: 'read_json' }[kindOf(paths[0]!) ?? 'parquet']
@@ -149,11 +155,14 @@ function kindOf(path: string): TableKind | null {
   return ending === undefined ? null : ending.toLowerCase() === 'ndjson' ? 'jsonl' : (ending.toLowerCase() as TableKind)
 }
 
-/** The files of a table that a scan has written: one, or those of a directory; null for something else, such as a trial. */
+/**
+ * The files of a table that a scan has written: a single file, or those of a directory; null for something else, such
+ * as a trial.
+ */
 export async function filesOfTable(place: string): Promise<readonly string[] | null> {
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(place)) return null
-  const there = await stat(place).catch(() => null)
-  if (there === null || !there.isDirectory()) return kindOf(place) === null ? null : [place]
+  const stats = await stat(place).catch(() => null)
+  if (stats === null || !stats.isDirectory()) return kindOf(place) === null ? null : [place]
   const entries = await readdir(place, { withFileTypes: true })
   const parts: string[] = []
   for (const entry of entries) {
@@ -194,7 +203,7 @@ function isStatistic(name: string): boolean {
   }
 }
 
-/** A table besides `scan`, by way of a file of JSON Lines. */
+/** Makes a table other than `scan`, through a file of JSON Lines. */
 async function makeTable(database: Database, name: TableName, rows: AsyncIterable<Row>): Promise<void> {
   const path = join(database.directory, `${name}.jsonl`)
   await written(path, lines())
@@ -226,7 +235,7 @@ async function written(path: string, chunks: AsyncIterable<Uint8Array | string>)
 }
 
 type RowsOf = (
-  one: { readonly path: string; readonly trial: Trial },
+  place: { readonly path: string; readonly trial: Trial },
   options: { readonly threads: number | undefined; readonly signal: AbortSignal },
 ) => AsyncIterable<Row> | Iterable<Row>
 
@@ -302,7 +311,7 @@ const ROWS: Readonly<Record<TableName, RowsOf>> = {
   },
 }
 
-/** Null if the worker saved nothing at the step. */
+/** The mode and mode step of a worker at a step; null if it saved nothing there. */
 function placeOf(trial: Trial, step: number, worker: string): Row | null {
   try {
     return { mode: trial.mode(step, { worker }), mode_step: trial.modeStep(step, { worker }) }

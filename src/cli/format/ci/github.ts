@@ -12,12 +12,12 @@ export function githubText(reports: readonly Report[]): string {
 
 function* annotations({ trial, verdict, cases }: Report): Generator<string> {
   const unjudged: Case[] = []
-  for (const one of cases) {
-    if (one.state === 'passed') continue
-    if (one.state === 'unjudged') unjudged.push(one)
+  for (const item of cases) {
+    if (item.state === 'passed') continue
+    if (item.state === 'unjudged') unjudged.push(item)
     else {
-      const help = one.help ? `\n${one.help}` : ''
-      yield annotation(LEVELS[one.state], `${one.name}: ${trial}`, `${one.message}${help}`)
+      const help = item.help ? `\n${item.help}` : ''
+      yield annotation(LEVELS[item.state], `${item.name}: ${trial}`, `${item.message}${help}`)
     }
   }
   if (unjudged.length === 0) return

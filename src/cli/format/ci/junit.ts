@@ -19,7 +19,7 @@ export function junitText(reports: readonly Report[]): string {
 function suiteText({ trial, verdict, cases }: Report): string {
   const head = `name="${text(trial)}" ${countsText(cases)} skipped="${countOf(cases, 'unjudged')}"`
   const out = `    <system-out>${text(`verdict: ${verdict.word}; ${verdict.text}`)}</system-out>\n`
-  return `  <testsuite ${head}>\n${cases.map(one => caseText(trial, one)).join('')}${out}  </testsuite>\n`
+  return `  <testsuite ${head}>\n${cases.map(item => caseText(trial, item)).join('')}${out}  </testsuite>\n`
 }
 
 function caseText(trial: string, { name, state, message, help, results }: Case): string {
@@ -43,10 +43,10 @@ function countsText(cases: readonly Case[]): string {
 }
 
 function countOf(cases: readonly Case[], state: Case['state']): number {
-  return cases.filter(one => one.state === state).length
+  return cases.filter(item => item.state === state).length
 }
 
-/** Text for an attribute or an element, without what XML can't hold. */
+/** Text for an attribute or an element, without the characters that XML can't hold. */
 function text(raw: string): string {
   return safe(raw)
     .replace(/[&<>"]/g, mark => ENTITIES[mark]!)

@@ -62,12 +62,12 @@ export function verifyReport(format: ReportFormat | 'json', isOnly: boolean, fai
 
 function casesOf({ problems, notes, problemCounts, noteCounts }: Verification, failOn: FailOn): readonly Case[] {
   const cases = Object.entries(problemCounts).map(([code, count]): Case => {
-    const own = problems.filter(problem => problem.code === (code as VerifyCode))
-    const results = own.map(
+    const ofCode = problems.filter(problem => problem.code === (code as VerifyCode))
+    const results = ofCode.map(
       ({ message, file, offset, tensor, step }): Result => ({ message, file, offset, tensor, step }),
     )
     const state = (failOn?.has(code) ?? true) ? 'failed' : 'noted'
-    const first = own[0]
+    const first = ofCode[0]
     return {
       name: code,
       state,

@@ -4,25 +4,25 @@ import { EXIT } from '../../exit.js'
 import { note, safeJson } from '../../terminal.js'
 
 /**
- * `unread`: something could not be read, or a rule has failed. `unjudged`: there was nothing of what was asked for. Both are no
- * judgement, whatever else was found.
+ * The outcome of a command. `unread`: something could not be read, or a rule has failed. `unjudged`: nothing of the
+ * requested data was there. Neither is a judgement, whatever else was found.
  */
 export type VerdictWord = 'passed' | 'failed' | 'unread' | 'unjudged' | 'interrupted'
 
 export interface Verdict {
   readonly word: VerdictWord
   readonly exitCode: number
-  /** An account of what was judged and found, in a line. */
+  /** The judgement in a line. */
   readonly text: string
 }
 
-/** A question and its answer. `noted`: found, but not what the exit code counts. */
+/** A question and its answer. `noted` is a finding that doesn't count for the exit code. */
 export interface Case {
   readonly name: string
   readonly state: 'passed' | 'failed' | 'noted' | 'unread' | 'unjudged'
-  /** Empty for what has passed. */
+  /** The reason; empty if the case has passed. */
   readonly message: string
-  /** The meaning, and what to do. */
+  /** The meaning of the case, and advice. */
   readonly help?: string
   readonly results: readonly Result[]
 }
@@ -32,22 +32,22 @@ export interface Result {
   readonly tensor?: string | null
   readonly worker?: string | null
   readonly step?: number | null
-  /** Relative to the trial. */
+  /** The path of the file, relative to the trial. */
   readonly file?: string | null
   readonly offset?: number | null
-  /** The number of times it was found; this is the first. */
+  /** The number of such findings, of which this is the first. */
   readonly count?: number
 }
 
 export interface Report {
   readonly command: string
-  /** The path. */
+  /** The path of the trial. */
   readonly trial: string
   readonly verdict: Verdict
   readonly cases: readonly Case[]
 }
 
-/** A trial that could not be had. */
+/** A trial that could not be read. */
 export interface Lost {
   readonly path: string
   readonly error: unknown
@@ -76,7 +76,7 @@ export function verdictFields({ word, exitCode, text }: Verdict) {
   return { verdict: word, exit_code: exitCode, text }
 }
 
-/** One object of several trials: the verdict of all, and the object of each. */
+/** One JSON object for several trials: their common verdict, and the object of each. */
 export function objectOfSeveral(
   command: string,
   verdict: Verdict,
@@ -96,7 +96,7 @@ export function tellVerdict({ word, text }: Verdict): void {
   note(`verdict: ${word}; ${text}`)
 }
 
-/** The case and the verdict of a trial that could not be had. */
+/** The case and the verdict of a trial that could not be read. */
 export function unreadReport(command: string, trial: string, error: unknown): Report {
   const message = error instanceof Error ? error.message : String(error)
   const verdict = verdictOf(EXIT.format, message)

@@ -8,16 +8,16 @@ const LEVELS = { failed: 'error', noted: 'warning' } as const
 
 export function sarifText(reports: readonly Report[]): string {
   const all = reports.flatMap(({ cases }) => cases)
-  const rules = [...new Map(all.map(one => [one.name, one])).values()]
+  const rules = [...new Map(all.map(item => [item.name, item])).values()]
   const indices = new Map(rules.map(({ name }, i) => [name, i]))
   const results = reports.flatMap(({ trial, cases }) =>
-    cases.flatMap(one => {
-      if (one.state !== 'failed' && one.state !== 'noted') return []
-      const found: readonly Result[] = one.results.length > 0 ? one.results : [{ message: one.message }]
-      const level = LEVELS[one.state]
-      return found.map(result => ({
-        ruleId: one.name,
-        ruleIndex: indices.get(one.name)!,
+    cases.flatMap(item => {
+      if (item.state !== 'failed' && item.state !== 'noted') return []
+      const results: readonly Result[] = item.results.length > 0 ? item.results : [{ message: item.message }]
+      const level = LEVELS[item.state]
+      return results.map(result => ({
+        ruleId: item.name,
+        ruleIndex: indices.get(item.name)!,
         level,
         ...resultOf(trial, result),
       }))
@@ -38,20 +38,24 @@ export function sarifText(reports: readonly Report[]): string {
   return `${JSON.stringify(log, null, 1).split('\n').map(safeJson).join('\n')}\n`
 }
 
-/** The run, with what could not be read or judged: that is no result. */
+/** The invocation of the run, with notes on data that could not be read or judged, which are no results. */
 function invocationOf({ command, trial, verdict, cases }: Report) {
-  const told = (one: Case, level: 'error' | 'note') => ({
+  const notification = (item: Case, level: 'error' | 'note') => ({
     level,
-    message: { text: `${one.name}: ${one.message}` },
-    associatedRule: { id: one.name },
+    message: { text: `${item.name}: ${item.message}` },
+    associatedRule: { id: item.name },
   })
   return {
     arguments: [command, trial],
     exitCode: verdict.exitCode,
     exitCodeDescription: `${verdict.word}; ${verdict.text}`,
     executionSuccessful: verdict.word === 'passed' || verdict.word === 'failed',
-    toolExecutionNotifications: cases.flatMap(one =>
-      one.state === 'unread' ? [told(one, 'error')] : one.state === 'unjudged' ? [told(one, 'note')] : [],
+    toolExecutionNotifications: cases.flatMap(item =>
+      item.state === 'unread'
+        ? [notification(item, 'error')]
+        : item.state === 'unjudged'
+          ? [notification(item, 'note')]
+          : [],
     ),
   }
 }

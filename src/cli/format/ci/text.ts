@@ -13,7 +13,7 @@ export function isReportFormat(format: string): format is ReportFormat {
   return Object.hasOwn(WRITERS, format)
 }
 
-/** True for the formats that hold a verdict as a whole. */
+/** True for the formats that hold the whole verdict. */
 export function isForPrograms(format: string): boolean {
   return format === 'json' || isReportFormat(format)
 }

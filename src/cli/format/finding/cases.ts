@@ -11,7 +11,7 @@ import { distinct, type FindingFormat, isFindingOf, type JudgingReport, type Jud
 import { findingJson, missingJson, problemJson, rateJson } from './lines.js'
 import { titleOf, whenAndWhere, worstText } from './table.js'
 
-/** @param onReport is given the report, where several are written at once; it is then none of the text */
+/** @param onReport receives the report if several are written at once; the text is then empty */
 export function findingReport(format: ReportFormat, trial: string, onReport?: (report: Report) => void): FindingFormat {
   return {
     isLive: false,
@@ -25,7 +25,7 @@ export function findingReport(format: ReportFormat, trial: string, onReport?: (r
   }
 }
 
-/** One object: the verdict, the findings, and what was not judged and why. */
+/** One JSON object: the verdict, the findings, and the data that was not judged, with reasons. */
 export function findingObject(trial: string, onObject?: (json: string) => void): FindingFormat {
   return {
     isLive: false,
@@ -38,7 +38,7 @@ export function findingObject(trial: string, onObject?: (json: string) => void):
         ['findings', findings.map(findingJson)],
         ['learning_rates', learningRates.map(rateJson)],
         ['not_judged', missing.map(missingJson)],
-        ['to_save', toSave.map(one => JSON.stringify(one))],
+        ['to_save', toSave.map(collection => JSON.stringify(collection))],
         ['problems', problems.map(problemJson)],
       ] as const
       const members = lists.map(([name, items]) => `"${name}":[${items.join(',')}]`)
@@ -53,17 +53,17 @@ function casesOf(judged: JudgingReport): readonly Case[] {
   const { rules, findings, missing, problems } = judged
   const all = distinct(rules)
   const cases = all.map((rule): Case => {
-    const own = findings.filter(isFindingOf(rule))
-    const lacks = missing.filter(one => !one.partial && isFindingOf(rule)(one))
-    if (own.length > 0) return firedCase(rule, own, judged)
+    const ruleFindings = findings.filter(isFindingOf(rule))
+    const lacks = missing.filter(lack => !lack.partial && isFindingOf(rule)(lack))
+    if (ruleFindings.length > 0) return firedCase(rule, ruleFindings, judged)
     const state = lacks.length > 0 ? 'unjudged' : 'passed'
     return { name: titleOf(rule), state, message: lacks.map(neededText).join('; '), results: [] }
   })
-  const leftOut = missing.filter(one => !all.some(rule => isFindingOf(rule)(one)))
+  const leftOut = missing.filter(lack => !all.some(rule => isFindingOf(rule)(lack)))
   cases.push(
-    ...leftOut.map((one): Case => {
-      const name = titleOf({ ruleName: one.rule, name: one.name })
-      return { name, state: 'unjudged', message: neededText(one), results: [] }
+    ...leftOut.map((lack): Case => {
+      const name = titleOf({ ruleName: lack.rule, name: lack.name })
+      return { name, state: 'unjudged', message: neededText(lack), results: [] }
     }),
   )
   if (problems.length > 0) {
@@ -78,11 +78,11 @@ function neededText({ missing }: { readonly missing: string }): string {
   return `needs ${missing}`
 }
 
-function firedCase(rule: JudgingRule, own: readonly DiagnosedFinding[], judged: JudgingReport): Case {
+function firedCase(rule: JudgingRule, ruleFindings: readonly DiagnosedFinding[], judged: JudgingReport): Case {
   const { meaning, advice, counts } = rule
   const help = [...(meaning ? [meaning] : []), ...(advice ? [`What to do: ${advice}`] : [])].join(' ')
   const byPlace = new Map<string, { first: DiagnosedFinding; count: number }>()
-  for (const finding of own) {
+  for (const finding of ruleFindings) {
     const key = JSON.stringify([finding.tensor, finding.worker])
     const known = byPlace.get(key)
     if (known) known.count++
@@ -96,7 +96,7 @@ function firedCase(rule: JudgingRule, own: readonly DiagnosedFinding[], judged: 
   return {
     name: titleOf(rule),
     state: counts ? 'failed' : 'noted',
-    message: `fired ${whenAndWhere(own, judged)}; worst ${worstText(own, judged)}`,
+    message: `fired ${whenAndWhere(ruleFindings, judged)}; worst ${worstText(ruleFindings, judged)}`,
     help,
     results,
   }

@@ -13,11 +13,11 @@ export interface FindingFormat {
   readonly tellsMissing: boolean
   /** A finding as whole lines; empty if `end` writes all of them. */
   line(finding: DiagnosedFinding): string
-  /** The text after everything was judged. */
+  /** The text after all steps. */
   end(judged: JudgingReport, verdict: Verdict): string
 }
 
-/** The report: what was judged, by which rules, and the outcome. */
+/** The report of a judgement. */
 export interface JudgingReport {
   /** The trial's name. */
   readonly trial: string
@@ -27,11 +27,11 @@ export interface JudgingReport {
   readonly onlyWorkers: readonly string[] | null
   readonly rules: readonly JudgingRule[]
   /**
-   * The findings as diagnosed: `cause` is an index into this array. A live format has written all; here is the first of each
-   * rule.
+   * The diagnosed findings: `cause` is an index into this array. If a live format has written all findings, these are
+   * the first of each rule.
    */
   readonly findings: readonly DiagnosedFinding[]
-  /** Learning rates out of the ordinary, beside what they do. */
+  /** Unusual learning rates and their effects. */
   readonly learningRates?: readonly UnusualRate[]
   readonly missing: readonly Missing[]
   /** The options that restrict what was judged, as they were written. Null: none. */
@@ -41,20 +41,20 @@ export interface JudgingReport {
   /** Rules that run only when asked for by name, and why. */
   readonly onlyByName: readonly { readonly rule: string; readonly reason: string }[]
   readonly problems: readonly JudgingError[]
-  /** Values of tensors that the rules asked for, and how many of them could not be read. */
-  readonly asked: number
+  /** The number of tensor values that the rules requested, and the number of those that could not be read. */
+  readonly values: number
   readonly unread: number
   /** The number of steps with anything to judge. Null: unknown. */
   readonly steps: number | null
   /** True if none of the requested steps exists. */
   readonly isOutOfRange: boolean
-  /** True if what was selected left nothing to judge. */
+  /** True if the selection left nothing to judge. */
   readonly isUnjudged: boolean
   /** `running`: the job may still run and was not followed. `left`: it was followed until no more steps came. */
   readonly state: 'ended' | 'running' | 'left' | 'interrupted'
 }
 
-/** A rule as it was configured. */
+/** A configured rule. */
 export interface JudgingRule {
   readonly ruleName: string
   readonly name: string
@@ -92,7 +92,7 @@ export function isFindingOf({
   ruleName,
   name,
 }: Pick<JudgingRule, 'ruleName' | 'name'>): (found: Finding | Missing) => boolean {
-  return found => found.rule === ruleName && found.name === name
+  return item => item.rule === ruleName && item.name === name
 }
 
 /** The rules that had something to judge, as by `distinct`. */
@@ -100,7 +100,7 @@ export function judgingOf({ rules, missing }: JudgingReport): readonly JudgingRu
   return distinct(rules).filter(rule => !missing.some(lack => !lack.partial && isFindingOf(rule)(lack)))
 }
 
-/** Two configurations of the same rule and name are shown as one. */
+/** The rules without duplicates: two configurations of the same rule and name are shown as one. */
 export function distinct(rules: readonly JudgingRule[]): readonly JudgingRule[] {
   return [...new Map(rules.map(rule => [configurationKey(rule.ruleName, rule.name), rule])).values()]
 }

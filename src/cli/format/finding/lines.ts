@@ -93,7 +93,9 @@ export function missingJson({ rule, name, missing, partial }: Missing): string {
   return JSON.stringify({ rule, name, missing, partial })
 }
 
-/** Rules that lack data are left out: `missing` explains them. */
+/**
+ * The explanations of the rules, as lines of JSON. Rules that lack data are left out, since `missing` explains them.
+ */
 function explanationsJson(judged: JudgingReport): readonly string[] {
   const judging = judgingOf(judged).map(({ ruleName: rule, name, parameters }) => ({
     rule,
@@ -102,7 +104,7 @@ function explanationsJson(judged: JudgingReport): readonly string[] {
     parameters,
   }))
   const others = judged.onlyByName.map(({ rule, reason }) => ({ rule, name: rule, judges: false, reason }))
-  return [...judging, ...others].map(one => JSON.stringify(one))
+  return [...judging, ...others].map(line => JSON.stringify(line))
 }
 
 function toSaveJson({ toSave }: JudgingReport): readonly string[] {

@@ -3,14 +3,14 @@
 import { counted, countText } from '../number.js'
 import type { JudgingReport } from './format.js'
 
-/** Undefined if all of it could be read, as far as it was counted. */
-export function readText({ asked, unread }: Pick<JudgingReport, 'asked' | 'unread'>): string | undefined {
+/** The share in words; undefined if all counted values could be read. */
+export function readText({ values, unread }: Pick<JudgingReport, 'values' | 'unread'>): string | undefined {
   if (unread === 0) return undefined
-  const read = asked === unread ? 'none' : countText(asked - unread)
-  return `${read} of ${counted(asked, 'tensor value')} could be read`
+  const read = values === unread ? 'none' : countText(values - unread)
+  return `${read} of ${counted(values, 'tensor value')} could be read`
 }
 
-/** Nothing could be read: what rules then say of it is no judgement. */
-export function isBlind({ asked, unread }: Pick<JudgingReport, 'asked' | 'unread'>): boolean {
-  return unread > 0 && asked === unread
+/** True if nothing could be read, so that the rules have judged nothing. */
+export function isBlind({ values, unread }: Pick<JudgingReport, 'values' | 'unread'>): boolean {
+  return unread > 0 && values === unread
 }

@@ -17,7 +17,7 @@ export interface SeveralFormats {
   end(verdict: Verdict, lost: readonly Lost[]): Iterable<string>
 }
 
-/** Rules that are named for a trial. Further ones are only counted. */
+/** The number of rules named for a trial. Further ones are counted. */
 const MAX_RULES = 4
 
 export function severalFormats(
@@ -61,15 +61,15 @@ interface Line {
   readonly path: string
   readonly steps: string
   readonly findings: number
-  /** Each with the first step at which it fired. */
+  /** The rules that fired, each with its first step. */
   readonly rules: ReadonlyMap<string, number>
   /** The text if no rule fired. */
   readonly otherwise: string
-  /** The share that could be read; null: all. */
+  /** The share that could be read; null if all was read. */
   readonly read: string | null
 }
 
-/** Only counts are held of the findings. */
+/** A table of several trials, which holds only the counts of findings. */
 /** @param width of the terminal; null elsewhere */
 function summary(colors: Colors, width: number | null): SeveralFormats {
   const lines: Line[] = []
@@ -114,7 +114,7 @@ function summary(colors: Colors, width: number | null): SeveralFormats {
 }
 
 function cells({ path, steps, findings, rules, otherwise, read }: Line, colors: Colors): string[] {
-  const bySteps = [...rules].sort(([, one], [, other]) => one - other)
+  const bySteps = [...rules].sort(([, a], [, b]) => a - b)
   const named = bySteps.slice(0, MAX_RULES).map(([name, step]) => `${name} (${step})`)
   const more = rules.size - named.length
   const texts = [...named, ...(more > 0 ? [`${countText(more)} more`] : []), ...(read === null ? [] : [read])]
@@ -126,7 +126,7 @@ function cells({ path, steps, findings, rules, otherwise, read }: Line, colors: 
   ]
 }
 
-/** A text quoted for a shell. */
+/** A path, quoted for a shell. */
 function quoted(path: string): string {
   return /^[\w./:@%+=-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`
 }

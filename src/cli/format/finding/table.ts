@@ -19,9 +19,9 @@ import {
 import { isBlind, readText } from './read.js'
 import { toSaveText } from './to-save.js'
 
-/** Further problems are only counted. */
+/** The number of listed problems. Further ones are counted. */
 const MAX_PROBLEM_LINES = 10
-/** Further tensors, workers or causes are only counted. */
+/** The number of listed tensors, workers or causes. Further ones are counted. */
 const MAX_NAMES = 3
 
 const STATES: Readonly<Record<JudgingReport['state'], string>> = {
@@ -40,11 +40,11 @@ export interface TableOptions {
   readonly isExplained?: boolean | undefined
 }
 
-/** A rule's findings that are causes, and everything that follows from them. */
+/** A rule's findings that are causes, and the findings that follow from them. */
 interface Section {
   readonly rule: JudgingRule
   /** The rule's own findings, the first cause first. */
-  readonly own: readonly DiagnosedFinding[]
+  readonly ruleFindings: readonly DiagnosedFinding[]
   /** Other rules, each with its findings. */
   readonly consequences: readonly (readonly [rule: JudgingRule, findings: readonly DiagnosedFinding[]])[]
 }
@@ -65,7 +65,7 @@ export function findingTable(
     return text.startsWith(indent + head) ? indent + color(head) + text.slice(indent.length + head.length) : text
   }
 
-  const section = ({ rule, own, consequences }: Section, judged: JudgingReport): string => {
+  const section = ({ rule, ruleFindings: own, consequences }: Section, judged: JudgingReport): string => {
     const lines = [
       headed(safe(titleOf(rule)), ` fired ${safe(whenAndWhere(own, judged))}`, text => colors.bold(colors.red(text))),
     ]
@@ -86,7 +86,7 @@ export function findingTable(
   const listed = (title: string, lines: readonly string[]): string =>
     [`${colors.bold(title)}\n`, ...lines.map(line => paragraph(safe(line), '  ', '    '))].join('')
 
-  /** The parameters of a rule that are not its defaults, and why. */
+  /** The parameters of a rule other than its defaults, with reasons. */
   const ways = (rule: JudgingRule): string => {
     const { parameters } = rule
     if (parameters.length === 0) return paragraph(`${safe(titleOf(rule))}: with its defaults`, '  ', '    ')
@@ -110,7 +110,7 @@ export function findingTable(
           ? [
               headed(head, ` ${safe(diagnosisText(sections, judged))}`, colors.bold),
               paragraph(summary(judged, firing.size, silent.length), ''),
-              ...sections.map(one => section(one, judged)),
+              ...sections.map(part => section(part, judged)),
             ]
           : [
               headed(
@@ -125,12 +125,12 @@ export function findingTable(
       }
       if (isExplained && judging.length > 0)
         blocks.push(`${colors.bold('How they judge')}\n${judging.map(ways).join('')}`)
-      const isDetailed = (one: Missing) => isExplained || rules.some(rule => rule.isAsked && isFindingOf(rule)(one))
+      const isDetailed = (lack: Missing) => isExplained || rules.some(rule => rule.isAsked && isFindingOf(rule)(lack))
       const detailed = missing.filter(isDetailed)
       if (detailed.length > 0) blocks.push(listed('Data missing', missingLines(detailed)))
       if (toSave.length > 0) blocks.push(`${colors.bold('What to save')}\n${toSaveText(toSave)}`)
       const notJudged = notJudgedLines(
-        missing.filter(one => !isDetailed(one)),
+        missing.filter(lack => !isDetailed(lack)),
         rules,
       )
       if (notJudged.length > 0) blocks.push(listed('Not judged', notJudged))
@@ -159,7 +159,7 @@ export function verdictText(judged: JudgingReport): string {
   return [
     first === undefined ? healthText(judged, silent.length) : summary(judged, firing.size, silent.length),
     ...(lacking > 0 ? [`${counted(lacking, 'rule')} had nothing to judge`] : []),
-    ...(first === undefined ? [] : [`first ${titleOf(first.rule)} ${foundText(first.own[0]!, judged)}`]),
+    ...(first === undefined ? [] : [`first ${titleOf(first.rule)} ${foundText(first.ruleFindings[0]!, judged)}`]),
   ].join('; ')
 }
 
@@ -180,17 +180,17 @@ function sectionsOf({ rules, findings }: JudgingReport): readonly Section[] {
     else byRule.set(rule, [finding])
   }
   return [...sections].map(([rule, byRule]) => {
-    const [[, own], ...consequences] = [...byRule] as [
+    const [[, ruleFindings], ...consequences] = [...byRule] as [
       [JudgingRule, DiagnosedFinding[]],
       ...[JudgingRule, DiagnosedFinding[]][],
     ]
-    return { rule, own, consequences }
+    return { rule, ruleFindings, consequences }
   })
 }
 
 /** The cause, its consequences, and the other findings, one sentence each. */
 function diagnosisText([first, ...others]: readonly Section[], judged: JudgingReport): string {
-  const { rule, own, consequences } = first!
+  const { rule, ruleFindings: own, consequences } = first!
   const [cause] = own as [DiagnosedFinding]
   const roots = own.filter(({ cause }) => cause === null)
   const atOnce = roots.filter(({ step }) => step === cause.step)
@@ -200,10 +200,10 @@ function diagnosisText([first, ...others]: readonly Section[], judged: JudgingRe
   if (alike > 0) sentences.push(`The same is true of ${counted(alike, 'more tensor')}.`)
   else if (workers > 0) sentences.push(`The same is true of ${counted(workers, 'more worker')}.`)
   // What follows from a later cause of the same rule does not follow from this one.
-  const causes = new Set(atOnce.map(one => judged.findings.indexOf(one)))
-  const isOfIt = (one: DiagnosedFinding) => one.cause !== null && causes.has(one.cause)
+  const causes = new Set(atOnce.map(finding => judged.findings.indexOf(finding)))
+  const isOfIt = (finding: DiagnosedFinding) => finding.cause !== null && causes.has(finding.cause)
   const spread = new Set(own.filter(isOfIt).map(tensorKey))
-  for (const one of roots) spread.delete(tensorKey(one))
+  for (const root of roots) spread.delete(tensorKey(root))
   const explained = consequences.filter(([, findings]) => findings.some(isOfIt)).map(([rule]) => titleOf(rule))
   const effects = [
     ...(spread.size > 0 ? [`spreads to ${counted(spread.size, 'more tensor')}`] : []),
@@ -212,7 +212,7 @@ function diagnosisText([first, ...others]: readonly Section[], judged: JudgingRe
   if (effects.length > 0) sentences.push(`It ${effects.join(explained.length > 1 ? ', and ' : ' and ')}.`)
   for (const { message } of judged.learningRates ?? []) sentences.push(`Beside that, ${message}.`)
   if (others.length > 0) {
-    const named = others.slice(0, MAX_NAMES).map(({ rule, own }, i) => {
+    const named = others.slice(0, MAX_NAMES).map(({ rule, ruleFindings: own }, i) => {
       const steps = stepsOfFindings(own)
       return `${titleOf(rule)}${i === 0 ? ' fired' : ''} ${steps.length > 1 ? `from step ${steps[0]} on` : `at step ${steps[0]}`}`
     })
@@ -232,14 +232,14 @@ function healthText(judged: JudgingReport, silent: number): string {
   }
   const over = steps === null ? '' : ` ${counted(steps, 'step')}`
   const all = workers > 1 ? ` of ${countText(workers)} workers` : ''
-  const of = onlyWorkers === null ? all : ` of ${someOf(onlyWorkers, MAX_NAMES)}`
-  const found = problems.length > 0 ? 'found nothing wrong in what could be read' : 'found nothing wrong'
-  const what = over === '' && of !== '' ? ' what there was' : over
-  const text = `${counted(silent, 'rule')} judged${what}${of} and ${found}`
+  const workersText = onlyWorkers === null ? all : ` of ${someOf(onlyWorkers, MAX_NAMES)}`
+  const outcome = problems.length > 0 ? 'found nothing wrong in what could be read' : 'found nothing wrong'
+  const what = over === '' && workersText !== '' ? ' what there was' : over
+  const text = `${counted(silent, 'rule')} judged${what}${workersText} and ${outcome}`
   return [...(read === undefined ? [] : [read]), text, ...restriction(judged), STATES[state]].join('; ')
 }
 
-/** The part that was judged, where the options leave something out. */
+/** The selected part in words; empty if everything was judged. */
 function restriction({ selection }: JudgingReport): readonly string[] {
   return selection === null ? [] : [`only ${selection}`]
 }
@@ -270,7 +270,7 @@ function enumerated(words: readonly string[]): string {
   return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`
 }
 
-/** The first of some names, and how many more there are. */
+/** The first few names, and the number of others. */
 function someOf(names: readonly string[], most: number): string {
   const more = names.length - most
   return more > 1 ? `${names.slice(0, most).join(', ')} and ${countText(more)} more` : enumerated(names)
@@ -284,11 +284,11 @@ export function whenAndWhere(findings: readonly Finding[], { workers }: JudgingR
       ? `at step ${steps[0]}`
       : `at ${countText(steps.length)} steps, from ${steps[0]} to ${steps.at(-1)}`
   const by = [...new Set(findings.map(({ worker }) => worker).filter(worker => worker !== null))].sort()
-  const of = workers > 1 && by.length > 0 ? ` of ${someOf(by, MAX_NAMES)}` : ''
-  return tensors > 1 ? `${when}, because of ${countText(tensors)} tensors${of}` : `${when}${of}`
+  const workersText = workers > 1 && by.length > 0 ? ` of ${someOf(by, MAX_NAMES)}` : ''
+  return tensors > 1 ? `${when}, because of ${countText(tensors)} tensors${workersText}` : `${when}${workersText}`
 }
 
-/** Each once, in the order of the findings. */
+/** The tensors of findings, each once, in the order of the findings. */
 function tensorsFoundIn(findings: readonly Finding[]): readonly string[] {
   return [...new Set(findings.map(({ tensor }) => tensor).filter(tensor => tensor !== null))]
 }
@@ -304,8 +304,8 @@ export function worstOf(findings: readonly Finding[]): Finding {
 }
 
 /**
- * NaN and infinities are worst. Next are values that are zero or have another sign than their threshold, by the distance;
- * then all others, by the ratio of value and threshold.
+ * The severity of a finding, for comparison. NaN and infinities are worst. Next are values that are zero or have
+ * another sign than their threshold, by the distance; then all others, by the ratio of value and threshold.
  */
 function severityOf({ value, threshold }: Finding): readonly [kind: number, size: number] {
   if (value === null) return [0, 0]
@@ -316,25 +316,25 @@ function severityOf({ value, threshold }: Finding): readonly [kind: number, size
     : [2, Math.abs(value - threshold)]
 }
 
-/** When and how bad. */
+/** The worst finding: its step, and its values. */
 export function worstText(findings: readonly Finding[], judged: Pick<JudgingReport, 'workers'>): string {
   return foundText(worstOf(findings), judged)
 }
 
-/** When, by whom, what. */
+/** A finding in a line: its step, its worker, and its message. */
 function foundText(finding: Finding, { workers }: Pick<JudgingReport, 'workers'>): string {
   const { tensor, worker, step, mode, modeStep, value, threshold, message } = finding
   const modeText = mode === 'GLOBAL' ? '' : ` (${mode} ${modeStep})`
-  const of = workers > 1 && worker !== null ? ` of ${worker}` : ''
+  const workerText = workers > 1 && worker !== null ? ` of ${worker}` : ''
   const about = tensor === null || message.includes(tensor) ? '' : `${tensor}: `
   const isMeasured = value === null || /\d|NaN/.test(tensor === null ? message : message.replaceAll(tensor, ''))
   const limit = threshold === null ? '' : `, threshold ${shortNumber(threshold)}`
-  return `at step ${step}${modeText}${of}: ${about}${message}${isMeasured ? '' : ` (${shortNumber(value)}${limit})`}`
+  return `at step ${step}${modeText}${workerText}: ${about}${message}${isMeasured ? '' : ` (${shortNumber(value)}${limit})`}`
 }
 
-/** Lines on rules that judged nothing or had only part of the data, and what those lacked that ran in vain. */
+/** Lines on rules that judged nothing or only part of the data, and on the data that they lacked. */
 function notJudgedLines(all: readonly Missing[], rules: readonly JudgingRule[]): readonly string[] {
-  const hasRun = (one: Missing) => !one.partial && !lacksTensors(one) && rules.some(rule => isFindingOf(rule)(one))
+  const hasRun = (lack: Missing) => !lack.partial && !lacksTensors(lack) && rules.some(rule => isFindingOf(rule)(lack))
   const byReason = new Map<string, string[]>()
   for (const { rule, name, missing } of all.filter(hasRun)) {
     byReason.set(missing, [...(byReason.get(missing) ?? []), titleOf({ ruleName: rule, name })])
@@ -342,7 +342,7 @@ function notJudgedLines(all: readonly Missing[], rules: readonly JudgingRule[]):
   const idle = [...byReason].map(
     ([reason, names]) => `${enumerated(names)} ${names.length === 1 ? 'needs' : 'need'} ${reason}`,
   )
-  const missing = all.filter(one => !hasRun(one))
+  const missing = all.filter(lack => !hasRun(lack))
   const titles = (isPartial: boolean): readonly string[] => [
     ...new Set(
       missing.filter(({ partial }) => partial === isPartial).map(({ rule, name }) => titleOf({ ruleName: rule, name })),
@@ -354,7 +354,7 @@ function notJudgedLines(all: readonly Missing[], rules: readonly JudgingRule[]):
   return [...lines.map((line, i) => (i === lines.length - 1 ? `${line} (--explain says why)` : line)), ...idle]
 }
 
-/** One line per rule. What several of them say about the trial is said once, at the end. */
+/** One line per rule. Statements about the trial that several rules share come once, at the end. */
 function missingLines(missing: readonly Missing[]): readonly string[] {
   const parts = missing.map(({ rule, name, missing, partial }) => {
     const text = missing.replace(`rule ${rule}: `, '')

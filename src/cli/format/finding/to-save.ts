@@ -17,21 +17,21 @@ export function collectionsToSave(
   const merged = new Map<string, HookCollection>()
   for (const rule of rules) {
     if (!missing.some(isFindingOf(rule))) continue
-    for (const one of collectionsOf(rule, saveInterval)) {
-      const before = merged.get(one.CollectionName)
-      merged.set(one.CollectionName, before === undefined ? one : both(before, one))
+    for (const collection of collectionsOf(rule, saveInterval)) {
+      const before = merged.get(collection.CollectionName)
+      merged.set(collection.CollectionName, before === undefined ? collection : both(before, collection))
     }
   }
   return [...merged.values()]
 }
 
-/** One collection a line; whole, so that it can be copied. */
+/** One collection per line, unwrapped, so that it can be copied. */
 export function toSaveText(collections: readonly HookCollection[]): string {
-  const lines = collections.map(one => `    ${safeJson(JSON.stringify(one))}`)
+  const lines = collections.map(collection => `    ${safeJson(JSON.stringify(collection))}`)
   return `  {"CollectionConfigurations": [\n${lines.join(',\n')}\n  ]}\n`
 }
 
-/** Steps between two saved ones, of the training if there is one. Undefined: there are too few to tell. */
+/** The number of steps between two saved ones, in mode TRAIN if there is one. Undefined if there are too few. */
 function intervalOf(trial: Trial): number | undefined {
   const steps = trial.steps({ ...(trial.modes().includes('TRAIN') && { mode: 'TRAIN' }), showIncompleteSteps: true })
   const gaps = steps.slice(1).map((step, i) => step - steps[i]!)

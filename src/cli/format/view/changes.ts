@@ -8,7 +8,7 @@ import { type Colors, columns, safe, safeName } from '../../terminal.js'
 import { apartNumbers, counted, countText, shortNumber } from '../number.js'
 
 const MAX_NAMES = 3
-/** Layers from which on a table of them tells more than a list. */
+/** The number of layers from which a table of layers is shown. */
 const LEAST_LAYERS = 2
 const MAX_LAYERS = 200
 
@@ -82,7 +82,7 @@ function moreText(rest: number, colors: Colors): string {
 
 const HEAD = ['  tensor', '‖Δ‖/‖a‖', 'changed', 'max |Δ|', '', 'a → b there', 'cosine']
 
-/** The order of the table: what is not finite comes first, and what has another shape or can't be measured. */
+/** The sort key of the table: differences without a finite relative norm come first, as do other shapes. */
 function sizeOf({ difference }: DifferenceAt): number {
   return difference?.relativeNorm ?? Number.POSITIVE_INFINITY
 }
@@ -122,7 +122,7 @@ function notFiniteText(broken: readonly DifferenceAt[]): string {
   return `NaN or infinities are in ${side} of ${counted(broken.length, 'tensor')}: ${names.join(', ')}${more > 0 ? ` and ${countText(more)} more` : ''}.`
 }
 
-/** Three significant digits: 0.031, 1.2e-7. */
+/** A ratio with three significant digits, such as 0.031 or 1.2e-7. */
 function percentText(value: number): string {
   return Number.isFinite(value) ? shortNumber(Number(value.toPrecision(3))) : 'Inf'
 }
@@ -151,8 +151,8 @@ function quantisedBlock(quantised: readonly DifferenceAt[], colors: Colors, top:
   if (quantised.length === 0) return []
   const rows = worstFirst(quantised)
     .slice(0, top)
-    .map(({ tensor, quantised: found }) => {
-      const { sqnr, normalisedError, cosine, maxAbsolute, worstBlock, saturated, scheme } = found!
+    .map(({ tensor, quantised: error }) => {
+      const { sqnr, normalisedError, cosine, maxAbsolute, worstBlock, saturated, scheme } = error!
       return [
         `  ${safeName(tensor)}`,
         decibels(sqnr),
@@ -179,7 +179,7 @@ const KINDS: readonly (readonly [string, RegExp])[] = [
 ]
 const OTHER = 'other'
 
-/** Layers × kinds: the largest relative change of each. */
+/** A table of layers and kinds: the largest relative change of each. */
 function layerBlock(finite: readonly DifferenceAt[], colors: Colors): string[] {
   const layers = new Map<number, Map<string, number>>()
   for (const { tensor, difference } of finite) {
@@ -191,7 +191,9 @@ function layerBlock(finite: readonly DifferenceAt[], colors: Colors): string[] {
     ofLayer.set(kind, Math.max(ofLayer.get(kind) ?? 0, difference!.relativeNorm!))
   }
   if (layers.size < LEAST_LAYERS) return []
-  const kinds = [...KINDS.map(([kind]) => kind), OTHER].filter(kind => [...layers.values()].some(of => of.has(kind)))
+  const kinds = [...KINDS.map(([kind]) => kind), OTHER].filter(kind =>
+    [...layers.values()].some(layer => layer.has(kind)),
+  )
   const numbers = [...layers.keys()].sort((x, y) => x - y).slice(0, MAX_LAYERS)
   const rows = numbers.map(layer => [
     `  ${layer}`,

@@ -25,8 +25,8 @@ export interface DifferenceTableOptions {
 }
 
 /**
- * @param runs their names; one, where workers of a run were compared
- * @param lacking what only one of them has
+ * @param runs the names of the runs; a single one if its workers were compared
+ * @param lacking tensors that only one run has
  */
 export function differenceTable(
   runs: readonly [string, string?],
@@ -77,7 +77,7 @@ export function differenceText([a, b]: readonly [string, string?], result: Trial
     : `${subject} first differ at ${placeText(divergence, b === undefined)}: ${divergence.message}; ${tallyOf(result)}`
 }
 
-/** The answer where no difference was found, which nobody should take for one about what was not compared. */
+/** The answer without a difference. It must not be mistaken for a statement about data that was not compared. */
 function sameText({ close, noisy, compared, missing, problems }: TrialDiff): string {
   if (compared === 0) return 'nothing was compared'
   if (problems.length > 0) return 'no difference in what could be read; some could not'
@@ -149,7 +149,7 @@ function lackBlocks(
   const blocks = [...wayNotes(result)].map(text => paragraph(`${text}.`))
   if (missing > 0) {
     const reasons = [...new Set(lacking.map(({ message }) => message))].map(message => {
-      const alike = lacking.filter(one => one.message === message)
+      const alike = lacking.filter(missing => missing.message === message)
       const names = [...new Set(alike.map(({ tensor }) => safeName(tensor)))]
       const more = names.length > MAX_LACKING ? ` and ${countText(names.length - MAX_LACKING)} more` : ''
       return `${message[0]!.toUpperCase()}${message.slice(1)}: ${names.slice(0, MAX_LACKING).join(', ')}${more}`

@@ -84,7 +84,7 @@ export function nonFiniteText(trace: NonFiniteTrace): string {
   return `${whatText(origin)} first in ${origin.tensor}, ${placeText(origin)}${rest}`
 }
 
-/** The first checkpoint with any, and its tensors that are whole. */
+/** The first checkpoint with NaN or infinities, and its tensors that have none. */
 function checkpointText({ step, tensor, element, wholeStep, affected, whole }: NonFiniteCheckpoint): string {
   const before =
     wholeStep === null ? 'No checkpoint is whole before it.' : `Up to step ${wholeStep} all that was read is whole.`
@@ -150,7 +150,7 @@ function placeText({ step, mode, modeStep, worker }: RecordPlaceInTime): string 
 
 /** The affected elements, and a reading of their pattern. */
 function elementText(
-  { element, nan, infinite, slices, shape, workers, class: own }: NonFiniteOrigin,
+  { element, nan, infinite, slices, shape, workers, class: originClass }: NonFiniteOrigin,
   paragraph: (text: string, indent?: string) => string,
 ): string {
   const lines: string[] = []
@@ -171,7 +171,7 @@ function elementText(
   }
   if (workers.length > 1)
     lines.push(`At that step it is so in ${counted(workers.length, 'worker')}: ${workers.join(', ')}.`)
-  lines.push(CLASSES[own])
+  lines.push(CLASSES[originClass])
   return lines.map(line => paragraph(line, '  ')).join('')
 }
 
@@ -182,13 +182,13 @@ const CLASSES = {
 } as const
 
 function rowOf(record: NonFiniteRecord): string[] {
-  const { tensor, step, worker, class: own, from, fromWorker, nan, infinite } = record
+  const { tensor, step, worker, class: recordClass, from, fromWorker, nan, infinite } = record
   const counts = nan === null ? 'by its reductions' : counted(nan + (infinite ?? 0), 'element')
   return [
     `  ${safeName(tensor)}`,
     `step ${step}`,
     safe(worker),
-    own,
+    recordClass,
     counts,
     from === null ? '' : `from ${safeName(from)}${fromWorker === worker ? '' : ` of ${safe(fromWorker!)}`}`,
   ]

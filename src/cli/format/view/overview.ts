@@ -8,9 +8,9 @@ import { sparkline } from '../bars.js'
 import { bytesText, counted, countText } from '../number.js'
 
 const LEAST_WIDTH = 80
-/** The share of the width that a name may take. */
+/** The largest share of the width for a name. */
 const NAME_SHARE = 0.4
-/** The same where a line has one value, and no course. */
+/** The largest share for a name in a line of one value, without a sparkline. */
 const SINGLE_NAME_SHARE = 0.75
 const LEAST_SPARKS = 10
 const MAX_CAUSES = 5
@@ -118,7 +118,7 @@ function rulesText(
   paragraph: (text: string) => string,
 ): readonly string[] {
   const causes = findings.filter(({ cause }) => cause === null)
-  const reasons = [...new Set(notJudged.filter(one => !lacksTensors(one)).map(({ missing }) => missing))]
+  const reasons = [...new Set(notJudged.filter(lack => !lacksTensors(lack)).map(({ missing }) => missing))]
   const unjudged = reasons.map(reason => {
     const rules = notJudged.filter(({ missing }) => missing === reason).map(({ rule }) => rule)
     return colors.dim(
@@ -136,8 +136,8 @@ function rulesText(
       : [colors.green(paragraph(`${judged}: nothing was found`)), ...unjudged]
   }
   const shown = [...byRule].slice(0, MAX_CAUSES)
-  const lines = shown.map(([name, of]) => {
-    const first = of[0]!
+  const lines = shown.map(([name, causes]) => {
+    const first = causes[0]!
     const mode = first.mode === 'GLOBAL' ? '' : ` (${first.mode} ${first.modeStep})`
     const text = paragraph(`${name} from step ${first.step}${mode}: ${first.message}`)
     return text.replace(safe(name), colors.bold(colors.red(safe(name))))
@@ -152,7 +152,10 @@ function rulesText(
   return [...lines, ...unjudged, colors.dim(`  ${[...rest, 'trialscan check tells all'].join('; ')}\n`)]
 }
 
-/** Lines with their first and last values, and how they went. @param scale of logarithms; null: each has its own */
+/**
+ * Lines with their first and last values and a sparkline.
+ * @param scale the logarithms of the lowest and the highest block; null for a scale per line
+ */
 function linesText(lines: readonly OverviewLine[], width: number, scale: readonly [number, number] | null): string {
   const hasModes = new Set(lines.map(({ mode }) => mode)).size > 1
   const longest = lines.reduce((longest, { tensor }) => Math.max(longest, widthOf(safe(tensor))), 0)
@@ -191,7 +194,7 @@ function scaleOf(lines: readonly OverviewLine[]): readonly [number, number] {
   ]
 }
 
-/** At most so many values: means of neighbours, which are not finite where one of them isn't. */
+/** A series reduced to a number of values: means of neighbours, which are not finite where one of them isn't. */
 function resampled(values: readonly number[], most: number): readonly number[] {
   if (values.length <= most) return values
   return Array.from({ length: most }, (_, i) => {
@@ -200,13 +203,13 @@ function resampled(values: readonly number[], most: number): readonly number[] {
   })
 }
 
-/** Some of many, the first and the last among them. */
+/** Evenly chosen elements, with the first and the last. */
 function spread<T>(all: readonly T[], most: number): readonly T[] {
   if (all.length <= most) return all
   return Array.from({ length: most }, (_, i) => all[Math.round((i * (all.length - 1)) / (most - 1))]!)
 }
 
-/** A name that is cut in its middle, since its ends tell most. */
+/** A name that fits a width, cut in its middle, since names differ at their ends. */
 function fitted(name: string, width: number): string {
   const characters = [...name]
   if (widthOf(name) <= width) return name

@@ -1,25 +1,25 @@
-/** A tensor as a picture in a terminal: pixels where it draws them (kitty's protocol, sixel), else blocks. */
+/** A tensor as a picture in a terminal: pixels if the terminal draws them (kitty's protocol, sixel), else blocks. */
 
 import type { TensorData } from '../../../scan/job/tensor/data.js'
 
 export type PictureName = 'auto' | 'kitty' | 'sixel' | 'blocks' | 'none'
 
-/** Numbers as a picture has them: rows of columns. */
+/** The numbers of a picture, row by row. */
 export interface Grid {
   readonly width: number
   readonly height: number
-  /** NaN for what is no number, or between images. */
+  /** The values: NaN and infinities as they are, and `BETWEEN` for gaps between images. */
   readonly values: Float64Array
   /** The number of shown images of all; null if the tensor is one. */
   readonly images: { readonly shown: number; readonly all: number } | null
 }
 
 const MAX_IMAGES = 24
-/** Pixels of the longer side of a picture, about. */
+/** The approximate number of pixels of a picture's longer side. */
 const SIDE = 480
 /** The number of pixels that a terminal can take. */
 const MAX_PIXELS = 1 << 22
-/** Rows of blocks. */
+/** The number of rows of blocks. */
 const MAX_ROWS = 40
 
 /** viridis (van der Walt and Smith 2015), at sixteen places. */
@@ -44,7 +44,7 @@ const VIRIDIS: readonly (readonly [number, number, number])[] = [
 /** The colour of elements that are not finite, outside any scale. */
 const NOT_FINITE = [214, 0, 147] as const
 
-/** The last two axes; of more axes the first images beside each other. Null: there is nothing to see. */
+/** The last two axes of a tensor; with more axes, its first images side by side. Null if there is nothing to see. */
 export function gridOf({ dtype, shape, data }: TensorData): Grid | null {
   if (dtype === 'string' || dtype.startsWith('complex') || shape.length < 2) return null
   const [height = 0, width = 0] = shape.slice(-2)
@@ -73,10 +73,10 @@ export function gridOf({ dtype, shape, data }: TensorData): Grid | null {
   return { width: wide, height: high, values, images: { shown, all } }
 }
 
-/** A number that no tensor is told apart by: the gap between images. */
+/** The value of gaps between images. */
 const BETWEEN = -1.7976931348623e308
 
-/** The pictures that the terminal draws, by its environment. */
+/** The kind of pictures that the terminal draws, by its environment. */
 export function pictureFor(env: NodeJS.ProcessEnv): Exclude<PictureName, 'auto' | 'none'> {
   const { TERM = '', TERM_PROGRAM = '', KITTY_WINDOW_ID, TMUX } = env
   // tmux passes on neither.
@@ -91,7 +91,10 @@ export function pictureFor(env: NodeJS.ProcessEnv): Exclude<PictureName, 'auto' 
   return 'blocks'
 }
 
-/** @param columns of the terminal @param isColored whether blocks may have colours */
+/**
+ * @param columns the width of the terminal
+ * @param isColored true if blocks may have colours
+ */
 export function pictureText(
   grid: Grid,
   how: Exclude<PictureName, 'auto' | 'none'>,
@@ -104,10 +107,13 @@ export function pictureText(
   return `${how === 'sixel' ? sixelText(grid, scale) : kittyText(grid, shade, scale)}\n`
 }
 
-/** Colours of a picture in sixels; terminals keep 256, some fewer. */
+/** The number of colours of a picture in sixels. Terminals keep 256, some fewer. */
 const SIXEL_SHADES = 48
 
-/** DEC's sixels (DEC STD 070): bands of six rows, in each of which a colour after the other is drawn; runs are counted. */
+/**
+ * A picture in DEC's sixels (DEC STD 070): bands of six rows, in which one colour is drawn after the other, with run
+ * lengths.
+ */
 function sixelText({ width, height, values }: Grid, scale: number): string {
   const place = placeOf(values)
   const registerOf = (value: number) =>
@@ -196,7 +202,10 @@ function placeOf(values: Float64Array): (value: number) => number {
 
 const DENSITIES = [' ', '░', '▒', '▓', '█']
 
-/** Two rows of numbers a line in colour; one, as densities, without. A number for each column, or means of several. */
+/**
+ * A picture of blocks: with colours, two rows of numbers per line; without, one row per line as densities. A column is
+ * a number, or the mean of several.
+ */
 function blocksText(grid: Grid, shade: ReturnType<typeof shadesOf>, columns: number, isColored: boolean): string {
   const { width, height, values } = isColored ? fitted(grid, columns, 2 * MAX_ROWS) : fitted(grid, columns, MAX_ROWS)
   const lines: string[] = []

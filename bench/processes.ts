@@ -50,10 +50,12 @@ export class Answerer {
   readonly #child: ChildProcessByStdio<Writable, Readable, null>
   readonly #lines: AsyncIterator<string>
 
-  /** @param env beside this process's own */
-  constructor([command, ...args]: Command, env: Readonly<{ [name: string]: string }> = {}) {
+  /** @param env beside this process's own @param greets true if the child begins with a line of its own */
+  constructor([command, ...args]: Command, env: Readonly<{ [name: string]: string }> = {}, { greets = false } = {}) {
     this.#child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'], env: { ...process.env, ...env } })
     this.#lines = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]()
+    // Lines come in their order.
+    if (greets) void this.#lines.next()
     running.push(this)
   }
 

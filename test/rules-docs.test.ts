@@ -49,6 +49,12 @@ it('has a section for every built-in rule, in their order', () => {
   expect([...SECTIONS.keys()].filter(title => /^\w+$/.test(title))).toEqual(names)
 })
 
+it('begins with a table of them, each with its meaning', () => {
+  const rows = rowsOf(PAGE, '| rule |').map(([rule, meaning]) => [rule, meaning])
+  expect(rows).toEqual(BUILTIN_RULES.map(({ name, meaning }) => [`[${name}](#${name.toLowerCase()})`, meaning]))
+  expect(PAGE.indexOf('| rule |')).toBeLessThan(PAGE.indexOf('## '))
+})
+
 describe.each(BUILTIN_RULES.map(RuleClass => [RuleClass.name, RuleClass] as const))('%s', (name, RuleClass) => {
   const section = SECTIONS.get(name) ?? ''
 

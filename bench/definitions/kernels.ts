@@ -1,14 +1,13 @@
 /** Reductions beside numpy's, those of a C compiler and tfjs': all 18, and the sets that are asked for most. */
 
 import { REDUCTIONS, type ReductionName } from '#dist/base/types.js'
-import { expectedReductions } from '#dist/cli/bench/reference.js'
-import { uniform } from '../../fixtures/random.js'
+import { expectedReductions, makeElements } from '#dist/cli/bench/reference.js'
+import { Tfjs } from '#dist/cli/bench/tfjs.js'
 import { type Case, contender, type Definition, type Options, sizeName } from '../definition.js'
 import * as native from '../engines/native.js'
 import * as numpy from '../engines/numpy.js'
 import * as ours from '../engines/ours.js'
 import * as plainJs from '../engines/plain-js.js'
-import * as tfjs from '../engines/tfjs.js'
 import { expectReductions, expectReductionsOfFloat32 } from '../reductions.js'
 import { scratchFile } from '../scratch.js'
 
@@ -47,6 +46,7 @@ async function* dtypeCases(dtype: Dtype, byteLength: number, sets: readonly Redu
   const bytes = new Uint8Array(data.buffer)
   const file = scratchFile(bytes)
   const all = expectedReductions(Float64Array.from(data))
+  const tfjs = await Tfjs.start()
   for (const { label, kernel, names, inPlainJs } of sets) {
     const expected = Float64Array.from(names, name => all[REDUCTIONS.indexOf(name)]!)
     const wrong = expectReductions(expected, names)
@@ -63,23 +63,10 @@ async function* dtypeCases(dtype: Dtype, byteLength: number, sets: readonly Redu
         ...(isAll ? numpy.contenders('leanest', ['lean', file, dtype], wrongFloat32) : []),
         ...native.contenders('', request, wrong),
         // Of more its sums are off by more than anyone would forgive.
-        ...(isAll && data instanceof Float32Array && byteLength <= MIB
-          ? [contender(tfjs.NAME, await tfjs.moments(data), wrongFloat32)]
+        ...(tfjs && isAll && data instanceof Float32Array && byteLength <= MIB
+          ? [contender('tfjs-backend-wasm', tfjs.prepare('moments', data), wrongFloat32)]
           : []),
       ],
     }
   }
-}
-
-/** Numbers in pairs of about x and 1 / x, so that products stay in range; a quarter of them negative. */
-function makeElements(dtype: Dtype, byteLength: number): Float32Array<ArrayBuffer> | Float64Array<ArrayBuffer> {
-  const random = uniform(5)
-  let log = 0
-  const value = (_: unknown, i: number) => {
-    log = i % 2 === 0 ? 0.6 * random() - 0.3 : -log
-    return Math.exp(log) * (random() < 0.25 ? -1 : 1)
-  }
-  return dtype === 'float32'
-    ? Float32Array.from({ length: byteLength / 4 }, value)
-    : Float64Array.from({ length: byteLength / 8 }, value)
 }

@@ -1,6 +1,7 @@
 /** All 18 reductions of a tensor, and some of them alone. */
 
 import { REDUCTIONS, type ReductionName } from '#dist/base/types.js'
+import { meanStd } from '#dist/cli/bench/plain-js.js'
 import { expectedReductions } from '#dist/cli/bench/reference.js'
 import { Engine } from '#dist/core/engine.js'
 import { Moments, setFor } from '#dist/core/moments.js'
@@ -90,7 +91,7 @@ function reduce(names: readonly ReductionName[], bytes: Uint8Array): () => Float
 }
 
 /** What one writes for some reductions alone. As ours, each tells when there is a NaN. */
-const LOOPS: readonly (readonly [readonly ReductionName[], (data: Float32Array) => Float64Array])[] = [
+const LOOPS: readonly (readonly [readonly ReductionName[], (data: Float32Array<ArrayBuffer>) => Float64Array])[] = [
   [
     ['min', 'max'],
     data => {
@@ -114,21 +115,7 @@ const LOOPS: readonly (readonly [readonly ReductionName[], (data: Float32Array) 
       return Float64Array.of(sum / data.length)
     },
   ],
-  [
-    ['mean', 'std'],
-    data => {
-      const shift = data[0]!
-      let sum = 0
-      let squares = 0
-      for (let i = 0; i < data.length; i++) {
-        const d = data[i]! - shift
-        sum += d
-        squares += d * d
-      }
-      const count = data.length
-      return Float64Array.of(shift + sum / count, Math.sqrt((squares - (sum * sum) / count) / count))
-    },
-  ],
+  [['mean', 'std'], meanStd],
 ]
 
 interface Elements {

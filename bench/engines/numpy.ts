@@ -1,6 +1,8 @@
-/** numpy, in a Python of its own (bench/peers/kernels.py, reductions.py, differences.py, checkpoints.py); and torch. */
+/** numpy, in a Python of its own (python/kernels.py, bench/peers/reductions.py, differences.py, checkpoints.py); and torch. */
+
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { KEEP_MEMORY, NUMPY_KERNELS } from '#dist/cli/bench/numpy.js'
 import type { Contender, Judge } from '../definition.js'
 import { Answerer, type Command } from '../processes.js'
 import { kernel } from './answers.js'
@@ -34,9 +36,6 @@ let torch: readonly Python[] | undefined
 /** numpy's version; undefined where there is none. */
 export const version = found?.version
 
-/** glibc gives what numpy frees back to the system at once, and the next array is page faults. Not so here. */
-const KEEP_MEMORY = { MALLOC_MMAP_THRESHOLD_: '1073741824', MALLOC_TRIM_THRESHOLD_: '4294967296' }
-
 let child: Answerer | undefined
 
 /** A contender, where there is a numpy. numpy reduces float32 in float32: its answers are that far off. */
@@ -47,7 +46,7 @@ export function contenders(
 ): Contender[] {
   if (found === undefined) return []
   const start = () => {
-    child ??= new Answerer([found.python, peer('kernels.py')], KEEP_MEMORY)
+    child ??= new Answerer([found.python, NUMPY_KERNELS], KEEP_MEMORY, { greets: true })
     return child
   }
   return [kernel(label === '' ? NAME : `${NAME}, ${label}`, start, request, wrong)]

@@ -11,7 +11,7 @@ import { moments } from '../../kernels/moments.js'
 import { measure, stopwatch, type Timed } from './measure.js'
 import { Numpy } from './numpy.js'
 import * as plainJs from './plain-js.js'
-import { expectedReductions } from './reference.js'
+import { expectedReductions, makeElements } from './reference.js'
 import { Tfjs, type TfjsKernel } from './tfjs.js'
 
 export const OURS = 'trialscan'
@@ -138,12 +138,12 @@ function casesOf(isQuick: boolean): readonly MakeCase[] {
 }
 
 const SETS = {
-  moments: { names: REDUCTIONS, inPlainJs: plainJs.moments },
-  'mean and std': { names: ['mean', 'std'], inPlainJs: plainJs.meanStd },
-  'min and max': { names: ['min', 'max'], inPlainJs: plainJs.minMax },
+  moments: { names: REDUCTIONS, inPlainJs: plainJs.moments, inNumpy: 'lean' },
+  'mean and std': { names: ['mean', 'std'], inPlainJs: plainJs.meanStd, inNumpy: 'meanstd' },
+  'min and max': { names: ['min', 'max'], inPlainJs: plainJs.minMax, inNumpy: 'minmax' },
 } as const satisfies Record<
   TfjsKernel,
-  { names: readonly ReductionName[]; inPlainJs: (data: plainJs.Floats) => unknown }
+  { names: readonly ReductionName[]; inPlainJs: (data: plainJs.Floats) => unknown; inNumpy: string }
 >
 
 function reductions(
@@ -153,7 +153,7 @@ function reductions(
   { numpy, tfjs }: Peers,
   directory: string,
 ): Case {
-  const { inPlainJs } = SETS[kernel]
+  const { inPlainJs, inNumpy: numpyKernel } = SETS[kernel]
   const names: readonly ReductionName[] = SETS[kernel].names
   const data = makeElements(dtype, bytes)
   const all = expectedReductions(Float64Array.from(data))
@@ -173,7 +173,7 @@ function reductions(
     contenders: [
       local(OURS, ours, FLOAT64_TOLERANCE),
       local(plainJs.NAME, () => inPlainJs(data), FLOAT64_TOLERANCE),
-      ...(numpy ? [inNumpy(numpy, kernel, fileOf(directory, data), dtype, tolerance)] : []),
+      ...(numpy ? [inNumpy(numpy, numpyKernel, [fileOf(directory, data), dtype], tolerance)] : []),
       ...(tfjs && isFloat32 && bytes <= MAX_TFJS_BYTES
         ? [local('tfjs', tfjs.prepare(kernel, data), FLOAT32_TOLERANCE)]
         : []),
@@ -195,7 +195,7 @@ function alongCase({ numpy, tfjs }: Peers, directory: string): Case {
     contenders: [
       local(OURS, () => along({ data, shape }, 'sum', 0).data, FLOAT64_TOLERANCE),
       local(plainJs.NAME, () => plainJs.sumColumns(data, columns), FLOAT64_TOLERANCE),
-      ...(numpy ? [inNumpy(numpy, kernel, fileOf(directory, data), 'float32', FLOAT32_TOLERANCE)] : []),
+      ...(numpy ? [inNumpy(numpy, 'sum', [fileOf(directory, data), 'float32', columns], FLOAT32_TOLERANCE)] : []),
       ...(tfjs ? [local('tfjs', tfjs.prepareSum(data, shape), FLOAT32_TOLERANCE)] : []),
     ],
   }
@@ -216,7 +216,7 @@ function allcloseCase({ numpy }: Peers, directory: string): Case {
     contenders: [
       local(OURS, () => [Number(allclose(a, b, { rtol, atol }))]),
       local(plainJs.NAME, () => [plainJs.allclose(a, b, rtol, atol)]),
-      ...(numpy ? [inNumpy(numpy, 'allclose', fileOf(directory, pair), 'float32', 0)] : []),
+      ...(numpy ? [inNumpy(numpy, 'allclose', [fileOf(directory, a), fileOf(directory, b, 'b'), rtol, atol], 0)] : []),
     ],
   }
 }
@@ -238,17 +238,17 @@ function local(engine: string, run: () => ArrayLike<number>, tolerance = 0): Con
   return { engine, tolerance, turn: stopwatch(run), answer: async () => run() }
 }
 
-function inNumpy(numpy: Numpy, kernel: string, path: string, dtype: string, tolerance: number): Contender {
+function inNumpy(numpy: Numpy, kernel: string, words: readonly (string | number)[], tolerance: number): Contender {
   return {
     engine: 'numpy',
     tolerance,
-    turn: async ms => (await numpy.ask(kernel, ms, path, dtype)).ms,
-    answer: async () => (await numpy.ask(kernel, 0, path, dtype)).numbers,
+    turn: async ms => (await numpy.ask(kernel, ms, words)).ms,
+    answer: async () => (await numpy.ask(kernel, 0, words)).numbers,
   }
 }
 
-function fileOf(directory: string, data: plainJs.Floats): string {
-  const path = join(directory, `${data.BYTES_PER_ELEMENT}-${data.length}`)
+function fileOf(directory: string, data: plainJs.Floats, suffix = ''): string {
+  const path = join(directory, `${data.BYTES_PER_ELEMENT}-${data.length}${suffix}`)
   writeFileSync(path, new Uint8Array(data.buffer, data.byteOffset, data.byteLength))
   return path
 }
@@ -277,21 +277,4 @@ function expectAnswer(
       throw new WrongAnswer(`${place}: ${name}: expected ${value}, got ${answer[i]}`)
     }
   }
-}
-
-/** Numbers in pairs of about x and 1 / x, so that products stay in range; a quarter of them negative. The same in every run. */
-function makeElements(dtype: 'float32' | 'float64', bytes: number): plainJs.Floats {
-  const data = dtype === 'float32' ? new Float32Array(bytes / 4) : new Float64Array(bytes / 8)
-  let state = 5
-  // Numerical Recipes' generator of 32 bits; the high bits are the random ones.
-  const random = (): number => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
-    return state / 2 ** 32
-  }
-  let log = 0
-  for (let i = 0; i < data.length; i++) {
-    log = i % 2 === 0 ? 0.6 * random() - 0.3 : -log
-    data[i] = Math.exp(log) * (random() < 0.25 ? -1 : 1)
-  }
-  return data
 }

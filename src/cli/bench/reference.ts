@@ -1,6 +1,7 @@
-/** The expected answers: the 18 reductions in the most careful way, however slow. */
+/** The inputs, and the expected answers: the 18 reductions in the most careful way, however slow. */
 
 import { REDUCTIONS, type ReductionBase, type ReductionName } from '../../base/types.js'
+import type { Floats } from './plain-js.js'
 
 /** In the order of REDUCTIONS. The values must be finite, and at least one. */
 export function expectedReductions(values: Float64Array): Float64Array {
@@ -58,4 +59,21 @@ function product(values: Float64Array): number {
     }
   }
   return mantissa === 0 ? 0 : mantissa * 2 ** (exponent / 2) * 2 ** (exponent / 2)
+}
+
+/** Numbers in pairs of about x and 1 / x, so that products stay in range; a quarter of them negative. The same in every run. */
+export function makeElements(dtype: 'float32' | 'float64', bytes: number): Floats {
+  const data = dtype === 'float32' ? new Float32Array(bytes / 4) : new Float64Array(bytes / 8)
+  let state = 5
+  // Numerical Recipes' generator of 32 bits; the high bits are the random ones.
+  const random = (): number => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+    return state / 2 ** 32
+  }
+  let log = 0
+  for (let i = 0; i < data.length; i++) {
+    log = i % 2 === 0 ? 0.6 * random() - 0.3 : -log
+    data[i] = Math.exp(log) * (random() < 0.25 ? -1 : 1)
+  }
+  return data
 }

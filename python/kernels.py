@@ -1,10 +1,12 @@
 """
-numpy's kernels, in the protocol of limits.c: requests a line each, words separated by tabs.
+numpy's kernels, for `trialscan bench` and bench/. First it prints numpy's version. Then it answers requests, a line each, words separated
+by tabs:
 
     moments MS FILE DTYPE       the 18 reductions, a call each, in trialscan's order
     lean MS FILE DTYPE          the same, with what follows from other numbers derived
     meanstd MS FILE DTYPE       mean and std
     minmax MS FILE DTYPE        min and max
+    sum MS FILE DTYPE COLUMNS   the sums of a matrix's columns
     allclose MS A B RTOL ATOL   whether the elements of float32 are all close
 
 The answer: the median of one run in milliseconds, then the numbers.
@@ -73,6 +75,9 @@ def work(kernel, file, *rest):
         rtol, atol = float(rest[1]), float(rest[2])
         return lambda: (np.allclose(a, b, rtol, atol),)
     x = load(file, rest[0])
+    if kernel == 'sum':
+        matrix = x.reshape(-1, int(rest[1]))
+        return lambda: matrix.sum(axis=0)
     return lambda: KERNELS[kernel](x)
 
 
@@ -94,6 +99,7 @@ def timed(run, turn_ms):
 
 # Products that leave the range are numbers like any other here.
 np.seterr(all='ignore')
+print(np.__version__, flush=True)
 for line in sys.stdin:
     try:
         kernel, turn_ms, *rest = line.rstrip('\n').split('\t')

@@ -133,7 +133,7 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
     for (const problem of problems.slice(0, MOST_PROBLEMS)) note(problem)
     if (problems.length > MOST_PROBLEMS)
       note(`and ${countText(problems.length - MOST_PROBLEMS)} more that could not be read`)
-    if (found.compared === 0 && problems.length === 0) {
+    if (diffResult.compared === 0 && problems.length === 0) {
       note(nothingCompared(a, b, flags, diffResult))
     }
     if (flags.quiet || isForPrograms(format)) tellVerdict(verdict)

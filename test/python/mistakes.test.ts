@@ -15,13 +15,19 @@ from trialscan import capture
 random = torch.Generator().manual_seed(1)
 x, truth = torch.randn(1000, 20, generator=random), torch.randn(20, 3, generator=random)
 y = (x @ truth).argmax(1)
-def train(name, lr=0.1, bias=None, frozen=False, resets=True, loss_of=nn.functional.cross_entropy, **options):
+def train(name, lr=0.1, bias=None, frozen=False, resets=True, zero=False, norm=False, loss_of=nn.functional.cross_entropy, **options):
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 3))
+    if norm:  # The bias before it gets no gradient: rounding errors alone.
+        model.insert(1, nn.BatchNorm1d(32))
+    if zero:
+        for weight in model.parameters():
+            nn.init.zeros_(weight)
     if bias is not None:
         nn.init.constant_(model[0].bias, bias)
-    model[2].requires_grad_(not frozen)
-    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    if frozen:
+        model[2].requires_grad_(False)
+    optimizer = (torch.optim.Adam if zero else torch.optim.SGD)(model.parameters(), lr=lr)
     with capture(model, name, every=10, activations=True, optimizer=True, **options) as c:
         for step in range(100):
             batch = torch.arange(32 * step, 32 * step + 32) % 1000
@@ -35,7 +41,10 @@ def entropy(output, y):  # log(0) · 0 is NaN.
     truth = nn.functional.one_hot(y, 3)
     return -((output.softmax(1) * truth).log() * truth).sum(1).mean()
 train("good")
+train("norm", norm=True)
 train("fast", lr=30)
+train("slow", lr=1e-9)
+train("zero", zero=True)
 train("fast-reduced", lr=30, reduce=True)
 train("dead", bias=-10)
 train("log", loss_of=entropy)
@@ -43,9 +52,10 @@ train("frozen", frozen=True)
 train("summed", resets=False)
 `
 
-/** What a command prints about trainings, with single spaces. */
+/** What a command prints about trainings, with single spaces. @param names trainings, and options */
 async function said(command: string, ...names: readonly string[]): Promise<string> {
-  const { stdout } = await trialscan(command, ...names.map(name => join(scratch, name)), '--format', 'table')
+  const places = names.map(name => (/^--|^[A-Z]/.test(name) ? name : join(scratch, name)))
+  const { stdout } = await trialscan(command, ...places, '--format', 'table')
   return stdout.replaceAll(/\s+/g, ' ')
 }
 
@@ -59,6 +69,21 @@ describe.runIf(hasModule('torch'))('mistakes', () => {
 
   it('none: nothing is found', async () => {
     expect(await said('check', 'good')).toMatch(/^good: \d+ rules judged 10 steps and found nothing wrong/)
+  })
+
+  it('none: a bias before a normalisation has no gradient, and that is no fault', async () => {
+    expect(await said('check', 'norm')).toMatch(/^norm: \d+ rules judged 10 steps and found nothing wrong/)
+    expect(await said('check', 'norm', '--rule', 'VanishingGradient')).toMatch(/ gradient\/0\.bias is \S+, below 1e-7/)
+  })
+
+  it('a learning rate that is too low', async () => {
+    expect(await said('check', 'slow')).toMatch(
+      /^slow: UnchangedTensor .*the learning rate learning_rate is 1e-9: too low for anything to be learned/,
+    )
+  })
+
+  it('weights that start at zero explain moments that stay zero', async () => {
+    expect(await said('check', 'zero')).toMatch(/^zero: AllZero at step 0 [^.]*\..* explains [^.]*OptimizerReset/)
   })
 
   it('a learning rate that is too high explains what follows from it', async () => {

@@ -343,6 +343,16 @@ describe('thresholds', () => {
   })
 
   it.each([
+    ['gradient/fc.weight', 1, true, [0]],
+    ['gradient/fc.weight', 1, false, []],
+    ['gradient/fc.weight', 1e-9, false, [0]],
+    ['gradient/other.weight', 1, false, [0]],
+  ])('VanishingGradient: a bias beside %s of %d, lone_biases=%s', async (name, value, loneBiases, expected) => {
+    const trial = await trialOf([[floats('gradient/fc.bias', [1e-9]), floats(name, [value])]])
+    expect(await firesAt(new VanishingGradient(trial, { loneBiases }))).toEqual(expected)
+  })
+
+  it.each([
     ['100', [0]],
     ['50', [0, 1]],
     ['50.01', [0]],

@@ -28,6 +28,8 @@ const LEARNING_RATE = /(^|[/_.])(lr|learning_?rate)s?([/_.:]|\d|$)/i
 const FAR = 10
 /** A learning rate that is hardly ever right. */
 const HUGE = 10
+/** A learning rate that is hardly ever right for all of a training. */
+const TINY = 1e-8
 
 /** The rules whose findings too high a learning rate can cause. */
 const EFFECTS: ReadonlySet<string> = new Set([
@@ -39,6 +41,15 @@ const EFFECTS: ReadonlySet<string> = new Set([
   'AllZero',
   'SaturatedActivation',
   'TensorVariance',
+])
+
+/** The rules whose findings too low a learning rate can cause. */
+const EFFECTS_OF_TINY: ReadonlySet<string> = new Set([
+  'UnchangedTensor',
+  'UnchangedRows',
+  'WeightUpdateRatio',
+  'LossNotDecreasing',
+  'PoorWeightInitialization',
 ])
 
 /** Never fires; it only observes. It runs beside the rules, so that nothing is read twice. */
@@ -83,11 +94,18 @@ export class LearningRates extends Rule {
     return false
   }
 
-  /** The unusual rates: each first step of a jump upwards, of a rate far beyond the others, and of a huge one. */
+  /** The unusual rates: each first step of a jump upwards, of a rate far beyond the others, of a huge one, and one that is always tiny. */
   get unusual(): readonly UnusualRate[] {
     return [...this.#rates].flatMap(([tensor, rates]) => {
       // A warm-up jumps, too, but not beyond what comes after it.
       const usual = medianOf(rates)
+      const highest = rates.reduce((a, b) => (b.value > a.value ? b : a))
+      if (highest.value < TINY) {
+        const { step, value } = rates[0]!
+        const text = value === highest.value ? 'is' : 'is never more than'
+        const message = `the learning rate ${tensor} ${text} ${numberText(highest.value)}: too low for anything to be learned`
+        return [{ tensor, step, value, message }]
+      }
       for (const [i, { step, value }] of rates.entries()) {
         const before = rates[i - 1]?.value
         const text = `the learning rate ${tensor} is ${rateText(value)} from step ${step} on`
@@ -103,9 +121,12 @@ export class LearningRates extends Rule {
     })
   }
 
-  /** The unusual rates in force when a fault began that too high a rate can cause. */
+  /** The unusual rates in force when a fault began that such a rate can cause. */
   besides(causes: readonly { readonly rule: string; readonly step: number }[]): readonly UnusualRate[] {
-    return this.unusual.filter(rate => causes.some(({ rule, step }) => EFFECTS.has(rule) && rate.step <= step))
+    return this.unusual.filter(rate => {
+      const effects = rate.value < TINY ? EFFECTS_OF_TINY : EFFECTS
+      return causes.some(({ rule, step }) => effects.has(rule) && rate.step <= step)
+    })
   }
 }
 

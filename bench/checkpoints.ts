@@ -90,14 +90,23 @@ export function sparse70B(): string {
   return dir
 }
 
-/** A run that saved so many checkpoints of 2 GB, without their data. */
-export function sparseRun(count: number): {
+/** Layouts: of a checkpoint of 2 GB, and that of 70 billion parameters with a 128th of each axis. */
+const LAYOUTS = {
+  '2 GB': { layers: 15, hidden: 2048, keys: 512, mlp: 8192, words: 32768 },
+  '70B': { layers: 80, hidden: 64, keys: 8, mlp: 224, words: 250 },
+}
+
+/** A run that saved so many checkpoints, without their data. */
+export function sparseRun(
+  count: number,
+  name: keyof typeof LAYOUTS = '2 GB',
+): {
   readonly dir: string
   readonly headerBytes: number
   readonly tensors: number
 } {
-  const dir = scratchPath(`run-${count}`)
-  const tensors = layout({ layers: 15, hidden: 2048, keys: 512, mlp: 8192, words: 32768 })
+  const dir = scratchPath(`run-${count}-${name.replace(' ', '')}`)
+  const tensors = layout(LAYOUTS[name])
   let headerBytes = 0
   for (let i = 1; i <= count; i++) {
     const path = join(dir, `checkpoint-${i * 100}`)
@@ -107,11 +116,11 @@ export function sparseRun(count: number): {
   return { dir, headerBytes, tensors: count * tensors.length }
 }
 
-/** Tensors of zeros of 1 GB each. */
-export function sparseZeros(gigabytes: number): string {
-  const dir = scratchPath('zeros')
+/** So many tensors of zeros, of 1 GB each if they have 20,000 rows. */
+export function sparseZeros(count: number, rows = 20_000): string {
+  const dir = scratchPath(`zeros-${count}-${rows}`)
   mkdirSync(dir)
-  const tensors = Array.from({ length: gigabytes }, (_, i) => tensorOf(`layers.${i}.weight`, [20_000, 25_000]))
+  const tensors = Array.from({ length: count }, (_, i) => tensorOf(`layers.${i}.weight`, [rows, 25_000]))
   writeSafetensors(join(dir, 'model.safetensors'), 'bfloat16', tensors)
   return dir
 }

@@ -40,7 +40,8 @@ export const several: Definition = {
   },
 }
 
-function copies(count: number): string {
+/** So many copies of a small trial. */
+export function copies(count: number): string {
   const dir = scratchPath(`several-${count}`)
   for (let i = 0; i < count; i++) {
     const copy = `${dir}/${String(i).padStart(4, '0')}`

@@ -1,48 +1,94 @@
-/** What people look at: a report beside the scan that it is made of, a summary, and a server's first page. */
+/** What people look at: a report beside the scan that it is made of, in a browser, a summary, and a server's first page. */
 
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { get } from 'node:http'
-import { type Case, type Definition, type Options, selfTimed } from '../definition.js'
+import { setTimeout } from 'node:timers/promises'
+import { pathToFileURL } from 'node:url'
+import { hasChromium, launch } from '../../test/support/chromium.js'
+import { sparseRun } from '../checkpoints.js'
+import { type Case, type Contender, type Definition, expectSame, type Options, selfTimed } from '../definition.js'
 import * as ours from '../engines/ours.js'
 import { COMMAND } from '../package.js'
 import { scratchPath } from '../scratch.js'
 import { type Trial, trial } from '../trials.js'
 import { processContender } from './cli.js'
+import { copies } from './several.js'
 
 const NODE = process.execPath
 
+/** What a page is made of. */
+interface Subject {
+  readonly dir: string
+  readonly title: string
+  readonly tensorCount: number
+}
+
 export const view: Definition = {
   name: 'view',
-  measures: 'whole processes from start to exit, or to the first page; files in the page cache',
+  measures: 'whole processes from start to exit, or to the first page; pages in Chromium; files in the page cache',
   *cases({ quick }: Options): Generator<Case> {
-    const large = trial('large', quick)
-    yield reportCase(large)
-    yield firstPageCase(trial('many', quick))
+    const [large, many] = [trial('large', quick), trial('many', quick)]
+    const run = sparseRun(20, '70B')
+    const title = `20 checkpoints as 70B has them, ${run.tensors.toLocaleString('en-GB')} tensors`
+    for (const [i, subject] of [large, many, { ...run, title, tensorCount: run.tensors }].entries()) {
+      const page = scratchPath(`report-${i}.html`)
+      yield reportCase(subject, page, subject === large ? beside(large) : [])
+      if (hasChromium) yield pageCase(subject.title, page)
+    }
+    yield firstPageCase(many.title, [many.dir])
+    const runs = quick ? 100 : 1000
+    yield* runsCases(copies(runs), `${runs.toLocaleString('en-GB')} runs`, runs)
   },
 }
 
-function reportCase({ dir, title, byteLength, tensorCount }: Trial): Case {
-  const [page, table] = [scratchPath('report.html'), scratchPath('sketches.csv')]
+function reportCase({ dir, title, tensorCount }: Subject, page: string, others: readonly Contender[]): Case {
+  const command = [NODE, COMMAND, 'report', dir, '--out', page] as const
   return {
     size: `report of ${title}`,
-    byteLength,
-    rounds: 5,
-    contenders: [
-      processContender(`${ours.NAME}, report`, [NODE, COMMAND, 'report', dir, '--out', page], () =>
-        wrongPage(page, tensorCount),
-      ),
-      processContender(
-        `${ours.NAME}, scan with distributions`,
-        [NODE, COMMAND, 'scan', dir, '--reductions', 'all,sketch', '--format', 'csv', '--out', table],
-        () => (readFileSync(table, 'latin1').split('\n').length > 1 ? undefined : 'expected rows, got none'),
-      ),
-      processContender(`${ours.NAME}, summary`, [NODE, COMMAND, 'summary', dir], ({ stdout }) =>
-        stdout.includes('looked through in')
-          ? undefined
-          : `expected a summary, got ${JSON.stringify(stdout.slice(0, 80))}`,
-      ),
-    ],
+    rounds: 3,
+    contenders: [processContender(`${ours.NAME}, report`, command, () => wrongPage(page, tensorCount)), ...others],
+  }
+}
+
+function beside({ dir }: Trial): Contender[] {
+  const table = scratchPath('sketches.csv')
+  return [
+    processContender(
+      `${ours.NAME}, scan with distributions`,
+      [NODE, COMMAND, 'scan', dir, '--reductions', 'all,sketch', '--format', 'csv', '--out', table],
+      () => (readFileSync(table, 'latin1').split('\n').length > 1 ? undefined : 'expected rows, got none'),
+    ),
+    processContender(`${ours.NAME}, summary`, [NODE, COMMAND, 'summary', dir], ({ stdout }) =>
+      stdout.includes('looked through in')
+        ? undefined
+        : `expected a summary, got ${JSON.stringify(stdout.slice(0, 80))}`,
+    ),
+  ]
+}
+
+/** In a browser that runs: until something is painted, and until the page's first view is drawn. */
+function pageCase(title: string, file: string): Case {
+  const opened = async (): Promise<readonly number[]> => {
+    const browser = await launch()
+    const page = await browser.newPage()
+    await page.goto(pathToFileURL(file).href)
+    await page.waitForSelector('#report:not([aria-busy])')
+    const times = await page.evaluate(`(async () => {
+      const drawn = performance.now()
+      const painted = () => performance.getEntriesByName('first-contentful-paint')[0]?.startTime
+      while (painted() === undefined) await new Promise(requestAnimationFrame)
+      return [painted(), drawn]
+    })()`)
+    await browser.close()
+    return times as number[]
+  }
+  const at = (engine: string, i: number) =>
+    selfTimed(engine, async () => ({ median: (await opened())[i]!, answer: true }), expectSame(true))
+  return {
+    size: `page of ${title} in Chromium`,
+    rounds: 3,
+    contenders: [at(`${ours.NAME}, first paint`, 0), at(`${ours.NAME}, first view drawn`, 1)],
   }
 }
 
@@ -53,34 +99,66 @@ function wrongPage(file: string, values: number): string | undefined {
   return got === values ? undefined : `expected a page of ${values} values, got ${got}`
 }
 
-function firstPageCase({ dir, title }: Trial): Case {
+function firstPageCase(title: string, dirs: readonly string[]): Case {
   return {
     size: `serve, first page of ${title}`,
     rounds: 5,
+    contenders: [selfTimed(ours.NAME, () => served(dirs, ({ ms }) => ms), wrongFirstPage)],
+  }
+}
+
+function* runsCases(dir: string, title: string, count: number): Generator<Case> {
+  yield firstPageCase(title, [dir])
+  if (process.platform !== 'linux') return
+  const judged = async ({ url, megabytes }: Served) => {
+    while ((await text(`${url}/api/trials`)).split('"judged":{"state":"done"').length <= count) await setTimeout(500)
+    return megabytes()
+  }
+  yield {
+    size: `peak memory, serve, ${title}`,
+    unit: 'MB',
+    rounds: 1,
     contenders: [
-      selfTimed(
-        ours.NAME,
-        async () => {
-          const startedAt = performance.now()
-          const server = spawn(NODE, [COMMAND, 'serve', dir, '--port', '0'], { stdio: ['ignore', 'ignore', 'pipe'] })
-          const url = await new Promise<string>((resolve, reject) => {
-            let said = ''
-            server.stderr.on('data', some => {
-              said += some
-              const found = /at (http:\S+)\/;/.exec(said)
-              if (found) resolve(found[1]!)
-            })
-            server.on('exit', code => reject(new Error(`the server ended with ${code}: ${said}`)))
-          })
-          const answer = await text(url)
-          const median = performance.now() - startedAt
-          server.removeAllListeners('exit').kill('SIGINT')
-          return { median, answer }
-        },
-        page => (page.includes('id="report"') ? undefined : 'expected a page'),
-      ),
+      selfTimed(`${ours.NAME}, first page`, () => served([dir], ({ megabytes }) => megabytes()), wrongFirstPage),
+      selfTimed(`${ours.NAME}, all opened and judged`, () => served([dir], judged), wrongFirstPage),
     ],
   }
+}
+
+interface Served {
+  readonly url: string
+  /** From the start of the process to the last byte of the page. */
+  readonly ms: number
+  readonly megabytes: () => number
+}
+
+async function served(dirs: readonly string[], value: (served: Served) => number | Promise<number>) {
+  const startedAt = performance.now()
+  const server = spawn(NODE, [COMMAND, 'serve', ...dirs, '--port', '0'], { stdio: ['ignore', 'ignore', 'pipe'] })
+  const url = await new Promise<string>((resolve, reject) => {
+    let said = ''
+    server.stderr.on('data', some => {
+      said += some
+      const found = /at (http:\S+)\/;/.exec(said)
+      if (found) resolve(found[1]!)
+    })
+    server.on('exit', code => reject(new Error(`the server ended with ${code}: ${said}`)))
+  })
+  const answer = await text(url)
+  const ms = performance.now() - startedAt
+  const megabytes = () => {
+    const status = readFileSync(`/proc/${server.pid}/status`, 'utf8')
+    return (Number(/^VmHWM:\s+(\d+) kB/m.exec(status)![1]) * 1024) / 1e6
+  }
+  const median = await value({ url, ms, megabytes })
+  server.removeAllListeners('exit').kill('SIGINT')
+  return { median, answer }
+}
+
+function wrongFirstPage(page: string): string | undefined {
+  return page.includes('id="report"') || page.includes('id="runs"')
+    ? undefined
+    : `expected a page, got ${page.slice(0, 200)}`
 }
 
 function text(url: string): Promise<string> {

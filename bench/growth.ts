@@ -1,5 +1,5 @@
 /**
- * How cost grows: `npm run bench:growth` measures whole processes over trials of growing size and draws ../docs/pictures/growth.svg, time and
+ * How cost grows: `npm run bench:growth` measures whole processes over trials of growing size and draws ../docs/pictures/growth.svg, CPU time and
  * peak memory on logarithmic axes. Takes about ten minutes and 5 GB of temporary disk space; `--quick` a minute, of smaller trials, and draws nothing.
  */
 
@@ -8,6 +8,7 @@ import { availableParallelism, cpus } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { makeLarge, makeMany, makeSteps } from '../fixtures/make.js'
+import { sparseZeros } from './checkpoints.js'
 import { COMMAND } from './package.js'
 import { endAnswerers, runProcess } from './processes.js'
 import { scratchPath } from './scratch.js'
@@ -28,6 +29,8 @@ interface Input {
 
 interface Series {
   readonly title: string
+  /** Several threads are simulated: what the others than the main one take is divided among them. */
+  readonly areThreads?: true
   /** What sizes count. */
   readonly unit: string
   readonly sizes: readonly number[]
@@ -36,6 +39,7 @@ interface Series {
 
 interface Point {
   readonly size: number
+  /** Of CPU, user and system, of all threads. */
   readonly seconds: number
   readonly megabytes: number
 }
@@ -45,8 +49,8 @@ const smaller = isQuick ? 10 : 1
 
 const SERIES: readonly Series[] = [
   {
-    title: 'Bytes',
-    unit: 'GB in tensors of up to 9 MB',
+    title: 'Elements',
+    unit: 'GB of float32 in tensors of up to 9 MB',
     sizes: [0.1, 1, 10].map(size => size / smaller),
     make: size => {
       const dir = scratchPath(`bytes-${size}`)
@@ -55,6 +59,15 @@ const SERIES: readonly Series[] = [
       const workers = size > 1 ? Math.round(size) : 1
       if (workers > 1) asIfOf(workers, dir)
       return { size, dir, rows: tensors.length * steps.length * workers }
+    },
+  },
+  {
+    title: 'Checkpoints',
+    unit: 'GB of bfloat16 in one file, a tensor each tenth',
+    sizes: [0.2, 2, 20].map(size => size / smaller),
+    make: size => {
+      const tensors = 10
+      return { size, dir: sparseZeros(tensors, (size / tensors) * 20_000), rows: tensors }
     },
   },
   {
@@ -78,6 +91,17 @@ const SERIES: readonly Series[] = [
     },
   },
   {
+    title: 'Workers',
+    unit: 'workers, 51 MB each',
+    sizes: [1, 8, 64],
+    make: size => {
+      const dir = scratchPath(`workers-${size}`)
+      const { tensors, steps } = makeLarge(dir, { scale: 0.05 / smaller })
+      if (size > 1) asIfOf(size, dir)
+      return { size, dir, rows: tensors.length * steps.length * size }
+    },
+  },
+  {
     title: 'Trials',
     unit: `trials of ${SMALL_TRIAL_ROWS} tensors`,
     sizes: isQuick ? [1, 10, 100] : [1, 10, 100, 1000],
@@ -85,6 +109,17 @@ const SERIES: readonly Series[] = [
       const dir = scratchPath(`trials-${size}`)
       for (let i = 0; i < size; i++) cpSync(SMALL_TRIAL, join(dir, String(i).padStart(4, '0')), { recursive: true })
       return { size, dir, rows: size * SMALL_TRIAL_ROWS }
+    },
+  },
+  {
+    title: 'Threads',
+    areThreads: true,
+    unit: 'threads, simulated, over 1 GB',
+    sizes: [1, 2, 4, 8, 16],
+    make: size => {
+      const dir = scratchPath(`threads-${size}`)
+      const { tensors, steps } = makeLarge(dir, { scale: 1 / smaller })
+      return { size, dir, rows: tensors.length * steps.length }
     },
   },
 ]
@@ -104,21 +139,23 @@ function asIfOf(workers: number, dir: string): void {
   }
 }
 
-/** Medians of some rounds; that all rows are there is checked in each. */
-async function measured({ size, dir, rows }: Input): Promise<Point> {
+/** The best of some rounds; that all rows are there is checked in each. */
+async function measured({ areThreads }: Series, { size, dir, rows }: Input): Promise<Point> {
   const out = scratchPath('growth.csv')
-  const command = ['scan', dir, '--reductions', 'all', '--format', 'csv', '--out', out]
-  const runs: { readonly seconds: number; readonly megabytes: number }[] = []
-  // The first brings the files into the page cache.
-  for (let round = 0; round <= ROUNDS; round++) {
-    const { elapsedMs, stderr } = await runProcess([process.execPath, '--import', PEAK_MEMORY, COMMAND, ...command])
+  const threads = areThreads ? ['--threads', String(size)] : []
+  const command = ['scan', dir, '--reductions', 'all', '--format', 'csv', '--out', out, ...threads]
+  let [best, megabytes] = [Number.POSITIVE_INFINITY, 0]
+  for (let round = 0; round < ROUNDS; round++) {
+    const { stderr } = await runProcess([process.execPath, '--import', PEAK_MEMORY, COMMAND, ...command])
     const lines = readFileSync(out).reduce((count, byte) => count + Number(byte === 0x0a), 0)
     if (lines !== rows + 1) throw new Error(`${dir}: expected ${rows} rows, got ${lines - 1}`)
-    const kibibytes = Number(/peak memory: (\d+) KiB/.exec(stderr)?.[1])
-    if (round > 0) runs.push({ seconds: elapsedMs / 1000, megabytes: (kibibytes * 1024) / 1e6 })
+    const [, kibibytes, all, main] = /peak memory: (\d+) KiB\nCPU: (\S+) s, the main thread (\S+) s/
+      .exec(stderr)!
+      .map(Number)
+    best = Math.min(best, areThreads ? main! + (all! - main!) / size : all!)
+    megabytes = Math.max(megabytes, (kibibytes! * 1024) / 1e6)
   }
-  const middle = (of: (run: (typeof runs)[number]) => number) => runs.map(of).sort((a, b) => a - b)[ROUNDS >> 1]!
-  return { size, seconds: middle(({ seconds }) => seconds), megabytes: middle(({ megabytes }) => megabytes) }
+  return { size, seconds: best, megabytes }
 }
 
 /** The slope between the last two points on logarithmic axes: 1 where twice as much takes twice as long. */
@@ -135,16 +172,17 @@ const compact = new Intl.NumberFormat('en', { notation: 'compact' })
 const COLORS = { seconds: '#2a6fdb', megabytes: '#c2571a' }
 
 function picture(all: readonly { readonly series: Series; readonly points: readonly Point[] }[]): string {
-  const about = `${process.version}, ${availableParallelism()} cores (${cpus()[0]?.model.trim()}), files in the page cache, medians of ${ROUNDS} runs`
+  const about = `${process.version}, ${availableParallelism()} cores (${cpus()[0]?.model.trim()}), files in the page cache, best of ${ROUNDS} runs`
   const panels = all.map(({ series, points }, i) => panel(series, points, (i % 2) * WIDTH, 48 + (i >> 1) * HEIGHT))
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${2 * WIDTH} ${2 * HEIGHT + 78}" font-family="system-ui, sans-serif" font-size="11">
+  const rows = Math.ceil(all.length / 2)
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${2 * WIDTH} ${rows * HEIGHT + 78}" font-family="system-ui, sans-serif" font-size="11">
 <title>How the cost of a scan grows</title>
 <rect width="100%" height="100%" fill="#fff"/>
 <text x="14" y="20" font-size="13" font-weight="600" fill="#1d2430">trialscan scan --reductions all, the whole process</text>
-<g fill="${COLORS.seconds}"><circle cx="18" cy="36" r="4"/><text x="27" y="40">seconds</text></g>
-<g fill="${COLORS.megabytes}"><circle cx="90" cy="36" r="4"/><text x="99" y="40">MB of memory, at most</text></g>
+<g fill="${COLORS.seconds}"><circle cx="18" cy="36" r="4"/><text x="27" y="40">seconds of CPU</text></g>
+<g fill="${COLORS.megabytes}"><circle cx="132" cy="36" r="4"/><text x="141" y="40">MB of memory, at most</text></g>
 ${panels.join('\n')}
-<text x="14" y="${2 * HEIGHT + 66}" fill="#68717f" font-size="9.5">${about}</text>
+<text x="14" y="${rows * HEIGHT + 66}" fill="#68717f" font-size="9.5">${about}</text>
 </svg>
 `
 }
@@ -192,7 +230,7 @@ for (const series of SERIES) {
   const points: Point[] = []
   for (const size of series.sizes) {
     const input = series.make(size)
-    const point = await measured(input)
+    const point = await measured(series, input)
     points.push(point)
     console.log(`${series.title} ${short(size)}: ${point.seconds.toFixed(2)} s, ${point.megabytes.toFixed(0)} MB`)
     rmSync(input.dir, { recursive: true })

@@ -38,7 +38,9 @@ function section({ name, record }: Named, other: Named | undefined): string {
         ? ''
         : `, and another with Node.js ${other.record.machine.node.slice(1)}, \`record/${other.name}\`, from the same machine`
     }.`,
-    'For a target with ≥, the ratio is their time divided by ours; for one with ≤, ours divided by theirs.',
+    ...losses(record),
+    '',
+    'The targets. For one with ≥, the ratio is their time divided by ours; for one with ≤, ours divided by theirs.',
     '',
     `| work | ours | beside | ratio | target | |${others === undefined ? '' : ` Node.js ${OTHER_NODE} |`}`,
     `| --- | ---: | --- | ---: | ---: | --- |${others === undefined ? '' : ' ---: |'}`,
@@ -47,7 +49,6 @@ function section({ name, record }: Named, other: Named | undefined): string {
     `${verdicts(targets)}${
       others === undefined ? '' : `; on Node.js ${OTHER_NODE}, of those that were measured there, ${verdicts(others)}`
     }. Not measured: ${[...absent, ...NOT_DONE].join('; ')}.`,
-    ...losses(record),
   ].join('\n')
 }
 

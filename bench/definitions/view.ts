@@ -48,7 +48,7 @@ function reportCase({ dir, title, tensorCount }: Subject, page: string, others: 
   const command = [NODE, COMMAND, 'report', dir, '--out', page] as const
   return {
     size: `report of ${title}`,
-    rounds: 3,
+    rounds: 2,
     contenders: [
       processContender(`${ours.NAME}, report`, timed(command), () => wrongPage(page, tensorCount), cpuMs),
       ...others,

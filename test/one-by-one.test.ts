@@ -142,10 +142,10 @@ describe('reductions that are asked for together', () => {
     const expected = await Promise.all(ask(trial))
     await trial.close()
     const run = vi.spyOn(InlineRunner.prototype, 'run')
-    // Twice as one job, twice as a scan.
+    // Twice as one job, and twice its first half, which is then halved.
     for (let i = 0; i < 4; i++) run.mockRejectedValueOnce(new EngineError('broken'))
     expect(await Promise.all(ask(trial))).toEqual(expected)
-    expect(run).toHaveBeenCalledTimes(4 + 2)
+    expect(run).toHaveBeenCalledTimes(4 + 3)
   })
 
   it('in jobs that all fail fail alone', async () => {

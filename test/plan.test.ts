@@ -2,8 +2,6 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { SavedTensor } from '#dist/scan/catalog/columns/tensor-lists.js'
-import type { WorkerStep } from '#dist/scan/catalog/worker-steps.js'
 import {
   columnsOf,
   inFileOrder,
@@ -14,7 +12,6 @@ import {
 } from '#dist/scan/job/plan/coalesce.js'
 import { DEFAULT_MEMORY, MIN_MEMORY, PART_BYTES, RECORD_LIMIT, windowByteLength } from '#dist/scan/job/plan/memory.js'
 import { type PlannedJob, placesOf, planJobs, type ScanJob } from '#dist/scan/job/scan.js'
-import { Rows } from '#dist/scan/rows/row-groups.js'
 
 const KIB = 1 << 10
 const MIB = 1 << 20
@@ -121,10 +118,10 @@ describe('jobs', () => {
   it('of a large record are its parts, and its neighbours stay in order', () => {
     const large = 5 * PART_BYTES - 1
     const jobs = plan([place(0, 10), place(10, large), place(10 + large, 10)])
-    expect(jobs.map(({ job, first, count }) => [job.kind, first, count])).toEqual([
-      ['scan', 0, 1],
-      ...Array.from({ length: 5 }, () => ['part', 1, 1]),
-      ['scan', 2, 1],
+    expect(jobs.map(({ job, count }) => [job.kind, count, job.records.startByte[0]])).toEqual([
+      ['scan', 1, 0],
+      ...Array.from({ length: 5 }, () => ['part', 1, 10]),
+      ['scan', 1, 10 + large],
     ])
     expect(jobs.flatMap(({ job }) => (job.kind === 'part' ? [[job.part, job.parts]] : []))).toEqual(
       Array.from({ length: 5 }, (_, part) => [part, 5]),
@@ -149,27 +146,45 @@ describe('jobs', () => {
     const jobs = planJobs(records(), { store, checkLevel: 1, memory: DEFAULT_MEMORY, known: 3 })
     expect(jobs.next().value?.count).toBe(8)
     expect(asked).toBe(8)
-    expect(jobs.next().value).toMatchObject({ first: 8, count: 8 })
+    expect(jobs.next().value).toMatchObject({ count: 8 })
     expect(asked).toBe(16)
   })
 
   it('end where a row without a record stands', () => {
     const [a, b, c] = row(3, 100)
+    const none = { recordCount: 0 }
     const jobs = [
-      ...planJobs([null, a!, null, null, b!, c!], { store, checkLevel: 1, memory: DEFAULT_MEMORY, known: 3 }),
+      ...planJobs([none, a!, none, none, b!, c!], { store, checkLevel: 1, memory: DEFAULT_MEMORY, known: 3 }),
     ]
     const placed = { tornasole: false, row: null }
-    expect(jobs.map(plan => [plan.first, plan.count, placesOf(plan)])).toEqual([
-      [0, 1, [{ ...a, ...placed }]],
+    expect(jobs.map(plan => [plan.combined.length, placesOf(plan)])).toEqual([
+      [1, []],
+      [0, [{ ...a, ...placed }]],
+      [2, []],
       [
-        1,
-        2,
+        0,
         [
           { ...b, ...placed },
           { ...c, ...placed },
         ],
       ],
     ])
+  })
+
+  it('tell which records are of one row', () => {
+    const combined = { recordCount: 2 }
+    const [a, b, c] = row(3, 100)
+    const [plan] = planJobs([a!, { ...b!, combined }, { ...c!, combined }], {
+      store,
+      checkLevel: 1,
+      memory: DEFAULT_MEMORY,
+      known: 3,
+    })
+    expect(plan!.combined).toEqual([
+      { at: 1, row: combined },
+      { at: 2, row: combined },
+    ])
+    expect(placesOf(plan!, 1).map(place => place.combined)).toEqual([combined, combined])
   })
 
   it('are the same of records that are listed together as of each for itself', () => {
@@ -196,8 +211,8 @@ describe('jobs', () => {
         for (const memory of [DEFAULT_MEMORY, MIN_MEMORY]) {
           const context = { store, checkLevel: 1, memory, known: 3 }
           const jobs = [...planJobs(some, context)]
-          expect(jobs.map(job => [job.first, job.count, job.job.kind, placesOf(job)])).toEqual(
-            plan(places, memory).map(job => [job.first, job.count, job.job.kind, placesOf(job)]),
+          expect(jobs.map(job => [job.count, job.job.kind, placesOf(job)])).toEqual(
+            plan(places, memory).map(job => [job.count, job.job.kind, placesOf(job)]),
           )
         }
       }),
@@ -209,39 +224,12 @@ describe('jobs', () => {
     const list = listPlaces(row(40_000, 100).map(({ tag: name, ...place }) => ({ name, ...place })))
     const run = { list, file: 'a', step: 3, row: { worker: 'w', mode: 'TRAIN', modeStep: 3 } } as const
     const jobs = [...planJobs([run], { store, checkLevel: 1, memory: DEFAULT_MEMORY, known: 3 })]
-    expect(jobs.map(({ first, count }) => [first, count])).toEqual([
-      [0, 16_384],
-      [16_384, 16_384],
-      [32_768, 7232],
-    ])
+    expect(jobs.map(({ count }) => count)).toEqual([16_384, 16_384, 7232])
     expect(placesOf(jobs[2]!).map(({ startByte }) => startByte)).toEqual(Array.from(list.startByte.subarray(32_768)))
   })
 
   it('are none of no records', () => {
     expect(plan([])).toEqual([])
-  })
-})
-
-describe('rows', () => {
-  const step = (step: number) => ({ step }) as unknown as WorkerStep
-  const saved = (count: number) => Array.from({ length: count }, (_, i) => ({ tensor: `t${i}` }) as SavedTensor)
-
-  it('are what was added, wherever they are cut and however many are gone', () => {
-    const all: unknown[] = []
-    const rows = new Rows()
-    for (const [at, count] of [3, 1, 0, 5, 2].entries()) {
-      const [own, tensors] = [step(at), saved(count)]
-      rows.add(own, count === 1 ? null : tensors)
-      all.push(...tensors.map(one => ({ workerStep: own, saved: count === 1 ? null : one })))
-    }
-    const listed = (rows: Rows) => Array.from({ length: rows.length }, (_, i) => rows.at(i))
-    for (let gone = 0; gone <= all.length; gone++) {
-      expect(listed(rows)).toEqual(all.slice(gone))
-      for (let from = 0; from < rows.length; from++)
-        for (let end = from + 1; end <= rows.length; end++)
-          expect(listed(rows.slice(from, end))).toEqual(all.slice(gone + from, gone + end))
-      rows.drop(1)
-    }
   })
 })
 
@@ -278,10 +266,9 @@ it('any plan has every record once, in order, within its batch and the memory', 
       (records, memory) => {
         let next = 0
         let nextPart = 0
-        for (const { job, first, count } of plan(records, memory)) {
-          expect(first).toBe(next)
+        for (const { job, count } of plan(records, memory)) {
           const columns = job.records
-          const own = records.slice(first, first + count)
+          const own = records.slice(next, next + count)
           expect(
             own.map((_, i) => ({
               file: job.files[columns.file[i]!],

@@ -20,7 +20,6 @@ import {
 import type { WorkerStep } from '#dist/scan/catalog/worker-steps.js'
 import type { Job, ReplyTo } from '#dist/scan/job/job.js'
 import { planJobs } from '#dist/scan/job/scan.js'
-import { groupsOf } from '#dist/scan/rows/row-groups.js'
 import { Scan } from '#dist/scan/rows/scan.js'
 import { InlineRunner } from '#dist/scan/runner/inline.js'
 import type { Runner } from '#dist/scan/runner/runner.js'
@@ -328,13 +327,12 @@ describe('a job that fails as an engine does', () => {
       error: null,
       isTornasole: false,
     }
+    const saved = readIndex(directory, 0).tensor_payload.map(({ tensorname: tensor, start_idx, length }) => {
+      const value = { name: tensor, startByte: start_idx, byteLength: length }
+      return { tensor, value, reductions: new Map(), shape: null }
+    })
     const scan = new Scan({
-      groups: groupsOf(
-        readIndex(directory, 0).tensor_payload.map(({ tensorname: tensor, start_idx, length }) => {
-          const value = { name: tensor, startByte: start_idx, byteLength: length }
-          return { workerStep, saved: { tensor, value, reductions: new Map(), shape: null } }
-        }),
-      ),
+      groups: [{ workerStep, list: { saved, records: null } }],
       problems: () => [],
       reductions: ['mean'],
       strict: true,

@@ -1,7 +1,7 @@
 /** Columns that grow row by row: typed arrays, allocated once for the largest number of rows in a group. */
 
 import { Interner } from '../scan/job/plan/interner.js'
-import type { DictionaryColumn } from '../scan/rows/columns.js'
+import type { DictionaryColumn } from '../scan/rows/scan-columns.js'
 
 /** A column of texts in which equal texts are stored once. */
 export interface TextColumn {

@@ -6,7 +6,7 @@ import type { DistributionData } from '../core/statistics/distribution.js'
 import { isDigestName, isMomentName } from '../core/statistics/statistic.js'
 import { isComplex, isHistogram, isSketch, placeOfError } from '../scan/job/row.js'
 import type { MomentColumn } from '../scan/job/scan.js'
-import { type ColumnsRow, ReplyColumns, type ScanColumns } from '../scan/rows/columns.js'
+import { type ColumnsRow, ReplyColumns, type ScanColumns } from '../scan/rows/scan-columns.js'
 import { type ColumnData, Lists, Numbers, Texts, Values } from './column.js'
 import { isNumeric } from './schema.js'
 
@@ -79,8 +79,8 @@ export class GroupBuilder implements Group {
     this.#shapes.setAll(first, columns.shape)
     this.#numbers.saved.numbers.set(columns.saved, first)
     const replied = columns instanceof ReplyColumns ? columns : null
-    for (const [k, made] of (replied?.made ?? []).entries()) this.#addNumbers(first, length, k, made)
-    for (const i of replied?.others ?? Array(length).keys()) this.#addRow(first + i, columns.row(i))
+    for (const [k, made] of (replied?.momentColumns ?? []).entries()) this.#addNumbers(first, length, k, made)
+    for (const i of replied?.unusualRows ?? Array(length).keys()) this.#addRow(first + i, columns.row(i))
   }
 
   /** Sets the numbers of all rows. Rows without some of them are corrected later. */

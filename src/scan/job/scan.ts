@@ -1,15 +1,16 @@
 /** Records to be reduced to moments, and rows to be written from them. */
 
+import type { ErrorData } from '../../base/errors.js'
 import { countBelow } from '../../base/sorted.js'
 import { MODES, type MomentName, type StatisticName } from '../../base/types.js'
 import { answerLength, type ElementStatistic } from '../../core/statistics/statistic.js'
 import type { StoreSpec } from '../../storage/store.js'
 import {
+  type CombinedPlace,
+  type CombinedRow,
   coalesce,
-  columnsOf,
   inFileOrder,
   type JobRecords,
-  listOf,
   placesOfRun,
   type ReadBatch,
   type RecordJob,
@@ -75,7 +76,10 @@ export interface ColumnsRequest {
 }
 
 /** The format of rows as text, and the places of the rows. */
-export interface LinesJob extends LinesRequest, RowColumns {}
+export interface LinesJob extends LinesRequest, RowColumns {
+  /** True if each record has a row of its own. */
+  readonly isWhole: boolean
+}
 
 /** Reduce one part, or several neighbouring ones, of a record too large to be read at once. */
 export interface PartJob extends RecordJob {
@@ -157,6 +161,27 @@ export interface Sketches {
   readonly ends: Float64Array
 }
 
+export const NO_SKETCHES: Sketches = { pairs: new Float64Array(0), ends: new Float64Array(0) }
+
+/** A reply about records that all failed. */
+export function failedReply(errors: readonly ErrorData[]): ScanReply {
+  const none = new Float64Array(0)
+  const count = errors.length
+  return {
+    kind: 'scan',
+    histograms: [],
+    described: { dtypes: new Uint8Array(count), ranks: new Uint8Array(count), dims: none },
+    moments: none,
+    answers: none,
+    sketches: NO_SKETCHES,
+    failures: errors.map((error, record) => ({ record, error })),
+    lines: null,
+    columns: null,
+    wallTimes: none,
+    stats: { records: count, readBytes: 0, reads: 0 },
+  }
+}
+
 export interface PartReply extends RecordReply {
   readonly kind: 'part'
   readonly described: Descriptions
@@ -178,20 +203,23 @@ export function answersLength(statistics: readonly ElementStatistic[]): number {
   return statistics.reduce((length, statistic) => length + answerLength(statistic), 0)
 }
 
-/** A job, and its records, the first of which is `first` in the plan. */
+/** A job, and the rows that are made of its records. */
 export interface PlannedJob {
   readonly job: ScanJob | PartJob
   readonly rows: RowColumns
-  readonly first: number
+  readonly combined: readonly CombinedPlace[]
+  /** True if each record has a row of its own. */
+  readonly isWhole: boolean
+  /** The number of records. */
   readonly count: number
 }
 
 /**
  * Cuts records, which are in the order of their rows, into jobs in the same order. Lazy: takes no more records than the
- * next job needs. A null stands for a row without a record, and ends the job.
+ * next job needs. Rows without records are jobs of their own, which nobody has to run.
  */
 export function* planJobs(
-  records: Iterable<RecordPlace | RecordRun | null>,
+  records: Iterable<RecordPlace | RecordRun | CombinedRow>,
   context: PlanContext,
 ): Generator<PlannedJob> {
   const limit = windowByteLength(context.memory)
@@ -199,29 +227,24 @@ export function* planJobs(
   const mostRecords = recordsOfJob(answersLength(context.statistics ?? []))
   const { byteLength: total, threads } = context.work ?? { byteLength: 0, threads: 0 }
   let planned = 0
-  let first = 0
   let open = new RecordList()
   let bytes = 0
   const room = () => jobByteLength(total - planned, threads, planned) - bytes
   function* close(): Generator<PlannedJob> {
-    const { length: count } = open
-    if (count === 0) return
-    const listed = open.take()
-    const at = first
-    first += count
+    if (open.length + open.combinedCount === 0) return
+    const count = open.length
+    const { listed, ...rows } = open.take()
     open = new RecordList(count)
     planned += bytes
     bytes = 0
-    const { rows } = listed
-    yield { job: scanJob(listed, rows, context), rows, first: at, count }
+    yield { job: scanJob(listed, rows.rows, rows.isWhole, context), ...rows, count }
   }
   function* add(record: RecordPlace): Generator<PlannedJob> {
     const { byteLength } = record
     if (byteLength > limit && byteLength <= most) {
       yield* close()
       planned += byteLength
-      yield* planParts(record, first, context)
-      first++
+      yield* planParts(record, context)
       return
     }
     open.add(record)
@@ -230,8 +253,12 @@ export function* planJobs(
     if (open.length === mostRecords || room() <= 0) yield* close()
   }
   for (const record of records) {
-    if (record === null) yield* close()
-    else if (!('list' in record)) yield* add(record)
+    const hasRecord = !('recordCount' in record)
+    if (hasRecord ? open.length === 0 : open.length > 0) yield* close()
+    if (!hasRecord) {
+      open.addRow(record)
+      if (open.combinedCount === mostRecords) yield* close()
+    } else if (!('list' in record)) yield* add(record)
     else if (record.list.longest > limit) for (const place of placesOfRun(record)) yield* add(place)
     else {
       const { bytesBefore } = record.list
@@ -250,11 +277,13 @@ export function* planJobs(
 }
 
 /** The places of the records of a planned job, from one of them on. */
-export function placesOf({ job, rows }: PlannedJob, first = 0, end = job.records.file.length): RecordPlace[] {
+export function placesOf({ job, rows, combined }: PlannedJob, first = 0, end = job.records.file.length): RecordPlace[] {
   const { files, tags, records } = job
+  const combinedRows = new Map(combined.map(({ at, row }) => [at, row]))
   return Array.from(records.file.subarray(first, end), (file, i) => {
     const at = first + i
     const worker = rows.workers[rows.worker[at]!]
+    const row = combinedRows.get(at)
     return {
       file: files[file]!,
       tag: tags[records.tag[at]!]!,
@@ -263,17 +292,20 @@ export function placesOf({ job, rows }: PlannedJob, first = 0, end = job.records
       step: records.step[at]!,
       tornasole: records.tornasole[at] === 1,
       row: worker === undefined ? null : { worker, mode: MODES[rows.mode[at]!]!, modeStep: rows.modeStep[at]! },
+      ...(row && { combined: row }),
     }
   })
 }
 
-function* planParts(record: RecordPlace, first: number, context: PlanContext): Generator<PlannedJob> {
+function* planParts(record: RecordPlace, context: PlanContext): Generator<PlannedJob> {
   const { store, checkLevel, known, statistics = [], sketched = false, wallTimes = false } = context
   const parts = Math.ceil(record.byteLength / PART_BYTES)
   // On disk one per job, so that threads can share them. Statistics are of all elements, and only CRCs can be combined.
   const shared = requestShape([store], context.memory) === null ? 1 : partsAtOnce(context.memory)
   const atOnce = statistics.every(({ kind }) => kind === 'crc32c') ? shared : parts
-  const { rows, ...listed } = listOf([record])
+  const list = new RecordList(1)
+  list.add(record)
+  const { listed, ...rows } = list.take()
   for (let part = 0; part < parts; part += atOnce) {
     yield {
       job: {
@@ -291,19 +323,18 @@ function* planParts(record: RecordPlace, first: number, context: PlanContext): G
         windowByteLength: windowByteLength(context.memory),
         aheadByteLength: aheadByteLength(context.memory),
       },
-      rows,
-      first,
+      ...rows,
       count: 1,
     }
   }
 }
 
-/** One job of records that are read whole, of which no rows are made. */
-export function planScan(places: readonly RecordPlace[], context: PlanContext): ScanJob {
-  return scanJob(columnsOf(places), null, context)
-}
-
-function scanJob({ files, tags, records }: JobRecords, rows: RowColumns | null, context: PlanContext): ScanJob {
+function scanJob(
+  { files, tags, records }: JobRecords,
+  rows: RowColumns,
+  isWhole: boolean,
+  context: PlanContext,
+): ScanJob {
   const { store, checkLevel, memory, lines, columns, known } = context
   const { timed = false, wallTimes = false, statistics = [], sketched = false } = context
   const order = inFileOrder(records)
@@ -318,8 +349,8 @@ function scanJob({ files, tags, records }: JobRecords, rows: RowColumns | null, 
     order,
     batches,
     aheadByteLength: aheadByteLength(memory),
-    lines: lines && rows ? { ...lines, ...rows } : null,
-    columns: columns && rows && !rows.apart ? columns : null,
+    lines: lines ? { ...lines, ...rows, isWhole } : null,
+    columns: columns && isWhole ? columns : null,
     timed,
     wallTimes,
     known,

@@ -3,9 +3,9 @@
  * by record.
  */
 
-import { ReductionUndefined, TrialscanError, withFullPath } from '../../base/errors.js'
+import { ReductionUndefined, withFullPath } from '../../base/errors.js'
 import { NO_OPTIONS } from '../../base/options.js'
-import type { MomentName, StatisticName } from '../../base/types.js'
+import type { DType, MomentName, StatisticName } from '../../base/types.js'
 import { KnownMoments } from '../../core/border/abi.js'
 import { isDefined, Moments, momentsOf, type ReductionValue, setFor, undefinedReduction } from '../../core/moments.js'
 import {
@@ -14,28 +14,24 @@ import {
   isReductionName,
   isSketchName,
   type StatisticValue,
+  statisticColumns,
+  type Values,
 } from '../../core/statistics/statistic.js'
 import type { Store } from '../../storage/store.js'
 import type { SavedTensor } from '../catalog/columns/tensor-lists.js'
 import { STAMP_LENGTH } from '../catalog/load/index-cache.js'
 import type { KnownReductions } from '../catalog/remembered.js'
 import type { TrialState } from '../catalog/state.js'
-import type { WorkerStep } from '../catalog/worker-steps.js'
-import { recordPlace } from '../catalog/worker-steps.js'
-import type { RecordPlace } from '../job/plan/coalesce.js'
-import { checkLevelNumber } from '../job/plan/coalesce.js'
+import { recordPlace, type WorkerStep } from '../catalog/worker-steps.js'
+import { checkLevelNumber, type RecordPlace } from '../job/plan/coalesce.js'
 import { Interner } from '../job/plan/interner.js'
-import { DEFAULT_MEMORY, JOB_BYTES, JOB_RECORDS, windowByteLength } from '../job/plan/memory.js'
-import type { ScanRow } from '../job/row.js'
-import { type PlanContext, planScan } from '../job/scan.js'
+import { DEFAULT_MEMORY } from '../job/plan/memory.js'
 import type { ReadOptions } from '../runner/access.js'
-import { runWhole } from '../runner/failed-job.js'
-import { isFaultOfJob } from '../runner/runner.js'
 import { Gathered } from './gathered.js'
-import { RecordResults } from './record-result.js'
-import { groupsOf, type ScanItem } from './row-groups.js'
+import { readRecords } from './read-records.js'
+import { type RecordResult, RecordResults } from './record-results.js'
+import type { ScanItem } from './row-groups.js'
 import { OF_SCALAR, savedNumber } from './saved-number.js'
-import { Scan } from './scan.js'
 
 interface ReductionRequest {
   readonly item: ScanItem & { readonly saved: SavedTensor }
@@ -89,9 +85,8 @@ export function readOneReduction(
     const isMoment = isMomentName(reduction)
     const { checkLevel, threads, memory } = options
     const key = options === NO_OPTIONS ? `${isMoment}` : `${isMoment} ${checkLevel} ${threads} ${memory}`
-    const read = isMoment ? readBatch : readStatistics
     const request = { item, reduction, isSaved: location !== undefined, resolve, reject }
-    gathered.add(state, key, request, batch => read(state, batch, options))
+    gathered.add(state, key, request, batch => readBatch(state, batch, options))
   })
 }
 
@@ -100,128 +95,65 @@ async function readBatch(state: TrialState, batch: readonly ReductionRequest[], 
   const { threads, memory = DEFAULT_MEMORY } = options
   const checkLevel = checkLevelNumber(options.checkLevel ?? 'minimal')
   const unread: RecordRequests[] = []
-  for (const asked of await byRecord(batch, checkLevel, access.store)) {
-    const knownReductions = remembered.get(asked.key, asked.stamp)
-    if (knownReductions !== undefined && asked.requests.every(request => isAnswered(knownReductions, request)))
-      answer(asked, knownReductions)
-    else unread.push(asked)
-  }
-  if (unread.length > 0) await read(unread)
-
-  async function read(records: RecordRequests[]): Promise<void> {
-    let byteLength = 0
-    let needed: KnownMoments = 0
-    for (const { place, requests } of records) {
-      byteLength += place.byteLength
-      for (const { reduction, isSaved } of requests) needed |= isSaved ? OF_SCALAR : knownFor(reduction)
+  let byteLength = 0
+  let known: KnownMoments = 0
+  for (const record of await byRecord(batch, checkLevel, access.store)) {
+    const remembers = remembered.get(record.key, record.stamp)
+    if (remembers !== undefined && record.requests.every(request => isAnswered(remembers, request))) {
+      answer(record, remembers)
+      continue
     }
-    if (byteLength <= SMALL_BYTES * records.length) needed = KnownMoments.all
-    const context = { store: access.spec, checkLevel, memory, known: needed }
-    const take = (asked: RecordRequests, told: KnownReductions): void => {
-      remembered.set(asked.key, asked.stamp, told)
-      answer(asked, told)
-    }
-    const results = await readInOneJob(state, records, byteLength, context, threads)
-    if (results !== null) {
-      for (const [i, asked] of records.entries()) {
-        const found = results.outcome(i)
-        if (found instanceof TrialscanError) {
-          const error = withFullPath(found, access.store.url(asked.place.file))
-          for (const { reject } of asked.requests) reject(error)
-        } else if (!(found instanceof Moments)) take(asked, found.reductions)
-        else take(asked, records.length === 1 ? found : ofItsOwn(found))
-      }
-      return
-    }
-    await scanRecords(state, records, options, context, (asked, { moments, reductions }) =>
-      take(asked, moments ? ofItsOwn(moments) : reductions),
-    )
+    unread.push(record)
+    byteLength += record.place.byteLength
+    for (const { reduction, isSaved } of record.requests) known |= isSaved ? OF_SCALAR : knownFor(reduction)
   }
-}
-
-/**
- * Reads records in one job: a scan's work around its jobs would take longer than this job.
- * @returns null if there are too many, or if the job failed as a whole, which doesn't concern each record
- */
-async function readInOneJob(
-  { access }: TrialState,
-  records: readonly RecordRequests[],
-  byteLength: number,
-  context: PlanContext,
-  threads: number | undefined,
-): Promise<RecordResults | null> {
-  const isOne = records.length === 1
-  const longest = windowByteLength(context.memory)
-  if (records.length > JOB_RECORDS || byteLength > (isOne ? longest : Math.min(longest, JOB_BYTES))) return null
-  const places = records.map(({ place }) => place)
-  const runner = await access.runner(threads, byteLength, context.memory)
-  try {
-    const reply = await runWhole(runner, planScan(places, context), path => access.store.url(path))
-    return new RecordResults(reply)
-  } catch (error) {
-    if (isOne || !isFaultOfJob(error)) throw error
-    return null
-  }
-}
-
-/** A copy of the moments, so that the rows read with them can be freed. */
-function ofItsOwn({ dtype, row }: Moments): Moments {
-  return momentsOf(dtype, row.slice())
-}
-
-/** Reads statistics other than moments, which are not remembered. */
-async function readStatistics(
-  state: TrialState,
-  batch: readonly ReductionRequest[],
-  options: ReadOptions,
-): Promise<void> {
-  const { access } = state
-  const checkLevel = checkLevelNumber(options.checkLevel ?? 'minimal')
-  const records = [...(await byRecord(batch, checkLevel, access.store))]
+  if (unread.length === 0) return
   const names = [...new Set(batch.map(({ reduction }) => reduction))]
+  // Statistics other than moments are not remembered.
+  const isOfMoments = names.every(isMomentName)
+  const columns = statisticColumns(names)
+  if (isOfMoments && byteLength <= SMALL_BYTES * unread.length) known = KnownMoments.all
+  const url = (path: string) => access.store.url(path)
+  const runner = await access.runner(threads, byteLength, memory)
   const context = {
     store: access.spec,
     checkLevel,
-    memory: options.memory ?? DEFAULT_MEMORY,
-    known: 0,
+    memory,
+    known,
     statistics: elementStatistics(names),
     sketched: names.some(isSketchName),
   }
-  await scanRecords(state, records, options, context, ({ requests }, { moments, reductions }) => {
-    for (const { reduction, resolve, reject } of requests) {
-      const value = reductions[reduction]
-      if (value !== undefined) resolve(value)
-      else reject(moments ? undefinedReduction(reduction, moments.dtype) : notInHistogram(reduction))
+  if (unread.length > 1) unread.sort((a, b) => a.place.step - b.place.step || a.place.startByte - b.place.startByte)
+  let at = 0
+  for await (const { plan, reply } of readRecords(
+    unread.map(({ place }) => place),
+    { context, runner, url },
+  )) {
+    const results = new RecordResults(reply)
+    for (let i = 0; i < plan.count; i++) take(unread[at++]!, results.at(i))
+  }
+
+  function take(record: RecordRequests, result: RecordResult): void {
+    if ('error' in result) {
+      const error = withFullPath(result.error, url(record.place.file))
+      for (const { reject } of record.requests) reject(error)
+    } else if (isOfMoments || 'histogram' in result) {
+      const reductions = 'histogram' in result ? result.histogram.reductions : ofItsOwn(result.moments)
+      if (isOfMoments) remembered.set(record.key, record.stamp, reductions)
+      answer(record, reductions)
+    } else {
+      const { moments, answers, sketched } = result
+      const values: Values = {}
+      for (const { name, read } of columns) if (isDefined(name, moments.dtype)) read(values, moments, answers, sketched)
+      answer(record, values, moments.dtype)
     }
-  })
+  }
 }
 
-/** Resolves the requests of each record with its row, or rejects them. */
-async function scanRecords(
-  { access }: TrialState,
-  records: RecordRequests[],
-  { threads }: ReadOptions,
-  context: PlanContext,
-  take: (asked: RecordRequests, row: ScanRow) => void,
-): Promise<void> {
-  records.sort((a, b) => a.place.step - b.place.step || a.place.startByte - b.place.startByte)
-  const scan = new Scan({
-    problems: () => [],
-    groups: groupsOf(records.map(({ requests }) => requests[0]!.item)),
-    reductions: [...new Set(records.flatMap(({ requests }) => requests.map(({ reduction }) => reduction)))],
-    strict: false,
-    context,
-    runner: totalBytes => access.runner(threads, totalBytes, context.memory),
-    url: path => access.store.url(path),
-    signal: undefined,
-    onProgress: undefined,
-  })
-  let at = 0
-  for await (const row of scan) {
-    const asked = records[at++]!
-    if (row.error) for (const { reject } of asked.requests) reject(row.error)
-    else take(asked, row)
-  }
+/** A copy of moments that were read with others, so that the rows of those can be freed. */
+function ofItsOwn(moments: Moments): Moments {
+  const { dtype, row } = moments
+  return row.length === row.buffer.byteLength / row.BYTES_PER_ELEMENT ? moments : momentsOf(dtype, row.slice())
 }
 
 /** The moments that a reduction needs. */
@@ -269,12 +201,13 @@ function isAnswered(known: KnownReductions, { reduction, isSaved }: ReductionReq
   return isSaved || (isMomentName(reduction) && known.knows(reduction))
 }
 
-function answer({ requests }: RecordRequests, known: KnownReductions): void {
+/** @param dtype that of the elements, unless they are those of a histogram */
+function answer({ requests }: RecordRequests, known: KnownReductions, dtype?: DType): void {
   for (const { reduction, isSaved, resolve, reject } of requests) {
     if (!(known instanceof Moments)) {
       const value = known[reduction]
       if (value !== undefined) resolve(value)
-      else reject(notInHistogram(reduction))
+      else reject(dtype ? undefinedReduction(reduction, dtype) : notInHistogram(reduction))
     } else if (isSaved && isReductionName(reduction)) {
       const value = savedNumber(known, reduction)
       if (value instanceof ReductionUndefined) reject(value)

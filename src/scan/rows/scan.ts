@@ -1,22 +1,19 @@
 /** A scan: one plan over everything asked for, run on threads; rows come in a stable order, as soon as they are ready. */
 
-import { errorToData, type TrialscanError, UsageError } from '../../base/errors.js'
+import { type TrialscanError, UsageError } from '../../base/errors.js'
 import type { StatisticName } from '../../base/types.js'
 import type { KnownMoments } from '../../core/border/abi.js'
 import { isMomentName, type Statistics } from '../../core/statistics/statistic.js'
-import { type JobRecords, type RecordPlace, type RecordRun, requestShape } from '../job/plan/coalesce.js'
+import { requestShape } from '../job/plan/coalesce.js'
 import { type RowFormat, type RowFormatName, rowFormat, type ScanRow } from '../job/row.js'
-import { type PartReply, type PlanContext, type PlannedJob, placesOf, planJobs, type ScanReply } from '../job/scan.js'
-import { failureOfRecord } from '../runner/failed-job.js'
-import { type Pumped, pump } from '../runner/pump.js'
-import { isFaultOfJob, type Runner, runTwice } from '../runner/runner.js'
-import { columnsOfRows, type RepliedRows, ReplyColumns, type RowsInColumns, type ScanColumns } from './columns.js'
+import type { PlanContext } from '../job/scan.js'
+import type { Runner } from '../runner/runner.js'
 import { Costs, type ScanStats } from './costs.js'
-import { resultOfParts } from './record-parts.js'
-import { type RecordResult, recordResults, resultsOf, type WrittenRows } from './record-result.js'
-import { Rows, type ScanItem } from './row-groups.js'
-import { planRecords, RowMaker, type RowsRequest, recordCountOf, totals } from './rows.js'
+import { type ReadJob, readRecords } from './read-records.js'
+import { RecordResults } from './record-results.js'
+import { planRecords, RowMaker, type RowsRequest, sourcesOf, totals } from './row-maker.js'
 import { OF_SCALAR } from './saved-number.js'
+import { columnsOfRows, ReplyColumns, type RowsInColumns, type ScanColumns } from './scan-columns.js'
 
 /** The progress of a scan. */
 export interface ScanProgress {
@@ -53,29 +50,15 @@ export let tableRowsOf: (
 type Wanted = Pick<PlanContext, 'lines' | 'columns'>
 
 const encoder = new TextEncoder()
-/**
- * The number of times that failing jobs are halved before all of their records are given up. From 16,384 records to one takes
- * 14.
- */
-const MAX_HALVINGS = 16
 /** The least bytes of text to hand out at once. */
 const LINES_BYTES = 1 << 16
-
-/** The most rows that don't come from one reply and are handed out as columns together. */
-const MAX_GATHERED = 4096
-
-/** Rows as they come: all that a job replied about, or one, and the results of its records. */
-type Made = RepliedRows | { readonly item: ScanItem; readonly results: readonly (RecordResult | WrittenRows)[] }
 
 /** The rows of a scan, to be read once. Iterating starts the work; leaving the loop ends it. */
 export class Scan<S extends Statistics = Statistics> implements AsyncIterable<ScanRow<S>> {
   readonly #request: ScanRequest
   readonly #costs = new Costs()
   #started = false
-  #halvings = 0
   readonly #rowMaker: RowMaker
-  /** Moments wanted beyond those that the reductions need. */
-  #known: KnownMoments = 0
   #firstError: TrialscanError | null = null
 
   static {
@@ -138,9 +121,8 @@ export class Scan<S extends Statistics = Statistics> implements AsyncIterable<Sc
     if (head !== '') yield encoder.encode(head)
     let open: Uint8Array[] = []
     let byteLength = 0
-    for await (const ready of this.#rows({ lines: { format, reductions, strict, trial } })) {
-      for (const made of ready) {
-        const text = this.#textOf(made, line)
+    for await (const read of this.#jobs({ lines: { format, reductions, strict, trial } })) {
+      for (const text of this.#textsOf(read, line)) {
         open.push(text)
         byteLength += text.length
         if (byteLength < LINES_BYTES) continue
@@ -153,26 +135,29 @@ export class Scan<S extends Statistics = Statistics> implements AsyncIterable<Sc
   }
 
   /** The text of the rows: as the threads have written it, and the others. */
-  #textOf(made: Made, line: RowFormat['line']): Uint8Array {
-    if (!('item' in made) && made.reply.lines?.byteLengths === null) {
-      this.#costs.stats.rows += made.plan.count
-      return made.reply.lines.text
+  *#textsOf({ plan, reply }: ReadJob, line: RowFormat['line']): Generator<Uint8Array> {
+    const { stats } = this.#costs
+    const { lines } = reply
+    if (lines?.byteLengths === null) {
+      stats.rows += plan.count
+      yield lines.text
+      return
     }
-    const rows =
-      'item' in made
-        ? [made]
-        : resultsOf(made.reply).map((result, i) => ({ item: made.items.at(i), results: [result] }))
-    const texts = rows.map(({ item, results }) => {
-      const [only] = results
-      if (only && 'text' in only) {
-        this.#costs.stats.rows++
-        return only.text
+    const results = new RecordResults(reply)
+    let at = 0
+    for (const source of sourcesOf(plan, results)) {
+      const isRecord = typeof source === 'number'
+      const byteLength = (isRecord && lines?.byteLengths?.[source]) || 0
+      if (lines && byteLength > 0) {
+        stats.rows++
+        yield lines.text.subarray(at, at + byteLength)
+        at += byteLength
+        continue
       }
-      const row = this.#rowMaker.row(item, results as readonly RecordResult[])
+      const row = isRecord ? this.#rowMaker.row(plan, source, results.at(source)) : this.#rowMaker.combinedRow(source)
       this.#count(row)
-      return encoder.encode(line(row))
-    })
-    return texts.length === 1 ? texts[0]! : Buffer.concat(texts)
+      yield encoder.encode(line(row))
+    }
   }
 
   /** @param packed whether columns of reductions may be pages of a Parquet file */
@@ -181,20 +166,11 @@ export class Scan<S extends Statistics = Statistics> implements AsyncIterable<Sc
     const { reductions, context } = this.#request
     const { wallTimes = false } = context
     const names = reductions.filter(isMomentName)
-    for await (const ready of this.#rows({ columns: { names, packed, moments } })) {
-      // Those that were made one by one.
-      let gathered: ScanRow[] = []
-      for (const made of ready) {
-        const isOne = 'item' in made
-        if (isOne) {
-          gathered.push(this.#rowMaker.row(made.item, made.results as readonly RecordResult[]))
-          if (gathered.length < MAX_GATHERED) continue
-        }
-        if (gathered.length > 0) yield columnsOfRows(gathered, reductions, wallTimes)
-        gathered = []
-        if (!isOne) yield new ReplyColumns(made, reductions, this.#rowMaker)
-      }
-      if (gathered.length > 0) yield columnsOfRows(gathered, reductions, wallTimes)
+    for await (const read of this.#jobs({ columns: { names, packed, moments } })) {
+      const columns = read.plan.isWhole
+        ? new ReplyColumns(read, reductions, wallTimes, this.#rowMaker)
+        : columnsOfRows(this.#rowMaker.rows(read), reductions, wallTimes)
+      if (columns.length > 0) yield columns
     }
   }
 
@@ -221,123 +197,29 @@ export class Scan<S extends Statistics = Statistics> implements AsyncIterable<Sc
     this.#firstError ??= error
   }
 
-  /** The rows in order, those that are ready at a time: those of a reply, if each of its records has one, or one by one. */
-  async *#rows(as: Wanted): AsyncGenerator<readonly Made[]> {
+  /** The jobs in the order of their rows. */
+  async *#jobs(wanted: Wanted): AsyncGenerator<ReadJob> {
     const startedAt = performance.now()
-    const { reductions, signal, onProgress } = this.#request
+    const { context, signal, onProgress, url } = this.#request
+    const { stats } = this.#costs
     signal?.throwIfAborted()
     const { totalRows, totalBytes, totalCost, hasSaved } = totals(this.#request)
-    if (hasSaved) this.#known |= OF_SCALAR
     const runner = await this.#request.runner(totalCost)
-    this.#costs.stats.threads = runner.threads
-    // Rows that are planned and not handed out yet. Planning goes on only as rows are handed out, so that this does not
-    // grow with the trial.
-    const items = new Rows()
-    const results: (RecordResult | WrittenRows)[] = []
-    let doneRows = 0
-    const finished = this.#results(planRecords(this.#request, items), runner, totalBytes, as)
-    for (;;) {
-      const next = await finished.next()
-      const done = next.done ? [] : next.value
-      let replied = 'reply' in done ? done : null
-      if (!('reply' in done)) results.push(...done)
-      const ready: Made[] = []
-      let made = 0
-      let used = 0
-      while (made < items.length) {
-        const item = items.at(made)
-        const recordCount = recordCountOf(item, reductions)
-        if (replied !== null && recordCount > 0) {
-          const first = made
-          made += replied.plan.count
-          ready.push({ ...replied, items: items.slice(first, made) })
-          replied = null
-        } else {
-          if (used + recordCount > results.length) break
-          made++
-          used += recordCount
-          ready.push({ item, results: results.slice(used - recordCount, used) })
-        }
-      }
-      if (ready.length > 0) yield ready
-      signal?.throwIfAborted()
-      items.drop(made)
-      results.splice(0, used)
-      doneRows += made
-      this.#costs.stats.elapsedMs = performance.now() - startedAt
-      onProgress?.({ doneRows, totalRows, readBytes: this.#costs.stats.readBytes, totalBytes })
-      if (next.done) return
-    }
-  }
-
-  get #context(): PlanContext {
-    const { context } = this.#request
-    return { ...context, known: context.known | this.#known }
-  }
-
-  /** The results of records, in order, one job at a time; or its reply, if each of its records has a row. */
-  async *#results(
-    records: Iterable<RecordPlace | RecordRun | null>,
-    runner: Runner,
-    totalBytes: number,
-    as: Wanted,
-  ): AsyncGenerator<readonly (RecordResult | WrittenRows)[] | Omit<RepliedRows, 'items'>> {
-    const { ahead, threads } = runner
+    const { threads } = runner
+    stats.threads = threads
+    const known: KnownMoments = hasSaved ? context.known | OF_SCALAR : context.known
     // Of a store that makes requests, several jobs are under way on each thread, and share its memory.
-    const work =
-      requestShape([this.#request.context.store], 0) === null ? { byteLength: totalBytes, threads } : undefined
-    let parts: (PartReply | TrialscanError)[] = []
-    const jobs = planJobs(records, { ...this.#context, ...as, work })
-    for await (const pumped of this.#pump(jobs, runner, ahead)) {
-      const { plan, reply, error, waitMs } = pumped
-      const { job } = plan
-      this.#costs.add(reply, waitMs)
-      if (job.kind === 'part') {
-        parts.push((reply as PartReply | null) ?? this.#lost(job, 0, error))
-        if (job.part + job.partCount < job.parts) continue
-        yield [resultOfParts(job, parts, this.#request.url)]
-        parts = []
-      } else if (reply === null) yield await this.#halved(plan, error, runner)
-      else if (plan.rows.apart) yield resultsOf(reply as ScanReply)
-      else yield { plan, reply: reply as ScanReply }
+    const work = requestShape([context.store], 0) === null ? { byteLength: totalBytes, threads } : undefined
+    const reading = { context: { ...context, ...wanted, known, work }, runner, signal, url, costs: this.#costs }
+    const report = () => {
+      stats.elapsedMs = performance.now() - startedAt
+      onProgress?.({ doneRows: stats.rows, totalRows, readBytes: stats.readBytes, totalBytes })
     }
-  }
-
-  #pump(
-    jobs: Iterable<PlannedJob>,
-    runner: Runner,
-    ahead: number,
-  ): AsyncGenerator<Pumped<PlannedJob, ScanReply | PartReply>> {
-    const { signal } = this.#request
-    const work = ({ job }: PlannedJob): Promise<ScanReply | PartReply> =>
-      runTwice<PlannedJob['job']>(runner, job, signal)
-    return pump(jobs, work, { ahead, signal })
-  }
-
-  /** The error of one record, from that of its whole job. */
-  #lost(job: JobRecords, record: number, error: unknown): TrialscanError {
-    return failureOfRecord(errorToData(error), job, record, this.#request.url)
-  }
-
-  /**
-   * Saves what it can of a job that failed as a whole, perhaps with its thread: the job is halved, and halved again, until
-   * only the records to blame are lost. Rows are written on this thread, since the end of each has to be known.
-   */
-  async #halved(plan: PlannedJob, failure: unknown, runner: Runner): Promise<RecordResult[]> {
-    const { job, count } = plan
-    if (count === 1 || this.#halvings === MAX_HALVINGS || !isFaultOfJob(failure)) {
-      return Array.from({ length: count }, (_, record) => ({ error: this.#lost(job, record, failure) }))
+    for await (const read of readRecords(planRecords(this.#request), reading)) {
+      yield read
+      signal?.throwIfAborted()
+      report()
     }
-    this.#halvings++
-    const results: RecordResult[] = []
-    const middle = count >> 1
-    for (const half of [placesOf(plan, 0, middle), placesOf(plan, middle, count)]) {
-      for await (const { plan, reply, error, waitMs } of this.#pump(planJobs(half, this.#context), runner, 1)) {
-        this.#costs.add(reply, waitMs)
-        if (reply !== null) results.push(...recordResults(reply as ScanReply))
-        else results.push(...(await this.#halved(plan, error, runner)))
-      }
-    }
-    return results
+    report()
   }
 }

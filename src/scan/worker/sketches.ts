@@ -7,9 +7,6 @@ import type { Sketch } from '../../core/statistics/sketch.js'
 import type { Sketches } from '../job/scan.js'
 import type { DecodedBatch } from './records/records.js'
 
-/** The sketches of a job that makes none. */
-export const NO_SKETCHES: Sketches = { pairs: new Float64Array(0), ends: new Float64Array(0) }
-
 export class SketchTable {
   readonly #engine: Engine
   readonly #known: KnownMoments

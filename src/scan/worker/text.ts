@@ -143,7 +143,7 @@ export class LinesWriter {
   }
 
   finish(): WrittenLines {
-    const isWhole = this.#count === this.#byteLengths.length && !this.#lines.apart
+    const isWhole = this.#count === this.#byteLengths.length && this.#lines.isWhole
     const byteLengths = isWhole ? null : this.#byteLengths
     const written = this.#text.finish()
     if (written.buffer.byteLength <= MAX_SPARE_BYTES) this.#last.spare = new Uint8Array(written.buffer)

@@ -10,7 +10,7 @@ import type { WorkerStep } from '../../scan/catalog/worker-steps.js'
 import type { MeasuredPlace, MeasureJob, MeasureReply } from '../../scan/job/measure.js'
 import type { HistogramResult } from '../../scan/job/reply.js'
 import type { RawValue } from '../../scan/job/value.js'
-import { mergeParts } from '../../scan/rows/merge-parts.js'
+import { mergeParts } from '../../scan/rows/record-parts.js'
 import { failureOfRecord } from '../../scan/runner/failed-job.js'
 import { KeptRows } from './kept-rows.js'
 

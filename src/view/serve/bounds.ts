@@ -3,7 +3,7 @@
 import { UsageError } from '../../base/errors.js'
 import { elementStatistics } from '../../core/statistics/statistic.js'
 import { answersLength } from '../../scan/job/scan.js'
-import { totals } from '../../scan/rows/rows.js'
+import { totals } from '../../scan/rows/row-maker.js'
 import { parseReductions } from '../../trial/reduction.js'
 import { type ScanOptions, selectGroups } from '../../trial/scan-selection.js'
 import { stateOf, type Trial } from '../../trial/trial.js'

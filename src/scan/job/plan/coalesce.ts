@@ -28,6 +28,19 @@ export interface RecordPlace {
   readonly tornasole?: boolean
   /** The row that is made from this record alone. */
   readonly row?: RowPlace | null
+  /** The row that is made from this record and others. */
+  readonly combined?: CombinedRow
+}
+
+/** A row that is made from several records, or from none. */
+export interface CombinedRow {
+  readonly recordCount: number
+}
+
+/** A record of a combined row, by its index in the job; or the place among the records of a row that has none. */
+export interface CombinedPlace {
+  readonly at: number
+  readonly row: CombinedRow
 }
 
 /** The place of a row in the result. */
@@ -69,8 +82,6 @@ export interface RecordColumns {
 
 /** The places of records' rows; each column has one entry per record. */
 export interface RowColumns {
-  /** True if some records have no row of their own. */
-  readonly apart: boolean
   readonly workers: readonly string[]
   /** Index into the workers; -1 if the record has no row of its own. */
   readonly worker: Int32Array
@@ -106,33 +117,14 @@ export interface ReadBatch {
   readonly count: number
 }
 
-/** Records as columns, with every file and tag listed once. */
-export function columnsOf(places: readonly RecordPlace[]): {
-  readonly files: string[]
-  readonly tags: string[]
-  readonly records: RecordColumns
-} {
-  const [files, tags] = [new Interner(), new Interner()]
-  const records = emptyRecords(places.length)
-  for (let i = 0; i < places.length; i++) setRecord(records, i, places[i]!, files, tags)
-  return { files: files.names, tags: tags.names, records }
-}
-
-function setRecord(columns: RecordColumns, i: number, place: RecordPlace, files: Interner, tags: Interner): void {
-  columns.file[i] = files.number(place.file)
-  columns.tag[i] = tags.number(place.tag)
-  columns.startByte[i] = place.startByte
-  columns.byteLength[i] = place.byteLength
-  columns.step[i] = place.step
-  columns.tornasole[i] = place.tornasole ? 1 : 0
-}
-
 /** The records, and the places of their rows. */
 export interface ListedRecords {
-  readonly files: string[]
-  readonly tags: string[]
-  readonly records: RecordColumns
+  readonly listed: JobRecords
   readonly rows: RowColumns
+  /** In the order of the rows. */
+  readonly combined: readonly CombinedPlace[]
+  /** True if each record has a row of its own. */
+  readonly isWhole: boolean
 }
 
 /** @param places in the order of their rows */
@@ -160,10 +152,11 @@ export function* placesOfRun({ list, ...place }: RecordRun): Generator<RecordPla
   }
 }
 
-export function listOf(places: readonly RecordPlace[]): ListedRecords {
+/** Records as columns, with every file and tag listed once. */
+export function columnsOf(places: readonly RecordPlace[]): JobRecords {
   const list = new RecordList(places.length)
   for (const place of places) list.add(place)
-  return list.take()
+  return list.take().listed
 }
 
 /** Collects records as columns: a hundred thousand objects would survive the garbage collector's young generation. */
@@ -171,40 +164,54 @@ export class RecordList {
   readonly #files = new Interner()
   readonly #tags = new Interner()
   readonly #workers = new Interner()
-  #columns: Columns
+  /** Made for the first record, with room for `capacity`. */
+  #columns: Columns | null = null
   #capacity: number
-  #apart = false
+  #isWhole = true
+  readonly #combined: CombinedPlace[] = []
   /** The numbers of each list's tags. */
   readonly #tagsOf = new Map<ListedPlaces, Int32Array>()
   length = 0
 
-  constructor(capacity = 256) {
+  constructor(capacity = 1) {
     this.#capacity = capacity
-    this.#columns = emptyColumns(capacity)
   }
 
   add(place: RecordPlace): void {
-    const i = this.length++
-    if (i === this.#capacity) this.#grow()
-    const columns = this.#columns
-    setRecord(columns, i, place, this.#files, this.#tags)
-    const { row } = place
+    const i = this.length
+    const columns = this.#more(1)
+    columns.file[i] = this.#files.number(place.file)
+    columns.tag[i] = this.#tags.number(place.tag)
+    columns.startByte[i] = place.startByte
+    columns.byteLength[i] = place.byteLength
+    columns.step[i] = place.step
+    columns.tornasole[i] = place.tornasole ? 1 : 0
+    const { row, combined } = place
     if (row) {
       columns.worker[i] = this.#workers.number(row.worker)
       columns.mode[i] = MODES.indexOf(row.mode)
       columns.modeStep[i] = row.modeStep
     } else {
       columns.worker[i] = -1
-      this.#apart = true
+      this.#isWhole = false
+      if (combined) this.#combined.push({ at: i, row: combined })
     }
+  }
+
+  /** Adds a row without a record. */
+  addRow(row: CombinedRow): void {
+    this.#combined.push({ at: this.length, row })
+    this.#isWhole = false
+  }
+
+  get combinedCount(): number {
+    return this.#combined.length
   }
 
   /** Adds a range of the records of a run. */
   addRun({ list, file, step, tornasole, row }: RecordRun, from: number, end: number): void {
     const first = this.length
-    this.length += end - from
-    while (this.length > this.#capacity) this.#grow()
-    const columns = this.#columns
+    const columns = this.#more(end - from)
     columns.tag.set(this.#numbersOf(list, from, end), first)
     columns.startByte.set(list.startByte.subarray(from, end), first)
     columns.byteLength.set(list.byteLength.subarray(from, end), first)
@@ -230,24 +237,37 @@ export class RecordList {
   take(): ListedRecords {
     const { length } = this
     const { file, tag, startByte, byteLength, step, tornasole, worker, mode, modeStep } =
-      length === this.#capacity ? this.#columns : resized(this.#columns, length)
+      this.#columns === null
+        ? emptyColumns(0)
+        : length === this.#capacity
+          ? this.#columns
+          : resized(this.#columns, length)
     return {
-      files: this.#files.names,
-      tags: this.#tags.names,
-      records: { file, tag, startByte, byteLength, step, tornasole },
-      rows: { apart: this.#apart, workers: this.#workers.names, worker, mode, modeStep },
+      listed: {
+        files: this.#files.names,
+        tags: this.#tags.names,
+        records: { file, tag, startByte, byteLength, step, tornasole },
+      },
+      rows: { workers: this.#workers.names, worker, mode, modeStep },
+      combined: this.#combined,
+      isWhole: this.#isWhole,
     }
   }
 
-  #grow(): void {
-    this.#capacity = Math.max(16, 2 * this.#capacity)
-    this.#columns = resized(this.#columns, this.#capacity)
+  /** The columns, with room for more records. */
+  #more(count: number): Columns {
+    this.length += count
+    const columns = this.#columns
+    if (this.length > this.#capacity) this.#capacity = Math.max(16, this.length, 2 * this.#capacity)
+    else if (columns !== null) return columns
+    this.#columns = columns === null ? emptyColumns(this.#capacity) : resized(columns, this.#capacity)
+    return this.#columns
   }
 }
 
-type Columns = RecordColumns & Omit<RowColumns, 'apart' | 'workers'>
+type Columns = RecordColumns & Omit<RowColumns, 'workers'>
 
-function emptyRecords(length: number): RecordColumns {
+function emptyColumns(length: number): Columns {
   return {
     file: new Int32Array(length),
     tag: new Int32Array(length),
@@ -255,12 +275,6 @@ function emptyRecords(length: number): RecordColumns {
     byteLength: new Float64Array(length),
     step: new Float64Array(length),
     tornasole: new Uint8Array(length),
-  }
-}
-
-function emptyColumns(length: number): Columns {
-  return {
-    ...emptyRecords(length),
     worker: new Int32Array(length),
     mode: new Uint8Array(length),
     modeStep: new Float64Array(length),

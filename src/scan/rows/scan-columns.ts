@@ -17,9 +17,9 @@ import { Interner } from '../job/plan/interner.js'
 import { type ShapeColumn, shapeColumn } from '../job/reply.js'
 import type { FailedRow, SavedRow, ScanRow, ValueRow } from '../job/row.js'
 import type { MomentColumn, PlannedJob, ScanReply } from '../job/scan.js'
-import { RecordResults } from './record-result.js'
-import type { Rows } from './row-groups.js'
-import type { RowMaker } from './rows.js'
+import type { ReadJob } from './read-records.js'
+import { RecordResults } from './record-results.js'
+import type { RowMaker } from './row-maker.js'
 
 /** A column of few values, each of which is there once: a dictionary, as Arrow and Parquet call it. */
 export interface DictionaryColumn<T> {
@@ -69,14 +69,7 @@ export interface RowsInColumns extends ScanColumns {
   wholeRow(i: number): ScanRow
 }
 
-/** The reply of a job in which each record has a row. */
-export interface RepliedRows {
-  readonly items: Rows
-  readonly plan: PlannedJob
-  readonly reply: ScanReply
-}
-
-/** The columns of what a job replied. */
+/** The columns of a job in which each record has a row. */
 export class ReplyColumns implements RowsInColumns {
   readonly length: number
   readonly tensor: DictionaryColumn<string>
@@ -88,7 +81,8 @@ export class ReplyColumns implements RowsInColumns {
   readonly shape: DictionaryColumn<readonly number[]>
   readonly wallTime: Float64Array | null
   readonly saved: Uint8Array
-  readonly #rows: RepliedRows
+  readonly #plan: PlannedJob
+  readonly #reply: ScanReply
   readonly #names: readonly StatisticName[]
   readonly #rowMaker: RowMaker
   readonly #dtypes: Uint8Array
@@ -96,13 +90,13 @@ export class ReplyColumns implements RowsInColumns {
   #results: RecordResults | undefined
   #numbers: readonly Float64Array[] | undefined
   #failed: Int32Array | undefined
-  #others: readonly number[] | undefined
+  #unusual: readonly number[] | undefined
   /** Rows with an error: the first about a file tells more than the others. */
   readonly #withError = new Map<number, ScanRow>()
 
-  constructor(rows: RepliedRows, names: readonly StatisticName[], rowMaker: RowMaker) {
-    const { job, rows: places, count } = rows.plan
-    const { described, histograms, wallTimes } = rows.reply
+  constructor({ plan, reply }: ReadJob, names: readonly StatisticName[], hasWallTimes: boolean, rowMaker: RowMaker) {
+    const { job, rows: places, count } = plan
+    const { described, histograms, wallTimes } = reply
     this.length = count
     this.tensor = { values: job.tags, codes: job.records.tag }
     this.step = job.records.step
@@ -116,7 +110,9 @@ export class ReplyColumns implements RowsInColumns {
     if (dtypes.includes(-1)) shapes.codes = shapes.codes.map((code, i) => (dtypes[i] === -1 ? -1 : code))
     if (histograms.length > 0) shapes.values = [...shapes.values, ...histograms.map(({ shape }) => shape)]
     this.saved = new Uint8Array(count)
-    this.wallTime = wallTimes.length === 0 ? null : wallTimes.map((time, i) => (dtypes[i] === -1 ? Number.NaN : time))
+    this.wallTime = hasWallTimes
+      ? Float64Array.from(dtypes, (code, i) => (code === -1 ? Number.NaN : wallTimes[i]!))
+      : null
     for (const [i, { record, wallTime }] of histograms.entries()) {
       if (this.wallTime) this.wallTime[record] = wallTime
       dtypes[record] = DTYPES.indexOf('float64')
@@ -125,7 +121,8 @@ export class ReplyColumns implements RowsInColumns {
     }
     this.dtype = { values: DTYPES, codes: dtypes }
     this.shape = shapes
-    this.#rows = rows
+    this.#plan = plan
+    this.#reply = reply
     this.#names = names
     this.#rowMaker = rowMaker
   }
@@ -144,22 +141,22 @@ export class ReplyColumns implements RowsInColumns {
    * The columns that threads made, in the order of their names (some perhaps as Parquet pages); null if moments don't answer
    * every request.
    */
-  get made(): readonly MomentColumn[] | null {
-    return this.#rows.reply.columns
+  get momentColumns(): readonly MomentColumn[] | null {
+    return this.#reply.columns
   }
 
   /** Rows that columns don't tell all about: all but those of a value all of whose reductions are numbers that float64 holds. */
-  get others(): Iterable<number> {
-    return this.made === null ? Array(this.length).keys() : this.#notOrdinary
+  get unusualRows(): Iterable<number> {
+    return this.momentColumns === null ? Array(this.length).keys() : this.#notOrdinary
   }
 
   get #notOrdinary(): readonly number[] {
-    this.#others ??= notOrdinary(this.#dtypes)
-    return this.#others
+    this.#unusual ??= notOrdinary(this.#dtypes)
+    return this.#unusual
   }
 
   #isOrdinary(i: number): boolean {
-    return this.made !== null && IS_ORDINARY[this.#dtypes[i]!] === 1
+    return this.momentColumns !== null && IS_ORDINARY[this.#dtypes[i]!] === 1
   }
 
   row(i: number): ColumnsRow {
@@ -169,7 +166,7 @@ export class ReplyColumns implements RowsInColumns {
   wholeRow(i: number): ScanRow {
     if (!this.#isOrdinary(i)) return this.#otherRow(i)
     const row = this.#ordinaryRow(i)
-    return Object.assign(row, { moments: new Moments(row.dtype, this.#rows.reply.moments, i * ROW_LENGTH) })
+    return Object.assign(row, { moments: new Moments(row.dtype, this.#reply.moments, i * ROW_LENGTH) })
   }
 
   #ordinaryRow(i: number): Omit<ValueRow, 'moments'> {
@@ -192,8 +189,8 @@ export class ReplyColumns implements RowsInColumns {
   #otherRow(i: number): ScanRow {
     const known = this.#withError.get(i)
     if (known !== undefined) return known
-    this.#results ??= new RecordResults(this.#rows.reply, this.#shapes)
-    const row = this.#rowMaker.row(this.#rows.items.at(i), [this.#results.at(i)])
+    this.#results ??= new RecordResults(this.#reply, this.#shapes)
+    const row = this.#rowMaker.row(this.#plan, i, this.#results.at(i))
     if (row.error) this.#withError.set(i, row)
     return row
   }
@@ -204,13 +201,13 @@ export class ReplyColumns implements RowsInColumns {
   }
 
   #makeNumbers(): readonly Float64Array[] {
-    const { made, length } = this
-    const numbers = made?.map(column => {
+    const { momentColumns, length } = this
+    const numbers = momentColumns?.map(column => {
       if ('numbers' in column) return column.numbers
       throw new TypeError('expected numbers, got pages of Parquet')
     })
     const columns = numbers ?? this.#names.map(() => new Float64Array(length))
-    const others = made ? this.#rows.reply.histograms.map(({ record }) => record) : Array(length).keys()
+    const others = momentColumns ? this.#reply.histograms.map(({ record }) => record) : Array(length).keys()
     for (const i of others) {
       const { reductions } = this.#otherRow(i)
       for (const [k, name] of this.#names.entries()) columns[k]![i] = numberOf(reductions[name])

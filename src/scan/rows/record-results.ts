@@ -1,6 +1,6 @@
-/** The result for each record of a scan's job. */
+/** The result for each record of a scan's job, made on demand. */
 
-import { EngineError, type ErrorData, errorFromData, TrialscanError } from '../../base/errors.js'
+import { EngineError, type ErrorData, errorFromData, type TrialscanError } from '../../base/errors.js'
 import { dtypeOf } from '../../core/dtype.js'
 import { Moments } from '../../core/moments.js'
 import { ROW_LENGTH } from '../../core/moments-row.js'
@@ -20,35 +20,11 @@ export type RecordResult =
   | { readonly histogram: HistogramResult; readonly wallTime: number | undefined }
   | { readonly error: TrialscanError }
 
-/** Rows written by the thread that made them, one per record. */
-export interface WrittenRows {
-  readonly text: Uint8Array
-}
-
-/** The result for each record of a job, in order, or its row if the thread wrote it. */
-export function resultsOf(reply: ScanReply): (RecordResult | WrittenRows)[] {
-  const { lines } = reply
-  const results = recordResults(reply)
-  if (lines === null) return results
-  let at = 0
-  return results.map((result, record) => {
-    const byteLength = lines.byteLengths![record]!
-    at += byteLength
-    return byteLength === 0 ? result : { text: lines.text.subarray(at - byteLength, at) }
-  })
-}
-
-export function recordResults(reply: ScanReply): RecordResult[] {
-  const results = new RecordResults(reply)
-  return Array.from(reply.described.dtypes, (_, record) => results.at(record))
-}
-
-/** The result for each record of a job, made on demand. */
 export class RecordResults {
   readonly #reply: ScanReply
-  #shapes: ShapeColumn | undefined
   readonly #errors: ReadonlyMap<number, ErrorData>
   readonly #histograms: ReadonlyMap<number, HistogramResult>
+  #shapes: ShapeColumn | undefined
 
   /** @param shapes the shapes of the records, if they are known */
   constructor(reply: ScanReply, shapes?: ShapeColumn) {
@@ -58,33 +34,31 @@ export class RecordResults {
     this.#histograms = new Map(reply.histograms.map(histogram => [histogram.record, histogram]))
   }
 
-  /** The moments of a record, its TensorBoard histogram, or the error. */
-  outcome(record: number): Moments | HistogramResult | TrialscanError {
-    const { described, moments } = this.#reply
-    const histogram = this.#histograms.get(record)
-    if (histogram) return histogram
-    const error = this.#errors.get(record)
-    if (error) return errorFromData(error)
-    const dtype = dtypeOf(described.dtypes[record]!)
-    return dtype === undefined ? noAnswer(record) : new Moments(dtype, moments, record * ROW_LENGTH)
-  }
-
   at(record: number): RecordResult {
-    const { described, answers, wallTimes } = this.#reply
-    const moments = this.outcome(record)
-    if (moments instanceof TrialscanError) return { error: moments }
-    if (!(moments instanceof Moments)) {
-      return { histogram: moments, wallTime: wallTimes.length > 0 ? moments.wallTime : undefined }
-    }
+    const { described, moments: rows, answers, wallTimes } = this.#reply
+    const histogram = this.#histograms.get(record)
+    if (histogram) return { histogram, wallTime: wallTimes.length > 0 ? histogram.wallTime : undefined }
+    const error = this.#errors.get(record)
+    if (error) return { error: errorFromData(error) }
+    const dtype = dtypeOf(described.dtypes[record]!)
+    if (dtype === undefined) return { error: noAnswer(record) }
+    const moments = new Moments(dtype, rows, record * ROW_LENGTH)
     const width = answers.length / described.dtypes.length
-    this.#shapes ??= shapeColumn(described)
+    const shapeOf = () => this.#shapeOf(record)
     return {
       moments,
-      shape: this.#shapes.lists[this.#shapes.codes[record]!]!,
+      get shape() {
+        return shapeOf()
+      },
       answers: width === 0 ? answers : answers.subarray(record * width, (record + 1) * width),
       sketched: sketchOf(this.#reply, record, moments),
       wallTime: wallTimes[record],
     }
+  }
+
+  #shapeOf(record: number): readonly number[] {
+    this.#shapes ??= shapeColumn(this.#reply.described)
+    return this.#shapes.lists[this.#shapes.codes[record]!]!
   }
 }
 

@@ -3,10 +3,10 @@
 import { createReadStream } from 'node:fs'
 import { readFile, realpath, stat } from 'node:fs/promises'
 import { resolve, sep } from 'node:path'
-import { pipeline } from 'node:stream'
+import { pipeline, Readable, type Transform } from 'node:stream'
 import { pathToFileURL } from 'node:url'
-import { createGunzip } from 'node:zlib'
-import { StoreError, UsageError } from '../base/errors.js'
+import { StoreError, TrialscanError, UsageError } from '../base/errors.js'
+import { isOnS3, type S3Flags, s3For } from './options/s3.js'
 
 /** The device and inode of each input file: the same by any name, and through any link. */
 const inputs = new Set<string>()
@@ -57,18 +57,50 @@ export async function readInputFile(path: string, option?: string): Promise<Uint
 }
 
 /**
- * Reads a file of any length in pieces; a `.gz` is decompressed.
- * @throws StoreError
+ * Reads a file of any length, on disk or S3, in pieces; a `.gz` or `.zst` is decompressed.
+ * @throws StoreError, and UsageError for zstd where Node.js does not have it
  */
-export async function* inputPieces(path: string, option: string): AsyncGenerator<Uint8Array> {
+export async function* inputPieces(path: string, option: string, s3: S3Flags): AsyncGenerator<Uint8Array> {
   try {
+    const decoder = await decoderOf(path)
     await noteInput(path)
-    const file = createReadStream(path)
+    const file = isOnS3(path) ? Readable.from(objectPieces(path, s3)) : createReadStream(path)
     // An error of either is thrown by the loop.
-    yield* path.endsWith('.gz') ? pipeline(file, createGunzip(), () => {}) : file
+    yield* decoder === null ? file : pipeline(file, decoder, () => {})
   } catch (error) {
-    throw inputError(error, path, option)
+    throw error instanceof TrialscanError ? error : inputError(error, path, option)
   }
+}
+
+const PIECE_BYTES = 4 << 20
+
+async function* objectPieces(url: string, flags: S3Flags): AsyncGenerator<Uint8Array> {
+  const { openStore, storeSpec } = await import('../storage/open.js')
+  const at = url.lastIndexOf('/')
+  const store = openStore(storeSpec(url.slice(0, at), s3For(url, flags)))
+  const name = url.slice(at + 1)
+  try {
+    const byteLength = await store.byteLength(name)
+    for (let start = 0; start < byteLength; start += PIECE_BYTES) {
+      const piece = new Uint8Array(Math.min(PIECE_BYTES, byteLength - start))
+      await store.readLater!(name, start, piece.length, () => piece)
+      yield piece
+    }
+  } finally {
+    await store.close()
+  }
+}
+
+/** Null: the file is not compressed. */
+async function decoderOf(path: string): Promise<Transform | null> {
+  const [, extension] = /\.(gz|zst)$/i.exec(path) ?? []
+  if (extension === undefined) return null
+  const zlib: typeof import('node:zlib') & { createZstdDecompress?: () => Transform } = await import('node:zlib')
+  if (extension.toLowerCase() === 'gz') return zlib.createGunzip()
+  if (zlib.createZstdDecompress) return zlib.createZstdDecompress()
+  throw new UsageError(
+    `${path}: .zst is read by Node.js 22.15 and newer, and this is ${process.versions.node}: expected a .gz, or the text itself`,
+  )
 }
 
 function inputError(error: unknown, path: string, option: string | undefined): StoreError {

@@ -43,6 +43,18 @@ describe('--out', () => {
     expect(stderr).toContain(`--digests ${cut}: unexpected end of file`)
   })
 
+  it('writes a .zst that --digests reads where Node.js can, and else says which can', async () => {
+    const list = join(scratch, 'digests.jsonl.zst')
+    const text = (await trialscan('scan', MLP, '--reductions', 'crc32c', '--format', 'jsonl')).stdout
+    const compress = (zlib as { zstdCompressSync?: (bytes: string) => Buffer }).zstdCompressSync
+    writeFileSync(list, compress?.(text) ?? text)
+    for (const args of [['diff'], ['verify']] as const) {
+      const { code, stderr } = await trialscan(...args, MLP, '--digests', list)
+      if (compress) expect([code, stderr]).toEqual([0, ''])
+      else expect([code, stderr]).toEqual([2, expect.stringMatching(/\.zst is read by Node\.js 22\.15 .*\.gz/)])
+    }
+  })
+
   it('compresses with zstd where Node.js can, and else says which can', async () => {
     const out = join(scratch, 'x.jsonl.zst')
     const { code, stderr } = await trialscan('scan', PLAIN, '--out', out)

@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto'
 import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import {
   compareDigests,
@@ -17,6 +18,7 @@ import { counting, safetensors, tensorOf, writeFile } from '../../fixtures/check
 import { copyTrial, corruptions } from '../../fixtures/corrupt.js'
 import { objects, PLAIN, trialscan } from '../cli/run.js'
 import { FIXTURES } from '../support/checkpoints.js'
+import { ENVIRONMENT, HAS_S3, makeBucket, put } from '../support/s3.js'
 import { rejectionOf } from '../support/scanning.js'
 import { scratchDirectory } from '../support/scratch.js'
 
@@ -328,5 +330,25 @@ describe('diff --digests', () => {
     const flags = [['--rtol', '1'], ['--first'], ['--format', 'parquet'], ['--out', list]]
     for (const given of flags) expect((await diff('base', ...given)).code, given.join(' ')).toBe(2)
     expect((await trialscan('diff', FIXTURES, FIXTURES, '--digests', list)).code).toBe(2)
+  })
+})
+
+describe.runIf(HAS_S3)('a list on S3', () => {
+  it('is read from there, compressed or not, and told where it is missing', async () => {
+    Object.assign(process.env, { ...ENVIRONMENT, AWS_S3_FORCE_PATH_STYLE: 'true' })
+    const bucket = await makeBucket()
+    const text = await listOf(join(FIXTURES, 'base'))
+    await put(bucket, 'lists/base.jsonl', text)
+    await put(bucket, 'lists/base.jsonl.gz', gzipSync(text))
+    const [list, packed] = [`s3://${bucket}/lists/base.jsonl`, `s3://${bucket}/lists/base.jsonl.gz`]
+    for (const digests of [list, packed]) {
+      const { code, stdout } = await trialscan('diff', join(FIXTURES, 'tuned'), '--digests', digests)
+      expect([code, objects(stdout)[0]]).toMatchObject([1, { compared: 11, equal: 9 }])
+      expect((await trialscan('verify', join(FIXTURES, 'base'), '--digests', digests)).code).toBe(0)
+    }
+    const region = ['--s3-region', 'us-east-1']
+    expect((await trialscan('diff', join(FIXTURES, 'base'), '--digests', list, ...region)).code).toBe(0)
+    const none = await trialscan('diff', join(FIXTURES, 'base'), '--digests', `s3://${bucket}/lists/none`)
+    expect([none.code, none.stderr]).toEqual([3, expect.stringContaining(`s3://${bucket}/lists/none`)])
   })
 })

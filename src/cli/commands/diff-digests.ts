@@ -65,7 +65,7 @@ export async function diffDigests(
   if (format === 'parquet' || format === 'arrow') {
     throw new UsageError(`expected --digests with jsonl, csv or table, got --format ${format}`)
   }
-  expectS3(flags, paths)
+  expectS3(flags, [path, digests])
   if (out !== undefined) await expectReplaceable(path, out)
   await noteInput(digests)
   const trial = await openTrial(path, flags)
@@ -73,7 +73,7 @@ export async function diffDigests(
   let verdict = verdictOf(EXIT.ok, '')
   try {
     const comparison = await writeTo(out, async output => {
-      const result = await compareDigests(trial, inputPieces(digests, '--digests'), {
+      const result = await compareDigests(trial, inputPieces(digests, '--digests', flags), {
         ...selectionOf(flags),
         ...readingOptions(flags),
         callerWorks: true,

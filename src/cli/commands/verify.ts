@@ -39,9 +39,9 @@ export interface VerifyFlags extends S3Flags {
 export async function verify(places: readonly string[], given: VerifyFlags, signal: AbortSignal): Promise<number> {
   const flags = settle('verify', places[0]!, given)
   const { out } = flags
-  expectS3(flags, places)
-  const paths = await trialsAt(places, flags)
   const { digests, record } = flags
+  expectS3(flags, digests === undefined ? places : [...places, digests])
+  const paths = await trialsAt(places, flags)
   if (paths.length > 1 && (digests ?? record) !== undefined) {
     throw new UsageError(
       `expected one trial beside --${digests === undefined ? 'record' : 'digests'}, got ${paths.length}`,
@@ -145,7 +145,7 @@ async function verifyOne(
     ...readingOptions(flags),
     deep,
     values,
-    ...(digests !== undefined && { digests: inputPieces(digests, '--digests') }),
+    ...(digests !== undefined && { digests: inputPieces(digests, '--digests', flags) }),
     // Whoever waits for the lines gets the error.
     ...(listed && { onDigest: (line: string) => void listed.write(line).catch(() => {}) }),
     signal,

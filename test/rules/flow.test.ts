@@ -148,6 +148,18 @@ describe('a learning rate', () => {
     expect(stdout).not.toContain('scalar/lr')
   })
 
+  it.each<[string, (step: number) => number, readonly number[]]>([
+    ['that jumps and stays there', step => (step < 6 ? 0.001 : 0.1), [6]],
+    ['that warms up at once', step => (step < 2 ? 0.001 : 0.1), []],
+    ['that is restarted', step => (step % 6 === 5 ? 0.001 : 0.1), []],
+  ])('%s for most of the steps', async (_, rate, steps) => {
+    const trial = await createTrial(write(20, step => ({ 'scalar/lr': [rate(step)] })))
+    const rates = new LearningRates(trial)
+    await evaluate(rates, { threads: 0 })
+    expect(rates.unusual.map(({ step }) => step)).toEqual(steps)
+    await trial.close()
+  })
+
   it('is asked of each trial', async () => {
     const trial = await createTrial(write(3, () => ({ 'scalar/lr': [20] })))
     const rates = new LearningRates(trial)

@@ -26,6 +26,8 @@ interface Rate {
 const LEARNING_RATE = /(^|[/_.])(lr|learning_?rate)s?([/_.:]|\d|$)/i
 /** The factor between two rates from which on one is far beyond the other. */
 const FAR = 10
+/** Steps after which a rate is no part of the beginning of a warm-up. */
+const LEAST_STEPS = 5
 /** A learning rate that is hardly ever right. */
 const HUGE = 10
 /** A learning rate that is hardly ever right for all of a training. */
@@ -99,18 +101,23 @@ export class LearningRates extends Rule {
     return [...this.#rates].flatMap(([tensor, rates]) => {
       // A warm-up jumps, too, but not beyond what comes after it.
       const usual = medianOf(rates)
-      const highest = rates.reduce((a, b) => (b.value > a.value ? b : a))
-      if (highest.value < TINY) {
+      const most = rates.reduce((a, b) => (b.value > a.value ? b : a)).value
+      if (most < TINY) {
         const { step, value } = rates[0]!
-        const text = value === highest.value ? 'is' : 'is never more than'
-        const message = `the learning rate ${tensor} ${text} ${numberText(highest.value)}: too low for anything to be learned`
+        const text = value === most ? 'is' : 'is never more than'
+        const message = `the learning rate ${tensor} ${text} ${numberText(most)}: too low for anything to be learned`
         return [{ tensor, step, value, message }]
       }
-      for (const [i, { step, value }] of rates.entries()) {
+      let [earlier, highest] = [0, 0]
+      for (const [i, { step, value, steps }] of rates.entries()) {
         const before = rates[i - 1]?.value
         const text = `the learning rate ${tensor} is ${rateText(value)} from step ${step} on`
         const found = (what: string): UnusualRate[] => [{ tensor, step, value, message: `${text}, ${what}` }]
-        if (before !== undefined && before > 0 && value >= FAR * before && value > usual) {
+        // A rate that stays becomes the usual one: it is beyond all that held until then.
+        const isJump = value > usual || (earlier >= LEAST_STEPS && value >= FAR * highest)
+        earlier += steps
+        highest = Math.max(highest, value)
+        if (before !== undefined && before > 0 && value >= FAR * before && isJump) {
           return found(`${numberText(value / before)} times what it was before`)
         }
         if (usual > 0 && value >= FAR * usual)

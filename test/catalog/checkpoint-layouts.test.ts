@@ -208,6 +208,15 @@ it('directories of workers are one trial of the directory above', async () => {
   expect(await findTrials(root)).toEqual([join(root, 'a')])
 })
 
+it('a step without a rank that the steps beside it have is noted', async () => {
+  const root = place('fewer', {
+    'iter_0000001/mp_rank_00/model_optim_rng.pt': torchFile(),
+    'iter_0000001/mp_rank_01/model_optim_rng.pt': torchFile(),
+    'iter_0000002/mp_rank_00/model_optim_rng.pt': torchFile(),
+  })
+  expect((await told(root)).notes).toEqual(['step 2 has no files of "mp_rank_01", as steps beside it do'])
+})
+
 it('two directories of one step have its number in the note', async () => {
   const root = place('twice', { 'step_1/a.npy': ARRAY, 'step_01/a.npy': ARRAY })
   expect((await told(root)).problems).toHaveLength(1)

@@ -15,7 +15,7 @@ export type Logged = ReadonlyMap<string, number>
 const NO_SCALARS = /^(?:step|epoch|total_flos)$|_runtime$|_per_second$|^train_(?:tokens|samples)/
 
 /**
- * The log of Hugging Face's Trainer, by step. What comes again after a restart counts.
+ * The log of Hugging Face's Trainer, by step. After a restart, the later values of a step count.
  * @throws FormatError `BadTrainerState`
  */
 export function parseTrainerState(text: string, url: string): ReadonlyMap<number, Logged> {

@@ -21,8 +21,8 @@ export const CHECKPOINT_FILES =
 /** True if a path may be a file of a checkpoint: tensors, or an index of shards. */
 export function isCheckpointFile(path: string): boolean {
   if (isShardIndex(path)) return true
-  const said = FORMATS.map(format => format.byName(path))
-  return !said.includes('part') && said.some(word => word === 'yes' || word === 'perhaps')
+  const answers = FORMATS.map(format => format.byName(path))
+  return !answers.includes('part') && answers.some(answer => answer === 'yes' || answer === 'perhaps')
 }
 
 /** The files of a place that make up checkpoints. Parts are among them if the file is missing that says what they hold. */

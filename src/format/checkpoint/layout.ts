@@ -76,8 +76,8 @@ function stepName(digits: string, family: string): StepName | null {
 /** The step in the name of a directory, or of a file without its extension; null if there is none. */
 export function stepOf(name: string): StepName | null {
   for (const read of STEP_NAMES) {
-    const found = read(name)
-    if (found !== null) return found
+    const stepName = read(name)
+    if (stepName !== null) return stepName
   }
   return null
 }
@@ -113,7 +113,7 @@ interface Parsed {
   readonly worker: string | null
   /** Directories before the step, but for those of workers. */
   readonly before: readonly string[]
-  readonly found: StepName | null
+  readonly stepName: StepName | null
   /** The directory or file that says the step, with all before it. */
   readonly place: string
   /** Directories behind it, but for those of workers. */
@@ -127,7 +127,7 @@ function parse(path: string): Parsed {
   const workers: string[] = []
   const before: string[] = []
   const behind: string[] = []
-  let found: StepName | null = null
+  let stepName: StepName | null = null
   let place = ''
   for (const [i, part] of parts.entries()) {
     const worker = workerOfDirectory(part)
@@ -136,28 +136,28 @@ function parse(path: string): Parsed {
       continue
     }
     const step = stepOf(part)
-    if (found === null) {
+    if (stepName === null) {
       if (step !== null) {
-        found = { step: step.step, family: `${step.family}/` }
+        stepName = { step: step.step, family: `${step.family}/` }
         place = parts.slice(0, i + 1).join('/')
         continue
       }
       before.push(part)
-    } else if (step?.step !== found.step) behind.push(part)
+    } else if (step?.step !== stepName.step) behind.push(part)
     // The step again, as in `checkpoint-500/global_step500/` of the Trainer with DeepSpeed: names are the same at all steps.
     else behind.push(step.family.replace(/[-_=.]?<n>/, '') || 'step')
   }
-  if (found === null && !isShardIndex(path)) {
+  if (stepName === null && !isShardIndex(path)) {
     const step = stepOf(stem)
     if (step !== null) {
-      found = { step: step.step, family: `${step.family}${extension}` }
+      stepName = { step: step.step, family: `${step.family}${extension}` }
       place = path
     }
   }
   const ofFile = workerOfFile(stem)
   if (ofFile !== null && !workers.includes(ofFile)) workers.push(ofFile)
   const worker = workers.length === 0 ? null : workers.join(' ')
-  return { path, worker, before, found, place, group: behind.join('/') }
+  return { path, worker, before, stepName, place, group: behind.join('/') }
 }
 
 /**
@@ -171,13 +171,13 @@ export function layoutOf(paths: readonly string[], name: string): Layout | NoLay
   const here = all.filter(({ before }) => before.length === 0)
   if (here.length === 0) return belowOf(all, paths, name)
   const families = new Map<string, Parsed[]>()
-  for (const one of here) {
-    if (one.found === null) continue
-    const family = families.get(one.found.family)
-    if (family === undefined) families.set(one.found.family, [one])
-    else family.push(one)
+  for (const file of here) {
+    if (file.stepName === null) continue
+    const family = families.get(file.stepName.family)
+    if (family === undefined) families.set(file.stepName.family, [file])
+    else family.push(file)
   }
-  const single = here.filter(({ found }) => found === null)
+  const single = here.filter(({ stepName }) => stepName === null)
   const others = [...new Set(all.filter(({ before }) => before.length > 0).map(({ before }) => `${before[0]}/`))]
   if (families.size === 0) {
     const files = single.map(({ path, worker }) => ({ path, worker, group: '' }))
@@ -185,7 +185,7 @@ export function layoutOf(paths: readonly string[], name: string): Layout | NoLay
     return { family: null, checkpoints: [{ step, place: '', files }], leftOut: others }
   }
   const counted = [...families]
-    .map(([family, files]) => ({ family, files, count: new Set(files.map(({ found }) => found!.step)).size }))
+    .map(([family, files]) => ({ family, files, count: new Set(files.map(({ stepName }) => stepName!.step)).size }))
     .sort((a, b) => b.count - a.count)
   const [first, second] = counted as [(typeof counted)[0], (typeof counted)[0] | undefined]
   if (second?.count === first.count) return { ambiguous: [first.family, second.family] }
@@ -214,23 +214,23 @@ function belowOf(all: readonly Parsed[], paths: readonly string[], name: string)
   }
   const prefix = `${only}/`
   const inner = paths.filter(path => path.startsWith(prefix)).map(path => path.slice(prefix.length))
-  const found = layoutOf(inner, only === '' ? name : only)
-  if ('ambiguous' in found) return found
-  if ('below' in found) return { below: found.below.map(path => prefix + path) }
-  const checkpoints = found.checkpoints.map(({ step, place, files }) => ({
+  const layout = layoutOf(inner, only === '' ? name : only)
+  if ('ambiguous' in layout) return layout
+  if ('below' in layout) return { below: layout.below.map(path => prefix + path) }
+  const checkpoints = layout.checkpoints.map(({ step, place, files }) => ({
     step,
     place: place === '' ? only : prefix + place,
     files: files.map(file => ({ ...file, path: prefix + file.path })),
   }))
-  return { family: found.family, checkpoints, leftOut: found.leftOut.map(path => prefix + path) }
+  return { family: layout.family, checkpoints, leftOut: layout.leftOut.map(path => prefix + path) }
 }
 
 function stepsOf(files: readonly Parsed[]): CheckpointPlace[] {
   const steps = new Map<number, Parsed[]>()
   for (const file of files) {
-    const known = steps.get(file.found!.step)
+    const known = steps.get(file.stepName!.step)
     if (known) known.push(file)
-    else steps.set(file.found!.step, [file])
+    else steps.set(file.stepName!.step, [file])
   }
   return [...steps.entries()]
     .sort(([a], [b]) => a - b)
@@ -238,11 +238,11 @@ function stepsOf(files: readonly Parsed[]): CheckpointPlace[] {
       // Files that each say the step lie where they all lie.
       const places = new Set(all.map(({ place }) => place))
       const place = places.size === 1 ? all[0]!.place : commonDirectory([...places])
-      const files = all.map(({ path, worker, group, found, place }) => ({
+      const files = all.map(({ path, worker, group, stepName, place }) => ({
         path,
         worker,
         group,
-        ...(place === path && { tensor: tensorNameOf(found!) }),
+        ...(place === path && { tensor: tensorNameOf(stepName!) }),
       }))
       return { step, place, files }
     })
@@ -270,7 +270,7 @@ function commonDirectory(paths: readonly string[]): string {
 /** The layout of a file that is named alone. */
 export function layoutOfFile(path: string): Layout {
   const name = path.slice(path.lastIndexOf('/') + 1)
-  const found = isShardIndex(name) ? null : stepOf(splitName(name)[0])
-  const file = { path, worker: null, group: '', ...(found && { tensor: tensorNameOf(found) }) }
-  return { family: null, checkpoints: [{ step: found?.step ?? 0, place: path, files: [file] }], leftOut: [] }
+  const stepName = isShardIndex(name) ? null : stepOf(splitName(name)[0])
+  const file = { path, worker: null, group: '', ...(stepName && { tensor: tensorNameOf(stepName) }) }
+  return { family: null, checkpoints: [{ step: stepName?.step ?? 0, place: path, files: [file] }], leftOut: [] }
 }

@@ -45,8 +45,10 @@ export function missingRanks(paths: readonly string[], partitions = 0): MissingR
   return [...all.values()].flatMap(({ first, ranks, sizes }) => {
     const expected = sizes.reduce((product, size) => product * size, 1)
     if (expected <= ranks.size || expected > MAX_RANKS) return []
-    const missing = Array.from({ length: expected }, (_, i) => ranksAt(i, sizes)).filter(one => !ranks.has(one.join()))
-    const named = missing.slice(0, MAX_NAMED).map(one => withRanks(first, one))
+    const missing = Array.from({ length: expected }, (_, i) => ranksAt(i, sizes)).filter(
+      combination => !ranks.has(combination.join()),
+    )
+    const named = missing.slice(0, MAX_NAMED).map(combination => withRanks(first, combination))
     return [{ expected, found: ranks.size, paths: named }]
   })
 }

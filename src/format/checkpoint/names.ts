@@ -74,15 +74,15 @@ export function collectionsOf(name: string): string[] {
     return ['optimizer', ...(MASTER.test(name) ? ['master_weights'] : []), ...states]
   }
   const last = name.slice(name.lastIndexOf('.') + 1)
-  const found: string[] = []
+  const collections: string[] = []
   if (/^(?:weight|kernel|w|weight_packed|weight_v|weight_g|blocks)$|_weight$|^qweight$/.test(last))
-    found.push('weights')
-  else if (/^(?:bias|b|beta)$|_bias$/.test(last)) found.push('biases')
-  if (ADAPTER.test(name)) found.push('adapters')
-  if (SCALE.test(name)) found.push('scales')
-  if (EMBEDDING.test(name)) found.push('embeddings')
-  if (NORM.test(name)) found.push('norms')
-  else if (ATTENTION.test(name)) found.push('attention')
-  else if (MLP.test(name)) found.push('mlp')
-  return found
+    collections.push('weights')
+  else if (/^(?:bias|b|beta)$|_bias$/.test(last)) collections.push('biases')
+  if (ADAPTER.test(name)) collections.push('adapters')
+  if (SCALE.test(name)) collections.push('scales')
+  if (EMBEDDING.test(name)) collections.push('embeddings')
+  if (NORM.test(name)) collections.push('norms')
+  else if (ATTENTION.test(name)) collections.push('attention')
+  else if (MLP.test(name)) collections.push('mlp')
+  return collections
 }

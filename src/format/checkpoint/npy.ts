@@ -1,4 +1,4 @@
-/** numpy's files as formats of checkpoints: .npy, an array; .npz, a ZIP archive of them. What reads them is loaded when there is one. */
+/** numpy's files as formats of checkpoints: .npy, an array; .npz, a ZIP archive of them. Their reader is loaded on demand. */
 
 import { lazily } from '../../base/lazily.js'
 import type { TensorFormat } from './stored-tensor.js'

@@ -15,8 +15,8 @@ const MAX_TOLD = 100
 
 export async function readNpyFile(file: RangedFile): Promise<TensorFileContents> {
   const name = file.path.slice(file.path.lastIndexOf('/') + 1, -'.npy'.length)
-  const found = await withRanges(file, source => arrayIn(source, file, name, 0))
-  const [tensors, unread] = 'error' in found ? [[], [found]] : [[found], []]
+  const array = await withRanges(file, source => arrayIn(source, file, name, 0))
+  const [tensors, unread] = 'error' in array ? [[], [array]] : [[array], []]
   return { tensors, unread, problems: [], hasFullNames: true }
 }
 
@@ -27,15 +27,15 @@ export async function readNpzFile(file: RangedFile): Promise<TensorFileContents>
   const problems: FormatError[] = []
   const names = new Set<string>()
   let more = 0
-  const found = await inTurns(members, MEMBERS_AT_ONCE, member => memberArray(file, member))
-  for (const [i, one] of found.entries()) {
+  const arrays = await inTurns(members, MEMBERS_AT_ONCE, member => memberArray(file, member))
+  for (const [i, array] of arrays.entries()) {
     const { offset } = members[i]!
-    const isAgain = names.has(one.name)
-    names.add(one.name)
-    const error = isAgain ? fault(file, offset, 'each name once', `${quote(one.name)} again`) : null
-    if (error === null && !('error' in one)) tensors.push(one)
+    const isAgain = names.has(array.name)
+    names.add(array.name)
+    const error = isAgain ? fault(file, offset, 'each name once', `${quote(array.name)} again`) : null
+    if (error === null && !('error' in array)) tensors.push(array)
     else if (unread.length < MAX_TOLD)
-      unread.push(error ? { name: one.name, dtype: '?', error } : (one as UnreadTensor))
+      unread.push(error ? { name: array.name, dtype: '?', error } : (array as UnreadTensor))
     else more++
   }
   if (more > 0) problems.push(fault(file, 0, 'arrays that can be read', `${more} more that can't`))
@@ -110,7 +110,7 @@ function fault({ url }: RangedFile, offset: number, expected: string, got: strin
 }
 
 /** Does something with each, no more than some at once. */
-async function inTurns<T, R>(all: readonly T[], atOnce: number, work: (one: T) => Promise<R>): Promise<R[]> {
+async function inTurns<T, R>(all: readonly T[], atOnce: number, work: (item: T) => Promise<R>): Promise<R[]> {
   const results: R[] = []
   for (let i = 0; i < all.length; i += atOnce) {
     results.push(...(await Promise.all(all.slice(i, i + atOnce).map(work))))

@@ -23,9 +23,9 @@ export function coverageOf({ shape, offsets, sizes }: Boxes, chunks: readonly nu
   const total = shape.reduce((product, size) => product * size, 1)
   let volume = 0
   for (const chunk of chunks) {
-    let own = 1
-    for (let axis = 0; axis < rank; axis++) own *= sizes[chunk * rank + axis]!
-    volume += own
+    let elements = 1
+    for (let axis = 0; axis < rank; axis++) elements *= sizes[chunk * rank + axis]!
+    volume += elements
   }
   const overlap = overlapOf(rank, offsets, sizes, chunks)
   return { missing: overlap === null ? total - volume : 0, overlap }

@@ -96,9 +96,9 @@ class Checkpoint {
     const due = turnsWhenDue()
     for (let i = 0; i < this.#metadata.tensors.length; i += CHUNKS_AT_ONCE) {
       const some = this.#metadata.tensors.slice(i, i + CHUNKS_AT_ONCE)
-      for (const one of await Promise.all(some.map(tensor => this.#tensor(tensor, files)))) {
-        if ('error' in one) unread.push(one)
-        else tensors.push(one)
+      for (const tensor of await Promise.all(some.map(tensor => this.#tensor(tensor, files)))) {
+        if ('error' in tensor) unread.push(tensor)
+        else tensors.push(tensor)
       }
       await due()
     }
@@ -147,8 +147,8 @@ class Checkpoint {
       const blocks: Block[] = []
       for (let chunk = 0; chunk < tensor.chunkCount; chunk++) {
         const block = this.#block(tensor, chunk, files, type.byteLength)
-        const own = block instanceof Promise ? await block : block
-        if (own !== null) blocks.push(own)
+        const opened = block instanceof Promise ? await block : block
+        if (opened !== null) blocks.push(opened)
       }
       return { name, dtype: type.dtype, shape, blocks }
     } catch (error) {
@@ -178,12 +178,15 @@ class Checkpoint {
     }
     if (lost.size > 0) return [`its chunks in ${[...lost].join(', ')}`, 'no such file']
     const all = Array.from({ length: chunkCount }, (_, chunk) => chunk)
-    const own = (column: Float64Array) => column.subarray(firstAxis, firstAxis + chunkCount * shape.length)
-    const { missing, overlap } = coverageOf({ shape, offsets: own(chunks.offsets), sizes: own(chunks.sizes) }, all)
+    const columnOf = (column: Float64Array) => column.subarray(firstAxis, firstAxis + chunkCount * shape.length)
+    const { missing, overlap } = coverageOf(
+      { shape, offsets: columnOf(chunks.offsets), sizes: columnOf(chunks.sizes) },
+      all,
+    )
     if (overlap === 'unknown') return ['chunks that can be told apart', `${chunkCount} that lie side by side`]
     if (overlap !== null) {
-      const [one, other] = overlap.map(chunk => `${startOf(chunk)} in ${names[fileOf(chunk)]}`)
-      return ['chunks that do not overlap', `those at ${one} and at ${other}`]
+      const [first, second] = overlap.map(chunk => `${startOf(chunk)} in ${names[fileOf(chunk)]}`)
+      return ['chunks that do not overlap', `those at ${first} and at ${second}`]
     }
     if (missing === 0) return null
     const having = new Set(all.map(fileOf))
@@ -205,23 +208,23 @@ class Checkpoint {
     const shape = ofChunk(tensor, chunks.sizes, chunk)
     const byteLength = shape.reduce((product, size) => product * size, 1) * elementByteLength
     if (byteLength === 0) return null
-    const own = { tensor, shape, byteLength, file, start: chunks.starts[number]!, length: chunks.lengths[number]! }
+    const place = { tensor, shape, byteLength, file, start: chunks.starts[number]!, length: chunks.lengths[number]! }
     const blockAt = (begin: number): Block => {
-      const start = own.start + begin
+      const start = place.start + begin
       // A chunk that is all of its tensor.
       if (tensor.chunkCount === 1) return { file: file.path, start }
       const offsets = Array.from(ofChunk(tensor, chunks.offsets, chunk))
       return { file: file.path, start, offsets, shape: Array.from(shape) }
     }
-    if (this.#opensAll) return elementsOf(own).then(blockAt)
+    if (this.#opensAll) return elementsOf(place).then(blockAt)
     // Chunks with the same layout: their elements begin at the same place.
-    const layout = `${chunks.files[number]} ${(tensor.type as ElementType).name} ${tensor.shape.length} ${own.length - byteLength}`
+    const layout = `${chunks.files[number]} ${(tensor.type as ElementType).name} ${tensor.shape.length} ${place.length - byteLength}`
     const known = this.#layouts.get(layout)
     if (typeof known === 'number') return blockAt(known)
     // Others that have it wait for the first.
-    const asked = known ?? elementsOf(own)
-    this.#layouts.set(layout, asked)
-    return asked.then(begin => {
+    const opening = known ?? elementsOf(place)
+    this.#layouts.set(layout, opening)
+    return opening.then(begin => {
       this.#layouts.set(layout, begin)
       return blockAt(begin)
     })
@@ -258,17 +261,17 @@ async function elementsOf({ tensor, shape, byteLength, file, start: base, length
     throw wrong('a chunk as torch.save writes it, or of safetensors', 'other bytes')
   }
   const archive = await readTorchArchive(part, base)
-  const [found, ...others] = findTensors(runPickle(archive.pickle, archive.pickleUrl))
+  const [content, ...others] = findTensors(runPickle(archive.pickle, archive.pickleUrl))
   if (
-    found === undefined ||
+    content === undefined ||
     others.length > 0 ||
-    found.path.length > 0 ||
-    typeof found.view === 'string' ||
-    !('storage' in found.view)
+    content.path.length > 0 ||
+    typeof content.view === 'string' ||
+    !('storage' in content.view)
   ) {
-    throw wrong('one tensor in a chunk', found === undefined ? 'none' : 'something else')
+    throw wrong('one tensor in a chunk', content === undefined ? 'none' : 'something else')
   }
-  const { view } = found
+  const { view } = content
   if (view.type.name !== type.name || view.shape.join() !== shape.join()) {
     throw wrong(`a chunk of ${type.name} [${shape.join()}]`, `${view.type.name} [${view.shape}]`)
   }

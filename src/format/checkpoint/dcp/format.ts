@@ -1,4 +1,4 @@
-/** Checkpoints of torch.distributed.checkpoint as a format. What reads them is loaded when there is one. */
+/** Checkpoints of torch.distributed.checkpoint as a format. Their reader is loaded on demand. */
 
 import { lazily } from '../../../base/lazily.js'
 import type { TensorFormat } from '../stored-tensor.js'

@@ -308,10 +308,10 @@ class ChunkPlaces {
   }
 
   #offsetsOf(tensor: DistributedTensor): ReadonlyMap<string, number> {
-    const found = new Map<string, number>()
+    const chunks = new Map<string, number>()
     for (let chunk = tensor.chunkCount - 1; chunk >= 0; chunk--) {
-      found.set(ofChunk(tensor, this.#chunks.offsets, chunk).join(), chunk)
+      chunks.set(ofChunk(tensor, this.#chunks.offsets, chunk).join(), chunk)
     }
-    return found
+    return chunks
   }
 }

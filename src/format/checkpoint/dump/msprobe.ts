@@ -137,8 +137,8 @@ async function dumped(
   try {
     const file = await around.open(place)
     const contents = await (dataName.endsWith('.npy') ? NPY : TORCH).read(file, { ...around, paths: [place] })
-    const [one] = [...contents.tensors, ...contents.unread]
-    return one === undefined ? unread(wrong(file.url, 'a tensor', 'none')) : { ...one, name }
+    const [tensor] = [...contents.tensors, ...contents.unread]
+    return tensor === undefined ? unread(wrong(file.url, 'a tensor', 'none')) : { ...tensor, name }
   } catch (error) {
     if (error instanceof FormatError) return unread(error)
     if (!(error instanceof StoreError) || error.code !== 'NotFound') throw error

@@ -29,13 +29,13 @@ export const NVDLFW: TensorFormat = {
 
   async read(file) {
     const worker = `rank_${Number(PATH.exec(file.path)?.[1] ?? 0)}`
-    // What comes again after a restart counts.
-    const found = new Map<string, StoredTensor>()
+    // After a restart, the later value of a step counts.
+    const tensors = new Map<string, StoredTensor>()
     for await (const line of linesOf(file)) {
       const tensor = tensorOf(line, worker)
-      if (tensor !== null) found.set(`${tensor.step} ${tensor.name}`, tensor)
+      if (tensor !== null) tensors.set(`${tensor.step} ${tensor.name}`, tensor)
     }
-    return { tensors: [...found.values()], unread: [], problems: [], hasFullNames: true } satisfies TensorFileContents
+    return { tensors: [...tensors.values()], unread: [], problems: [], hasFullNames: true } satisfies TensorFileContents
   },
 }
 

@@ -1,5 +1,5 @@
 /**
- * An inert machine for pickles: a global is a name, a call is a note of what would have been called with what, and BUILD
+ * An inert machine for pickles: a global is a name, a call is a note of its callable and arguments, and BUILD
  * hangs a state on a note. Nothing is looked up, imported or run, so a hostile pickle is data like any other.
  *
  * What it makes is a tape (`Pickle`): nodes in columns of numbers, not an object a value, because the metadata of a
@@ -27,7 +27,7 @@ const NEWLINE = 0x0a
 const UNSET = 0x7fff_ffff
 
 /**
- * Runs the pickle that begins at `start`. What follows its STOP is left alone: `end` says where that is.
+ * Runs the pickle that begins at `start`. Bytes behind its STOP are left alone: `end` is their start.
  * @param url what errors call it
  * @throws FormatError `BadPickle`, with `fields.isCut` where more bytes might have helped
  */

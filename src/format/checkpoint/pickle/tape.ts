@@ -105,7 +105,7 @@ export class Pickle {
     this.#end = end
   }
 
-  // What the machine makes.
+  // Writers, for the machine.
 
   node(kind: Kind): Handle {
     if (this.#count === this.#kinds.length) {
@@ -231,7 +231,7 @@ export class Pickle {
     )
   }
 
-  // What readers ask.
+  // Readers.
 
   /** The kind of a node; of an integer that of numbers. */
   kind(handle: Handle): Kind {
@@ -369,11 +369,11 @@ export class Pickle {
     const dict = this.dictOf(handle)
     if (dict === undefined) return undefined
     if (this.size(dict) > MAX_SEARCHED_LINKS) return this.#indexOf(dict).get(key)
-    let found: Handle | undefined
+    let value: Handle | undefined
     for (let i = 0; i < this.size(dict); i += 2) {
-      if (this.#isText(this.link(dict, i), key)) found = this.link(dict, i + 1)
+      if (this.#isText(this.link(dict, i), key)) value = this.link(dict, i + 1)
     }
-    return found
+    return value
   }
 
   /** True of a text. Its bytes, 1 to 3 for each character, tell most others without decoding them. */
@@ -420,7 +420,7 @@ export class Pickle {
     const DONE = 2
     const state = new Uint8Array(this.#count)
     const order = new Int32Array(this.#count)
-    let found = 0
+    let count = 0
     const path: Handle[] = []
     const next: number[] = []
     const enter = (handle: Handle) => {
@@ -440,12 +440,12 @@ export class Pickle {
         if (link !== NO_LINK) enter(link)
       } else {
         state[handle] = DONE
-        order[found++] = handle
+        order[count++] = handle
         path.pop()
         next.pop()
       }
     }
-    return order.subarray(0, found)
+    return order.subarray(0, count)
   }
 
   /** A fault in the values of the pickle as a whole. */

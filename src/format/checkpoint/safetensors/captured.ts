@@ -19,13 +19,13 @@ export interface Captured {
 
 /** The tensors of a file that trialscan.py wrote; null: another program did. */
 export function capturedTensors(path: string, { metadata, tensors }: Header): Captured | null {
-  const said = objectOf(metadata.get(KEY))
-  if (said === null) return null
-  const members = membersOf(said.collections)
-  const order = new Map(isTexts(said.order) ? said.order.map((name, i) => [name, i]) : [])
-  const facts = { ...modeOf(said), ...countOf('modeStep', said.mode_step) }
-  const entries = tensors.flatMap(tensor => (tensor.name === STATISTICS ? rowsOf(tensor, said) : null) ?? [tensor])
-  const found = entries.map(({ name, shape, dtype, begin }, i) => {
+  const given = objectOf(metadata.get(KEY))
+  if (given === null) return null
+  const members = membersOf(given.collections)
+  const order = new Map(isTexts(given.order) ? given.order.map((name, i) => [name, i]) : [])
+  const facts = { ...modeOf(given), ...countOf('modeStep', given.mode_step) }
+  const entries = tensors.flatMap(tensor => (tensor.name === STATISTICS ? rowsOf(tensor, given) : null) ?? [tensor])
+  const stored = entries.map(({ name, shape, dtype, begin }, i) => {
     const tensor = parseReductionName(name)?.tensor ?? name
     const blocks = [{ file: path, start: begin }]
     return {
@@ -38,7 +38,7 @@ export function capturedTensors(path: string, { metadata, tensors }: Header): Ca
       ...facts,
     }
   })
-  return { numWorkers: countOf('count', said.num_workers).count ?? null, tensors: found }
+  return { numWorkers: countOf('count', given.num_workers).count ?? null, tensors: stored }
 }
 
 /** Each number of the statistics, under the name of a saved reduction; null: the metadata do not say what they are. */
@@ -79,11 +79,11 @@ function countOf<K extends string>(key: K, given: unknown): { readonly [key in K
 }
 
 function isTexts(given: unknown): given is readonly string[] {
-  return Array.isArray(given) && given.every(one => typeof one === 'string')
+  return Array.isArray(given) && given.every(item => typeof item === 'string')
 }
 
 function isReduction(name: string): boolean {
-  return REDUCTIONS.some(one => one === name)
+  return REDUCTIONS.some(reduction => reduction === name)
 }
 
 function objectOf(text: string | undefined): Readonly<Record<string, unknown>> | null {

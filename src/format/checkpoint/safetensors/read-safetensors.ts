@@ -46,11 +46,11 @@ function storedOf(
   { name, dtype, shape, begin }: HeaderTensor,
   offsets: ReadonlyMap<string, readonly number[]>,
 ): StoredTensor {
-  const own = offsets.get(name)
-  if (own === undefined || own.length !== shape.length) {
+  const placed = offsets.get(name)
+  if (placed === undefined || placed.length !== shape.length) {
     return { name, dtype, shape, blocks: [{ file: path, start: begin }] }
   }
-  return { name, dtype, shape, blocks: [{ file: path, start: begin, offsets: own, shape }], isPart: true }
+  return { name, dtype, shape, blocks: [{ file: path, start: begin, offsets: placed, shape }], isPart: true }
 }
 
 /** The offsets of a file's entries in the tensors that they are parts of; none for most files. */

@@ -113,13 +113,13 @@ export async function parseHeader(json: Uint8Array, url: string, byteLength: num
     }
     await due()
   }
-  const found = await sortedInTurns([...byName.values()], (a, b) => a.begin - b.begin || a.end - b.end)
+  const sorted = await sortedInTurns([...byName.values()], (a, b) => a.begin - b.begin || a.end - b.end)
   const tensors: HeaderTensor[] = []
   let filled = start
   // Unreadable ones fill their bytes, too.
   const others = faults.places.sort((a, b) => a[0] - b[0])
   let other = 0
-  await inTurns(found, tensor => {
+  await inTurns(sorted, tensor => {
     const { name, begin, end } = tensor
     for (; other < others.length && others[other]![0] <= begin; other++) filled = Math.max(filled, others[other]![1])
     if (begin < filled && end > begin) {
@@ -179,7 +179,7 @@ function* membersOf(text: string, url: string): Generator<object> {
     }
   }
   const rest = start > (opening?.length ?? 0) ? parsedOrNull(`{${text.slice(start)}`) : null
-  // What is wrong is told of the whole.
+  // Errors are those of the whole text.
   yield rest !== null && Object.keys(rest).length > 0 ? rest : parsed(text, url)
 }
 

@@ -37,7 +37,7 @@ export function stemOf(name: string): string {
 export function missingShards(paths: readonly string[]): { readonly path: string; readonly total: number }[] {
   const series = new Map<string, { readonly total: number; readonly width: number; readonly found: Set<number> }>()
   for (const path of paths) {
-    // Where ranks write files, `shard-00002-model-…`, each need not have some of all.
+    // Files of ranks, `shard-00002-model-…`, need not be a series each.
     const match = /^(.*-)(\d{5,6})-of-(\d{5,6})(\..*)$/.exec(path.replace(/(^|\/)shard-\d+-(?=[^/]*$)/, '$1'))
     if (match === null) continue
     const [before, number, total, extension] = match.slice(1) as [string, string, string, string]

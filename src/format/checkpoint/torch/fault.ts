@@ -17,11 +17,11 @@ export function torchFault(
   { tensor, code = 'BadTorchFile' }: { readonly tensor?: string; readonly code?: string } = {},
 ): FormatError {
   const at = offset === undefined ? '' : `, byte ${offset}`
-  const of = tensor === undefined ? '' : `, tensor ${quote(tensor)}`
+  const about = tensor === undefined ? '' : `, tensor ${quote(tensor)}`
   const place = {
     url,
     ...(offset !== undefined && { offset }),
     ...(tensor !== undefined && { tensor: tensor.slice(0, 200) }),
   }
-  return new FormatError(code, `${url}${at}${of}: expected ${expected}, got ${got}`, { ...place, expected, got })
+  return new FormatError(code, `${url}${at}${about}: expected ${expected}, got ${got}`, { ...place, expected, got })
 }

@@ -1,4 +1,4 @@
-/** Files of torch.save as a format of checkpoints. What reads them is loaded when there is one. */
+/** Files of torch.save as a format of checkpoints. Their reader is loaded on demand. */
 
 import { lazily } from '../../../base/lazily.js'
 import type { TensorFormat } from '../stored-tensor.js'

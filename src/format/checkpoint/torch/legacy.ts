@@ -46,7 +46,7 @@ export async function readLegacyTorch(file: WindowedFile): Promise<LegacyFile> {
     } else {
       const count = Number(new DataView(head.buffer, head.byteOffset, COUNT_BYTES).getBigInt64(0, true))
       const promised = storage.byteLength / storage.type.byteLength
-      // Where the next one lies is not known, either.
+      // The place of the next one is unknown, too.
       if (count !== promised) throw torchFault(url, at, `${promised} elements in storage ${key}`, `${count}`)
       places.set(key, { start: at + COUNT_BYTES, byteLength: storage.byteLength })
     }

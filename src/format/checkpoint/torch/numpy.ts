@@ -18,8 +18,8 @@ const MAX_DIMENSIONS = 64
 const MAKERS = /^numpy\._?core\.(?:multiarray\.(_reconstruct|scalar)|numeric\.(_frombuffer))$/
 
 function makerOf(pickle: Pickle, handle: Handle): string | undefined {
-  const [, one, other] = MAKERS.exec(pickle.calleeName(handle) ?? '') ?? []
-  return one ?? other
+  const [, multiarray, numeric] = MAKERS.exec(pickle.calleeName(handle) ?? '') ?? []
+  return multiarray ?? numeric
 }
 
 /** True for an array of numbers. An array of texts or objects is a value like any other. */

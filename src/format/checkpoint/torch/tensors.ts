@@ -60,7 +60,7 @@ class Search {
   readonly #pickle: Pickle
   /** The number of tensors below each node. */
   readonly #counts: Float64Array
-  readonly #found: FoundTensor[] = []
+  readonly #tensors: FoundTensor[] = []
   /** Steps on from a value, which may be reached a million times. */
   readonly #steps = new Map<Handle, readonly Step[]>()
   readonly #views = new Map<Handle, Omit<FoundTensor, 'path'>>()
@@ -88,7 +88,7 @@ class Search {
     const count = root < 0 ? 0 : this.#counts[root]!
     if (count > MAX_TENSORS) throw this.#pickle.fault(`at most ${MAX_TENSORS} tensors`, `${count}`)
     this.#visit(root, [], 0)
-    return this.#found
+    return this.#tensors
   }
 
   #isTensor(handle: Handle): boolean {
@@ -111,13 +111,13 @@ class Search {
       }
       const view = this.#views.get(handle) ?? viewOf(this.#pickle, handle)
       this.#views.set(handle, view)
-      this.#found.push({ path, ...view })
+      this.#tensors.push({ path, ...view })
       return
     }
     const steps = this.#steps.get(handle) ?? this.#stepsFrom(handle)
     this.#steps.set(handle, steps)
     for (const { key, value } of steps) {
-      // What adds nothing counts, too: each step is work.
+      // A step that adds nothing to a name counts, too: each is work.
       if (key === null) this.#visit(value, path, length + 1)
       else this.#visit(value, [...path, key], length + key.length + 1)
     }
@@ -205,11 +205,11 @@ function rebuilt(pickle: Pickle, kind: string, list: Handle): Omit<FoundTensor, 
       const dtype = argument(6)
       const name = dtype === undefined ? undefined : pickle.globalName(dtype)
       const isOther = name !== undefined && elementTypeOf(name) === undefined
-      const found = {
+      const tensor = {
         view: plainView(pickle, argument, name ?? 'no dtype'),
         kind: name?.replace(/^torch\./, '') ?? kind,
       }
-      return isOther ? { ...found, isOther } : found
+      return isOther ? { ...tensor, isOther } : tensor
     }
     case '_rebuild_parameter':
     case '_rebuild_parameter_with_state': {

@@ -67,21 +67,21 @@ function whatElse(head: Uint8Array): string {
 
 export async function readTorch(file: RangedFile, around: Surroundings): Promise<TensorFileContents> {
   const { pickle, layout, pickleStart, places } = await openTorchFile(file)
-  const found = findTensors(pickle)
-  const keys = found.flatMap(({ view }) => (typeof view !== 'string' && 'storage' in view ? [view.storage.key] : []))
+  const entries = findTensors(pickle)
+  const keys = entries.flatMap(({ view }) => (typeof view !== 'string' && 'storage' in view ? [view.storage.key] : []))
   const storages = await places([...new Set(keys)])
-  const naming = namesOf(pickle, found, file.path, around)
+  const naming = namesOf(pickle, entries, file.path, around)
   const tensors: StoredTensor[] = []
   const unread: UnreadTensor[] = []
   const firstOf = new Map<string, string>()
   const arrays = new Arrays(file, pickle, pickleStart)
-  for (const one of found) {
-    const name = naming.nameOf(one)
-    const read = storedOf(file, name, one, { storages, pickleStart }, arrays)
+  for (const entry of entries) {
+    const name = naming.nameOf(entry)
+    const read = storedOf(file, name, entry, { storages, pickleStart }, arrays)
     if ('error' in read) unread.push(read)
     else {
-      // One alone has no other to be the same as.
-      const identity = found.length > 1 ? JSON.stringify([read.dtype, read.shape, read.blocks]) : ''
+      // A single tensor has no alias.
+      const identity = entries.length > 1 ? JSON.stringify([read.dtype, read.shape, read.blocks]) : ''
       const aliasOf = read.blocks.length === 0 ? undefined : firstOf.get(identity)
       if (aliasOf === undefined) firstOf.set(identity, name)
       tensors.push({ ...read, ...naming.facts, ...(aliasOf !== undefined && { aliasOf }) })
@@ -99,7 +99,7 @@ interface Naming {
 }
 
 /** The names of a file's tensors, and its other facts about them. */
-function namesOf(pickle: Pickle, found: readonly FoundTensor[], path: string, around: Surroundings): Naming {
+function namesOf(pickle: Pickle, entries: readonly FoundTensor[], path: string, around: Surroundings): Naming {
   const { tensor, worker, order } = fileNameFacts(path, around.paths)
   const facts = { ...(worker !== undefined && { worker }), ...(order !== undefined && { order }) }
   // SGLang's dumper: {"value": tensor, "meta": {"name", "step", "rank", …}}
@@ -109,10 +109,10 @@ function namesOf(pickle: Pickle, found: readonly FoundTensor[], path: string, ar
   if (isDump) {
     const name = textOf(pickle, meta, 'name')
     // The name of the file has tags besides, where several dumps have one name.
-    const own = name === undefined || tensor.startsWith(name) ? tensor : name
+    const base = name === undefined || tensor.startsWith(name) ? tensor : name
     const [step, rank] = [integerOf(pickle, meta, 'step'), integerOf(pickle, meta, 'rank')]
     return {
-      nameOf: ({ path }) => [own, ...(path[0] === 'value' ? path.slice(1) : path)].join('.'),
+      nameOf: ({ path }) => [base, ...(path[0] === 'value' ? path.slice(1) : path)].join('.'),
       facts: {
         ...(step !== undefined && { step }),
         ...(rank !== undefined && { worker: `rank_${rank}` }),
@@ -121,7 +121,7 @@ function namesOf(pickle: Pickle, found: readonly FoundTensor[], path: string, ar
       hasFullNames: true,
     }
   }
-  const isNamed = found.some(({ path }) => path.length === 0) || order !== undefined || tensor !== stemOf(path)
+  const isNamed = entries.some(({ path }) => path.length === 0) || order !== undefined || tensor !== stemOf(path)
   return { nameOf: ({ path }) => [...(isNamed ? [tensor] : []), ...path].join('.'), facts, hasFullNames: isNamed }
 }
 
@@ -149,7 +149,7 @@ function storedOf(
 ): StoredTensor | UnreadTensor {
   const fault = (expected: string, got: string, code?: string) => {
     const place = typeof view !== 'string' && 'storage' in view ? storages.get(view.storage.key) : undefined
-    // What has no storage of its own is told at the pickle that names it.
+    // Without a storage in the file, the place of a fault is the pickle's.
     const offset = place === undefined || place instanceof Error ? pickleStart : place.start
     return torchFault(file.url, offset, expected, got, { tensor: name, ...(code !== undefined && { code }) })
   }
@@ -217,17 +217,17 @@ class Arrays {
     }
     if (!Number.isSafeInteger(byteLength)) return unread('elements that can be counted', `shape [${shape}]`)
     const wanted = `${byteLength} bytes of elements for shape [${shape}]`
-    const there = pickle.bytes(content).length
+    const storedLength = pickle.bytes(content).length
     const dtype = type.dtype!
     if (isAsItLies(pickle, content)) {
-      if (there !== byteLength) return unread(wanted, `${there}`)
+      if (storedLength !== byteLength) return unread(wanted, `${storedLength}`)
       if (count === 0) return { name, dtype, shape, blocks: [] }
       const strides = isFortran ? { strides: fortranStride(shape) } : {}
       const start = this.#pickleStart + pickle.startOf(content)
       return { name, dtype, shape, blocks: [{ file: this.#file.path, start, ...strides }] }
     }
     // One text may stand for any number of arrays.
-    this.#textBytes += there
+    this.#textBytes += storedLength
     if (this.#textBytes > MAX_TEXT_BYTES) {
       const got = 'more: save it with pickle_protocol=4, which has bytes for bytes'
       return unread(`at most ${MAX_TEXT_BYTES} bytes of numpy's arrays in a pickle of protocol 2`, got)

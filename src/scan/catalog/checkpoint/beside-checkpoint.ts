@@ -26,7 +26,7 @@ export function besideFiles({ place, files }: CheckpointPlace, paths: readonly s
   const directories = new Set([`${place}/`, ...files.map(({ path }) => path.slice(0, path.lastIndexOf('/') + 1))])
   const wanted = [...directories].flatMap(directory => {
     const prefix = directory === '/' ? '' : directory
-    // Who names a file means its tensors alone.
+    // A file that was named stands for its tensors alone.
     return isFile ? [`${prefix}${CONFIG}`] : [`${prefix}${TRAINER_STATE}`, `${prefix}${CONFIG}`]
   })
   return [...new Set(wanted)].filter(path => existing.has(path))
@@ -43,7 +43,7 @@ export async function besideOf(store: Store, place: CheckpointPlace, paths: read
       if (path.endsWith(CONFIG)) model = parseConfig(text)
       else logged = parseTrainerState(text, store.url(path))
     } catch (error) {
-      // What lies beside a checkpoint makes nothing of it unreadable.
+      // A checkpoint can be read without the files beside it.
       if (!(error instanceof TrialscanError)) throw error
     }
   }

@@ -129,7 +129,7 @@ export class CheckpointFiles {
         writing.push(
           `${place.place || `step ${place.step}`} is not whole, and was changed less than a minute ago: it is left out`,
         )
-        // What was whole before is being replaced.
+        // A checkpoint that was whole is being replaced.
         isNew ||= before !== undefined
         continue
       }
@@ -163,12 +163,12 @@ export class CheckpointFiles {
   #layoutOf(paths: readonly string[]): Layout | null {
     if (this.#file !== null) return layoutOfFile(this.#file)
     const { store, spec } = this.#access
-    const found = layoutOf(checkpointFilesAmong(paths), storeName(spec))
-    if ('below' in found) return null
-    if (!('ambiguous' in found)) return found
+    const layout = layoutOf(checkpointFilesAmong(paths), storeName(spec))
+    if ('below' in layout) return null
+    if (!('ambiguous' in layout)) return layout
     const url = store.url('')
-    const [one, other] = found.ambiguous
-    const [expected, got] = ['one way to name steps', `as many of ${one} as of ${other}`]
+    const [first, second] = layout.ambiguous
+    const [expected, got] = ['one way to name steps', `as many of ${first} as of ${second}`]
     const message = `${url}: expected ${expected}, got ${got}: move those that are not meant, or name one of them`
     throw new FormatError('AmbiguousSteps', message, { url, expected, got })
   }
@@ -244,8 +244,8 @@ export class CheckpointFiles {
       await add(row, more.length > 0 ? [...tensors, ...more] : tensors)
     }
     for (const row of this.#scalarRows) {
-      const own = row.tensors.map(({ eventFile: _, ...location }) => location)
-      if (!firstWorkers.has(row.step)) await add(row, own)
+      const locations = row.tensors.map(({ eventFile: _, ...location }) => location)
+      if (!firstWorkers.has(row.step)) await add(row, locations)
     }
     return { columns, rows: Int32Array.from({ length: columns.length }, (_, row) => row), faults: new Map() }
   }
@@ -268,7 +268,12 @@ export class CheckpointFiles {
             `${shownList(leftOut)} beside the steps ${family} ${leftOut.length === 1 ? 'is' : 'are'} not read: name ${leftOut.length === 1 ? 'it' : 'one'} to read it`,
           ]
         : []
-    return [...this.#writing, ...others, ...[...this.#known.values()].flatMap(({ read }) => read.notes)]
+    return [
+      ...this.#writing,
+      ...others,
+      ...notesOnRanks([...this.#known.values()].map(({ place }) => place)),
+      ...[...this.#known.values()].flatMap(({ read }) => read.notes),
+    ]
   }
 
   /** The collections that the names of tensors make up. */
@@ -309,8 +314,8 @@ export class CheckpointFiles {
     const counts = new Map<DType, number>()
     const aliases = new Map<string, string>()
     let [parameters, tensors, byteLength] = [0, 0, 0]
-    const found = read.groups.flatMap(({ tensors }) => tensors)
-    await inTurns(found, ({ name, dtype, shape, aliasOf, collections }) => {
+    const stored = read.groups.flatMap(({ tensors }) => tensors)
+    await inTurns(stored, ({ name, dtype, shape, aliasOf, collections }) => {
       const count = shape.reduce((product, size) => product * size, 1)
       if (aliasOf !== undefined) {
         aliases.set(name, aliasOf)
@@ -318,7 +323,7 @@ export class CheckpointFiles {
       }
       byteLength += count * elementByteLength(dtype)
       if (!isParameter(name) || parseReductionName(name) !== null) return
-      if (collections && !collections.some(one => one === 'weights' || one === 'biases')) return
+      if (collections && !collections.some(collection => collection === 'weights' || collection === 'biases')) return
       tensors++
       parameters += count
       counts.set(dtype, count + (counts.get(dtype) ?? 0))
@@ -331,8 +336,8 @@ export class CheckpointFiles {
     const { formats, metadata, unread, fileCount: files } = read
     const { architecture } = model
     const { family } = this.#layout
-    const own = place.place.slice(place.place.lastIndexOf('/') + 1)
-    const name = own === '' || family !== null ? storeName(this.#access.spec) : own
+    const placeName = place.place.slice(place.place.lastIndexOf('/') + 1)
+    const name = placeName === '' || family !== null ? storeName(this.#access.spec) : placeName
     const facts = { formats, metadata, aliases, unread, files, parameters, tensors, byteLength, dtypes, architecture }
     return { ...facts, family, model: architecture ?? name }
   }
@@ -375,7 +380,7 @@ async function stampOf(
 /** True if files that belong to others, as chunks to their `.metadata`, are those that were read. */
 function isUnchanged(store: Store, { place, read }: KnownCheckpoint): boolean {
   const stamped = new Set(place.files.map(({ path }) => path))
-  // What is open still is what it was.
+  // An open file would still be the old one.
   store.release?.()
   return [...read.versions].every(([path, version]) => stamped.has(path) || store.versionOf?.(path) === version)
 }
@@ -383,4 +388,18 @@ function isUnchanged(store: Store, { place, read }: KnownCheckpoint): boolean {
 function shownList(names: readonly string[]): string {
   const shown = names.slice(0, 5).map(quote).join(', ')
   return names.length > 5 ? `${shown} and ${names.length - 5} more` : shown
+}
+
+/** Notes on checkpoints without files of ranks that the ones beside them have. */
+function notesOnRanks(places: readonly CheckpointPlace[]): string[] {
+  const ranks = places.map(({ files }) => {
+    const workers = files.flatMap(({ worker }) => worker ?? [])
+    return new Set(workers.filter(worker => /^(?:mp|zero_pp)_rank_/.test(worker)))
+  })
+  return ranks.flatMap((workers, i) => {
+    const beside = [...(ranks[i - 1] ?? []), ...(ranks[i + 1] ?? [])]
+    const missing = [...new Set(beside)].filter(worker => !workers.has(worker)).sort()
+    if (missing.length === 0) return []
+    return [`step ${places[i]!.step} has no files of ${shownList(missing)}, as steps beside it do`]
+  })
 }

@@ -115,9 +115,9 @@ export async function checkIndex(
     if (directoryOf(path) !== directory || !isOfIndex(name, index.shards)) continue
     await inTurns([...contents.tensors, ...contents.unread], tensor => {
       if (!placed.has(tensor.name)) placed.set(tensor.name, name)
-      const said = index.shardOf.get(tensor.name)
-      if (said === name) return
-      const expected = `tensor ${quote(tensor.name)} ${said === undefined ? 'in the index' : `in ${said}`}`
+      const shard = index.shardOf.get(tensor.name)
+      if (shard === name) return
+      const expected = `tensor ${quote(tensor.name)} ${shard === undefined ? 'in the index' : `in ${shard}`}`
       faults.index(url, expected, `it in ${name}`)
     })
   }

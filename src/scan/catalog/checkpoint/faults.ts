@@ -7,14 +7,14 @@ export const MAX_FAULTS = 100
 
 /** The faults so far, with a limit for each kind. */
 export class Faults {
-  readonly #found: TrialscanError[] = []
+  readonly #faults: TrialscanError[] = []
   /** The number of faults by code. */
   readonly #counts = new Map<string, number>()
 
   add(error: TrialscanError): void {
     const count = (this.#counts.get(error.code) ?? 0) + 1
     this.#counts.set(error.code, count)
-    if (count <= MAX_FAULTS) this.#found.push(error)
+    if (count <= MAX_FAULTS) this.#faults.push(error)
   }
 
   index(url: string, expected: string, got: string): void {
@@ -29,9 +29,11 @@ export class Faults {
   all(): TrialscanError[] {
     const rest = [...this.#counts].flatMap(([code, count]) => {
       if (count <= MAX_FAULTS) return []
-      const { url } = (this.#found.find(error => error.code === code) as FormatError).fields as { readonly url: string }
+      const { url } = (this.#faults.find(error => error.code === code) as FormatError).fields as {
+        readonly url: string
+      }
       return new FormatError(code, `${url}: and ${count - MAX_FAULTS} faults more of this kind (${code})`, { url })
     })
-    return [...this.#found, ...rest]
+    return [...this.#faults, ...rest]
   }
 }

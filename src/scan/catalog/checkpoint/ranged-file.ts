@@ -13,12 +13,12 @@ interface VersionedFile extends RangedFile {
 
 /** A file as something whose ranges can be read: a small one in one read. @throws StoreError */
 export async function rangedFile(store: Store, path: string): Promise<VersionedFile> {
-  // What was there before its header was read.
+  // The version before its header is read.
   const { byteLength, version } = store.hold?.(path) ?? {
     byteLength: await store.byteLength(path),
     version: store.versionOf?.(path),
   }
-  // All of a small file. Of others what was looked at to tell the format: the header begins there, too.
+  // A small file as a whole; of others the first bytes, which tell the format and where the header begins.
   let beginning: Uint8Array | undefined
   const read = async (startByte: number, length: number): Promise<Uint8Array> => {
     const bytes = new Uint8Array(length)

@@ -135,7 +135,7 @@ function checkRanks(store: Store, checkpoint: CheckpointPlace, read: readonly Re
 }
 
 async function readIndices(store: Store, files: readonly CheckpointFile[], faults: Faults): Promise<FoundIndex[]> {
-  const found = await readAll(
+  const indices = await readAll(
     store,
     files.filter(({ path }) => isShardIndex(path)),
     faults,
@@ -147,7 +147,7 @@ async function readIndices(store: Store, files: readonly CheckpointFile[], fault
       return { ...index, file }
     },
   )
-  return found
+  return indices
 }
 
 /** Does something with each file, several at once where that means requests. What is wrong with one is a fault. */
@@ -159,7 +159,7 @@ async function readAll<T>(
 ): Promise<T[]> {
   const results: (T | null)[] = []
   const atOnce = isRemote(store) ? FILES_AT_ONCE : 1
-  const one = async (file: CheckpointFile): Promise<T | null> => {
+  const readOne = async (file: CheckpointFile): Promise<T | null> => {
     try {
       return await read(file)
     } catch (error) {
@@ -169,7 +169,7 @@ async function readAll<T>(
     }
   }
   for (let i = 0; i < files.length; i += atOnce) {
-    results.push(...(await Promise.all(files.slice(i, i + atOnce).map(one))))
+    results.push(...(await Promise.all(files.slice(i, i + atOnce).map(readOne))))
   }
   return results.filter(result => result !== null) as T[]
 }

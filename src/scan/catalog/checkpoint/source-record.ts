@@ -45,13 +45,13 @@ function runsOf(
   dataByteLength: number,
 ): SourceBlock[] | null {
   const runs: { readonly at: number; readonly block: SourceBlock }[] = []
-  for (const { file, start, offsets, shape: own = shape, strides } of blocks) {
-    if (strides !== undefined && !isContiguous(own, strides)) return null
+  for (const { file, start, offsets, shape: sizes = shape, strides } of blocks) {
+    if (strides !== undefined && !isContiguous(sizes, strides)) return null
     // All axes behind the first one longer than 1 must be complete.
-    const first = own.findIndex(length => length !== 1)
-    const axis = first < 0 ? own.length : first
-    for (let i = axis + 1; i < own.length; i++) if (own[i] !== shape[i]) return null
-    const byteLength = Math.ceil(countOf(own) * size)
+    const first = sizes.findIndex(length => length !== 1)
+    const axis = first < 0 ? sizes.length : first
+    for (let i = axis + 1; i < sizes.length; i++) if (sizes[i] !== shape[i]) return null
+    const byteLength = Math.ceil(countOf(sizes) * size)
     if (byteLength === 0) continue
     runs.push({ at: offsetOf(offsets, shape) * size, block: { file, start, byteLength } })
   }

@@ -64,20 +64,22 @@ export async function readTornasoleCollections(store: Store): Promise<FoundColle
 /** The collections files that an ended job lacks: one per worker, and at least one if it wrote an index as smdebug does. */
 export function missingCollections(
   store: Store,
-  found: FoundCollections | null,
+  collections: FoundCollections | null,
   { isExpected, isRequired }: { readonly isExpected: boolean; readonly isRequired: boolean },
 ): MissingCollectionFiles[] {
-  const numWorkers = found?.numWorkers ?? (isExpected ? 1 : 0)
-  const fileCount = found?.paths.length ?? 0
+  const numWorkers = collections?.numWorkers ?? (isExpected ? 1 : 0)
+  const fileCount = collections?.paths.length ?? 0
   if (fileCount >= numWorkers) return []
-  const wanted = `expected collections files of ${found ? numWorkers : 'all'} workers, but the job has ended with`
+  const wanted = `expected collections files of ${collections ? numWorkers : 'all'} workers, but the job has ended with`
   const hint = isRequired ? '; to open the trial anyway, set requireCollections: false' : ''
   return [new MissingCollectionFiles(store.url(COLLECTIONS_DIRECTORY), `${wanted} ${fileCount}${hint}`)]
 }
 
 /** A digest of what changes when a worker begins or a file is repaired. */
-export function summaryOf(found: FoundCollections | null): string {
-  return found === null ? '' : JSON.stringify([found.paths, found.numWorkers, found.problems.length])
+export function summaryOf(collections: FoundCollections | null): string {
+  return collections === null
+    ? ''
+    : JSON.stringify([collections.paths, collections.numWorkers, collections.problems.length])
 }
 
 /** Workers with data, and those with only a collections file, under the name in it; sorted. */

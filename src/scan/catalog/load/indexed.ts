@@ -111,8 +111,8 @@ export class IndexedFiles {
     const others = await otherWorkersIn(columns, rows)
     const faults = new Map<number, TrialscanError>()
     for (const [path, row] of others.size > 0 ? this.#rows : []) {
-      const found = others.get(row)
-      if (found) faults.set(row, otherWorkerError(this.#access.store.url(path), found.index, found.other))
+      const fault = others.get(row)
+      if (fault) faults.set(row, otherWorkerError(this.#access.store.url(path), fault.index, fault.other))
     }
     return { columns, rows, faults }
   }
@@ -178,7 +178,7 @@ export class IndexedFiles {
 
   /** Reads the new index files. @param isFirst true for the first load @returns true if there was one */
   async load(paths: readonly string[], files: TrialFiles, isFirst: boolean): Promise<boolean> {
-    const found = await this.#unread(paths, files)
+    const candidates = await this.#unread(paths, files)
     const duplicates = new Map<string, string>()
     for (const [path, taken] of this.#hasOdd ? files.duplicates : []) {
       if (isInRange(parseIndexFileName(path)!.step, this.#options.rangeSteps)) duplicates.set(path, taken)
@@ -187,7 +187,7 @@ export class IndexedFiles {
     this.#duplicates = duplicates
     // A file may have counted until its successor came.
     for (const path of duplicates.keys()) this.#rows.delete(path)
-    const unread = duplicates.size === 0 ? found : found.filter(path => !duplicates.has(path))
+    const unread = duplicates.size === 0 ? candidates : candidates.filter(path => !duplicates.has(path))
     const cachedCount = await this.#fromCache(unread, isFirst)
     const isAllCached = cachedCount === unread.length
     // Looking up paths takes a map of them all.
@@ -329,8 +329,8 @@ async function otherWorkersIn(columns: IndexColumns, rows: Int32Array) {
     if (otherWorkerOf({ step, worker, content: { eventFile: columns.eventFile(row), tensors: [] } }) !== null)
       steps.add(step)
   })
-  const found = new Map<number, { readonly index: OwnedIndex; readonly other: OtherWorker }>()
-  if (steps.size === 0) return found
+  const others = new Map<number, { readonly index: OwnedIndex; readonly other: OtherWorker }>()
+  if (steps.size === 0) return others
   const rowOf = new Map<OwnedIndex, number>()
   for (const row of rows) {
     if (!steps.has(columns.step(row))) continue
@@ -343,7 +343,7 @@ async function otherWorkersIn(columns: IndexColumns, rows: Int32Array) {
     rowOf.set(index, row)
   }
   for (const [index, other] of othersAmong([...rowOf.keys()])) {
-    if (other.isFault) found.set(rowOf.get(index)!, { index, other })
+    if (other.isFault) others.set(rowOf.get(index)!, { index, other })
   }
-  return found
+  return others
 }

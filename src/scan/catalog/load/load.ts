@@ -67,7 +67,7 @@ export class TrialLoader {
   #collections: { readonly stamp: string; readonly found: FoundCollections | null } | undefined
   #contents: TrialContents | undefined
   /** The collections of the last load, and whether more files may come. */
-  #told: FoundCollections | null = null
+  #lastCollections: FoundCollections | null = null
   #awaitsCollections = true
   /** The load that will follow the current one. */
   #next: Promise<TrialContents> | undefined
@@ -126,8 +126,8 @@ export class TrialLoader {
     const collections = root.includes(TORNASOLE_COLLECTIONS_FILE)
       ? await readTornasoleCollections(store)
       : await this.#readCollections()
-    if (mayBeSame && summaryOf(collections) === summaryOf(this.#told)) return previous
-    this.#told = collections
+    if (mayBeSame && summaryOf(collections) === summaryOf(this.#lastCollections)) return previous
+    this.#lastCollections = collections
     if (!isIndexed && this.#events.writer === null && collections === null) {
       if (!ended) throw await noTrial(store, this.#events.everything)
       throw new MissingCollectionFiles(store.url(''), 'expected a trial, but the job has ended and saved nothing')
@@ -218,9 +218,9 @@ export class TrialLoader {
     const { file, rangeSteps } = this.#options
     // Most trials have none.
     const { CheckpointFiles } = await import('../checkpoint/checkpoint-files.js')
-    const found = new CheckpointFiles(this.#access, file ?? null, step => isInRange(step, rangeSteps))
-    if ((await found.load(paths)) === null) return false
-    this.#checkpoints = found
+    const checkpoints = new CheckpointFiles(this.#access, file ?? null, step => isInRange(step, rangeSteps))
+    if ((await checkpoints.load(paths)) === null) return false
+    this.#checkpoints = checkpoints
     return true
   }
 

@@ -64,18 +64,18 @@ export function listPlain(store: Store): Promise<string[]> {
  * @param listed all of its files, if they were listed
  */
 export async function noTrial(store: Store, listed: readonly string[] | null): Promise<MissingCollectionFiles> {
-  let found: string
+  let contents: string
   try {
     const paths = listed?.length ? listed : await listEverything(store)
     const isPart = paths.some(path => parseEventFileName(path) !== null || PART.test(path))
-    found =
+    contents =
       trialsBelow(trialsAmong(paths)) ??
       (isPart ? 'this is a part of one: name the directory above' : shownFiles(paths))
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
-    found = `there are none that could be listed (${error.message})`
+    contents = `there are none that could be listed (${error.message})`
   }
-  return new MissingCollectionFiles(store.url(''), `expected a trial: ${filesOfKinds()}, but ${found}`)
+  return new MissingCollectionFiles(store.url(''), `expected a trial: ${filesOfKinds()}, but ${contents}`)
 }
 
 /** An index or collections file by its name alone. */
@@ -126,10 +126,10 @@ class ListLimit {
     const parts = [INDEX_DIRECTORY, EVENTS_DIRECTORY, COLLECTIONS_DIRECTORY]
     for (const directory of parts) this.#isTrial ||= await directoryExists(this.#store, directory)
     if (this.#isTrial) return
-    const found = trialsBelow([...this.#trials].sort()) ?? NONE
+    const contents = trialsBelow([...this.#trials].sort()) ?? NONE
     const count = `the first ${this.#listed.toLocaleString('en-US')} objects`
     const hint = 's3.listLimit, --s3-list-limit: where the listing ends; 0: nowhere'
-    const detail = `expected a trial: ${filesOfKinds()}, but among ${count} ${found} (${hint})`
+    const detail = `expected a trial: ${filesOfKinds()}, but among ${count} ${contents} (${hint})`
     throw new MissingCollectionFiles(this.#store.url(''), detail, { listed: this.#listed })
   }
 }

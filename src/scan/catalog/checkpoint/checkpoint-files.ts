@@ -166,11 +166,7 @@ export class CheckpointFiles {
     const layout = layoutOf(checkpointFilesAmong(paths), storeName(spec))
     if ('below' in layout) return null
     if (!('ambiguous' in layout)) return layout
-    const url = store.url('')
-    const [first, second] = layout.ambiguous
-    const [expected, got] = ['one way to name steps', `as many of ${first} as of ${second}`]
-    const message = `${url}: expected ${expected}, got ${got}: move those that are not meant, or name one of them`
-    throw new FormatError('AmbiguousSteps', message, { url, expected, got })
+    throw ambiguousSteps(store.url(''), layout.ambiguous)
   }
 
   /** Puts the tensors of a checkpoint into the table. */
@@ -402,4 +398,10 @@ function notesOnRanks(places: readonly CheckpointPlace[]): string[] {
     if (missing.length === 0) return []
     return [`step ${places[i]!.step} has no files of ${shownList(missing)}, as steps beside it do`]
   })
+}
+
+function ambiguousSteps(url: string, [first, second]: readonly [string, string]): FormatError {
+  const [expected, got] = ['one way to name steps', `as many of ${first} as of ${second}`]
+  const message = `${url}: expected ${expected}, got ${got}: move those that are not meant, or name one of them`
+  return new FormatError('AmbiguousSteps', message, { url, expected, got })
 }

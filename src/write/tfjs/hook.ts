@@ -52,7 +52,7 @@ export interface TrialHook {
 
   /**
    * Saves a tensor of the current step with its present value, if it is to be saved.
-   * @param collection default: `default`
+   * @param options.collection default: `default`
    * @throws UsageError outside of a step
    */
   save(name: string, tensor: TfTensor | number, options?: { readonly collection?: string }): void

@@ -16,7 +16,7 @@ const THOROUGH = [
   'test/rules/{action,checkpoints,choice,evaluate,flow,loss}.test.ts',
   'test/storage/{s3-faults,s3-upload}.test.ts',
   'test/verify/behind-damage.test.ts',
-  'test/serve/{page,places}.test.ts',
+  'test/serve/{page,places,thousand}.test.ts',
   'test/table/table.test.ts',
   'test/view/{page,report}.test.ts',
   'test/web/{app,bundlers,checkpoints,chromium}.test.ts',

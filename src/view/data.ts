@@ -169,6 +169,12 @@ export interface ClassesStep {
   readonly step: number
   /** For classes: the number of each label predicted as each class, a row per label. */
   readonly counts: readonly number[]
+  /** For classes: the label and the prediction of each of the first samples, as indices into the classes; −1 for none. */
+  readonly samples: readonly (readonly [label: number, predicted: number])[]
+  /** For two classes: the score of the second one, of each of these samples. */
+  readonly scores: readonly number[]
+  /** The images that the model was given, at the last step of a mode. */
+  readonly images: ImagesView | null
   /** For numbers: the predictions less the labels, and the labels. */
   readonly residuals: readonly number[]
   readonly labels: readonly number[]
@@ -203,6 +209,8 @@ export interface EmbeddingStep {
   /** The images of the first samples; null if there are none. */
   readonly images: ImagesView | null
   readonly reconstructions: ImagesView | null
+  /** The mean squared error of each reconstruction; empty if there are none. */
+  readonly errors: readonly number[]
 }
 
 /** Grey images of one size, from 0 to 255. */
@@ -287,4 +295,12 @@ export interface ComparisonView {
   readonly compared: number
   /** Names of the first, each with the one in the second that may be the same. */
   readonly suggested: Readonly<Record<string, string>>
+}
+
+/** The differences of two trials of a server. */
+export interface ServedComparison extends ComparisonView {
+  /** The number of steps that the first trial had. */
+  readonly steps: number
+  /** Numbers of the first trial's series. */
+  readonly columns: readonly PackedColumn[]
 }

@@ -7,7 +7,13 @@ import { NamePairs, RunPairing, wantedBy } from '../compare/pairing.js'
 import type { TensorDifference } from '../trial/measure/question.js'
 import type { ScanSelection } from '../trial/scan-selection.js'
 import type { Trial } from '../trial/trial.js'
-import type { ComparisonView } from './data.js'
+import { markNaN, rounded } from './columns.js'
+import type { ComparisonView, ServedComparison, ShownStatistic } from './data.js'
+import { packed } from './packing.js'
+import { Skeleton } from './skeleton.js'
+
+/** More numbers than this are sent rounded to three digits. */
+const MAX_EXACT = 400_000
 
 export interface RunDifferences extends ComparisonView {
   /** The difference of a tensor of a worker of the first run at a step; undefined where it was not compared. */
@@ -62,6 +68,33 @@ export async function differencesOf(
     suggested: Object.fromEntries(suggestions.map(({ tensor, otherTensor }) => [tensor, otherTensor])),
     apartAt: (worker, tensor, step) => apart.get(`${worker}\n${tensor}`)?.get(step),
   }
+}
+
+/** The statistics of two trials together, for the page of a server. */
+export const COMPARED_STATISTICS = ['difference', 'changed'] as const satisfies readonly ShownStatistic[]
+
+/** The differences of two trials, with the statistics of the series and steps that the first has. @throws what a scan throws */
+export async function comparedView(a: Trial, b: Trial, selection: ScanSelection): Promise<ServedComparison> {
+  const { steps, series, tensors, workers } = await Skeleton.of(a, {})
+  const { apartAt, ...view } = await differencesOf(a, b, {}, selection)
+  const isExact = series.length * steps.length <= MAX_EXACT
+  const columns = COMPARED_STATISTICS.map(name => {
+    const isThere = new Set<number>()
+    const numbers = new Float64Array(series.length * steps.length).fill(Number.NaN)
+    for (const [row, { tensor, worker }] of series.entries()) {
+      for (const [i, step] of steps.entries()) {
+        const apart = apartAt(workers[worker]!, tensors[tensor]!, step)
+        const value = name === 'difference' ? apart?.norm : apart?.changed
+        if (value == null) continue
+        numbers[row * steps.length + i] = value
+        isThere.add(row * steps.length + i)
+      }
+    }
+    const sent = isExact ? numbers : rounded(numbers)
+    markNaN(sent, i => isThere.has(i))
+    return { name, every: 1, isExact, numbers: packed(sent) }
+  })
+  return { ...view, steps: steps.length, columns }
 }
 
 /** @param difference undefined where only reductions were saved, which are `mean` apart */

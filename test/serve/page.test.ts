@@ -1,12 +1,15 @@
 /** Pages of a server in a browser: live, listed, compared, and hostile. */
 
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { createTrial, serveTrials, type TrialServer, trialOverview } from '#dist/index.js'
+import { createTrial, reportHtml, serveTrials, type TrialServer, trialOverview } from '#dist/index.js'
 import { type Browser, hasChromium, launch, type Page } from '../support/chromium.js'
 import { isRequired, ROOT } from '../support/golden.js'
 import { LiveWriter } from '../support/live-writer.js'
 import { scratchDirectory } from '../support/scratch.js'
+import { dataOf } from '../view/data.js'
 import { writeHostile, writeHostileCheckpoint } from '../view/hostile.js'
 import { writeSamples } from '../view/samples.js'
 
@@ -172,8 +175,8 @@ describe.runIf(hasChromium || isRequired('chromium'))('a served page', () => {
     expect((await shown()).sort()).toEqual(['mlp-all-zero', 'mlp-vanishing'])
     for (const name of ['mlp-vanishing', 'mlp-all-zero']) await page.check(`input[aria-label="Compare ${name}"]`)
     await page.click('button:text-is("Compare")')
-    await page.waitForSelector('article h2 .badge')
-    expect(await page.locator('article h2 .badge').allTextContents()).toEqual(['A', 'B'])
+    await page.waitForSelector('article h2:has-text("Compared")', { timeout: 60_000 })
+    expect(await page.locator('article h2 .badge').allTextContents()).toEqual(['A', 'B', 'A', 'B'])
     await page.click('a.back')
     await page.waitForSelector('.trials')
     // What can't be opened is told.
@@ -200,6 +203,34 @@ describe.runIf(hasChromium || isRequired('chromium'))('a served page', () => {
     ])
     expect(await page.getAttribute('button:text-is("Compare")', 'disabled')).toBe('')
     expect(wrong).toEqual([])
+  })
+
+  it('compares two trials as a report of them does', async () => {
+    const names = ['mlp-vanishing', 'mlp-all-zero']
+    await open(names.map(trialPath), `/compare/${names.join('/')}`)
+    await page.waitForSelector('.verdict:has-text("The runs first differ at step 0, in ")', { timeout: 60_000 })
+    const trials = await Promise.all(names.map(name => createTrial(trialPath(name), { refresh: 'manual' })))
+    const { html } = await reportHtml(trials)
+    for (const trial of trials) await trial.close()
+    const { comparison } = dataOf(html) as unknown as { readonly comparison: { readonly verdict: string } }
+    expect(await page.textContent('.verdict')).toBe(comparison.verdict)
+    const ofServer = async () => [
+      await page.locator('.scores td').allTextContents(),
+      await page.locator('.changed :is(th, td)').allTextContents(),
+    ]
+    await page.waitForSelector('.changed')
+    const served = await ofServer()
+    const file = join(scratch, 'pair.html')
+    writeFileSync(file, html)
+    await page.goto('about:blank')
+    await page.goto(pathToFileURL(file).href)
+    await page.waitForSelector('.changed')
+    expect(served).toEqual(await ofServer())
+    await go(`/compare/${names.join('/')}#layers?show=difference&kind=all`)
+    await expect
+      .poll(() => page.locator('option:text-is("difference")').count(), { timeout: 60_000 })
+      .toBeGreaterThan(0)
+    expect(wrong.filter(one => !one.includes('file:'))).toEqual([])
   })
 
   it('can be walked through by keys alone', async () => {

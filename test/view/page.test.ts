@@ -601,7 +601,7 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     await open(url, 'classes')
     const cells = await page.locator('.confusion tbody tr').first().locator('td').allTextContents()
     // Of two samples of class 0 one was predicted to be 2.
-    expect(cells).toEqual(['1', '', '1', '2', '50 %', '100 %'])
+    expect(cells).toEqual(['1', '', '1', '2', '50 %', '100 %', '67 %'])
     await open(url, `tensor=${encodeURIComponent('Net_input_0')}`)
     expect(await page.locator('.images canvas').count()).toBe(4)
     await page.click('.elements summary')
@@ -637,6 +637,118 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     expect(label).toMatch(new RegExp(`by gain at step ${last}: ${feature} ${String(most).slice(0, 6)}`))
     expect(wrong).toEqual([])
     await close(trials)
+  })
+
+  it('has the training and its validation in one chart, SHAP values and the area below the ROC', async () => {
+    const { url, trials } = await write(join(TRIALS, 'xgb-cancer'))
+    const trial = trials[0]!
+    await open(url, 'overview')
+    expect(await page.locator('.curve').count()).toBe(2)
+    expect((await page.locator('.curve .legend li').allTextContents()).slice(0, 2)).toEqual(['train', 'validation'])
+    expect(await page.locator('.nan-path').count()).toBe(0)
+    const last = trial.steps().at(-1)!
+    await open(url, 'classes')
+    const [labels, scores] = await Promise.all(
+      ['labels', 'predictions'].map(async name => Array.from((await trial.tensor(name).value(last)).data, Number)),
+    )
+    const [positive, negative] = [1, 0].map(label => scores!.filter((_, i) => labels![i] === label))
+    const wins = positive!.flatMap(a => negative!.map((b): number => (a > b ? 1 : a === b ? 0.5 : 0)))
+    const area = wins.reduce((sum, win) => sum + win, 0) / wins.length
+    expect(await page.textContent('.confusions')).toContain(`(AUC) is ${Number(area.toPrecision(4))}`)
+    await open(url, 'boosting')
+    await page.selectOption('.controls select', 'average_shap')
+    const rows = await copied('.card')
+    const shap = new Map<string, string>()
+    for await (const { tensor, reductions } of trial.scan({ tensors: '^average_shap/', steps: last }))
+      shap.set(tensor!.replace('average_shap/', ''), String(reductions.mean))
+    expect(rows[0]).toBe('feature,average_shap')
+    expect(new Map(rows.slice(1).map(row => row.split(',') as [string, string]))).toEqual(shap)
+    const sizes = rows.slice(1).map(row => Math.abs(Number(row.split(',')[1])))
+    expect(sizes).toEqual(sizes.toSorted((a, b) => b - a))
+    expect(wrong).toEqual([])
+    await close(trials)
+  })
+
+  it('shows the samples of a cell of the confusions, and the worst reconstructions first', async () => {
+    writeSamples(join(scratch, 'worst'))
+    const { url, trials } = await write(join(scratch, 'worst'))
+    await open(url, 'classes')
+    await page.click('.confusion button[aria-label^="1 of class 0 predicted to be 2"]')
+    await page.waitForSelector('.samples figure')
+    expect(await page.locator('.samples figcaption').allTextContents()).toEqual(['sample 3'])
+    expect(await page.locator('.samples canvas').count()).toBe(1)
+    const file = join(scratch, 'worst-embedded.html')
+    writeFileSync(file, (await reportHtml(trials, { embed: 'bottleneck' })).html)
+    await open(pathToFileURL(file).href, 'embedding')
+    const errors = Array.from({ length: 4 }, (_, sample) => {
+      const own = Array.from({ length: 6 }, (_, i) => 6 * sample + i)
+      return own.reduce((sum, x) => sum + (x - x * x) ** 2, 0) / 6
+    })
+    const captions = errors.map((error, i) => `${i}: ${[0, 1, 2, 0][i]}error ${short(Number(error.toPrecision(4)))}`)
+    expect(await page.locator('.pairs figcaption').allTextContents()).toEqual(captions.reverse())
+    expect(wrong).toEqual([])
+    await close(trials)
+  })
+
+  it('has the path of NaN, from the first tensor to the loss', async () => {
+    const directory = join(scratch, 'path')
+    const writer = new TrialWriter(directory)
+    for (let step = 0; step < 3; step++) {
+      const tensor = (name: string, values: readonly number[]) =>
+        ({ name, dtype: 'float32', shape: [values.length], values }) as const
+      const nan = Number.NaN
+      writer.step({
+        step,
+        tensors: [
+          tensor('loss', [step < 2 ? 1 : nan]),
+          tensor('whole', [1, 2]),
+          tensor('gradient/w', step < 1 ? [1, 2] : [Number.POSITIVE_INFINITY, nan]),
+        ],
+      })
+    }
+    writer.end()
+    const { url, trials } = await write(directory)
+    await open(url, 'overview')
+    expect([...(await cellsOf(2, 3))]).toEqual([
+      ['gradient/w · step 0', '0 NaN and 0 infinite of 2 elements'],
+      ['gradient/w · step 1', '1 NaN and 1 infinite of 2 elements'],
+      ['gradient/w · step 2', '1 NaN and 1 infinite of 2 elements'],
+      ['loss · step 0', '0 NaN and 0 infinite of 1 element'],
+      ['loss · step 1', '0 NaN and 0 infinite of 1 element'],
+      ['loss · step 2', '1 NaN and 0 infinite of 1 element'],
+    ])
+    expect(wrong).toEqual([])
+    await close(trials)
+  })
+
+  it('finds a tensor by parts of its name, with Enter', async () => {
+    const { url, trials } = await write(join(TRIALS, 'mlp-vanishing'))
+    await open(url, 'tensor')
+    await page.fill('.controls input', 'grad HIDDEN.5')
+    await page.keyboard.press('Enter')
+    await page.waitForSelector('h2.name:has-text("gradient/DeepSigmoid_hidden.5")')
+    await page.fill('.controls input', 'nothing-like-this')
+    await page.keyboard.press('Enter')
+    await page.waitForSelector('[role=status]:has-text("No tensor has nothing-like-this in its name.")')
+    expect(wrong).toEqual([])
+    await close(trials)
+  })
+
+  it.each([390, 1024])('is no wider than a screen of %i pixels', async width => {
+    await page.setViewportSize({ width, height: 800 })
+    const pair = [join(TRIALS, 'mlp-vanishing'), join(TRIALS, 'mlp-all-zero')]
+    for (const paths of [[join(TRIALS, 'xgb-cancer')], pair]) {
+      const { url, trials } = await write(...paths)
+      for (const view of Object.keys(TABS)) {
+        await open(url, view)
+        const beyond = await page.evaluate(
+          'document.documentElement.scrollWidth - document.documentElement.clientWidth',
+        )
+        expect(beyond, view).toBeLessThanOrEqual(0)
+      }
+      await close(trials)
+    }
+    await page.setViewportSize({ width: 1280, height: 720 })
   })
 
   it('shows all distributions of a kind at one step, with their numbers as a scan has them', async () => {

@@ -28,12 +28,16 @@ export class LossCourse {
   #isReading = false
   #changedMs: number | null = null
 
-  /** The loss as far as it has been read; newer steps are read behind the answer. Null: none was saved, or none was read yet. */
-  of(trial: Trial, signal: AbortSignal): LossView | null {
+  /**
+   * The loss as far as it has been read; newer steps are read behind the answer. Null: none was saved, or none was read yet.
+   * @param take waits for a turn to read, and returns how to end it
+   */
+  of(trial: Trial, signal: AbortSignal, take: (signal: AbortSignal) => Promise<() => void>): LossView | null {
     const last = trial.steps().at(-1) ?? -1
     if (last > this.#upTo && !this.#isReading) {
       this.#isReading = true
-      this.#read(trial, last, signal)
+      take(signal)
+        .then(end => this.#read(trial, last, signal).finally(end))
         // What can't be read is told where the trial itself is looked at.
         .catch(() => sleep(1000, undefined, { ref: false }))
         .finally(() => (this.#isReading = false))

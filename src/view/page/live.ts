@@ -1,11 +1,11 @@
 /** Trials that may grow while they are looked at. */
 
-import type { TrialView } from '../data.js'
+import type { ServedComparison, TrialView } from '../data.js'
 import { type Change, listen } from './changes.js'
 import { h } from './dom.js'
 import { Page } from './page.js'
 import { shown } from './text.js'
-import { type LiveData, liveSource, ShownTrial, type Source } from './trials.js'
+import { type LiveData, liveSource, ShownTrial, type Source, withDifferences } from './trials.js'
 
 type FollowedChange = Pick<Change, 'version' | 'steps' | 'isEnded'>
 
@@ -19,6 +19,8 @@ export interface LoadedTrial {
 export interface Followed {
   /** Loads each trial as it is at that time. */
   readonly loads: readonly (() => Promise<LoadedTrial>)[]
+  /** Compares two trials. Null: it can't be done. */
+  readonly compare?: () => Promise<ServedComparison | null>
   /** @param onChange is told the index of the trial */
   listen(onChange: (at: number, change: FollowedChange) => void, onSilence: (text: string) => void): void
   readonly version: string
@@ -34,9 +36,14 @@ export async function served(data: LiveData): Promise<void> {
     const view = await loaded(base)
     return { view, source: liveSource(base, view) }
   })
+  const compare = async () => {
+    const response = await fetch(`/api/compare/${data.live.map(encodeURIComponent).join('/')}`)
+    return response.ok ? ((await response.json()) as ServedComparison) : null
+  }
   try {
     await followed({
       loads,
+      ...(loads.length === 2 && { compare }),
       listen: (onChange, onSilence) =>
         listen(
           data.live,
@@ -52,13 +59,14 @@ export async function served(data: LiveData): Promise<void> {
 }
 
 /** Shows trials, and each change of them. @throws what loading them throws at first */
-export async function followed({ loads, listen, version, extras }: Followed): Promise<void> {
+export async function followed({ loads, compare, listen, version, extras }: Followed): Promise<void> {
   const state = h('span', { class: 'live', role: 'status' })
   const versions: number[] = []
+  let comparison: ServedComparison | null = null
   const load = async (at: number): Promise<ShownTrial> => {
     const { view, source } = await loads[at]!()
     versions[at] = view.version
-    return new ShownTrial(view, source)
+    return new ShownTrial(view, at === 0 && comparison !== null ? withDifferences(source, comparison) : source)
   }
   const trials = await Promise.all(loads.map((_, at) => load(at)))
   const page = new Page(trials, {
@@ -68,6 +76,15 @@ export async function followed({ loads, listen, version, extras }: Followed): Pr
     foot: 'What is looked at is read from the trial at that time.',
   })
   await page.start()
+  /** Reads both trials, so that it is asked for at the start and when both have ended. */
+  const compareNow = async () => {
+    comparison = (await compare?.()) ?? comparison
+    if (comparison === null) return
+    const [{ view, source }] = trials as [ShownTrial]
+    trials[0] = new ShownTrial(view, withDifferences(source, comparison))
+    await page.compare([...trials], comparison)
+  }
+  if (trials.length === 2) void compareNow()
   const changes = new Map<number, FollowedChange>()
   let isLoading = false
   const stale = new Set<number>()
@@ -97,6 +114,8 @@ export async function followed({ loads, listen, version, extras }: Followed): Pr
     tell(null, true)
     // The first is about what has been loaded, or about what came since.
     if (change.version === versions[at]) return
+    const isLast = [...changes.values()].every(({ isEnded }) => isEnded)
+    if (isLast && comparison !== null && comparison.steps < trials[0]!.view.steps.length) void compareNow()
     stale.add(at)
     void renew()
   }

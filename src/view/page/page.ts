@@ -54,7 +54,7 @@ export interface PageOptions {
 
 export class Page {
   #trials: readonly ShownTrial[]
-  readonly #options: PageOptions
+  #options: PageOptions
   readonly #layersChoice: LayersChoice
   readonly #kindsChoice: KindsChoice
   readonly #tensorChoice: TensorChoice
@@ -110,6 +110,15 @@ export class Page {
   update(trials: readonly ShownTrial[]): Promise<void> {
     this.#trials = trials
     return this.#redraw()
+  }
+
+  /** Shows the differences of two trials, once they are known. */
+  compare(trials: readonly ShownTrial[], comparison: ReportData['comparison']): Promise<void> {
+    this.#options = { ...this.#options, comparison: comparison ?? null }
+    this.#trials = trials
+    // Fields have more to choose from: the view is made anew, but where somebody writes.
+    const isWritten = this.#content.querySelector(':is(input, select):focus') !== null
+    return isWritten ? this.#redraw() : this.#show(true)
   }
 
   /** Draws the view again, but keeps a field that somebody writes in or has pointed at. */
@@ -216,7 +225,6 @@ export class Page {
     if (name === 'classes') return classesView(trials)
     if (name === 'boosting') return boostingView(trials, this.#boostingChoice)
     if (name === 'embedding') return embeddingView(trials, this.#embeddingChoice)
-    const { comparison = null } = this.#options
     const openDifferences = () => {
       Object.assign(this.#layersChoice, {
         kind: 'all',
@@ -224,7 +232,10 @@ export class Page {
         scale: 'log',
       } satisfies Partial<LayersChoice>)
     }
-    return overview(trials, this.#flowChoice, open, comparison && { ...comparison, open: openDifferences })
+    return overview(trials, this.#flowChoice, open, () => {
+      const { comparison = null } = this.#options
+      return comparison && { ...comparison, open: openDifferences }
+    })
   }
 
   async #show(isFirst = false): Promise<void> {

@@ -167,7 +167,10 @@ export async function startPage({ version }: LiveData): Promise<void> {
       if (i === sorted.column) head.setAttribute('aria-sort', sorted.isDown ? 'descending' : 'ascending')
       else head.removeAttribute('aria-sort')
     }
-    body.replaceChildren(...inOrder.map(row))
+    const shownRows = inOrder.map(rowOf)
+    // What is the same stays, with the focus that it may have.
+    if (shownRows.some((one, i) => body.children[i] !== one) || body.childElementCount !== shownRows.length)
+      body.replaceChildren(...shownRows)
     said.textContent =
       trials.length === 0
         ? 'There are no trials yet. They appear here once a training has begun.'
@@ -209,6 +212,17 @@ export async function startPage({ version }: LiveData): Promise<void> {
       number(findings),
       h('td', {}, verdictOf(one)),
     )
+  }
+  /** The rows as they were drawn last: of many trials few change from one look to the next. */
+  const rows = new Map<string, { readonly text: string; readonly element: HTMLElement }>()
+  const rowOf = (one: Listed): HTMLElement => {
+    const age = one.changed ? agoText(one.changed) : ''
+    const text = JSON.stringify([one, age, chosen.has(one.id)])
+    const known = rows.get(one.id)
+    if (known?.text === text) return known.element
+    const element = row(one)
+    rows.set(one.id, { text, element })
+    return element
   }
   const load = async () => {
     try {

@@ -10,6 +10,7 @@ import {
   type ReportData,
   type RidgeView,
   SERVED_STATISTICS,
+  type ServedComparison,
   type ShownStatistic,
   type TrialView,
 } from '../data.js'
@@ -18,7 +19,11 @@ import {
 export type Scope = { readonly kind: Kind | 'all' } | { readonly tensor: string }
 
 /** A statistic of all series or, where they are named, of some. */
-export type ScopedColumn = PackedColumn & { readonly series?: readonly number[] }
+export type ScopedColumn = PackedColumn & {
+  readonly series?: readonly number[]
+  /** The number of steps, where it is not that of the view. */
+  readonly steps?: number
+}
 
 /** A source of numbers. */
 export interface Source {
@@ -72,16 +77,28 @@ export function liveSource(base: string, view: TrialView): Source {
     if (!response.ok) throw new Error(await response.text())
     return response.json()
   }
+  // The server may know of steps that have come since.
+  const known = <T extends ClassesView | EmbeddingView>(all: T | null): T | null =>
+    all && {
+      ...all,
+      steps: (all.steps as readonly { readonly step: number }[]).filter(({ step }) => step < view.steps.length),
+    }
   return {
     statistics: SERVED_STATISTICS,
-    column: (name, scope) => {
+    column: async (name, scope) => {
+      if (!(SERVED_STATISTICS as readonly string[]).includes(name)) return null
       const [[key, value]] = Object.entries(scope) as [[string, string]]
       return get(`/view/column?statistic=${name}&${key}=${encodeURIComponent(value)}`)
     },
-    ridges: tensor => get(`/view/ridges?tensor=${encodeURIComponent(tensor)}`),
-    classes: () => get('/view/classes'),
+    ridges: async tensor => {
+      const all: readonly RidgeView[] = await get(`/view/ridges?tensor=${encodeURIComponent(tensor)}`)
+      return all.filter(
+        ({ series, steps }) => series < view.series.length && steps.every(step => step < view.steps.length),
+      )
+    },
+    classes: async () => known(await get('/view/classes')),
     embedsAny: true,
-    embedding: tensor => get(`/view/embedding?tensor=${encodeURIComponent(tensor)}`),
+    embedding: async tensor => known(await get(`/view/embedding?tensor=${encodeURIComponent(tensor)}`)),
     elementSteps: elementStepsOf(view),
     elements: async (series, step) => {
       const { tensor, worker } = view.series[series]!
@@ -102,6 +119,18 @@ export function elementStepsOf(view: TrialView): Source['elementSteps'] {
     const size = shape?.reduce((product, size) => product * size, 1) ?? Number.POSITIVE_INFINITY
     const isTooMuch = size > MAX_ELEMENTS || dtype === null || dtype === 'string' || dtype.startsWith('complex')
     return isTooMuch ? [] : [...view.steps.keys()]
+  }
+}
+
+/** A source that also has the differences from another trial. */
+export function withDifferences(source: Source, { columns, steps }: ServedComparison): Source {
+  return {
+    ...source,
+    statistics: [...source.statistics, ...columns.map(({ name }) => name)],
+    column: async (name, scope) => {
+      const own = columns.find(column => column.name === name)
+      return own ? { ...own, steps } : source.column(name, scope)
+    },
   }
 }
 
@@ -154,6 +183,8 @@ export class Column {
   }
 
   #place(series: number, step: number): number {
+    // Steps that have come since.
+    if (step >= this.#steps * this.packed.every) return -1
     const row = this.#rows === null ? series : this.#rows.get(series)
     return row === undefined ? -1 : row * this.#steps + Math.floor(step / this.packed.every)
   }
@@ -202,7 +233,9 @@ export class ShownTrial {
       this.source
         .column(name, scope)
         .then(async packed =>
-          packed === null ? null : new Column(packed, await unpack(packed.numbers), this.view.steps.length),
+          packed === null
+            ? null
+            : new Column(packed, await unpack(packed.numbers), packed.steps ?? this.view.steps.length),
         )
     this.#columns.set(key, known)
     return known

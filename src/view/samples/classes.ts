@@ -7,9 +7,10 @@ import type { TensorValue } from '../../scan/job/tensor-value.js'
 import type { ScanSelection } from '../../trial/scan-selection.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
 import { readValues } from '../../trial/values.js'
-import type { ClassesStep, ClassesView } from '../data.js'
+import type { ClassesStep, ClassesView, ImagesView } from '../data.js'
 import type { Skeleton } from '../skeleton.js'
 import { thinned } from '../thinning.js'
+import { grey, imagesOf } from './images.js'
 
 /** More are not told apart in a table. */
 const MAX_CLASSES = 100
@@ -74,16 +75,26 @@ export async function classesOf(
         .sort((a, b) => a - b)
     : null
   if (classes !== null && classes.length > MAX_CLASSES) return null
-  const steps = new Map<number, { counts: number[]; residuals: number[]; labels: number[]; undecided: number }>()
-  for (const { step, labels, classes: predicted, numbers } of read) {
+  const images =
+    classes === null ? new Map<number, ImagesView>() : await imagesAt(trial, lastOfModes(read, skeleton), selection)
+  const steps = new Map<number, Mutable<Omit<ClassesStep, 'step'>>>()
+  for (const { step, labels, classes: predicted, numbers, scores } of read) {
     const index = skeleton.stepAt(step)!
-    const own = steps.get(index) ?? {
+    const own: Mutable<Omit<ClassesStep, 'step'>> = steps.get(index) ?? {
       counts: classes === null ? [] : new Array<number>(classes.length ** 2).fill(0),
+      samples: [],
+      scores: [],
+      images: images.get(step) ?? null,
       residuals: [],
       labels: [],
       undecided: 0,
     }
     steps.set(index, own)
+    if (classes !== null) {
+      const some = labels.slice(0, Math.max(0, MAX_SAMPLES - own.samples.length))
+      own.samples.push(...some.map((label, i) => [classes.indexOf(label), classes.indexOf(predicted[i]!)] as const))
+      if (classes.length === 2 && scores !== null) own.scores.push(...scores.slice(0, some.length))
+    }
     for (const [i, label] of labels.entries()) {
       if (i >= (classes === null ? numbers : predicted).length) continue
       if (!Number.isFinite(classes === null ? numbers[i]! : predicted[i]!)) own.undecided++
@@ -103,6 +114,38 @@ export async function classesOf(
   }
 }
 
+/** The parts of a step as they are collected. */
+type Mutable<T> = { -readonly [K in keyof T]: T[K] extends readonly (infer E)[] ? E[] : T[K] }
+
+/** The last step of each mode. */
+function lastOfModes(read: readonly { readonly step: number }[], skeleton: Skeleton): readonly number[] {
+  return [...new Map(read.map(({ step }) => [skeleton.modeAt(step), step])).values()]
+}
+
+/** The images that a model was given at some steps. Where there are several workers, which image is whose is not known. */
+async function imagesAt(
+  trial: Trial,
+  steps: readonly number[],
+  { threads, memory, signal, checkLevel }: ScanSelection,
+): Promise<ReadonlyMap<number, ImagesView>> {
+  const { images } = imagesOf(trial)
+  const found = new Map<number, ImagesView>()
+  if (images === undefined || trial.workers().length > 1) return found
+  const values = readValues(trial, {
+    tensors: [images],
+    steps,
+    ...(threads !== undefined && { threads }),
+    ...(memory !== undefined && { memory }),
+    ...(checkLevel && { checkLevel }),
+    ...(signal && { signal }),
+  })
+  for await (const { step, value } of values) {
+    const view = value === null ? null : grey(value, value.shape[0] ?? 0)
+    if (view !== null) found.set(step, view)
+  }
+  return found
+}
+
 function samplesOf(step: number, labels: TensorValue, predictions: TensorValue) {
   const isOneHot = labels.shape.length === 2 && labels.shape[1]! > 1
   const asked = isOneHot ? argmax(labels) : Array.from(elements(labels))
@@ -113,5 +156,15 @@ function samplesOf(step: number, labels: TensorValue, predictions: TensorValue) 
   const classes = predicted.map((one, i) =>
     numbers.slice(i * width, (i + 1) * width).some(Number.isNaN) ? Number.NaN : one,
   )
-  return { step, labels: asked, classes, numbers }
+  return { step, labels: asked, classes, numbers, scores: scoresOf(numbers, asked.length) }
+}
+
+/** The scores of the second of two classes, to four digits: as they are, or of two columns; null if they are none. */
+function scoresOf(numbers: readonly number[], count: number): readonly number[] | null {
+  const width = numbers.length / Math.max(1, count)
+  if (width !== 1 && width !== 2) return null
+  const scores = Array.from({ length: count }, (_, i) =>
+    width === 1 ? numbers[i]! : numbers[2 * i + 1]! - numbers[2 * i]!,
+  )
+  return scores.map(score => Number(score.toPrecision(4)))
 }

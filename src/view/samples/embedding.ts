@@ -2,20 +2,19 @@
 
 import { nearestNames, QueryError, quote } from '../../base/errors.js'
 import type { Mode } from '../../base/types.js'
-import { compileOwnPattern } from '../../format/regex/pattern.js'
 import { argmax, elements } from '../../rules/base/labels.js'
-import { LABELS, MODEL_INPUTS } from '../../rules/base/names.js'
+import { LABELS } from '../../rules/base/names.js'
 import { stepsAround } from '../../scan/catalog/step-selection.js'
 import type { TensorValue } from '../../scan/job/tensor-value.js'
 import type { ScanSelection } from '../../trial/scan-selection.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
 import { type ReadValuesOptions, readValues } from '../../trial/values.js'
-import type { EmbeddingStep, EmbeddingView, ImagesView } from '../data.js'
-import { packed } from '../packing.js'
+import type { EmbeddingStep, EmbeddingView } from '../data.js'
 import type { Skeleton } from '../skeleton.js'
 import { thinned } from '../thinning.js'
 import { placeOf } from './classes.js'
 import { type EmbedOptions, embed } from './embed.js'
+import { errorsOf, grey, imagesOf, outputOf } from './images.js'
 
 export interface EmbeddingOptions {
   /** The tensor whose first axis is that of the samples. */
@@ -36,9 +35,6 @@ export interface EmbeddingOptions {
 const MAX_POOL = 1000
 const MAX_POINTS = 400
 const MAX_STEPS = 24
-const MAX_IMAGES = 64
-const MAX_SIDE = 64
-const MAX_CHANNELS = 4
 
 /** @throws QueryError for tensors that the trial does not have, or that have no samples */
 export async function embeddingOf(
@@ -96,6 +92,7 @@ export async function embeddingOf(
       labels: classes,
       images: shownImages ?? null,
       reconstructions: shownMade ?? null,
+      errors: given && made ? errorsOf(given, made, Math.min(count, MAX_POINTS)) : [],
     })
   }
   const placed = await inPools(samples, {
@@ -177,29 +174,6 @@ function labelsFor(trial: Trial, tensor: string): string | undefined {
   return trial.hasTensor(second) ? second : undefined
 }
 
-/** Losses of autoencoders, whose inputs are what was made and what was given. */
-const RECONSTRUCTION_LOSS = /^(l1|l2|mse|huber|smoothl1|bce|bcewithlogits|sigmoidbce)loss\d*_input_1$/i
-
-/** The names of the model's images and reconstructions by the hooks: its input; its own output, or what its loss compares. */
-function imagesOf(trial: Trial): { readonly images: string | undefined; readonly reconstructions: string | undefined } {
-  const { names } = stateOf(trial).catalog
-  const images = names.find(compileOwnPattern(MODEL_INPUTS).matches)
-  const reconstructions = outputOf(trial, images)
-  // A part of the model has another output.
-  const isPart = images === undefined || reconstructions === undefined || /sequential\d+_input_0$/.test(images)
-  const target = isPart ? names.find(name => RECONSTRUCTION_LOSS.test(name)) : undefined
-  const made = target?.replace(/1$/, '0')
-  return made !== undefined && trial.hasTensor(made)
-    ? { images: target, reconstructions: made }
-    : { images, reconstructions }
-}
-
-/** The output beside an input: `AutoEncoder_input_0`, `AutoEncoder_output_0`. */
-function outputOf(trial: Trial, input: string | undefined): string | undefined {
-  const output = input?.replace(/^inputs(?=(_\d+)?$)/, 'predictions').replace(/input(?=(_\d+)?$)/, 'output')
-  return output !== undefined && output !== input && trial.hasTensor(output) ? output : undefined
-}
-
 async function valuesAt(trial: Trial, tensors: readonly string[], step: number, selection: ScanSelection) {
   const { threads, memory, signal, checkLevel, workers } = selection
   const options: ReadValuesOptions = {
@@ -237,34 +211,6 @@ function rowsOf(value: TensorValue): readonly Float64Array[] | null {
 
 function labelsOf(value: TensorValue): readonly number[] {
   return value.shape.length === 2 && value.shape[1]! > 1 ? argmax(value) : Array.from(elements(value))
-}
-
-/** The first samples as grey images, from their own least element to their largest; null: they are none. */
-function grey(value: TensorValue, count: number): ImagesView | null {
-  const { shape, dtype } = value
-  // N×H×W, N×C×H×W or, of TensorFlow, N×H×W×C: the first channel is shown.
-  const isLast = shape.length === 4 && shape[1]! > MAX_CHANNELS
-  const [height, width] = isLast ? shape.slice(1) : shape.slice(-2)
-  const pixelStride = isLast ? shape[3]! : 1
-  const isImages = shape.length === 3 || (shape.length === 4 && (isLast ? pixelStride : shape[1]!) <= MAX_CHANNELS)
-  if (!isImages || shape[0] !== count || dtype === 'string' || dtype.startsWith('complex')) return null
-  if (height! < 2 || width! < 2 || height! > MAX_SIDE || width! > MAX_SIDE) return null
-  const data = elements(value)
-  const [size, stride, some] = [height! * width!, data.length / count, Math.min(MAX_IMAGES, count)]
-  const pixels = new Uint8Array(size * some)
-  for (let image = 0; image < some; image++) {
-    let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
-    for (let i = 0; i < size; i++) {
-      const x = data[image * stride + i * pixelStride]!
-      if (x < low) low = x
-      if (x > high) high = x
-    }
-    for (let i = 0; i < size; i++) {
-      const x = data[image * stride + i * pixelStride]!
-      pixels[image * size + i] = high > low ? (255 * (x - low)) / (high - low) : 0
-    }
-  }
-  return { count: some, height: height!, width: width!, pixels: packed(pixels) }
 }
 
 /** Four digits are more than a screen has. */

@@ -7,6 +7,7 @@ import { npyChunks } from '../../table/npy.js'
 import { KINDS, type Kind } from '../../trial/kinds/kinds.js'
 import type { ScanOptions } from '../../trial/scan-selection.js'
 import { SERVED_STATISTICS, type ServedStatistic } from '../data.js'
+import { comparedView } from '../differences.js'
 import { trialOverview } from '../overview/overview.js'
 import { guard, problem, SAFE_HEADERS } from './access.js'
 import { chunksOf, etag, failure, has, jsonText, listed } from './answers.js'
@@ -19,7 +20,7 @@ import { OPENAPI } from './openapi.js'
 import { addPages } from './pages.js'
 import type { ServedTrial } from './served-trial.js'
 import { streamOf } from './streams.js'
-import type { Turns } from './turns.js'
+import { BACKGROUND, type Turns } from './turns.js'
 
 export interface RouteOptions {
   /** By their ids. They may become more, and those that were never opened may go. */
@@ -59,6 +60,8 @@ class Routes {
   readonly app = newApp()
   readonly #options: RouteOptions
   readonly #turns: Turns
+  /** The trials that wait to be opened. */
+  readonly #opening = new Set<ServedTrial>()
   /** Tells versions of one run of the server from those of another. */
   readonly #run = createHash('sha256').update(`${Date.now()} ${Math.random()}`).digest('base64url').slice(0, 10)
 
@@ -115,8 +118,7 @@ class Routes {
     )
     app.get('/api/trials', context => {
       this.#ask(context, [])
-      // Those that nobody has looked at yet are opened behind the answer.
-      for (const one of trials.values()) one.open().catch(() => {})
+      for (const one of trials.values()) this.#openSoon(one)
       const body = jsonText([...trials.values()].map(listed))
       return context.body(body, 200, { 'content-type': 'application/json' })
     })
@@ -155,6 +157,7 @@ class Routes {
       }
       return one.embedding({ embed: asked.text('tensor')!, ...named }, signal)
     })
+    app.get('/api/compare/:a/:b', context => this.#compare(context))
     app.get('/api/trials/:id/events', async context => {
       this.#ask(context, [])
       const one = this.#served(context.req.param('id'))
@@ -191,20 +194,47 @@ class Routes {
       const one = this.#served(context.req.param('id')!)
       const asked = this.#ask(context, parameters)
       await one.open()
-      const tag = this.#tag(one, context, true)
-      if (has(context, tag)) return context.body(null, 304, { etag: tag })
-      const signal = this.#signal(context)
-      const end = await this.#turns.take(signal)
-      try {
-        return context.body(jsonText(await answer(one, asked, signal)), 200, {
-          'content-type': 'application/json',
-          etag: tag,
-          'cache-control': 'private, no-cache',
-        })
-      } finally {
-        end()
-      }
+      return this.#answer(context, this.#tag(one, context, true), signal => answer(one, asked, signal))
     })
+  }
+
+  /** Work as JSON, in its turn. */
+  async #answer(context: Context, tag: string, work: (signal: AbortSignal) => Promise<unknown>): Promise<Response> {
+    if (has(context, tag)) return context.body(null, 304, { etag: tag })
+    const signal = this.#signal(context)
+    const end = await this.#turns.take(signal)
+    try {
+      return context.body(jsonText(await work(signal)), 200, {
+        'content-type': 'application/json',
+        etag: tag,
+        'cache-control': 'private, no-cache',
+      })
+    } finally {
+      end()
+    }
+  }
+
+  /** Opens a trial that nobody has looked at yet behind the answer, once it is its turn. */
+  #openSoon(one: ServedTrial): void {
+    if (one.opened !== undefined || this.#opening.has(one)) return
+    this.#opening.add(one)
+    // A signal of its own: a thousand listeners of one are taken for a leak.
+    BACKGROUND.take(AbortSignal.any([this.#options.signal]))
+      .then(end => one.open().finally(end))
+      .catch(() => {})
+      .finally(() => this.#opening.delete(one))
+  }
+
+  /** The differences of two trials, which stay the same as long as both do. */
+  async #compare(context: Context): Promise<Response> {
+    const both = [context.req.param('a')!, context.req.param('b')!].map(id => this.#served(id)) as [
+      ServedTrial,
+      ServedTrial,
+    ]
+    this.#ask(context, [])
+    const [a, b] = await Promise.all([both[0].open(), both[1].open()])
+    const tag = etag(`${this.#run} ${both.map(one => one.trialVersion)} ${context.req.url}`)
+    return this.#answer(context, tag, signal => comparedView(a, b, this.#reading(signal)))
   }
 
   /** Changes with the trial, with what is asked of it, and with each run of the server. */

@@ -16,6 +16,7 @@ import { classesOf, labelNames } from '../samples/classes.js'
 import { type EmbeddingOptions, embeddingOf } from '../samples/embedding.js'
 import { Skeleton } from '../skeleton.js'
 import { KeptColumns, type Scope, type ScopedColumn } from './kept-columns.js'
+import { BACKGROUND } from './turns.js'
 
 /** The news for clients when it changes. */
 export interface Change {
@@ -127,7 +128,10 @@ export class ServedTrial {
 
   /** The loss as far as it was read, and the time of the last change. */
   get course(): { readonly loss: LossView | null; readonly changed: string | null } {
-    const loss = this.#trial === undefined ? null : this.#course.of(this.#trial, this.#closing.signal)
+    const loss =
+      this.#trial === undefined
+        ? null
+        : this.#course.of(this.#trial, this.#closing.signal, signal => BACKGROUND.take(signal))
     const { changedMs } = this.#course
     return { loss, changed: changedMs === null ? null : new Date(changedMs).toISOString() }
   }
@@ -204,10 +208,11 @@ export class ServedTrial {
       await sleep(QUIET_MS / 4, undefined, { ref: false })
       if (this.#closing.signal.aborted) return
     }
+    const end = await BACKGROUND.take(this.#closing.signal).catch(() => null)
+    if (end === null) return
     this.#judging = await Judging.of(trial)
-    await judgeOn(this.#judging, { ...this.#reading, pollMs }, isNews =>
-      this.#changedSoon(isNews ? TELL_MS : PROGRESS_MS),
-    )
+    const options = { ...this.#reading, pollMs, end }
+    await judgeOn(this.#judging, options, isNews => this.#changedSoon(isNews ? TELL_MS : PROGRESS_MS))
     this.#isJudged = true
     if (!this.#closing.signal.aborted) this.#changed()
   }
@@ -325,18 +330,24 @@ async function judgeOn(
     readonly pollMs: number
     readonly threads?: number
     readonly memory?: number
+    /** Ends the turn of the work: called once all steps so far have been judged. */
+    readonly end: () => void
   },
   onProgress: (isNews: boolean) => void,
 ): Promise<void> {
   let known = 0
+  const { end, ...reading } = options
   const tell = () => {
+    if (judging.judged.state === 'done') end()
     const found = judging.updates.length + judging.findingCount
     onProgress(found > known)
     known = found
   }
   try {
-    await judging.run({ ...options, follow: true, timeoutMs: Number.MAX_SAFE_INTEGER, onProgress: tell })
+    await judging.run({ ...reading, follow: true, timeoutMs: Number.MAX_SAFE_INTEGER, onProgress: tell })
   } catch (error) {
     if (!options.signal.aborted) judging.problems.add(error instanceof Error ? error : new Error(String(error)))
+  } finally {
+    end()
   }
 }

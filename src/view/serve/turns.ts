@@ -10,9 +10,12 @@ export class Turns {
   #busy = 0
   readonly #waiting: (() => void)[] = []
 
-  /** @param most pieces of work at once */
-  constructor(most: number) {
+  readonly #mostWaiting: number
+
+  /** @param most pieces of work at once @param mostWaiting requests that wait */
+  constructor(most: number, mostWaiting = MAX_WAITING) {
     this.#most = most
+    this.#mostWaiting = mostWaiting
   }
 
   /** Pieces of work that have a turn. */
@@ -29,7 +32,8 @@ export class Turns {
   async take(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted()
     if (this.#busy >= this.#most) {
-      if (this.#waiting.length >= MAX_WAITING) throw new Busy(`expected at most ${MAX_WAITING} requests to wait`)
+      if (this.#waiting.length >= this.#mostWaiting)
+        throw new Busy(`expected at most ${this.#mostWaiting} requests to wait`)
       await new Promise<void>((resolve, reject) => {
         const begin = () => {
           signal.removeEventListener('abort', leave)
@@ -53,3 +57,6 @@ export class Turns {
     }
   }
 }
+
+/** Turns of work that nobody waits for: trials of a list are opened, read and judged a few at a time, so that requests come between. */
+export const BACKGROUND = new Turns(2, Number.POSITIVE_INFINITY)

@@ -9,7 +9,8 @@ import { short, shown } from '../text.js'
 import type { ShownTrial } from '../trials.js'
 import type { View } from './view.js'
 
-const PREFIX = /^feature_importance\/([^/]+)\/(.+)$/
+const IMPORTANCE = /^feature_importance\/([^/]+)\/(.+)$/
+const SHAP = /^(average_shap)\/(.+)$/
 const MAX_FEATURES = 20
 const MAX_LINES = 6
 
@@ -19,6 +20,8 @@ const MEANINGS: Readonly<Record<string, string>> = {
   gain: 'How much a split at the feature lowers the loss, on average, as a share of all.',
   cover: 'How many samples a split at the feature concerns, on average, as a share of all.',
   total_gain: 'How much all splits at the feature together lower the loss, as a share of all.',
+  average_shap:
+    'SHAP: how far the feature moves a prediction on average over all samples, up (above 0) or down, in the units of the trees.',
   total_cover: 'How many samples all splits at the feature together concern, as a share of all.',
 }
 
@@ -26,15 +29,21 @@ export interface BoostingChoice {
   measure: string
 }
 
+/** A measure and a feature: `gain` and `f1` of `feature_importance/gain/f1`. Null: the tensor is of no feature. */
+function featureOf(name: string): readonly [measure: string, feature: string] | null {
+  const [, measure, feature] = IMPORTANCE.exec(name) ?? SHAP.exec(name) ?? []
+  return measure === undefined ? null : [measure, feature!]
+}
+
 /** True if a trial has trees. */
 export function isBoosted({ view }: ShownTrial): boolean {
-  return view.tensors.some(({ name }) => PREFIX.test(name) || name === 'trees/Node')
+  return view.tensors.some(({ name }) => featureOf(name) !== null || name === 'trees/Node')
 }
 
 export async function boostingView(given: readonly ShownTrial[], chosen: BoostingChoice): Promise<View> {
   let trials = given
   const measures = [
-    ...new Set(trials.flatMap(({ view }) => view.tensors.flatMap(({ name }) => PREFIX.exec(name)?.[1] ?? []))),
+    ...new Set(trials.flatMap(({ view }) => view.tensors.flatMap(({ name }) => featureOf(name)?.[0] ?? []))),
   ]
   if (!measures.includes(chosen.measure)) chosen.measure = measures.includes('gain') ? 'gain' : (measures[0] ?? '')
   const parts = h('div', {})
@@ -105,7 +114,7 @@ async function importance(trial: ShownTrial, measure: string): Promise<HTMLEleme
   const all = await linesOf(
     trial,
     name => {
-      const [, own, feature] = PREFIX.exec(name) ?? []
+      const [own, feature] = featureOf(name) ?? []
       return own === measure ? feature! : null
     },
     'mean',
@@ -115,7 +124,7 @@ async function importance(trial: ShownTrial, measure: string): Promise<HTMLEleme
   const last = all
     .filter(({ points }) => points.at(-1)!.x === lastStep)
     .map(({ name, points }) => ({ feature: name, importance: points.at(-1)!.y }))
-    .sort((a, b) => b.importance - a.importance)
+    .sort((a, b) => Math.abs(b.importance) - Math.abs(a.importance))
   const shownBars = last.slice(0, MAX_FEATURES)
   const svg = Plot.plot({
     width: fitting(500),

@@ -110,7 +110,7 @@ function pictures({ shape, numbers }: Elements, label: string, shading: Shading)
         count: Math.min(MAX_IMAGES, size / (height * width)),
         height,
         width,
-        pixel: i => shading.pixel(numbers[i]!),
+        colorOf: i => shading.pixel(numbers[i]!),
         text: image =>
           `[${indexOf(image * height * width)
             .slice(0, -2)

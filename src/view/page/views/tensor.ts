@@ -41,6 +41,15 @@ export async function tensorView(given: readonly ShownTrial[], chosen: TensorCho
     }
   }
   await update(trials)
+  const said = h('p', { class: 'muted', role: 'status' })
+  /** Opens the tensor of that name, or the first whose name has all the parts. */
+  const go = (text: string) => {
+    const parts = text.toLowerCase().split(/\s+/)
+    const found = names.filter(one => parts.every(part => one.toLowerCase().includes(part)))
+    const meant = names.includes(text) ? text : found[0]
+    if (meant === undefined) said.textContent = `No tensor has ${shown(text)} in its name.`
+    else if (meant !== name) open(meant)
+  }
   const meaning = h('p', { class: 'muted meaning' }, MEANINGS[chosen.statistic] ?? '')
   const options = h('datalist', { id: 'names' }, ...names.map(name => h('option', { value: name })))
   const element = h(
@@ -57,10 +66,7 @@ export async function tensorView(given: readonly ShownTrial[], chosen: TensorCho
           type: 'search',
           list: 'names',
           value: name,
-          onchange: event => {
-            const { value } = event.target as HTMLInputElement
-            if (names.includes(value)) open(value)
-          },
+          onchange: event => go((event.target as HTMLInputElement).value),
         }),
         options,
       ),
@@ -89,6 +95,7 @@ export async function tensorView(given: readonly ShownTrial[], chosen: TensorCho
         },
       ),
     ),
+    said,
     h('h2', { class: 'name' }, shown(name)),
     about,
     meaning,

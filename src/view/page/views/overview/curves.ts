@@ -21,7 +21,7 @@ export interface Curve {
   readonly names: readonly string[]
   readonly lines: readonly Line[]
   /** The best of validation; null where there is none, or two trials are compared. */
-  readonly best: Line['points'][number] | null
+  readonly best: (Line['points'][number] & { readonly name: string }) | null
 }
 
 /** The same number of the training and of its validation, as XGBoost calls them. */
@@ -80,7 +80,7 @@ function curveCard(
       { class: 'card' },
       h('h4', {}, ...links),
       lineChart({
-        label: best === null ? label : `${label} The best EVAL is ${short(best.y)}, at step ${best.x}.`,
+        label: best === null ? label : `${label} The best ${best.name} is ${short(best.y)}, at step ${best.x}.`,
         lines,
         height: 300,
         width,
@@ -89,18 +89,19 @@ function curveCard(
         ...(kind === 'losses' && { marks }),
         rings: best === null ? [] : [best],
       }),
-      best === null ? null : h('p', { class: 'note' }, `○ The best EVAL: ${short(best.y)}, at step ${best.x}.`),
+      best === null ? null : h('p', { class: 'note' }, `○ The best ${best.name}: ${short(best.y)}, at step ${best.x}.`),
     ),
   )
 }
 
 /** The best of some finite points. */
-function bestOf(line: Line | undefined, isHigher: boolean): Line['points'][number] | null {
+function bestOf(line: Line | undefined, isHigher: boolean): Curve['best'] {
   const finite = line?.points.filter(({ y }) => Number.isFinite(y)) ?? []
-  return finite.reduce<Line['points'][number] | null>(
+  const best = finite.reduce<Line['points'][number] | null>(
     (best, one) => (best === null || (isHigher ? one.y > best.y : one.y < best.y) ? one : best),
     null,
   )
+  return best && { ...best, name: line!.name }
 }
 
 /** True if all numbers are above 0, and the largest is a hundred times the smallest. */

@@ -11,6 +11,7 @@ import type { ShownTrial } from '../../trials.js'
 import type { View } from '../view.js'
 import { courses, curvesOf } from './curves.js'
 import { type FlowChoice, gradientFlow } from './flow.js'
+import { nanPath } from './nan-path.js'
 import { scorecard } from './scorecard.js'
 
 const MAX_GROUPS = 40
@@ -30,11 +31,13 @@ export async function overview(
   trials: readonly ShownTrial[],
   flow: FlowChoice,
   open: OpenTensor,
-  comparison: Comparison | null,
+  /** The comparison as far as it is known: that of a server comes later. */
+  compared: () => Comparison | null,
 ): Promise<View> {
   const element = h('section', { class: 'overview' })
   const update = async (trials: readonly ShownTrial[]) => {
     const isPair = trials.length > 1
+    const comparison = compared()
     // All that is asked of a server is asked at once.
     const [losses, flowing, metrics, scores, ...reports] = await Promise.all([
       curvesOf(trials, 'losses'),
@@ -89,7 +92,7 @@ function verdict(trial: ShownTrial, place: number | null): HTMLElement {
 /** Sentences about a trial: causes and advice, its numbers, the findings, the facts. */
 async function report(trial: ShownTrial, place: number | null, open: OpenTensor): Promise<HTMLElement> {
   const { view } = trial
-  const said = view.remarks ?? (await remarksOf(trial))
+  const [said, path] = await Promise.all([view.remarks ?? remarksOf(trial), nanPath(trial, open)])
   return h(
     'section',
     {},
@@ -97,6 +100,7 @@ async function report(trial: ShownTrial, place: number | null, open: OpenTensor)
       ? null
       : h('h2', {}, badge(place), shown(view.name)),
     h('div', { class: 'courses' }, advice(trial), sentences('What the numbers say', said)),
+    path,
     ...findings(trial, place, open),
     facts(trial, place),
   )

@@ -2,13 +2,14 @@
 
 import * as Plot from '@observablehq/plot'
 import type { ClassesStep, ClassesView } from '../../../data.js'
-import { h, term } from '../../dom.js'
+import { button, h, term } from '../../dom.js'
 import { badge } from '../../names.js'
 import { actions, describe, fitting, lineChart } from '../../pictures/charts.js'
 import { isDashed, modeColor, runColor } from '../../pictures/colors.js'
+import { greyImage } from '../../pictures/images.js'
 import { stepper } from '../../stepper.js'
-import { short, shown, thinnedText } from '../../text.js'
-import type { ShownTrial } from '../../trials.js'
+import { counted, short, shown, thinnedText } from '../../text.js'
+import { type ShownTrial, unpack } from '../../trials.js'
 import type { View } from '../view.js'
 
 const STYLE = { background: 'transparent', fontFamily: 'inherit', fontSize: '12px' }
@@ -73,10 +74,22 @@ function partsOf(all: Shown): (HTMLElement | null)[] {
   const { trial, classes } = all
   const { labels, predictions, steps } = classes
   const picture = h('div', { class: 'one' })
-  const show = (i: number) =>
+  let cell: Cell | null = null
+  const show = (i: number) => {
+    const asked = classes.classes
+    if (asked === null) return picture.replaceChildren(...residuals(steps[i]!, all))
+    const samples = h('div', { class: 'samples', 'aria-live': 'polite' })
+    // The cell that was chosen last, at each step.
+    const choose = async (chosen: Cell | null) => {
+      cell = chosen
+      samples.replaceChildren(...(await samplesOf(steps[i]!, asked, chosen)))
+    }
+    const table = confusion(steps[i]!, asked, all, chosen => void choose(chosen))
     picture.replaceChildren(
-      ...(classes.classes === null ? residuals(steps[i]!, all) : confusion(steps[i]!, classes.classes, all)),
+      h('div', { class: 'confusions' }, h('div', {}, ...table), h('div', {}, samples, roc(steps[i]!, asked, all))),
     )
+    return void choose(cell)
+  }
   const text = (i: number) => `step ${trial.stepText(steps[i]!.step)}`
   const control = stepper({
     steps: steps.map(({ step }) => trial.view.steps[step]!),
@@ -154,7 +167,16 @@ function undecidedText({ undecided }: ClassesStep): string {
   return undecided === 0 ? '' : `; ${undecided} more without a finite prediction`
 }
 
-function confusion(one: ClassesStep, classes: readonly number[], { trial, scale }: Shown): HTMLElement[] {
+/** A label and its prediction, as indices into the classes. */
+type Cell = readonly [label: number, predicted: number]
+
+/** @param choose is called with a cell that is clicked */
+function confusion(
+  one: ClassesStep,
+  classes: readonly number[],
+  { trial, scale }: Shown,
+  choose: (cell: Cell) => void,
+): HTMLElement[] {
   const { counts } = one
   const size = classes.length
   const at = (label: number, predicted: number) => counts[label * size + predicted]!
@@ -167,7 +189,8 @@ function confusion(one: ClassesStep, classes: readonly number[], { trial, scale 
     const color = label === predicted ? 'var(--good)' : 'var(--bad)'
     const style = count === 0 ? '' : `background: color-mix(in srgb, ${color} ${strength}%, transparent)`
     const title = `${count} of class ${classes[label]} predicted to be ${classes[predicted]}`
-    return h('td', { class: 'number', style, title }, count === 0 ? '' : String(count))
+    const tell = button(String(count), () => choose([label, predicted]), { 'aria-label': `${title}: show them` })
+    return h('td', { class: 'number', style, title }, count === 0 ? '' : tell)
   }
   const step = trial.stepText(one.step)
   const rows = () => [
@@ -197,6 +220,11 @@ function confusion(one: ClassesStep, classes: readonly number[], { trial, scale 
           { scope: 'col' },
           term('Precision', 'Of the samples that were predicted to be of a class, the share that is.'),
         ),
+        h(
+          'th',
+          { scope: 'col' },
+          term('F1', 'The harmonic mean of recall and precision: 2 · hits / (samples + predictions).'),
+        ),
       ),
     ),
     h(
@@ -211,11 +239,99 @@ function confusion(one: ClassesStep, classes: readonly number[], { trial, scale 
           h('td', { class: 'number' }, String(rowSum(i))),
           h('td', { class: 'number' }, share(at(i, i), rowSum(i))),
           h('td', { class: 'number' }, share(at(i, i), columnSum(i))),
+          h('td', { class: 'number' }, share(2 * at(i, i), rowSum(i) + columnSum(i))),
         ),
       ),
     ),
   )
   return [h('div', { class: 'wide' }, table), actions(`the confusions at step ${step}`, rows, null)]
+}
+
+const MAX_SHOWN = 48
+
+/** The samples of a cell, with their images where the page has them. */
+async function samplesOf(
+  { samples, images, counts }: ClassesStep,
+  classes: readonly number[],
+  cell: Cell | null,
+): Promise<HTMLElement[]> {
+  if (cell === null) return [h('p', { class: 'muted' }, 'Choose a number in the table to see its samples.')]
+  const [label, predicted] = cell
+  const those = [...samples.keys()].filter(i => samples[i]![0] === label && samples[i]![1] === predicted)
+  const count = counts[label * classes.length + predicted]!
+  const pixels = images && { ...images, pixels: (await unpack(images.pixels)) as Uint8Array }
+  const drawn = those.slice(0, MAX_SHOWN)
+  const rest = count - drawn.length
+  const parts = [
+    h('h4', {}, `${counted(count, 'sample')} of class ${classes[label]} predicted to be ${classes[predicted]}`),
+    h(
+      'div',
+      { class: 'pairs' },
+      ...drawn.map(sample => h('figure', {}, greyImage(pixels, sample), h('figcaption', {}, `sample ${sample}`))),
+    ),
+    rest > 0 ? h('p', { class: 'muted' }, `and ${rest} more`) : null,
+    pixels === null && count > 0
+      ? h('p', { class: 'muted' }, 'Images are here at the last step of each mode, where the model’s input was saved.')
+      : null,
+  ]
+  return parts.filter(part => part !== null)
+}
+
+/** The curve of true positives over false positives, of two classes. */
+function roc({ samples, scores, step }: ClassesStep, classes: readonly number[], { trial }: Shown): HTMLElement | null {
+  const points = rocOf(
+    samples.map(([label]) => label === 1),
+    scores,
+  )
+  if (points === null) return null
+  const area = areaBelow(points)
+  const label = `ROC of class ${classes[1]} at step ${trial.stepText(step)}: the area below it (AUC) is ${short(Number(area.toPrecision(4)))}`
+  const svg = Plot.plot({
+    width: fitting(380),
+    height: 300,
+    marginLeft: 56,
+    marginBottom: 40,
+    style: STYLE,
+    x: { label: 'false positives, of all negatives', labelOffset: 36, domain: [0, 1], ticks: 5 },
+    y: { label: 'true positives, of all positives', domain: [0, 1], ticks: 5 },
+    marks: [
+      Plot.line(
+        [
+          { x: 0, y: 0 },
+          { x: 1, y: 1 },
+        ],
+        { x: 'x', y: 'y', strokeOpacity: 0.3 },
+      ),
+      Plot.line(points, { x: 'x', y: 'y', stroke: 'var(--line-0)', strokeWidth: 1.75 }),
+    ],
+  })
+  describe(svg, label)
+  const rows = () => [['false positives', 'true positives'], ...points.map(({ x, y }) => [x, y])]
+  return h('div', {}, h('h4', {}, `${label}.`), svg as unknown as HTMLElement, actions(label, rows, svg))
+}
+
+/** Null: there are no scores, or all samples are of one class. */
+export function rocOf(
+  isPositive: readonly boolean[],
+  scores: readonly number[],
+): { readonly x: number; readonly y: number }[] | null {
+  const order = [...scores.keys()].sort((a, b) => scores[b]! - scores[a]!)
+  const positives = order.filter(i => isPositive[i]).length
+  const negatives = order.length - positives
+  if (positives === 0 || negatives === 0 || scores.some(Number.isNaN)) return null
+  let [hits, misses] = [0, 0]
+  const points = [{ x: 0, y: 0 }]
+  for (const [at, i] of order.entries()) {
+    if (isPositive[i]) hits++
+    else misses++
+    // Samples of one score come together.
+    if (scores[order[at + 1] ?? -1] !== scores[i]) points.push({ x: misses / negatives, y: hits / positives })
+  }
+  return points
+}
+
+export function areaBelow(points: readonly { readonly x: number; readonly y: number }[]): number {
+  return points.slice(1).reduce((sum, { x, y }, i) => sum + ((x - points[i]!.x) * (y + points[i]!.y)) / 2, 0)
 }
 
 function residuals(one: ClassesStep, { trial, place, scale }: Shown): HTMLElement[] {

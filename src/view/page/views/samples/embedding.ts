@@ -1,15 +1,14 @@
 /** Samples as points of a plane, step by step; beside a point what the model was given, and what it made of it. */
 
 import * as Plot from '@observablehq/plot'
-import { EMBEDDING_METHODS, type EmbeddingMethod, type EmbeddingView, type ImagesView } from '../../../data.js'
+import { EMBEDDING_METHODS, type EmbeddingMethod, type EmbeddingView } from '../../../data.js'
 import { button, choice, h, term } from '../../dom.js'
 import { badge } from '../../names.js'
 import { actions, describe, fitting } from '../../pictures/charts.js'
-import { pixel } from '../../pictures/colors.js'
-import { imageOf } from '../../pictures/images.js'
+import { greyImage } from '../../pictures/images.js'
 import { fileName, saveGif, videoButton } from '../../pictures/raster.js'
 import { stepper } from '../../stepper.js'
-import { shown, thinnedText } from '../../text.js'
+import { short, shown, thinnedText } from '../../text.js'
 import { type ShownTrial, unpack } from '../../trials.js'
 import type { View } from '../view.js'
 
@@ -33,6 +32,8 @@ const MAX_LABELS = 12
 export async function embeddingView(given: readonly ShownTrial[], chosen: EmbeddingChoice): Promise<View> {
   let trials = given
   const parts = h('div', {})
+  const status = h('p', { class: 'muted', role: 'status' })
+  let asked = 0
   const meaning = h('p', { class: 'muted meaning' })
   const draw = async () => {
     meaning.textContent = MEANINGS[chosen.method]
@@ -49,8 +50,13 @@ export async function embeddingView(given: readonly ShownTrial[], chosen: Embedd
         return h('article', {}, head, h('p', { class: 'found' }, shown(messageOf(error))))
       }
     })
-    parts.replaceChildren(h('p', { class: 'muted' }, 'Points are computed …'))
-    parts.replaceChildren(...(await Promise.all(drawn)))
+    // The old picture stays until there is a new one.
+    const turn = ++asked
+    status.textContent = 'Points are computed …'
+    const elements = await Promise.all(drawn)
+    if (turn !== asked) return
+    status.textContent = ''
+    parts.replaceChildren(...elements)
   }
   const names = trials[0]!.view.tensors
     .filter(({ shape }) => shape !== null && shape.length >= 2 && shape[0]! >= 4)
@@ -64,6 +70,24 @@ export async function embeddingView(given: readonly ShownTrial[], chosen: Embedd
       void draw()
     },
   })
+  const suggested =
+    !trials[0]!.source.embedsAny || names.length === 0
+      ? null
+      : h(
+          'p',
+          { class: 'actions' },
+          'Tensors of samples: ',
+          ...[...names]
+            .sort((a, b) => suggestionRank(a) - suggestionRank(b))
+            .slice(0, MAX_SUGGESTED)
+            .map(name =>
+              button(shown(name), () => {
+                tensor.value = name
+                chosen.tensor = name
+                void draw()
+              }),
+            ),
+        )
   const element = h(
     'section',
     {},
@@ -89,7 +113,9 @@ export async function embeddingView(given: readonly ShownTrial[], chosen: Embedd
         },
       ),
     ),
+    suggested,
     meaning,
+    status,
     parts,
   )
   await draw()
@@ -99,6 +125,13 @@ export async function embeddingView(given: readonly ShownTrial[], chosen: Embedd
     if (element.querySelector('.player.on') === null) await draw()
   }
   return { element, update }
+}
+
+const MAX_SUGGESTED = 5
+
+/** Bottlenecks and embeddings first, then outputs of layers. */
+function suggestionRank(name: string): number {
+  return [/bottleneck|latent|embed|encod|code/i, /output/i].findIndex(pattern => pattern.test(name)) >>> 0
 }
 
 function messageOf(error: unknown): string {
@@ -140,19 +173,27 @@ async function pictureOf(trial: ShownTrial, embedding: EmbeddingView, method: Em
     role: 'img',
     'aria-label': 'What the model was given, and what it made of it, sample by sample',
   })
-  const shownSamples = (i: number, from: number) => {
+  /** The samples with the largest errors, or those from a sample on. */
+  const shownSamples = (i: number, from: number | null) => {
     const { images, reconstructions } = pixels[i]!
+    const { errors } = steps[i]!
     const count = Math.max(images?.count ?? 0, reconstructions?.count ?? 0)
-    const first = Math.max(0, Math.min(from, count - SHOWN_IMAGES))
-    return Array.from({ length: Math.min(SHOWN_IMAGES, count) }, (_, at) => {
-      const sample = first + at
+    const first = Math.max(0, Math.min(from ?? 0, count - SHOWN_IMAGES))
+    const all = Array.from({ length: count }, (_, sample) => sample)
+    const those = from === null && errors.length > 0 ? all.sort((a, b) => errors[b]! - errors[a]!) : all.slice(first)
+    return those.slice(0, SHOWN_IMAGES).map(sample => {
       const label = steps[i]!.labels[sample]
       return h(
         'figure',
         { class: sample === from ? 'chosen' : '' },
         greyImage(images, sample),
         greyImage(reconstructions, sample),
-        h('figcaption', {}, label === undefined ? `${sample}` : `${sample}: ${label}`),
+        h(
+          'figcaption',
+          {},
+          label === undefined ? `${sample}` : `${sample}: ${label}`,
+          errors[sample] === undefined ? null : h('div', {}, `error ${short(errors[sample])}`),
+        ),
       )
     })
   }
@@ -179,7 +220,7 @@ async function pictureOf(trial: ShownTrial, embedding: EmbeddingView, method: Em
         steps.length > 1 ? [gif, videoButton(frames, gifName, PLAY_MS)] : [],
       ),
     )
-    beside.replaceChildren(...shownSamples(i, 0))
+    beside.replaceChildren(...shownSamples(i, null))
   }
   const frames = function* () {
     for (const i of steps.keys()) yield plot(i, text(i))
@@ -213,7 +254,7 @@ async function pictureOf(trial: ShownTrial, embedding: EmbeddingView, method: Em
               {},
               term(
                 'Given, and reconstructed',
-                `${embedding.images ?? 'nothing'} above, ${embedding.reconstructions ?? 'nothing'} below: each from its own least element (black) to its largest (white). Point at a sample to see its images.`,
+                `${embedding.images ?? 'nothing'} above, ${embedding.reconstructions ?? 'nothing'} below: each from its own least element (black) to its largest (white). The errors are mean squares; the largest come first. Point at a sample to see its images.`,
               ),
             ),
             beside,
@@ -229,18 +270,6 @@ function placedText(steps: EmbeddingView['steps']): string {
   if (most === 1) return ''
   const isAll = steps.every(({ pool }) => pool.steps === steps.length)
   return isAll ? ', those of all steps placed together' : `, those of up to ${most} steps of a mode placed together`
-}
-
-type Pixels = (Omit<ImagesView, 'pixels'> & { readonly pixels: Uint8Array }) | null
-
-function greyImage(images: Pixels, sample: number): HTMLElement | null {
-  if (images === null || sample >= images.count) return null
-  const { height, width, pixels } = images
-  const at = sample * height * width
-  return imageOf(height, width, i => {
-    const grey = pixels[at + i]!
-    return pixel(grey, grey, grey)
-  })
 }
 
 function domainOf(numbers: readonly number[]): readonly [number, number] {

@@ -29,7 +29,7 @@ interface Input {
 
 interface Series {
   readonly title: string
-  /** Several threads are simulated: what the others than the main one take is divided among them. */
+  /** Several threads are simulated: what a scan takes beyond `ls`, which opens the trial on one, is divided among them. */
   readonly areThreads?: true
   /** What sizes count. */
   readonly unit: string
@@ -146,16 +146,25 @@ async function measured({ areThreads }: Series, { size, dir, rows }: Input): Pro
   const command = ['scan', dir, '--reductions', 'all', '--format', 'csv', '--out', out, ...threads]
   let [best, megabytes] = [Number.POSITIVE_INFINITY, 0]
   for (let round = 0; round < ROUNDS; round++) {
-    const { stderr } = await runProcess([process.execPath, '--import', PEAK_MEMORY, COMMAND, ...command])
+    const { stderr } = await run(command)
     const lines = readFileSync(out).reduce((count, byte) => count + Number(byte === 0x0a), 0)
     if (lines !== rows + 1) throw new Error(`${dir}: expected ${rows} rows, got ${lines - 1}`)
-    const [, kibibytes, all, main] = /peak memory: (\d+) KiB\nCPU: (\S+) s, the main thread (\S+) s/
-      .exec(stderr)!
-      .map(Number)
-    best = Math.min(best, areThreads ? main! + (all! - main!) / size : all!)
-    megabytes = Math.max(megabytes, (kibibytes! * 1024) / 1e6)
+    const { seconds, kibibytes } = peaksOf(stderr)
+    const alone = areThreads ? peaksOf((await run(['ls', dir])).stderr).seconds : seconds
+    best = Math.min(best, alone + (seconds - alone) / size)
+    megabytes = Math.max(megabytes, (kibibytes * 1024) / 1e6)
   }
   return { size, seconds: best, megabytes }
+}
+
+function run(command: readonly string[]) {
+  return runProcess([process.execPath, '--import', PEAK_MEMORY, COMMAND, ...command])
+}
+
+/** What children/peak-memory.mjs said. */
+function peaksOf(stderr: string): { readonly seconds: number; readonly kibibytes: number } {
+  const [, kibibytes, seconds] = /peak memory: (\d+) KiB\nCPU: (\S+) s/.exec(stderr)!.map(Number)
+  return { seconds: seconds!, kibibytes: kibibytes! }
 }
 
 /** The slope between the last two points on logarithmic axes: 1 where twice as much takes twice as long. */

@@ -181,7 +181,7 @@ function wrongFirstPage(page: string): string | undefined {
 
 function text(url: string): Promise<string> {
   return new Promise((resolve, reject) => {
-    get(url, response => {
+    get(url, { agent: false }, response => {
       let body = ''
       response.on('data', some => (body += some))
       response.on('end', () => resolve(body))

@@ -8,19 +8,18 @@ import { estimateFleet } from '../../fleet/estimate.js'
 import { type FleetStatus, fleetStatus, mergedTable, type ShardStatus } from '../../fleet/merge.js'
 import { PlanPlace } from '../../fleet/place.js'
 import { type FleetCheck, type FleetFormat, type FleetPlan, planFleet } from '../../fleet/plan.js'
-import { runShard } from '../../fleet/shard.js'
+import { runShard, type ShardOptions } from '../../fleet/shard.js'
 import { RuleRegistry } from '../../rules/registry.js'
 import type { Trial } from '../../trial/trial.js'
 import { EXIT } from '../exit.js'
-import { runOptions, type WorkFlags } from '../fleet/run-options.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine, jsonLine } from '../format/lines.js'
 import { bytesText, counted, countText } from '../format/number.js'
 import { noteInput } from '../input-file.js'
 import type { RuleText } from '../options/arguments.js'
-import { defined, type OutputFlags } from '../options/flags.js'
+import { defined, type OutputFlags, readingOptions } from '../options/flags.js'
 import { settle } from '../options/given.js'
-import { expectS3, type S3Flags, s3For, type TrialFlags } from '../options/s3.js'
+import { expectS3, type S3Flags, s3For, s3OptionsOf, type TrialFlags } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectOutside, expectReplaceableIn, localTrial } from '../real-path.js'
@@ -153,6 +152,22 @@ function durationText(seconds: number): string {
   if (seconds < 100) return `${seconds.toPrecision(2)} s`
   const minutes = seconds / 60
   return minutes < 100 ? `${minutes.toPrecision(2)} min` : `${countText(Math.round(minutes / 60))} h`
+}
+
+export interface WorkFlags extends S3Flags {
+  readonly threads?: number
+  readonly memory?: number
+}
+
+export async function runOptions(plan: FleetPlan, flags: WorkFlags, signal: AbortSignal): Promise<ShardOptions> {
+  const check = plan.check && (await import('../fleet/check.js')).judging(flags, signal)
+  return {
+    version: VERSION,
+    ...(check && { check }),
+    ...s3OptionsOf(flags),
+    ...readingOptions(flags),
+    signal,
+  }
 }
 
 export interface RunFlags extends WorkFlags {

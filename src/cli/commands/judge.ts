@@ -22,8 +22,8 @@ import {
   type JudgingError,
   type JudgingReport,
   type JudgingRule,
+  readText,
 } from '../format/finding/format.js'
-import { readText } from '../format/finding/read.js'
 import { verdictText } from '../format/finding/table.js'
 import { collectionsToSave } from '../format/finding/to-save.js'
 import { counted, countText, shortList } from '../format/number.js'

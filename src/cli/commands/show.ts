@@ -11,10 +11,9 @@ import type { Tensor, ValueOptions } from '../../trial/tensor.js'
 import type { Trial } from '../../trial/trial.js'
 import { EXIT } from '../exit.js'
 import { blocks, histogram } from '../format/bars.js'
-import { elementLines, valueJson } from '../format/elements.js'
+import { elementLines, npySubstitute, valueJson } from '../format/elements.js'
 import { excerpt } from '../format/excerpt.js'
 import type { FormatOf } from '../format/formats.js'
-import { npySubstitute } from '../format/npy.js'
 import {
   complexText,
   counted,

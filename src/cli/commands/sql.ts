@@ -13,8 +13,7 @@ import { Progress } from '../progress.js'
 import { expectReplaceableIn } from '../real-path.js'
 import { Losses, trialsAt } from '../scan/trials.js'
 import { type Answer, Database } from '../sql/database.js'
-import { expectOneKind, filesOfTable, makeTables, viewOfFiles } from '../sql/tables.js'
-import { jsonOf, shortText, textOf } from '../sql/values.js'
+import { expectOneKind, filesOfTable, jsonOf, makeTables, shortText, textOf, viewOfFiles } from '../sql/tables.js'
 import { colorsFor, columnLines, note, safe, safeJson, safeName } from '../terminal.js'
 
 export interface SqlFlags extends S3Flags, OutputFlags<'sql'> {

@@ -5,13 +5,13 @@ import { fleetStatus } from '../../fleet/merge.js'
 import { PlanPlace } from '../../fleet/place.js'
 import { shardName } from '../../fleet/plan.js'
 import { runShard } from '../../fleet/shard.js'
+import { runOptions, type WorkFlags } from '../commands/fleet.js'
 import { EXIT } from '../exit.js'
 import { counted, countText } from '../format/number.js'
 import { type S3Flags, s3For } from '../options/s3.js'
 import { note, safe } from '../terminal.js'
 import { VERSION } from '../version.js'
 import { type Job, ShardQueue, type Worker } from './queue.js'
-import { runOptions, type WorkFlags } from './run-options.js'
 
 interface QueueFlags extends S3Flags {
   readonly redis: string

@@ -1,6 +1,6 @@
 /** All elements of a tensor as text, for other programs: an element a line, or one JSON object with all of them. */
 
-import { REDUCTIONS } from '../../base/types.js'
+import { type DType, REDUCTIONS } from '../../base/types.js'
 import type { ScanRow } from '../../scan/job/row.js'
 import * as rowText from '../../scan/job/row.js'
 import type { TensorData } from '../../scan/job/tensor/data.js'
@@ -88,4 +88,14 @@ function csvElement({ dtype, data }: TensorData): (at: number) => string {
     return at => complexText({ re: numbers[2 * at]!, im: numbers[2 * at + 1]! })
   }
   return at => plainNumber(numbers[at]!)
+}
+
+/** A note on the substitute for a dtype that numpy lacks; null if numpy has the dtype. */
+export function npySubstitute(dtype: DType): string | null {
+  if (dtype === 'bfloat16') return 'numpy has no bfloat16: it is float32 there, nothing is lost'
+  if (dtype === 'float4_e2m1fn') {
+    return 'numpy has no float4_e2m1fn: its bits are there as uint8, two elements in each, the first in the lower half'
+  }
+  if (!dtype.startsWith('float8')) return null
+  return `numpy has no ${dtype}: its bits are there as uint8, .view(ml_dtypes.${dtype}) reads them`
 }

@@ -3,6 +3,7 @@
  * `_SUCCESS` when all are; without it the table is not taken for whole.
  */
 
+import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,7 +11,6 @@ import { pathToFileURL } from 'node:url'
 import { StoreError } from '../../base/errors.js'
 import { OutputFile } from '../../storage/local/output.js'
 import { createOutput } from '../output.js'
-import { fileName } from './file-name.js'
 
 /** The file that marks a complete table. */
 export const WHOLE = '_SUCCESS'
@@ -104,4 +104,17 @@ async function written<T>(path: string, work: () => Promise<T>): Promise<T> {
     const { message } = error as Error
     throw new StoreError('Unavailable', `cannot write ${path}: ${message}`, { url: pathToFileURL(path).href }, error)
   }
+}
+
+/** Bytes of a file's name, with room for what is put before and behind it. */
+const MAX_NAME_BYTES = 240
+
+/** Percent-encoded (half of a surrogate pair as U+FFFD), as Hive names partitions; of a long text the beginning, and a digest of all of it. */
+export function fileName(text: string): string {
+  const encoded = encodeURIComponent(Buffer.from(text).toString())
+    .replaceAll('*', '%2A')
+    .replace(/^\.+$/, dots => dots.replaceAll('.', '%2E'))
+  if (encoded.length <= MAX_NAME_BYTES) return encoded
+  const digest = createHash('sha256').update(text).digest('hex').slice(0, 16)
+  return `${encoded.slice(0, MAX_NAME_BYTES - digest.length - 1)}-${digest}`
 }

@@ -17,12 +17,12 @@ import { tableBytes } from '../../table/table.js'
 import { parseReductions } from '../../trial/reduction.js'
 import { damageAmong } from '../../trial/scan-selection.js'
 import type { Trial } from '../../trial/trial.js'
+import { jsonNumber, plainNumber, shortNumber } from '../format/number.js'
 import { defined, readingOptions } from '../options/flags.js'
 import type { S3Flags } from '../options/s3.js'
 import { WHOLE } from '../scan/partitions.js'
 import { Losses, opened } from '../scan/trials.js'
 import { type Database, literal, type Named, TABLES } from './database.js'
-import { jsonOf } from './values.js'
 
 /** Columns of the tables besides `scan`, with DuckDB's types. */
 const COLUMNS = {
@@ -319,4 +319,25 @@ function placeOf(trial: Trial, step: number, worker: string): Row | null {
     if (error instanceof TrialscanError) return null
     throw error
   }
+}
+
+/** A value as JSON. NaN and the infinities are texts; integers have all their digits. */
+export function jsonOf(value: unknown): string {
+  if (typeof value === 'number' || typeof value === 'bigint') return jsonNumber(value)
+  if (Array.isArray(value)) return `[${value.map(jsonOf).join(',')}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value ?? null)
+  const fields = Object.entries(value).map(([name, value]) => `${JSON.stringify(name)}:${jsonOf(value)}`)
+  return `{${fields.join(',')}}`
+}
+
+/** A value as a cell of a CSV file: empty for null. */
+export function textOf(value: unknown): string {
+  if (value === null || value === undefined) return ''
+  if (typeof value === 'number' || typeof value === 'bigint') return plainNumber(value)
+  return typeof value === 'object' ? jsonOf(value) : String(value)
+}
+
+/** A value for people: numbers are short. */
+export function shortText(value: unknown): string {
+  return typeof value === 'number' ? shortNumber(value) : textOf(value)
 }

@@ -5,6 +5,7 @@ import type { UnusualRate } from '../../../rules/base/learning-rates.js'
 import type { DiagnosedFinding } from '../../../rules/diagnosis.js'
 import type { Finding, HookCollection, Missing } from '../../../rules/finding.js'
 import type { Verdict } from '../ci/report.js'
+import { counted, countText } from '../number.js'
 
 export interface FindingFormat {
   /** True if each finding is written at once, as a line. */
@@ -107,4 +108,16 @@ export function distinct(rules: readonly JudgingRule[]): readonly JudgingRule[] 
 
 export function configurationKey(rule: string, name: string): string {
   return JSON.stringify([rule, name])
+}
+
+/** The share in words; undefined if all counted values could be read. */
+export function readText({ values, unread }: Pick<JudgingReport, 'values' | 'unread'>): string | undefined {
+  if (unread === 0) return undefined
+  const read = values === unread ? 'none' : countText(values - unread)
+  return `${read} of ${counted(values, 'tensor value')} could be read`
+}
+
+/** True if nothing could be read, so that the rules have judged nothing. */
+export function isBlind({ values, unread }: Pick<JudgingReport, 'values' | 'unread'>): boolean {
+  return unread > 0 && values === unread
 }

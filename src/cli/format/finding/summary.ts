@@ -6,9 +6,8 @@ import { isReportFormat, reportText } from '../ci/text.js'
 import type { FormatOf } from '../formats.js'
 import { counted, countText } from '../number.js'
 import { findingObject, findingReport } from './cases.js'
-import { type FindingFormat, judgingOf } from './format.js'
+import { type FindingFormat, judgingOf, readText } from './format.js'
 import { findingCsv, findingJsonl } from './lines.js'
-import { readText } from './read.js'
 
 /** A format for each of several trials. */
 export interface SeveralFormats {

@@ -9,14 +9,15 @@ import {
   configurationKey,
   distinct,
   type FindingFormat,
+  isBlind,
   isFindingOf,
   type JudgingError,
   type JudgingReport,
   type JudgingRule,
   judgingOf,
+  readText,
   stepsOfFindings,
 } from './format.js'
-import { isBlind, readText } from './read.js'
 import { toSaveText } from './to-save.js'
 
 /** The number of listed problems. Further ones are counted. */

@@ -9,7 +9,7 @@ import { RECORD_END, RecordHeads } from '#dist/scan/catalog/checkpoint/record-he
 import { sourceRecord } from '#dist/scan/catalog/checkpoint/source-record.js'
 import { columnsOf } from '#dist/scan/job/plan/coalesce.js'
 import { DEFAULT_MEMORY, PART_BYTES, windowByteLength } from '#dist/scan/job/plan/memory.js'
-import { planJobs } from '#dist/scan/job/scan.js'
+import { planJobs } from '#dist/scan/job/scan-job.js'
 import { openLarge } from '#dist/scan/worker/records/large.js'
 import { contentsOf } from '#dist/scan/worker/records/tensor-head.js'
 import { ComposedStore } from '#dist/storage/composed/composed-store.js'

@@ -1,8 +1,8 @@
 /** Numbers as the core writes them: every one as JavaScript does, but for the sign of zero, which is kept. */
 
 import { describe, expect, it } from 'vitest'
-import { LineTable } from '#dist/core/batch/lines.js'
-import { CoreRecords } from '#dist/core/batch/records.js'
+import { CoreRecords } from '#dist/core/batch/core-records.js'
+import { LineTable } from '#dist/core/batch/line-table.js'
 import { NumberForm, RecordSlot } from '#dist/core/border/abi.js'
 import { NO_TEXTS } from '#dist/core/border/memory.js'
 import { decimalPowers } from '#dist/core/decimal.js'

@@ -11,7 +11,7 @@ import {
   type RecordRun,
 } from '#dist/scan/job/plan/coalesce.js'
 import { DEFAULT_MEMORY, MIN_MEMORY, PART_BYTES, RECORD_LIMIT, windowByteLength } from '#dist/scan/job/plan/memory.js'
-import { type PlannedJob, placesOf, planJobs, type ScanJob } from '#dist/scan/job/scan.js'
+import { type PlannedJob, placesOf, planJobs, type ScanJob } from '#dist/scan/job/scan-job.js'
 
 const KIB = 1 << 10
 const MIB = 1 << 20

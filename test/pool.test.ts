@@ -19,7 +19,7 @@ import {
 } from '#dist/index.js'
 import type { WorkerStep } from '#dist/scan/catalog/worker-steps.js'
 import type { Job, ReplyTo } from '#dist/scan/job/job.js'
-import { planJobs } from '#dist/scan/job/scan.js'
+import { planJobs } from '#dist/scan/job/scan-job.js'
 import { Scan } from '#dist/scan/rows/scan.js'
 import { InlineRunner } from '#dist/scan/runner/inline.js'
 import type { Runner } from '#dist/scan/runner/runner.js'

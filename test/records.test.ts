@@ -1,7 +1,7 @@
 /** Records of a batch all at once, beside the same record by record. */
 
 import { describe, expect, it } from 'vitest'
-import { CoreRecords, OrdinaryRecords } from '#dist/core/batch/records.js'
+import { CoreRecords, OrdinaryRecords } from '#dist/core/batch/core-records.js'
 import { RecordSlot, Status } from '#dist/core/border/abi.js'
 import type { Address } from '#dist/core/border/memory.js'
 import { DTYPES, dtypeNumber, isOrdinary } from '#dist/core/dtype.js'

@@ -1,7 +1,7 @@
 /** Records that differ, or have NaN or infinities, and their order in time. */
 
 import type { GlobalStep, Mode, ModeStep, Worker } from '../base/types.js'
-import type { QuantisationError } from '../scan/job/quantised.js'
+import type { QuantisationError } from '../scan/job/quantised-job.js'
 import type { TensorDifference } from '../trial/measure/question.js'
 
 /**

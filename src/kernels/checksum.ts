@@ -2,7 +2,7 @@
 
 import type { Engine } from '../core/engine.js'
 import { withEngineSync } from '../core/engines.js'
-import { WINDOW_BYTES } from '../scan/worker/arrays.js'
+import { WINDOW_BYTES } from '../scan/worker/reduce-arrays.js'
 import { addressOf, allocationOf } from './allocate.js'
 import { bytesOf } from './elements.js'
 import { described, wrong } from './wrong.js'

@@ -4,7 +4,7 @@ import { KnownMoments } from '../core/border/abi.js'
 import { withEngineSync } from '../core/engines.js'
 import { Moments } from '../core/moments.js'
 import { Distribution } from '../core/statistics/distribution.js'
-import { eachWindow } from '../scan/worker/arrays.js'
+import { eachWindow } from '../scan/worker/reduce-arrays.js'
 import type { ArrayInput } from './elements.js'
 import { orderedElements } from './statistics.js'
 

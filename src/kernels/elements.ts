@@ -3,7 +3,7 @@
 import { quote, UsageError } from '../base/errors.js'
 import type { DType } from '../base/types.js'
 import { byteLengthOf, dtypeOfArray, elementByteLength, isNumeric } from '../core/dtype.js'
-import type { ArrayElements } from '../scan/job/arrays.js'
+import type { ArrayElements } from '../scan/job/array-job.js'
 import { isDense, type NumericArray, stridesOf, type TensorData } from '../scan/job/tensor/data.js'
 import { allocationOf } from './allocate.js'
 import { described, isObject, list, wrong } from './wrong.js'

@@ -7,7 +7,7 @@ import { FRAMING_LENGTH, HEADER_LENGTH, UNCHECKED_CRC } from '../core/border/fra
 import type { Address } from '../core/border/memory.js'
 import { faultError } from '../core/border/status.js'
 import { withEngineSync } from '../core/engines.js'
-import { WINDOW_BYTES } from '../scan/worker/arrays.js'
+import { WINDOW_BYTES } from '../scan/worker/reduce-arrays.js'
 import { type BytesInput, checksumOutside } from './checksum.js'
 import { bytesOf } from './elements.js'
 import { described, expectOptions, isObject, wrong } from './wrong.js'

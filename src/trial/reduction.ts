@@ -3,7 +3,7 @@
 import { nearestNames, UsageError } from '../base/errors.js'
 import { REDUCTIONS, type StatisticName } from '../base/types.js'
 import { elementStatistics, isStatisticName, STATISTIC_NAMES } from '../core/statistics/statistic.js'
-import { answersLength } from '../scan/job/scan.js'
+import { answersLength } from '../scan/job/scan-job.js'
 
 /** The limit of statistics that one scan computes for each tensor. */
 const MAX_STATISTICS = 1000

@@ -7,7 +7,7 @@ import type { DType } from '../base/types.js'
 import { MAX_DIMENSIONS } from '../core/border/abi.js'
 import { byteLengthOf } from '../core/dtype.js'
 import { type ArrayInput, elementsOf } from '../kernels/elements.js'
-import { copyElements } from '../scan/job/tensor/copy.js'
+import { copyElements } from '../scan/job/tensor/copy-elements.js'
 
 /** A tensor of TensorFlow.js or similar: its elements are fetched on request. */
 export interface RemoteTensor {

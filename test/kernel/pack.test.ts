@@ -4,7 +4,7 @@ import { snappyUncompress } from 'hyparquet'
 import { ByteWriter } from 'hyparquet-writer'
 import { writeRleBitPackedHybrid } from 'hyparquet-writer/src/encoding.js'
 import { describe, expect, it } from 'vitest'
-import { compressed, pack, packIntegers } from '#dist/core/batch/columns.js'
+import { compressed, pack, packIntegers } from '#dist/core/batch/number-columns.js'
 import { Engine } from '#dist/core/engine.js'
 import { uniform } from '../../fixtures/random.js'
 

@@ -1,6 +1,6 @@
 /** Finds quantised weights by name: numbers of few bits with scales, under the names that quantisation libraries use. */
 
-import type { QuantisedForm } from '../../scan/job/quantised.js'
+import type { QuantisedForm } from '../../scan/job/quantised-job.js'
 
 /** The tensors of a quantised weight. */
 export interface QuantisedTensors {

@@ -2,11 +2,11 @@
 
 import { errorFromData, QueryError, TensorUnavailableForStep, TrialscanError } from '../../base/errors.js'
 import { recordPlace } from '../../scan/catalog/worker-steps.js'
-import type { MeasuredPlace } from '../../scan/job/measure.js'
+import type { MeasuredPlace } from '../../scan/job/measure-job.js'
 import { checkLevelNumber } from '../../scan/job/plan/coalesce.js'
 import { measuredColumns } from '../../scan/job/plan/measure-plan.js'
 import { aheadByteLength, DEFAULT_MEMORY, windowByteLength } from '../../scan/job/plan/memory.js'
-import type { QuantisationError, QuantisedJob } from '../../scan/job/quantised.js'
+import type { QuantisationError, QuantisedJob } from '../../scan/job/quantised-job.js'
 import { pump } from '../../scan/runner/pump.js'
 import { runTwice } from '../../scan/runner/runner.js'
 import type { MeasureOptions, MeasureStats } from '../../trial/measure/measure.js'

@@ -1,7 +1,7 @@
 /** The event files of a clean copy: found, planned and copied, several at a time, each with its index files. */
 
 import type { ErrorData } from '../../base/errors.js'
-import type { CopiedFile } from '../../scan/job/copy.js'
+import type { CopiedFile } from '../../scan/job/copy-job.js'
 import { DEFAULT_MEMORY } from '../../scan/job/plan/memory.js'
 import { pumpAll } from '../../scan/runner/pump.js'
 import { isFaultOfJob, type Runner } from '../../scan/runner/runner.js'

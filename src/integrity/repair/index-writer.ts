@@ -3,7 +3,7 @@
 import { type IndexFile, indexFileText } from '../../format/index-file.js'
 import { indexFilePath } from '../../format/paths.js'
 import { tornasoleIndexText } from '../../format/tornasole.js'
-import { MAX_INDEX_BYTES } from '../../scan/job/index-files.js'
+import { MAX_INDEX_BYTES } from '../../scan/job/index-job.js'
 import type { RepairContext } from './context.js'
 import type { Group } from './groups.js'
 import { NO_INDEX } from './index-source.js'

@@ -3,7 +3,7 @@
 import { quote, shortPath } from '../../base/errors.js'
 import { MODES } from '../../base/types.js'
 import { isSameShape, type SavedShape, type TensorLocation } from '../../format/index-file.js'
-import { HISTOGRAM, TENSOR, type VerifiedRange } from '../../scan/job/verify.js'
+import { HISTOGRAM, TENSOR, type VerifiedRange } from '../../scan/job/verify-job.js'
 import { type Entries, entryEnd, type ReadIndex } from './entries.js'
 import type { Checked } from './event-files.js'
 import type { Findings } from './findings.js'

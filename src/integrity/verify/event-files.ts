@@ -9,7 +9,7 @@ import {
   type VerifyJob,
   type VerifyRange,
   verifyJobs,
-} from '../../scan/job/verify.js'
+} from '../../scan/job/verify-job.js'
 import type { Access } from '../../scan/runner/access.js'
 import { runOnFiles } from '../../scan/runner/failed-job.js'
 import { pumpAll } from '../../scan/runner/pump.js'

@@ -2,7 +2,7 @@
 
 import { type ErrorData, isAboutFile, shortPath } from '../../base/errors.js'
 import { indexFilePath, parseEventFileName } from '../../format/paths.js'
-import { HISTOGRAM, type RecordProblem, TENSOR, type VerifiedRange } from '../../scan/job/verify.js'
+import { HISTOGRAM, type RecordProblem, TENSOR, type VerifiedRange } from '../../scan/job/verify-job.js'
 import type { SavedNames } from './collections.js'
 import { compareEntries } from './compare.js'
 import type { Entries } from './entries.js'

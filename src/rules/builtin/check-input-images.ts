@@ -1,7 +1,7 @@
 /** CheckInputImages: see docs/rules.md. */
 
 import type { Framework } from '../../base/types.js'
-import { ChannelLayout } from '../../scan/job/measure.js'
+import { ChannelLayout } from '../../scan/job/measure-job.js'
 import { stateOf } from '../../trial/trial.js'
 import { builtin, type Judgement } from '../base/builtin.js'
 import { Memory, type Moment } from '../base/moment.js'

@@ -1,15 +1,14 @@
 /** Everything that crosses a thread: jobs and replies. Plain data, with numbers in columns whose buffers are moved. */
 
-import type { ArraysJob, ArraysReply } from './arrays.js'
-import type { CopyJob, CopyReply } from './copy.js'
-import type { DescribeJob, DescribeReply } from './describe.js'
-import type { IndexJob, IndexReply } from './index-files.js'
-import type { MeasureJob, MeasureReply } from './measure.js'
-import type { QuantisedJob, QuantisedReply } from './quantised.js'
-import type { PartJob, PartReply, ScanJob, ScanReply } from './scan.js'
-import type { SurveyJob, SurveyReply } from './survey.js'
-import type { ValueJob, ValueReply } from './value.js'
-import type { VerifyJob, VerifyReply } from './verify.js'
+import type { ArraysJob, ArraysReply } from './array-job.js'
+import type { CopyJob, CopyReply } from './copy-job.js'
+import type { IndexJob, IndexReply } from './index-job.js'
+import type { MeasureJob, MeasureReply } from './measure-job.js'
+import type { QuantisedJob, QuantisedReply } from './quantised-job.js'
+import type { PartJob, PartReply, ScanJob, ScanReply } from './scan-job.js'
+import type { SurveyJob, SurveyReply } from './survey-job.js'
+import type { DescribeJob, DescribeReply, ValueJob, ValueReply } from './value-job.js'
+import type { VerifyJob, VerifyReply } from './verify-job.js'
 
 export type Job =
   | ScanJob

@@ -4,11 +4,11 @@ import { QueryError, UsageError } from '../../base/errors.js'
 import type { DType } from '../../base/types.js'
 import { byteLengthOf, elementByteLength } from '../../core/dtype.js'
 import type { Complex } from '../../core/moments.js'
-import { copyElements } from './tensor/copy.js'
+import { copyElements } from './tensor/copy-elements.js'
 import { type DataOf, type ElementsOf, isDense, type TensorData, tensorData } from './tensor/data.js'
 import { type AxisIndex, placeOf, sliceView, type View } from './tensor/indices.js'
 import { loadNdarray, type NdArray } from './tensor/ndarray.js'
-import type { RawValue } from './value.js'
+import type { RawValue } from './value-job.js'
 
 /** The JavaScript type of an element, by dtype. */
 export interface ElementOf

@@ -2,7 +2,7 @@
 
 import { addTraffic, newTraffic, type Traffic } from '../../storage/store.js'
 import type { ThreadTimes } from '../job/reply.js'
-import type { PartReply, ScanReply } from '../job/scan.js'
+import type { PartReply, ScanReply } from '../job/scan-job.js'
 
 /** The cost of a scan so far. */
 export interface ScanStats {

@@ -28,7 +28,7 @@ import { Interner } from '../job/plan/interner.js'
 import { DEFAULT_MEMORY } from '../job/plan/memory.js'
 import type { ReadOptions } from '../runner/access.js'
 import { Gathered } from './gathered.js'
-import { readRecords } from './read-records.js'
+import { readJobs } from './read-jobs.js'
 import { type RecordResult, RecordResults } from './record-results.js'
 import type { ScanItem } from './row-groups.js'
 import { OF_SCALAR, savedNumber } from './saved-number.js'
@@ -125,7 +125,7 @@ async function readBatch(state: TrialState, batch: readonly ReductionRequest[], 
   }
   if (unread.length > 1) unread.sort((a, b) => a.place.step - b.place.step || a.place.startByte - b.place.startByte)
   let at = 0
-  for await (const { plan, reply } of readRecords(
+  for await (const { plan, reply } of readJobs(
     unread.map(({ place }) => place),
     { context, runner, url },
   )) {

@@ -10,7 +10,7 @@ import { Moments } from '../../core/moments.js'
 import type { ElementStatistic } from '../../core/statistics/statistic.js'
 import { checkLevelNumber } from '../job/plan/coalesce.js'
 import type { PartChecksum } from '../job/reply.js'
-import { failedReply, type PartJob, type PartReply, type ScanReply, type Sketches } from '../job/scan.js'
+import { failedReply, type PartJob, type PartReply, type ScanReply, type Sketches } from '../job/scan-job.js'
 import { noAnswer } from './record-results.js'
 
 export interface RecordParts {

@@ -6,7 +6,7 @@ import { Moments } from '../../core/moments.js'
 import { ROW_LENGTH } from '../../core/moments-row.js'
 import { Distribution } from '../../core/statistics/distribution.js'
 import { type HistogramResult, type ShapeColumn, shapeColumn } from '../job/reply.js'
-import type { ScanReply } from '../job/scan.js'
+import type { ScanReply } from '../job/scan-job.js'
 
 export type RecordResult =
   | {

@@ -6,10 +6,10 @@ import type { KnownMoments } from '../../core/border/abi.js'
 import { isMomentName, type Statistics } from '../../core/statistics/statistic.js'
 import { requestShape } from '../job/plan/coalesce.js'
 import { type RowFormat, type RowFormatName, rowFormat, type ScanRow } from '../job/row.js'
-import type { PlanContext } from '../job/scan.js'
+import type { PlanContext } from '../job/scan-job.js'
 import type { Runner } from '../runner/runner.js'
 import { Costs, type ScanStats } from './costs.js'
-import { type ReadJob, readRecords } from './read-records.js'
+import { type ReadJob, readJobs } from './read-jobs.js'
 import { RecordResults } from './record-results.js'
 import { planRecords, RowMaker, type RowsRequest, sourcesOf, totals } from './row-maker.js'
 import { OF_SCALAR } from './saved-number.js'
@@ -215,7 +215,7 @@ export class Scan<S extends Statistics = Statistics> implements AsyncIterable<Sc
       stats.elapsedMs = performance.now() - startedAt
       onProgress?.({ doneRows: stats.rows, totalRows, readBytes: stats.readBytes, totalBytes })
     }
-    for await (const read of readRecords(planRecords(this.#request), reading)) {
+    for await (const read of readJobs(planRecords(this.#request), reading)) {
       yield read
       signal?.throwIfAborted()
       report()

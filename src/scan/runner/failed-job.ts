@@ -8,11 +8,9 @@ import {
   type TrialscanError,
   withShortPath,
 } from '../../base/errors.js'
-import type { DescribeJob } from '../job/describe.js'
 import type { ReplyTo } from '../job/job.js'
 import type { JobRecords } from '../job/plan/coalesce.js'
-import type { ScanJob } from '../job/scan.js'
-import type { ValueJob } from '../job/value.js'
+import type { DescribeJob, ValueJob } from '../job/value-job.js'
 import { isFaultOfJob, type Runner, runTwice } from './runner.js'
 
 /** The error of one of the job's records, with file, offset, tensor and step. */
@@ -67,7 +65,7 @@ function failureOfFile(error: ErrorData, url: string): TrialscanError {
 }
 
 /** Runs a job that is useful only as a whole. @throws the error of its first record, if any failed */
-export async function runWhole<J extends DescribeJob | ScanJob | ValueJob>(
+export async function runWhole<J extends DescribeJob | ValueJob>(
   runner: Runner,
   job: J,
   urlOf: (path: string) => string,

@@ -3,7 +3,7 @@
 import { isNarrowFloat } from '../../core/dtype.js'
 import type { Engine } from '../../core/engine.js'
 import type { RecordContents } from '../../core/slots.js'
-import type { RawValue } from '../job/value.js'
+import type { RawValue } from '../job/value-job.js'
 
 export function rawValue(
   { dtype, shape }: Pick<RecordContents, 'dtype' | 'shape'>,

@@ -10,15 +10,22 @@ import { type ElementStatistic, needsAllElements } from '../../core/statistics/s
 import { UnfoldBudget } from '../../core/values.js'
 import type { Store } from '../../storage/store.js'
 import type { HistogramResult, PartChecksum, RecordFailure } from '../job/reply.js'
-import { answersLength, NO_SKETCHES, type PartJob, type PartReply, type ScanJob, type ScanReply } from '../job/scan.js'
+import {
+  answersLength,
+  NO_SKETCHES,
+  type PartJob,
+  type PartReply,
+  type ScanJob,
+  type ScanReply,
+} from '../job/scan-job.js'
 import { Clock } from './records/clock.js'
-import { ColumnTable } from './records/columns.js'
+import { ColumnTable } from './records/column-table.js'
 import { openLarge } from './records/large.js'
-import { Failures, failureData, histogramResult, NOTHING_DESCRIBED, RecordTable } from './records/record.js'
-import { type RecordVisitor, readRecords } from './records/records.js'
+import { type RecordVisitor, readRecords } from './records/read-records.js'
+import { Failures, failureData, histogramResult, NOTHING_DESCRIBED, RecordTable } from './records/record-table.js'
 import { SketchTable } from './sketches.js'
 import { digestOf, digestsAmong, PartDigests, type Sha256, sha256For } from './task/digests.js'
-import { copyIn, ElementReader, type Elements, isShort } from './task/elements.js'
+import { copyIn, ElementReader, type Elements, isShort } from './task/element-reader.js'
 import { answersTo } from './task/tasks.js'
 import { LinesWriter } from './text.js'
 

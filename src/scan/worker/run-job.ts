@@ -3,18 +3,18 @@
 import type { Engine } from '../../core/engine.js'
 import type { Store, StoreSpec } from '../../storage/store.js'
 import type { Job, Reply } from '../job/job.js'
-import { reduceArrays } from './arrays.js'
-import { describe } from './describe.js'
-import { readIndexFiles } from './index-files.js'
-import { measure } from './measure.js'
+import { measure } from './measure-records.js'
+import { describe } from './read-descriptions.js'
+import { readIndexFiles } from './read-index.js'
+import { readValues } from './read-values.js'
 import { reducePart, scan } from './reduce.js'
-import { readValues } from './values.js'
+import { reduceArrays } from './reduce-arrays.js'
 
 /** Runs a job on this thread's engine. Modules that few commands need are loaded with their first job. */
 export function runJob(job: Job, engine: Engine, storeOf: (spec: StoreSpec) => Store): Reply | Promise<Reply> {
   if (job.kind === 'measure') return measure(job, engine, job.stores.map(storeOf))
   if (job.kind === 'quantised') {
-    return import('./pairs/quantised.js').then(({ compareQuantised }) =>
+    return import('./pairs/quantised-pairs.js').then(({ compareQuantised }) =>
       compareQuantised(job, engine, job.stores.map(storeOf)),
     )
   }
@@ -34,7 +34,7 @@ export function runJob(job: Job, engine: Engine, storeOf: (spec: StoreSpec) => S
     case 'survey':
       return import('./survey.js').then(({ surveyEventFiles }) => surveyEventFiles(job, engine, store))
     case 'copy':
-      return import('./copy.js').then(({ copyRecords }) => copyRecords(job, engine, store))
+      return import('./copy-records.js').then(({ copyRecords }) => copyRecords(job, engine, store))
     case 'verify':
       return import('./verify/verify.js').then(({ verifyEventFiles }) => verifyEventFiles(job, engine, store))
   }

@@ -4,8 +4,8 @@ import type { DType } from '../../base/types.js'
 import { KnownMoments } from '../../core/border/abi.js'
 import type { Engine } from '../../core/engine.js'
 import type { Sketch } from '../../core/statistics/sketch.js'
-import type { Sketches } from '../job/scan.js'
-import type { DecodedBatch } from './records/records.js'
+import type { Sketches } from '../job/scan-job.js'
+import type { DecodedBatch } from './records/read-records.js'
 
 export class SketchTable {
   readonly #engine: Engine

@@ -5,14 +5,14 @@
  */
 
 import { type GlobalStep, MODES, type ModeStep } from '../../base/types.js'
-import { LineTable } from '../../core/batch/lines.js'
+import { LineTable } from '../../core/batch/line-table.js'
 import type { Engine } from '../../core/engine.js'
 import { isDefined, type Moments, numberFrom } from '../../core/moments.js'
 import { Distribution } from '../../core/statistics/distribution.js'
 import { isMomentName, type StatisticColumn, statisticColumns, type Values } from '../../core/statistics/statistic.js'
 import { type RowFormat, rowFormat, type ScanRow, TextWriter, type ValueRow } from '../job/row.js'
-import type { LinesJob, ScanJob, WrittenLines } from '../job/scan.js'
-import type { DecodedBatch } from './records/records.js'
+import type { LinesJob, ScanJob, WrittenLines } from '../job/scan-job.js'
+import type { DecodedBatch } from './records/read-records.js'
 
 const NO_ANSWERS = new Float64Array(0)
 /** The limit for a line with all eighteen reductions, apart from long names. */

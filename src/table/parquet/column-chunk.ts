@@ -7,7 +7,7 @@ import type { ColumnChunk, Encoding, SchemaElement, Statistics } from 'hyparquet
 import { ByteWriter } from 'hyparquet-writer'
 import { writePageHeader } from 'hyparquet-writer/src/datapage.js'
 import { writePlain } from 'hyparquet-writer/src/plain.js'
-import { compressed, pack, packIntegers } from '../../core/batch/columns.js'
+import { compressed, pack, packIntegers } from '../../core/batch/number-columns.js'
 import type { Engine } from '../../core/engine.js'
 import { withEngineSync } from '../../core/engines.js'
 import type { NumberColumn, PackedNumbers } from '../column.js'

@@ -14,7 +14,7 @@ import type { DType, GlobalStep, MomentName, ReductionName } from '../../base/ty
 import { isDefined, Moments, type ReductionValue, undefinedReduction } from '../../core/moments.js'
 import type { ElementHistogram } from '../../core/statistics/distribution.js'
 import { histogramFrom, isReductionName } from '../../core/statistics/statistic.js'
-import type { Task } from '../../scan/job/measure.js'
+import type { Task } from '../../scan/job/measure-job.js'
 import { type TensorValue, tensorValue } from '../../scan/job/tensor-value.js'
 import { savedNumber } from '../../scan/rows/saved-number.js'
 import type { RecordAnswer, RecordRef, TaskAnswer } from './answers.js'

@@ -2,7 +2,7 @@
 
 import { UsageError } from '../../base/errors.js'
 import { elementStatistics } from '../../core/statistics/statistic.js'
-import { answersLength } from '../../scan/job/scan.js'
+import { answersLength } from '../../scan/job/scan-job.js'
 import { totals } from '../../scan/rows/row-maker.js'
 import { parseReductions } from '../../trial/reduction.js'
 import { type ScanOptions, selectGroups } from '../../trial/scan-selection.js'

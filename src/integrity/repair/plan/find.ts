@@ -1,6 +1,6 @@
 /** The intact records of an event file, and the problems between them. */
 
-import { VALUE_KINDS } from '../../../scan/job/verify.js'
+import { VALUE_KINDS } from '../../../scan/job/verify-job.js'
 import type { Checked } from '../../verify/event-files.js'
 import type { FoundFile, FoundProblem, WholeRecord } from './known.js'
 

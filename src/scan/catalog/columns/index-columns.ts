@@ -5,7 +5,7 @@ import { TrialscanError } from '../../../base/errors.js'
 import { type GlobalStep, MODES, type Worker } from '../../../base/types.js'
 import type { IndexFile, Listed } from '../../../format/index-file.js'
 import { eventFilePath } from '../../../format/paths.js'
-import type { ReadIndexFile } from '../../job/index-files.js'
+import type { ReadIndexFile } from '../../job/index-job.js'
 import { Interner } from '../../job/plan/interner.js'
 import { NO_LIST, TensorLists } from './tensor-lists.js'
 

@@ -13,7 +13,7 @@ import {
   runOf,
 } from '../../../format/paths.js'
 import { duplicateError, isEventFile, TrialFiles } from '../../../format/trial-files.js'
-import type { SurveyedFile } from '../../job/survey.js'
+import type { SurveyedFile } from '../../job/survey-job.js'
 import type { Access } from '../../runner/access.js'
 import { runOnFiles } from '../../runner/failed-job.js'
 import { chunksOf, pumpAll } from '../../runner/pump.js'

@@ -2,7 +2,7 @@
 
 import { countInTurns } from '../../../base/turns.js'
 import type { StoreSpec } from '../../../storage/store.js'
-import type { MeasuredPlace, MeasureJob, Task, TaskColumns } from '../measure.js'
+import type { MeasuredPlace, MeasureJob, Task, TaskColumns } from '../measure-job.js'
 import { coalesce, columnsOf, LOCAL_SHAPE, type RecordColumns, requestShape } from './coalesce.js'
 import { DisjointSets } from './disjoint-sets.js'
 import { Interner } from './interner.js'

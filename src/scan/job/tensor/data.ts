@@ -1,7 +1,7 @@
 /** The data of a value: a typed array with shape and strides, as in zarrita and scijs' ndarray. */
 
 import type { DType } from '../../../base/types.js'
-import type { RawValue } from '../value.js'
+import type { RawValue } from '../value-job.js'
 
 export type NumericArray =
   | Float32Array

@@ -20,7 +20,7 @@ import { PART_BYTES, PARTS_AT_ONCE, RECORD_LIMIT, STREAM_BYTES } from '../../job
 import type { PartChecksum } from '../../job/reply.js'
 import type { PartDigests } from '../task/digests.js'
 import { type JobRead, ReadAhead } from './read-ahead.js'
-import { impossibleLength, placeOf, recordRequestAt } from './record.js'
+import { impossibleLength, placeOf, recordRequestAt } from './record-table.js'
 import { contentsOf } from './tensor-head.js'
 
 /** The check level at which payload checksums are verified. */

@@ -7,7 +7,7 @@ import { byteLengthOf, dtypeNumber, elementByteLength, isFloat } from '../../../
 import type { Scales } from '../../../core/elements.js'
 import type { Engine } from '../../../core/engine.js'
 import { countsEach, differ, placeApart, UlpCounts } from '../../../core/ulps.js'
-import type { Elements } from './elements.js'
+import type { Elements } from './element-reader.js'
 
 const UNEQUAL_COUNT = DifferenceRow.unequalCount / 8
 const BEYOND_COUNT = DifferenceRow.beyondCount / 8

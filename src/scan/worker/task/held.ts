@@ -6,7 +6,7 @@
 import { byteLengthOf } from '../../../core/dtype.js'
 import type { Engine } from '../../../core/engine.js'
 import type { UnfoldBudget } from '../../../core/values.js'
-import { copyIn, type Elements } from './elements.js'
+import { copyIn, type Elements } from './element-reader.js'
 
 /** The number of buffers kept for reuse: the tensors of a lane have the same lengths at every step. */
 const MAX_SPARE = 16

@@ -9,9 +9,9 @@ import type { Engine } from '../../../core/engine.js'
 import { isDefined } from '../../../core/moments.js'
 import { type ElementStatistic, isDigestName } from '../../../core/statistics/statistic.js'
 import { isSameShape } from '../../../format/index-file.js'
-import { ChannelLayout, type Task } from '../../job/measure.js'
+import { ChannelLayout, type Task } from '../../job/measure-job.js'
 import { differenceOf } from './difference.js'
-import type { Elements } from './elements.js'
+import type { Elements } from './element-reader.js'
 
 /** A task without its records. */
 export type Asking = Pick<Task, 'kind' | 'numbers'>

@@ -4,7 +4,7 @@ import { type ErrorData, FormatError, type TrialscanError } from '../../../base/
 import type { Status } from '../../../core/border/abi.js'
 import { faultCode } from '../../../core/border/status.js'
 import { isTensorBoardFile } from '../../../format/paths.js'
-import { type RecordProblem, VALUE_KINDS, type VerifiedRange } from '../../job/verify.js'
+import { type RecordProblem, VALUE_KINDS, type VerifiedRange } from '../../job/verify-job.js'
 
 /** The number of problems of a range that are reported one by one; the others are counted. */
 const MAX_PROBLEMS = 100

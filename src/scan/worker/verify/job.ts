@@ -5,7 +5,7 @@ import type { Engine } from '../../../core/engine.js'
 import type { Batch } from '../../../core/slots.js'
 import { isRemote, type Store } from '../../../storage/store.js'
 import { Interner } from '../../job/plan/interner.js'
-import type { VerifyJob } from '../../job/verify.js'
+import type { VerifyJob } from '../../job/verify-job.js'
 import { isText } from './values.js'
 
 /** The size of a window, which fits into the L2 cache. */

@@ -9,7 +9,7 @@ import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH, UNCHECKED_CRC } from '../
 import type { Address } from '../../../core/border/memory.js'
 import { faultError } from '../../../core/border/status.js'
 import type { SlotReader } from '../../../core/slots.js'
-import type { VerifiedRange, VerifyRange } from '../../job/verify.js'
+import type { VerifiedRange, VerifyRange } from '../../job/verify-job.js'
 import { FoundRecords } from './found.js'
 import { FrameFinder } from './frames.js'
 import { type RangeSetting, SLOTS } from './job.js'

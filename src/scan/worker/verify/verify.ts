@@ -3,7 +3,7 @@
 import { type ErrorData, TrialscanError } from '../../../base/errors.js'
 import type { Engine } from '../../../core/engine.js'
 import type { Store } from '../../../storage/store.js'
-import type { VerifiedRange, VerifyJob, VerifyReply } from '../../job/verify.js'
+import type { VerifiedRange, VerifyJob, VerifyReply } from '../../job/verify-job.js'
 import { settingOf } from './job.js'
 import { RangeVerifier } from './range.js'
 

@@ -5,7 +5,7 @@ import type { Engine } from '../../../core/engine.js'
 import type { RecordContents } from '../../../core/slots.js'
 import { isSameShape } from '../../../format/index-file.js'
 import { isRemote, type Store } from '../../../storage/store.js'
-import type { MeasureJob } from '../../job/measure.js'
+import type { MeasureJob } from '../../job/measure-job.js'
 import { openLarge, type ReadCounts } from '../records/large.js'
 import { Difference } from '../task/difference.js'
 

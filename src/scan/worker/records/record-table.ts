@@ -1,7 +1,7 @@
 /** The part that all jobs on records share: how a record is requested, refused, opened and described. */
 
 import { type ErrorData, FormatError, quote, StoreError, TrialscanError, withShortPath } from '../../../base/errors.js'
-import type { DescribedRun } from '../../../core/batch/records.js'
+import type { DescribedRun } from '../../../core/batch/core-records.js'
 import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH } from '../../../core/border/framing.js'
 import { dtypeOf } from '../../../core/dtype.js'
 import { Moments } from '../../../core/moments.js'

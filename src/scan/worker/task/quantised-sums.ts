@@ -7,7 +7,7 @@ import type { Address } from '../../../core/border/memory.js'
 import { dtypeNumber } from '../../../core/dtype.js'
 import { coreOf, type Engine } from '../../../core/engine.js'
 import { isSameShape } from '../../../format/index-file.js'
-import type { QuantisationError, QuantisedForm } from '../../job/quantised.js'
+import type { QuantisationError, QuantisedForm } from '../../job/quantised-job.js'
 
 /** A tensor according to its header. */
 export interface Described {

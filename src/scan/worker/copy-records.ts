@@ -7,7 +7,7 @@ import type { Address } from '../../core/border/memory.js'
 import type { Engine } from '../../core/engine.js'
 import { PieceWriter } from '../../storage/local/output.js'
 import type { Store } from '../../storage/store.js'
-import type { CopiedFile, CopyJob, CopyReply } from '../job/copy.js'
+import type { CopiedFile, CopyJob, CopyReply } from '../job/copy-job.js'
 
 /** The number of bytes that are read and written at once. */
 const COPIED_BYTES = 2 << 20

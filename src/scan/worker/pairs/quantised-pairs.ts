@@ -8,12 +8,12 @@ import { dtypeNumber, elementByteLength } from '../../../core/dtype.js'
 import { coreOf, type Engine } from '../../../core/engine.js'
 import { UnfoldBudget } from '../../../core/values.js'
 import { isRemote, type Store } from '../../../storage/store.js'
-import type { QuantisationError, QuantisedJob, QuantisedReply } from '../../job/quantised.js'
+import type { QuantisationError, QuantisedJob, QuantisedReply } from '../../job/quantised-job.js'
 import type { RecordFailure } from '../../job/reply.js'
 import { type LargeRecord, openLarge } from '../records/large.js'
-import { failureData } from '../records/record.js'
-import { copyIn } from '../task/elements.js'
-import { QuantisedSums, scaleGrid } from '../task/quantised.js'
+import { failureData } from '../records/record-table.js'
+import { copyIn } from '../task/element-reader.js'
+import { QuantisedSums, scaleGrid } from '../task/quantised-sums.js'
 
 /** The number of elements in a piece: both sides fit in the cache. Pieces of requests are larger. */
 const LOCAL_PIECE = 16 * BLOCK_ELEMENTS

@@ -1,7 +1,7 @@
 /** Reads all index files of a trial in jobs. */
 
 import type { TrialscanError } from '../../base/errors.js'
-import { filesOf, INDEX_FILES_PER_JOB, MANY_INDEX_FILES, type ReadIndexFile } from '../job/index-files.js'
+import { filesOf, INDEX_FILES_PER_JOB, MANY_INDEX_FILES, type ReadIndexFile } from '../job/index-job.js'
 import type { Access } from './access.js'
 import { runOnFiles } from './failed-job.js'
 import { chunksOf, pumpAll } from './pump.js'

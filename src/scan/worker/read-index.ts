@@ -6,7 +6,7 @@ import { type IndexFile, IndexFileReader, type Listed } from '../../format/index
 import { parseIndexFileName, usualIndexFile } from '../../format/paths.js'
 import { parseTornasoleIndex, tornasoleText } from '../../format/tornasole.js'
 import { eachFile, type Store } from '../../storage/store.js'
-import { type IndexJob, type IndexReply, MAX_INDEX_BYTES, usualEventFile } from '../job/index-files.js'
+import { type IndexJob, type IndexReply, MAX_INDEX_BYTES, usualEventFile } from '../job/index-job.js'
 import { withModeOfEvents } from './survey.js'
 
 /** The error of a whole file, which is reported once. */

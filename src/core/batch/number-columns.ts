@@ -6,7 +6,7 @@ import type { Address } from '../border/memory.js'
 import { coreOf, type Engine } from '../engine.js'
 import { numberFrom } from '../moments.js'
 import type { Batch } from '../slots.js'
-import type { CoreRecords } from './records.js'
+import type { CoreRecords } from './core-records.js'
 
 const COLUMN_WORDS = TextColumn.size / 4
 

@@ -9,9 +9,9 @@ import { byteLengthOf, elementByteLength } from '../../core/dtype.js'
 import type { Engine } from '../../core/engine.js'
 import { ROW_LENGTH } from '../../core/moments-row.js'
 import type { Batch } from '../../core/slots.js'
-import type { ArrayElements, ArrayPart, ArraysJob, ArraysReply } from '../job/arrays.js'
+import type { ArrayElements, ArrayPart, ArraysJob, ArraysReply } from '../job/array-job.js'
 import { PART_BYTES } from '../job/plan/memory.js'
-import { copyElements } from '../job/tensor/copy.js'
+import { copyElements } from '../job/tensor/copy-elements.js'
 
 /** The number of bytes copied into the core at once: they stay in the cache, and hold a block of the widest elements. */
 export const WINDOW_BYTES = 128 << 10

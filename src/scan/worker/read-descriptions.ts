@@ -5,11 +5,11 @@ import { dtypeNumber } from '../../core/dtype.js'
 import type { Engine } from '../../core/engine.js'
 import { readShape } from '../../storage/read-shape.js'
 import { type ByteSource, isRemote, type RemoteStore, type Store } from '../../storage/store.js'
-import type { DescribeJob, DescribeReply } from '../job/describe.js'
 import { coalesce, inFileOrder } from '../job/plan/coalesce.js'
 import { recordLimit } from '../job/plan/memory.js'
+import type { DescribeJob, DescribeReply } from '../job/value-job.js'
 import { openLarge, RECORD_HEAD_BYTES } from './records/large.js'
-import { Failures, RecordTable, shapeOf } from './records/record.js'
+import { Failures, RecordTable, shapeOf } from './records/record-table.js'
 
 export async function describe(job: DescribeJob, engine: Engine, store: Store): Promise<DescribeReply> {
   const source = isRemote(store) ? withHeads(job, store) : store

@@ -10,7 +10,7 @@ import {
   placesOf,
   planJobs,
   type ScanReply,
-} from '../job/scan.js'
+} from '../job/scan-job.js'
 import { failureOfRecord } from '../runner/failed-job.js'
 import { pump } from '../runner/pump.js'
 import { isFaultOfJob, type Runner, runTwice } from '../runner/runner.js'
@@ -42,7 +42,7 @@ export interface ReadJob {
  * @param records in the order of their rows
  * @param halvings the number of halvings so far
  */
-export async function* readRecords(
+export async function* readJobs(
   records: Iterable<RecordPlace | RecordRun | CombinedRow>,
   reading: RecordReading,
   ahead = reading.runner.ahead,
@@ -68,7 +68,7 @@ export async function* readRecords(
       halvings.count++
       const middle = count >> 1
       for (const half of [placesOf(plan, 0, middle), placesOf(plan, middle, count)]) {
-        yield* readRecords(half, reading, 1, halvings)
+        yield* readJobs(half, reading, 1, halvings)
       }
     }
   }

@@ -1,7 +1,7 @@
 /** Copies elements of any layout in memory into C order. */
 
 import { elementByteLength } from '../../../core/dtype.js'
-import type { ArrayElements, Layout } from '../arrays.js'
+import type { ArrayElements, Layout } from '../array-job.js'
 
 /** Copies `count` elements in C order, from the `first` on. @param to the index in `into` of the first copy */
 export function copyElements(

@@ -5,7 +5,7 @@ import type { ElementStatistic } from '../../core/statistics/statistic.js'
 import type { StoreSpec } from '../../storage/store.js'
 import type { JobRecords, ReadBatch, RecordPlace } from './plan/coalesce.js'
 import type { Descriptions, HistogramResult, PartChecksum, RecordReply } from './reply.js'
-import type { RawValue } from './value.js'
+import type { RawValue } from './value-job.js'
 
 /** A question about elements beyond their moments. Plain numbers, since it crosses threads. */
 export interface Task {

@@ -7,7 +7,7 @@ import { elementByteLength } from '../../../core/dtype.js'
 import type { Engine } from '../../../core/engine.js'
 import type { RecordContents } from '../../../core/slots.js'
 import { UnfoldBudget } from '../../../core/values.js'
-import type { DecodedBatch } from '../records/records.js'
+import type { DecodedBatch } from '../records/read-records.js'
 
 /** Elements in the core's memory: those of a tensor, or of a part of it. */
 export interface Elements {

@@ -1,11 +1,11 @@
 /** Collects reductions of a job's rows in columns, batch by batch. */
 
-import { NumberColumns } from '../../../core/batch/columns.js'
+import { NumberColumns } from '../../../core/batch/number-columns.js'
 import type { Engine } from '../../../core/engine.js'
 import { isDefined, type Moments } from '../../../core/moments.js'
 import { isCountName } from '../../../core/statistics/statistic.js'
-import type { ColumnsRequest, MomentColumn } from '../../job/scan.js'
-import type { DecodedBatch } from './records.js'
+import type { ColumnsRequest, MomentColumn } from '../../job/scan-job.js'
+import type { DecodedBatch } from './read-records.js'
 
 /** The number of rows from which a column becomes a page; in a smaller one the header would weigh too much. */
 const PAGE_ROWS = 1024

@@ -1,4 +1,4 @@
-/** The values of records. */
+/** The values of records, and jobs that read no more of them than dtype and shape. */
 
 import type { DType } from '../../base/types.js'
 import type { StoreSpec } from '../../storage/store.js'
@@ -12,7 +12,7 @@ import {
   requestShape,
 } from './plan/coalesce.js'
 import { aheadByteLength, JOB_BYTES, recordLimit, windowByteLength } from './plan/memory.js'
-import type { RecordReply } from './reply.js'
+import type { Descriptions, RecordReply } from './reply.js'
 
 export interface ValueJob extends RecordJob {
   readonly kind: 'value'
@@ -42,6 +42,16 @@ export interface ValueReply extends RecordReply {
   readonly kind: 'value'
   /** The values, in the order of the records, without those that failed. */
   readonly values: readonly RawValue[]
+}
+
+export interface DescribeJob extends RecordJob {
+  readonly kind: 'describe'
+  readonly windowByteLength: number
+}
+
+export interface DescribeReply extends RecordReply {
+  readonly kind: 'describe'
+  readonly described: Descriptions
 }
 
 export interface ValueContext {

@@ -17,7 +17,7 @@ import { dtypeOf } from '../dtype.js'
 import { coreOf, type Engine } from '../engine.js'
 import type { MomentSlot } from '../moments-row.js'
 import type { Batch } from '../slots.js'
-import { type CoreRecords, writePieces } from './records.js'
+import { type CoreRecords, writePieces } from './core-records.js'
 
 /** A number in each line. */
 export interface Column {

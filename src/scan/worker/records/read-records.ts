@@ -1,7 +1,7 @@
 /** Reads and decodes records in batches, with one callback per record: the common path of every job on records. */
 
 import { isAboutFile, TrialscanError } from '../../../base/errors.js'
-import { CoreRecords, OrdinaryRecords } from '../../../core/batch/records.js'
+import { CoreRecords, OrdinaryRecords } from '../../../core/batch/core-records.js'
 import type { KnownMoments } from '../../../core/border/abi.js'
 import type { Address } from '../../../core/border/memory.js'
 import type { Engine } from '../../../core/engine.js'
@@ -10,7 +10,7 @@ import type { ByteSource } from '../../../storage/store.js'
 import type { JobRecords, ReadBatch } from '../../job/plan/coalesce.js'
 import { Clock } from './clock.js'
 import { ReadAhead } from './read-ahead.js'
-import { impossibleLength, placeOf } from './record.js'
+import { impossibleLength, placeOf } from './record-table.js'
 
 export interface BatchedRecords extends JobRecords {
   readonly checkLevel: number

@@ -4,11 +4,11 @@ import type { Engine } from '../../core/engine.js'
 import { UnfoldBudget } from '../../core/values.js'
 import type { Histogram } from '../../format/histogram.js'
 import type { Store } from '../../storage/store.js'
-import type { RawValue, ValueJob, ValueReply } from '../job/value.js'
+import type { RawValue, ValueJob, ValueReply } from '../job/value-job.js'
 import { rawValue } from './raw-value.js'
 import { openLarge } from './records/large.js'
-import { Failures, shapeOf } from './records/record.js'
-import { type RecordVisitor, readRecords } from './records/records.js'
+import { type RecordVisitor, readRecords } from './records/read-records.js'
+import { Failures, shapeOf } from './records/record-table.js'
 
 export async function readValues(job: ValueJob, engine: Engine, store: Store): Promise<ValueReply> {
   const total = job.records.file.length

@@ -100,7 +100,8 @@ describe.each(whenLong)('the package', () => {
     const { bin } = readJson<{ bin: { trialscan: string } }>(join(installed, 'package.json'))
     symlinkSync(join('../trialscan', bin.trialscan), join(user, 'node_modules/.bin/trialscan'))
     writeFileSync(join(user, 'package.json'), '{ "name": "user", "private": true, "type": "module" }\n')
-  }, 300_000)
+    // A busy machine takes minutes to compile everything twice.
+  }, 900_000)
 
   it('is what is needed, and nothing else', () => {
     const documents = ['deploy', 'docs', 'examples', 'python'].flatMap(folder =>
@@ -166,8 +167,8 @@ describe.each(whenLong)('the package', () => {
     expect(packed.size - browserSize - appSize).toBeLessThan(2_100_000)
     expect(packed.unpackedSize - browserUnpackedSize - appUnpackedSize).toBeLessThan(7_900_000)
     // Maps with slices, digests and rules of checkpoints take 15. Readers of checkpoints and of torch, loaded when there is one, take 30, the way behind damage 10, each of them in two files.
-    // Checked arguments, wrong answers of servers and shards that vanish take 7.
-    expect(browserSize).toBeLessThan(550_000)
+    // Checked arguments, wrong answers of servers and shards that vanish take 7. Missing ranks, sums in registers and rows as views take 4, in two files.
+    expect(browserSize).toBeLessThan(556_000)
     // A page of its own: 135 the views, 370 what reads trials and judges them. A static host takes the folder as it is.
     expect(appSize).toBeLessThan(560_000)
   })

@@ -136,6 +136,41 @@ export function fitted(
   return rows.map(row => row.map((text, i) => (i === column ? elided(text, most) : text)))
 }
 
+/** Names and the cells of the long column keep these widths as long as there is another column to leave out. */
+const NAME_WIDTH = 36
+const LONG_WIDTH = 24
+
+/** The columns of a table: those aligned right, those left out where the lines don't fit, in that order, and one of long texts. */
+export interface NarrowedColumns {
+  readonly right: readonly number[]
+  readonly spare: readonly number[]
+  readonly long: number
+}
+
+/**
+ * A table with names in its first column, whose lines fit a width: columns are left out, then long texts and names cut in their middle.
+ * @param width null for no limit
+ */
+export function narrowed(
+  rows: readonly (readonly string[])[],
+  { right, spare, long }: NarrowedColumns,
+  width: number | null,
+): string {
+  if (width === null) return columns(rows, right)
+  const widths = rows[0]!.map((_, i) => rows.reduce((most, row) => Math.max(most, widthOf(row[i] ?? '')), 0))
+  widths[0] = Math.min(widths[0]!, NAME_WIDTH)
+  widths[long] = Math.min(widths[long]!, LONG_WIDTH)
+  let kept = widths.map((_, i) => i)
+  const total = () => kept.reduce((sum, i) => sum + widths[i]! + 2, -2)
+  for (const column of spare) if (total() > width) kept = kept.filter(i => i !== column)
+  const most = Math.max(LONG_WIDTH, width - total() + widths[long]!)
+  const cells = rows.map(row => kept.map(i => (i === long ? elided(row[i] ?? '', most) : (row[i] ?? ''))))
+  return columns(
+    fitted(cells, 0, width),
+    right.map(i => kept.indexOf(i)),
+  )
+}
+
 /** The number of rows measured between two empty texts, at which a writer may yield. */
 const MEASURED_AT_ONCE = 4096
 

@@ -1,7 +1,7 @@
 /** The first line of `diff` of two checkpoints: it is the answer, and says of what it was drawn. */
 
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { createTrial, diff } from '#dist/index.js'
 import { differencesOf } from '#dist/view/differences.js'
 import { counting, type SavedTensor, safetensors, tensorOf, writeFile } from '../../fixtures/checkpoint-writer.js'
@@ -158,5 +158,40 @@ describe('names', () => {
     expect(await diff(a, b)).toMatchObject({ compared: 1, missing: 2, tied: [] })
     const [tied] = (await diff(a, checkpoint([embeddings()]))).tied
     expect(tied).toEqual({ tensor: 'lm_head.weight', only: 'first', tiedTo: 'model.embed_tokens.weight' })
+  })
+})
+
+describe('in 80 columns', () => {
+  const name = (kind: string) => `model.layers.10.self_attn.${kind}_layernorm_of_a_long_name.weight`
+  const widest = (text: string) => Math.max(...text.split('\n').map(line => [...line].length))
+  const narrow = async (...args: readonly string[]) => (await trialscan('diff', ...args, '--format', 'table')).stdout
+
+  beforeAll(() => vi.stubEnv('COLUMNS', '80'))
+  afterAll(() => vi.unstubAllEnvs())
+
+  it('tables of changes, of shapes and of quantised weights fit', async () => {
+    const floats = (count: number) => tensorOf(name('other'), 'F32', [count], Array(count).fill(-1.2345678))
+    const [a, b] = [
+      checkpoint([weight(0.1234567, name('post')), floats(4)]),
+      checkpoint([weight(-0.7654321, name('post')), floats(5)]),
+    ]
+    const text = await narrow(a, b)
+    expect(widest(text)).toBeLessThanOrEqual(80)
+    expect(text).toContain('a → b there')
+    expect(text.replace(/\s+/g, ' ')).toContain('its shape is [4] in the first run and [5] in the second.')
+    const scale = tensorOf(`${name('post')}_scale`, 'F32', [4, 1], [1, 1, 1, 1])
+    const codes = { name: name('post'), dtype: 'F8_E4M3', shape: [4, 3], bytes: new Uint8Array(12).fill(0x38) }
+    const quantised = await narrow(a, checkpoint([codes, scale, floats(4)]))
+    expect(widest(quantised)).toBeLessThanOrEqual(80)
+    expect(quantised).toMatch(/SQNR dB.* at ±max +as/)
+  })
+
+  it('tables of digests fit', async () => {
+    const [a, b] = [checkpoint([weight(0, name('post'))]), checkpoint([weight(1, name('post'))])]
+    const list = join(scratch, 'list.jsonl')
+    await trialscan('verify', a, '--record', list)
+    const text = await narrow(b, '--digests', list)
+    expect(widest(text)).toBeLessThanOrEqual(80)
+    expect(text).toMatch(/model.*….* sha256 /)
   })
 })

@@ -21,7 +21,7 @@ import { Progress } from '../progress.js'
 import { expectReplaceable } from '../real-path.js'
 import { nothingSelected, selectionOf, unscannedParts } from '../scan/selection.js'
 import { openTrial } from '../scan/trials.js'
-import { type Colors, colorsFor, columns, note, safe, safeName, wrapped } from '../terminal.js'
+import { type Colors, colorsFor, columns, fitted, note, safe, safeName, wrapped } from '../terminal.js'
 import type { DiffFlags } from './diff.js'
 
 /** The options of diff that apply to two runs, or to numbers. */
@@ -202,10 +202,8 @@ function* tableOf(
   { top, colors }: { readonly top: number; readonly colors: Colors },
 ): Generator<string> {
   const { differences, compared, equal, digests, counts, faultCount } = comparison
-  const width = Math.min(
-    MAX_WIDTH,
-    Math.max(MIN_WIDTH, process.stdout.columns ?? Number(process.env.COLUMNS || MAX_WIDTH)),
-  )
+  const screen = process.stdout.columns ?? (Number(process.env.COLUMNS) || null)
+  const width = Math.min(MAX_WIDTH, Math.max(MIN_WIDTH, screen ?? MAX_WIDTH))
   const text = (sentences: string): string => `${wrapped(safe(sentences), width, '', '  ')}\n`
   if (digests.length === 0) {
     yield text(`${trial} and ${list}: nothing was compared, since the list has no digest.`)
@@ -229,7 +227,7 @@ function* tableOf(
   if (differences.length === 0) return
   const shown = differences.slice(0, top)
   const hasPlaces = new Set(differences.map(({ step, worker }) => `${step} ${worker}`)).size > 1
-  yield `\n${columns([
+  const rows = [
     ['  tensor', ...(hasPlaces ? ['step', 'worker'] : []), 'differs', 'by the list', 'in the trial'],
     ...shown.map(difference => [
       `  ${safeName(difference.tensor ?? '(all of the step)')}`,
@@ -238,7 +236,8 @@ function* tableOf(
       safe(short(difference.expected)),
       safe(short(difference.got)),
     ]),
-  ])}`
+  ]
+  yield `\n${columns(fitted(rows, 0, screen))}`
   const all = Object.values(counts).reduce((sum, count) => sum + count, 0)
   if (all > shown.length) yield `  and ${countText(all - shown.length)} more: --all lists them\n`
 }

@@ -4,7 +4,7 @@ import type { TrialDiff } from '../../../compare/diff.js'
 import type { DifferenceAt } from '../../../compare/records.js'
 import { decibels } from '../../../compare/wording.js'
 import { isOptimizerState } from '../../../format/checkpoint/names.js'
-import { type Colors, columns, safe, safeName } from '../../terminal.js'
+import { type Colors, columns, narrowed, safe, safeName } from '../../terminal.js'
 import { apartNumbers, counted, countText, shortNumber } from '../number.js'
 
 const MAX_NAMES = 3
@@ -14,13 +14,17 @@ const MAX_LAYERS = 200
 
 type Paragraph = (text: string, indent?: string) => string
 
-/** @param top rows of the table; Infinity: all */
+/**
+ * @param top rows of the table; Infinity: all
+ * @param width of the tables; null for no limit
+ */
 export function changesBlocks(
   [a, b]: readonly [string, string],
   { differences, compared, equal, close, noisy, missing, equalTensors, problems }: TrialDiff,
   paragraph: Paragraph,
   colors: Colors,
   top: number,
+  width: number | null,
 ): string[] {
   const quantised = differences.filter(one => one.quantised !== null)
   const bySize = differences.filter(one => one.quantised === null).sort((x, y) => sizeOf(y) - sizeOf(x))
@@ -62,11 +66,16 @@ export function changesBlocks(
   ]
   const shown = sorted.slice(0, top)
   const rest = sorted.length - shown.length
-  const table = shown.length === 0 ? '' : columns([HEAD, ...shown.map(rowOf)], [1, 2, 3, 6])
+  const rows = shown.map(one => rowOf(one, width === null))
+  const table =
+    shown.length === 0 ? '' : narrowed([HEAD, ...rows], { right: [1, 2, 3, 6], spare: [6, 4, 3], long: 5 }, width)
+  // Sentences need more room than a column of a screen has.
+  const told = width === null ? [] : shown.filter(({ difference }) => difference === null)
+  const reasons = told.map(({ tensor, message }) => paragraph(`${safeName(tensor)}: ${message}.`, '  ')).join('')
   return [
     colors.bold(colors.red(paragraph(lead.join(' ')))),
-    ...quantisedBlock(quantised, colors, top),
-    ...(table === '' ? [] : [`${table}${moreText(rest, colors)}`]),
+    ...quantisedBlock(quantised, colors, top, width),
+    ...(table === '' ? [] : [`${table}${reasons}${moreText(rest, colors)}`]),
     ...layerBlock(finite, colors),
   ]
 }
@@ -87,8 +96,9 @@ function sizeOf({ difference }: DifferenceAt): number {
   return difference?.relativeNorm ?? Number.POSITIVE_INFINITY
 }
 
-function rowOf({ tensor, kind, difference, largest, message }: DifferenceAt): string[] {
-  if (difference === null) return [`  ${safeName(tensor)}`, kind, '', '', '', safe(message)]
+/** @param hasMessage true to tell in the row why there are no numbers */
+function rowOf({ tensor, kind, difference, largest, message }: DifferenceAt, hasMessage: boolean): string[] {
+  if (difference === null) return [`  ${safeName(tensor)}`, kind, '', '', '', hasMessage ? safe(message) : '']
   const { relativeNorm, unequalCount, count, maxAbsolute, largestPair, cosine } = difference
   return [
     `  ${safeName(tensor)}`,
@@ -147,7 +157,12 @@ function worstFirst(quantised: readonly DifferenceAt[]): readonly DifferenceAt[]
 }
 
 /** The errors of quantisation, the worst first; a scheme that all share is named once. */
-function quantisedBlock(quantised: readonly DifferenceAt[], colors: Colors, top: number): string[] {
+function quantisedBlock(
+  quantised: readonly DifferenceAt[],
+  colors: Colors,
+  top: number,
+  width: number | null,
+): string[] {
   if (quantised.length === 0) return []
   const rows = worstFirst(quantised)
     .slice(0, top)
@@ -165,7 +180,7 @@ function quantisedBlock(quantised: readonly DifferenceAt[], colors: Colors, top:
       ]
     })
   const head = ['  quantised', 'SQNR dB', 'NMSE', 'cosine', 'max |Δ|', 'worst block', 'at ±max', 'as']
-  const table = columns([head, ...rows], [1, 2, 3, 4, 6])
+  const table = narrowed([head, ...rows], { right: [1, 2, 3, 4, 6], spare: [3, 4, 5, 2], long: 7 }, width)
   return [`${table}${moreText(quantised.length - rows.length, colors)}`]
 }
 

@@ -45,7 +45,8 @@ export function differenceTable(
     const color = problems.length > 0 || compared === 0 ? colors.yellow : colors.green
     blocks.push(color(paragraph(`${subject}: ${sameText(result)}. ${tally}.`)))
   } else if (b !== undefined && result.areCheckpoints) {
-    blocks.push(...changesBlocks([a!, b], result, paragraph, colors, isFull ? Number.POSITIVE_INFINITY : top))
+    const rows = isFull ? Number.POSITIVE_INFINITY : top
+    blocks.push(...changesBlocks([a!, b], result, paragraph, colors, rows, given || null))
   } else {
     const later = isFirst ? '; later steps were not compared' : ''
     blocks.push(

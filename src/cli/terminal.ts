@@ -11,17 +11,20 @@ export function colorsFor(stream: { readonly isTTY?: boolean } | null): Colors {
 
 /** Controls, bidi and other invisible marks, line separators, halves of surrogate pairs. */
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
-const MAYBE_UNSAFE = /[^\x20-\x7e]/
+const MAYBE_UNSAFE = /[^\x20-\x7e]|::|##\[/
+/** Commands to a log of GitHub Actions: `::error` at the start of a line, or of a word that a line may begin with, and `##[error]` anywhere. */
+const COMMAND = /(?<!\S):(?=:)|#(?=#\[)/g
 const NAMED: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
 
-/** Escapes characters that could move the cursor, or colour or reorder the line: `\x1b`. */
+/** Escapes characters that could move the cursor, colour or reorder the line, or be a command of a log: `\x1b`. */
 export function safe(text: string): string {
-  return MAYBE_UNSAFE.test(text) ? text.replace(UNSAFE, mark => NAMED[mark] ?? escaped(mark)) : text
+  if (!MAYBE_UNSAFE.test(text)) return text
+  return text.replace(UNSAFE, mark => NAMED[mark] ?? escaped(mark)).replace(COMMAND, escaped)
 }
 
 /** Escapes the same in JSON, which still parses to the same. */
 export function safeJson(json: string): string {
-  return MAYBE_UNSAFE.test(json) ? json.replace(UNSAFE, utf16Escaped) : json
+  return MAYBE_UNSAFE.test(json) ? json.replace(UNSAFE, utf16Escaped).replace(/#(?=#\[)/g, utf16Escaped) : json
 }
 
 /** The UTF-16 units of a character as JSON escapes them. */

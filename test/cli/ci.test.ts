@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { Report } from '#dist/cli/format/ci/report.js'
 import { type ReportFormat, reportText } from '#dist/cli/format/ci/text.js'
+import { safe, safeJson } from '#dist/cli/terminal.js'
 import { copyTrial, corruptions } from '../../fixtures/corrupt.js'
 import { ROOT } from '../support/golden.js'
 import { scratchDirectory } from '../support/scratch.js'
@@ -129,7 +130,16 @@ describe('texts that mean harm', () => {
       expect(line).not.toContain('\x1b')
       expect(line.replace(/%(25|0D|0A|3A|2C)/g, '')).not.toContain('%')
     }
-    expect(lines[0]).toContain('%25,:%0A::error::x\\x1b[2J')
+    expect(lines[0]).toContain('%25,:%0A\\x3a:error::x\\x1b[2J')
+  })
+
+  it('are no commands to a log that shows tables and messages', () => {
+    expect(safe('::error file=x::y')).toBe('\\x3a:error file=x::y')
+    expect(safe('  ::stop-commands::y, std::vector')).toBe('  \\x3a:stop-commands::y, std::vector')
+    expect(safe('a##[add-mask]a')).toBe('a\\x23#[add-mask]a')
+    const json = JSON.stringify('a##[error]::x')
+    expect(safeJson(json)).toBe('"a\\u0023#[error]::x"')
+    expect(JSON.parse(safeJson(json))).toBe('a##[error]::x')
   })
 
   it('stay in their element', () => {

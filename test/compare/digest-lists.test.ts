@@ -55,6 +55,14 @@ async function listOf(place: string): Promise<string> {
 }
 
 describe('compareDigests', () => {
+  it('refuses what is longer than any list, as little compressed bytes may be', async () => {
+    function* pieces(piece: string): Generator<string> {
+      for (;;) yield piece
+    }
+    await expect(compared(pieces('x'.repeat(2 ** 24)))).rejects.toThrow('at most 2147483648 characters, got more')
+    await expect(compared(pieces('\n'.repeat(2 ** 20)))).rejects.toThrow('at most 10000000 lines, got more')
+  })
+
   it('finds equal what a list made elsewhere has, in pieces of any length', async () => {
     const expected = {
       digests: ['sha256'],

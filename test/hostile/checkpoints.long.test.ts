@@ -111,3 +111,21 @@ it('what is no file is no checkpoint, and waits for nobody', async () => {
     if (command === 'scan') expect(objects(stdout).map(({ tensor }) => tensor)).toEqual(['w'])
   }
 })
+
+it.each([
+  ['nested without end', '['.repeat(20_000_000), 0],
+  ['with a name of 20 MB', `{"log_history":[{"step":1,"loss":1,"${'k'.repeat(20_000_000)}":1}]}`, 1],
+  [
+    'with 200,000 names',
+    `{"log_history":[${Array.from({ length: 200_000 }, (_, i) => `{"step":${i % 5},"k${i}":1}`)}]}`,
+    10_000,
+  ],
+])('a log or a configuration %s costs little, and nothing of the checkpoint', async (name, text, scalars) => {
+  const directory = join(scratch, name.replaceAll(' ', '-'))
+  mkdirSync(directory)
+  writeFileSync(join(directory, 'model.safetensors'), safetensors([counting('w', [4])]))
+  for (const file of ['trainer_state.json', 'config.json']) writeFileSync(join(directory, file), text)
+  const { code, stdout, peak } = await measured('ls', directory, '--format', 'json')
+  expect([code, JSON.parse(stdout).tensors.length]).toEqual([0, 1 + scalars])
+  expect((peak - basePeak) / MIB).toBeLessThan(400)
+})

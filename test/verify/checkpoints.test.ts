@@ -1,6 +1,6 @@
 /** What `verifyTrial` says of checkpoints, and what opening them does. */
 
-import { mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createTrial, createWriter, reindexTrial, repairTrial, verifyTrial } from '#dist/index.js'
@@ -75,6 +75,16 @@ it('a step that is left out as it is being written is not called right', async (
   const { stdout } = await trialscan('verify', directory, '--format', 'table')
   expect(stdout).toContain(': nothing is wrong in what was read; 1 note')
   expect(stdout.replaceAll(/\s+/g, ' ')).toContain('step-2 is not whole, and was changed less than a minute ago')
+  // Where that is all there is, nothing has passed.
+  rmSync(join(directory, 'step-1'), { recursive: true })
+  truncateSync(last, 19)
+  const alone = await trialscan('verify', directory, '--format', 'table')
+  expect([alone.code, alone.stdout]).toEqual([5, expect.stringContaining(': nothing was read; 1 note')])
+  const several = await trialscan('verify', directory, join(FIXTURES, 'torch'), '--format', 'json')
+  expect([several.code, several.stderr]).toEqual([
+    5,
+    expect.stringContaining('verdict: unjudged; 0 of 2 trials failed, of 1 nothing was read'),
+  ])
 })
 
 describe('members of archives', () => {

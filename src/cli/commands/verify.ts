@@ -3,9 +3,8 @@
 import { nearestNames, suggest, UsageError } from '../../base/errors.js'
 import { VERIFY_CODES, type VerifyProblem } from '../../integrity/verify/problem.js'
 import { verifyTrial } from '../../integrity/verify/verify.js'
-import { EXIT } from '../exit.js'
 import { type FailOn, verdictOfFiles, verifyReport } from '../format/ci/of-verify.js'
-import { tellVerdict, type Verdict } from '../format/ci/report.js'
+import { tellVerdict, type Verdict, verdictOf } from '../format/ci/report.js'
 import { isForPrograms, isReportFormat } from '../format/ci/text.js'
 import type { FormatOf } from '../format/formats.js'
 import { counted, countText } from '../format/number.js'
@@ -125,10 +124,13 @@ function codesOf({ failOn }: VerifyFlags): FailOn {
 
 function ofTrials(verdicts: readonly Verdict[], losses: Losses): Verdict {
   const count = verdicts.length + losses.lost.length
-  const failed = verdicts.filter(({ word }) => word !== 'passed').length
+  const failed = verdicts.filter(({ word }) => word === 'failed').length
+  const unjudged = verdicts.filter(({ word }) => word === 'unjudged').length
   const unread = losses.lost.length > 0 ? `, ${countText(losses.lost.length)} could not be read` : ''
-  const text = `${countText(failed)} of ${counted(count, 'trial')} failed${unread}`
-  return { word: losses.code === EXIT.ok ? 'passed' : failed > 0 ? 'failed' : 'unread', exitCode: losses.code, text }
+  const left = unjudged > 0 ? `, of ${countText(unjudged)} nothing was read` : ''
+  const text = `${countText(failed)} of ${counted(count, 'trial')} failed${left}${unread}`
+  if (failed > 0) return { word: 'failed', exitCode: losses.code, text }
+  return verdictOf(losses.code, text)
 }
 
 async function verifyOne(

@@ -74,7 +74,8 @@ export function verifyTable(isOnly: boolean, columns: number | undefined, colors
       const notes = sum(noteCounts)
       // What was left out was not judged.
       const isPartial = (noteCounts.NotRead ?? 0) > 0
-      const fine = isPartial ? colors.yellow('nothing is wrong in what was read') : colors.green('nothing is wrong')
+      const partial = stats.tensors === 0 ? 'nothing was read' : 'nothing is wrong in what was read'
+      const fine = isPartial ? colors.yellow(partial) : colors.green('nothing is wrong')
       const result = ok ? fine : colors.red(wrong)
       const speed = stats.seconds > 0 ? stats.readBytes / stats.seconds / 1e9 : 0
       const isCheckpoint = stats.eventFiles + stats.indexFiles === 0 && stats.records > 0

@@ -28,17 +28,24 @@ export interface DigestListFault {
 
 /** The limit for a line's length. Of a longer line, no more is held in memory. */
 const MAX_LINE_LENGTH = 1 << 20
+/** The limits for a list, which may be compressed a thousandfold: several times a million tensors. */
+const MAX_LINES = 10_000_000
+const MAX_LENGTH = 2 ** 31
 const MAX_DIMENSIONS = 254
 const SHOWN_LENGTH = 60
 const DIGEST_LENGTHS = { crc32c: 8, sha256: 64 } as const
 
-/** The lines of a list; null for blank lines and those of strings or saved reductions, which have no digest. */
+/**
+ * The lines of a list; null for blank lines and those of strings or saved reductions, which have no digest.
+ * @throws UsageError for a list that is longer than any
+ */
 export async function* digestLines(
   source: DigestListSource,
 ): AsyncGenerator<ListedTensor | DigestListFault | null, void, undefined> {
   let line = 0
   for await (const text of linesOf(source)) {
     line++
+    if (line > MAX_LINES) throw new UsageError(`expected a digest list of at most ${MAX_LINES} lines, got more`)
     if (text === null) yield { line, expected: `at most ${MAX_LINE_LENGTH} characters`, got: 'more' }
     else if (text.trim() === '') yield null
     else yield parseLine(text, line)
@@ -50,12 +57,16 @@ async function* linesOf(source: DigestListSource): AsyncGenerator<string | null>
   const decoder = new TextDecoder()
   let open = ''
   let isLong = false
+  let length = 0
   const isWhole = typeof source === 'string' || source instanceof Uint8Array
   for await (const chunk of isWhole ? [source] : source) {
     if (typeof chunk !== 'string' && !(chunk instanceof Uint8Array)) {
       throw new UsageError(`expected pieces of a digest list as text or bytes, got ${typeof chunk}`)
     }
     const text = typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true })
+    length += text.length
+    if (length > MAX_LENGTH)
+      throw new UsageError(`expected a digest list of at most ${MAX_LENGTH} characters, got more`)
     let from = 0
     for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', from)) {
       const line = open + text.slice(from, end)

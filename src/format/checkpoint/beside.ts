@@ -1,7 +1,7 @@
 /** The files beside the tensors of a checkpoint: losses (trainer_state.json) and configuration. Text, never trusted. */
 
 import { FormatError } from '../../base/errors.js'
-import { jsonExcerpt, jsonTextEnd } from '../json.js'
+import { type JsonObject, jsonExcerpt, jsonTextEnd, parseJsonObject } from '../json.js'
 
 /** A longer file is not read. */
 export const MAX_BESIDE_BYTES = 64 << 20
@@ -10,6 +10,10 @@ export const CONFIG = 'config.json'
 
 /** Numbers that a training logged at a step. */
 export type Logged = ReadonlyMap<string, number>
+
+/** The limits for names of numbers, each of which becomes a tensor: others are left out. */
+const MAX_NAMES = 10_000
+const MAX_NAME_LENGTH = 1000
 
 /** Values in the log of a Trainer that say nothing about the training. */
 const NO_SCALARS = /^(?:step|epoch|total_flos)$|_runtime$|_per_second$|^train_(?:tokens|samples)/
@@ -21,23 +25,22 @@ const NO_SCALARS = /^(?:step|epoch|total_flos)$|_runtime$|_per_second$|^train_(?
 export function parseTrainerState(text: string, url: string): ReadonlyMap<number, Logged> {
   const wrong = (expected: string, got: string): FormatError =>
     new FormatError('BadTrainerState', `${url}: expected ${expected}, got ${got}`, { url, expected, got })
-  let state: unknown
-  try {
-    state = JSON.parse(withoutBareNumbers(text))
-  } catch (error) {
-    throw wrong('JSON', error instanceof Error ? error.message.slice(0, 100) : 'something else')
-  }
-  const history = (state as { readonly log_history?: unknown } | null)?.log_history
+  const history = parseJsonObject(withoutBareNumbers(text), url, 'BadTrainerState').log_history
   if (history === undefined) return new Map()
   if (!Array.isArray(history)) throw wrong('log_history: a list', jsonExcerpt(history))
   const steps = new Map<number, Map<string, number>>()
+  const names = new Set<string>()
   for (const entry of history as readonly unknown[]) {
     if (typeof entry !== 'object' || entry === null) continue
     const { step } = entry as { readonly step?: unknown }
     if (!Number.isSafeInteger(step) || (step as number) < 0) continue
-    for (const [name, value] of Object.entries(entry)) {
-      const number = numberOf(value)
-      if (number === null || NO_SCALARS.test(name)) continue
+    let keys = 0
+    for (const name in entry) {
+      if (++keys > MAX_NAMES) break
+      const number = numberOf((entry as JsonObject)[name])
+      if (number === null || name.length > MAX_NAME_LENGTH || NO_SCALARS.test(name)) continue
+      if (names.size === MAX_NAMES && !names.has(name)) continue
+      names.add(name)
       const logged = steps.get(step as number) ?? new Map<string, number>()
       steps.set(step as number, logged.set(name, number))
     }
@@ -77,9 +80,9 @@ const MAX_FACT_LENGTH = 200
 /** Reads a model's configuration. Another file gives no facts. */
 export function parseConfig(text: string): ModelFacts {
   try {
-    const config = JSON.parse(withoutBareNumbers(text)) as Readonly<Record<string, unknown>> | null
-    const [architecture] = Array.isArray(config?.architectures) ? config.architectures : [config?.model_type]
-    return { architecture: factOf(architecture), dtype: factOf(config?.torch_dtype ?? config?.dtype) }
+    const config = parseJsonObject(withoutBareNumbers(text), '', 'BadConfig')
+    const [architecture] = Array.isArray(config.architectures) ? config.architectures : [config.model_type]
+    return { architecture: factOf(architecture), dtype: factOf(config.torch_dtype ?? config.dtype) }
   } catch {
     return { architecture: null, dtype: null }
   }

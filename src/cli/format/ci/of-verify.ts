@@ -29,11 +29,16 @@ export function verdictOfFiles({ problemCounts, noteCounts, problems, stats }: V
   const text = [
     codes.length > 0
       ? `${counted(sum(problemCounts), 'problem')} in ${counted(files, 'file')}: ${kinds}`
-      : `nothing is wrong${isPartial ? ' in what was read' : ''}`,
+      : isPartial && stats.tensors === 0
+        ? 'nothing was read'
+        : `nothing is wrong${isPartial ? ' in what was read' : ''}`,
     ...(failOn === undefined ? [] : [`only ${[...failOn].join(', ')} counts`]),
     `${counted(stats.tensors, 'tensor')} checked`,
   ].join('; ')
-  return fails ? { word: 'failed', exitCode: EXIT.format, text } : { word: 'passed', exitCode: EXIT.ok, text }
+  if (fails) return { word: 'failed', exitCode: EXIT.format, text }
+  // All was left out.
+  if (isPartial && stats.tensors === 0) return { word: 'unjudged', exitCode: EXIT.query, text }
+  return { word: 'passed', exitCode: EXIT.ok, text }
 }
 
 /** @param format of reports, or json @param isOnly true if there is one trial */

@@ -63,7 +63,7 @@ const SERIES: readonly Series[] = [
   },
   {
     title: 'Checkpoints',
-    unit: 'GB of bfloat16 in one file, a tensor each tenth',
+    unit: 'GB of bfloat16 in one file',
     sizes: [0.2, 2, 20].map(size => size / smaller),
     make: size => {
       const tensors = 10
@@ -221,7 +221,12 @@ function panel({ title, unit }: Series, points: readonly Point[], left: number, 
     return `<g fill="${color}"><polyline points="${path}" fill="none" stroke="${color}" stroke-width="1.5"/>${marks.join('')}</g>`
   })
   const [time, memory] = [slopeOf(points, ({ seconds }) => seconds), slopeOf(points, ({ megabytes }) => megabytes)]
-  const slope = `slope at the end: time ${time.toFixed(2)}, memory ${memory.toFixed(2)}`
+  const said = (slope: number) =>
+    slope
+      .toFixed(2)
+      .replace(/^-(?=0\.00)/, '')
+      .replace('-', '−')
+  const slope = `slope at the end: time ${said(time)}, memory ${said(memory)}`
   return `<g transform="translate(${left} ${top})">
 <text x="${LEFT - 32}" y="16" font-weight="600" fill="#1d2430">${title}</text>
 <text x="${LEFT - 32}" y="31" fill="#68717f">${slope}</text>

@@ -279,6 +279,12 @@ const ARCHIVES: readonly Exhibit[] = [
       view.setUint32(buffer.lastIndexOf('archive/data/0') - 4, 0xfffffff0, true),
     ),
   ),
+  zip('a member that reaches into the next', /4\d* bytes of \S+ alone, got/, () =>
+    changed(archive(dict({ w: tensor(w) })), (view, buffer) => {
+      const entry = buffer.lastIndexOf('archive/data/0') - 46
+      for (const field of [20, 24]) view.setUint32(entry + field, 40_000, true)
+    }),
+  ),
   zip('a name twice', /each name once/, () => {
     const file = archive(dict({ w: tensor(w) }), { 'data/1': FOUR })
     return changed(file, (_, buffer) => {

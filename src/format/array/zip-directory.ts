@@ -99,7 +99,21 @@ export async function readZipDirectory(source: ZipSource): Promise<ZipDirectory>
     })
     at = end
   }
-  return { members, offset }
+  const total = members.reduce((sum, { compressedLength }) => sum + LOCAL_BYTES + compressedLength, 0)
+  return { members: total > source.byteLength ? apart(members, url) : members, offset }
+}
+
+/** The members of more bytes than the file has: each that reaches into the next has a fault, so that no bytes are read many times. */
+function apart(members: readonly ZipMember[], url: string): readonly ZipMember[] {
+  const inOrder = members.filter(({ fault }) => fault === null).sort((a, b) => a.offset - b.offset)
+  const faults = new Map<ZipMember, FormatError>()
+  inOrder.forEach((member, i) => {
+    const next = inOrder[i + 1]
+    if (next === undefined || next.offset >= member.offset + LOCAL_BYTES + member.compressedLength) return
+    const got = `${JSON.stringify(next.name)} at ${next.offset}`
+    faults.set(member, arrayFault(url, member.offset, `${member.compressedLength} bytes of ${member.name} alone`, got))
+  })
+  return faults.size === 0 ? members : members.map(member => ({ ...member, fault: faults.get(member) ?? member.fault }))
 }
 
 /** The start of a member's content, by its own header. @throws FormatError `BadArrayFile`; StoreError */

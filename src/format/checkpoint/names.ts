@@ -19,6 +19,8 @@ const RANDOM_STATE = /(?:^|[._])(?:\w*rng(?:_states?)?|random_states?)(?:[._]|$)
 /** The gradient of a parameter, a loss, and what a layer gives, as trialscan.py, smdebug's hooks and most scripts name them. */
 const GRADIENT = /^grad(?:ient)?s?[/.]|[.]grad$/
 const LOSS = /(?:^|[/_.])loss$/i
+/** Weights of all experts in one tensor, as transformers has them: `experts.down_proj`. */
+const EXPERTS = /(?:^|[.])experts[.]\w+_proj$/
 const OUTPUT = /_output_\d+$/
 
 /** Optimizer states that are collections of their own. */
@@ -75,7 +77,10 @@ export function collectionsOf(name: string): string[] {
   }
   const last = name.slice(name.lastIndexOf('.') + 1)
   const collections: string[] = []
-  if (/^(?:weight|kernel|w|weight_packed|weight_v|weight_g|blocks)$|_weight$|^qweight$/.test(last))
+  if (
+    /^(?:weight|kernel|w|weight_packed|weight_v|weight_g|blocks)$|_weight$|^qweight$/.test(last) ||
+    EXPERTS.test(name)
+  )
     collections.push('weights')
   else if (/^(?:bias|b|beta)$|_bias$/.test(last)) collections.push('biases')
   if (ADAPTER.test(name)) collections.push('adapters')

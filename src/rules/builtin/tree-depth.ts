@@ -5,7 +5,7 @@ import type { Moment } from '../base/moment.js'
 import { numberText } from '../base/wording.js'
 import { number } from '../parameters.js'
 
-/** Fires if a tree is deeper than `depth`: ⌊log₂(largest node id + 1)⌋, with ids as in a heap whose root is 0. */
+/** Fires if a tree is deeper than `depth`: ⌊log₂(largest node id + 1)⌋, the least depth of a binary tree with such ids. */
 export class TreeDepth extends builtin({
   meaning: 'Trees grow deep: they fit single samples.',
   advice: 'Lower max_depth, or raise min_child_weight or gamma.',
@@ -21,7 +21,7 @@ export class TreeDepth extends builtin({
       yield () => {
         const value = Math.floor(Math.log2((largest.value as number) + 1))
         if (!(value > depth)) return null
-        const message = `the tree is ${value} deep, more than ${numberText(depth)}`
+        const message = `the tree is at least ${value} deep, more than ${numberText(depth)}`
         return { tensor: tensor.name, worker: tensor.worker, value, threshold: depth, message }
       }
     }

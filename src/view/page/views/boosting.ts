@@ -182,7 +182,6 @@ async function importance(trial: ShownTrial, measure: string): Promise<HTMLEleme
 }
 
 async function depths(trial: ShownTrial): Promise<HTMLElement | null> {
-  // Nodes are numbered as in a heap, whose root is 0.
   const lines = await linesOf(
     trial,
     name => (name === 'trees/Node' ? 'depth' : null),
@@ -196,8 +195,17 @@ async function depths(trial: ShownTrial): Promise<HTMLElement | null> {
     h(
       'h4',
       {},
-      term('Depth of the trees', '⌊log₂(largest node + 1)⌋, with nodes numbered as in a heap: the tree of each step.'),
+      term(
+        'Least depth of the trees',
+        'The tree of each step is at least ⌊log₂(largest node + 1)⌋ deep; trees that lean to one side are deeper.',
+      ),
     ),
-    lineChart({ label: 'The depth of the tree of each step', lines, width: 1100, height: 180, yLabel: 'depth' }),
+    lineChart({
+      label: 'The least depth of the tree of each step',
+      lines,
+      width: 1100,
+      height: 180,
+      yLabel: 'least depth',
+    }),
   )
 }

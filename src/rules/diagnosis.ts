@@ -122,6 +122,7 @@ export const CONSEQUENCES: readonly (readonly [cause: string, link: Link, follow
       'Confusion',
       'SimilarAcrossRuns',
       'DivergesFrom',
+      'UnchangedRows',
     ],
   ],
   ['WeightUpdateRatio (large)', 'any', OF_LARGE_WEIGHTS],

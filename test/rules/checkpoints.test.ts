@@ -94,6 +94,18 @@ it('does not take a row that went and came back, a whole tensor, a vector or a f
   ])
 })
 
+it('tells a weight that stops while another goes on, and none where all stop', async () => {
+  const stopped = (step: number) => matrix(PROJECTION, 4, 2, Math.min(step, 20))
+  const told = [50, 60].map(
+    (step, i) => `${step}: ${PROJECTION} has not changed since step 20, over ${3 + i} steps, while other weights have`,
+  )
+  const one = await runOf(6, step => [stopped(step), matrix('lm_head.weight', 4, 2, step)])
+  expect((await found(one, 'UnchangedRows')).told).toEqual(told)
+  const moment = (step: number) => tensorOf(MOMENT, 'F32', [4, 2], Array(8).fill(step))
+  const all = await runOf(6, step => [stopped(step), matrix('lm_head.weight', 4, 2, Math.min(step, 30)), moment(step)])
+  expect((await found(all, 'UnchangedRows')).told).toEqual([])
+})
+
 it('tells rows of moments that are always zero, and not those that were not once', async () => {
   const trial = await runOf(3, step => [
     matrix(PROJECTION, 4, 2, step),

@@ -16,17 +16,22 @@ interface Rows {
   readonly first: Uint32Array
   /** 1 for each row that has differed from its first digest. */
   readonly hasChanged: Uint8Array
+  /** The digests at the last step. */
+  last: Uint32Array
+  /** The last step at which a row changed, and its number among the steps. */
+  changedAt: number
+  changedStep: number
   steps: number
 }
 
 /**
- * Fires if rows of weights keep the bits of the first step while other rows of the tensor have changed, and if rows of an optimizer's
- * moments have always been zero while others were not.
+ * Fires if rows of weights keep the bits of the first step while other rows of the tensor have changed, if a weight that has changed
+ * stands still while others go on, and if rows of an optimizer's moments have always been zero while others were not.
  */
 export class UnchangedRows extends builtin({
-  meaning: 'Rows of weights never change while other rows do: these tokens or units do not learn.',
+  meaning: 'Weights, or rows of them, do not change while others do: these layers, tokens or units do not learn.',
   advice:
-    'Rows of an embedding belong to tokens that the data never have: look at the vocabulary, its padding, and the tokenizer. Elsewhere look for units that are dead, masked or frozen, and for updates too small for the precision.',
+    'Rows of an embedding belong to tokens that the data never have: look at the vocabulary, its padding, and the tokenizer. Elsewhere look for layers or units that are dead, masked or frozen, and for updates too small for the precision.',
   parameters: {
     collection_names: list('weights'),
     tensor_regex: list(),
@@ -67,15 +72,28 @@ export class UnchangedRows extends builtin({
             step,
             first: isZero ? new Uint32Array(digests.length) : digests,
             hasChanged: new Uint8Array(digests.length),
+            last: digests,
+            changedAt: 0,
+            changedStep: step,
             steps: 0,
           }
           seen.set(name, rows)
         }
         rows.steps++
-        const { first, hasChanged: isOther, steps } = rows
+        const { first, last, hasChanged: isOther, steps } = rows
         for (let row = 0; row < digests.length; row++) if (digests[row] !== first[row]) isOther[row] = 1
         const { num_steps, threshold } = this.parameters
+        if (!isZero && digests.some((digest, row) => digest !== last[row])) {
+          rows.changedAt = steps
+          rows.changedStep = step
+        }
+        rows.last = digests
         if (steps < num_steps) return undefined
+        const standing = steps - rows.changedAt
+        if (rows.changedAt > 0 && standing >= num_steps && othersChange(seen, rows)) {
+          const message = `${name} has not changed since step ${rows.changedStep}, over ${standing} steps, while other weights have`
+          return { tensor: name, worker, value: 100, threshold, message }
+        }
         const same = isOther.reduce((count, other) => count + 1 - other, 0)
         const value = (100 * same) / isOther.length
         // UnchangedTensor reports tensors that have not changed at all, OptimizerReset moments that are all zero.
@@ -89,6 +107,12 @@ export class UnchangedRows extends builtin({
       },
     )
   }
+}
+
+/** True if another tensor has changed at the step before, while this one stood still. */
+function othersChange(seen: ReadonlyMap<string, Rows>, { steps, changedAt }: Rows): boolean {
+  for (const other of seen.values()) if (other.changedAt >= steps - 1 && other.changedAt > changedAt) return true
+  return false
 }
 
 /** The first unchanged rows, as text. */

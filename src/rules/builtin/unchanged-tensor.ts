@@ -13,7 +13,7 @@ import { flag, integer, list, mode, number } from '../parameters.js'
 export class UnchangedTensor extends builtin({
   meaning: 'Tensors no longer change: that part of the network does not learn.',
   advice:
-    'Check whether the layer is frozen, its gradient zero, or the learning rate too low; a loss that stands still may have converged.',
+    'Check whether the layer is frozen, its gradient zero, the learning rate too low, or each update too small for 16 bits (keep master weights of float32); a loss that stands still may have converged.',
   parameters: {
     collection_names: list(),
     tensor_regex: list(),

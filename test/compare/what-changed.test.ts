@@ -66,6 +66,14 @@ describe('checkpoints of a Trainer', () => {
     expect((await diff(at40, other, { tensors: 'loss' })).divergence).toMatchObject({ step: 30, otherStep: 30 })
   })
 
+  it('are named one by one where a whole run stands beside a single checkpoint', async () => {
+    const run = [1, 2].map(i => checkpoint([weight(i)], `plain/checkpoint-${i}0`))
+    const single = checkpoint([weight(2)])
+    const { notes } = await table(join(run[0]!, '..'), single)
+    expect(notes).toContain('no step is in both: the first has 10, 20, the second 0; of a run, name the checkpoint')
+    expect((await table(run[1]!, single)).text).toContain('no difference')
+  })
+
   it('stand beside a checkpoint without a log', async () => {
     expect(await diff(checkpoint([weight(), moment(1)]), at20)).toMatchObject({ compared: 2, equal: 2, missing: 0 })
   })

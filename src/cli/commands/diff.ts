@@ -10,7 +10,7 @@ import { type Case, stateOfVerdict, tellVerdict, type Verdict, verdictFields, ve
 import { isForPrograms, isReportFormat, reportText } from '../format/ci/text.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine } from '../format/lines.js'
-import { counted, countText, jsonNumber } from '../format/number.js'
+import { counted, countText, jsonNumber, shortList } from '../format/number.js'
 import { differenceTable, differenceText, halvingText, mapText, wayNotes } from '../format/view/difference.js'
 import { defined, type OutputFlags, type ReadingFlags, readingOptions, waitingOptions } from '../options/flags.js'
 import { settle } from '../options/given.js'
@@ -212,6 +212,11 @@ function nothingCompared(a: Trial, b: Trial, flags: DiffFlags, { suggestions }: 
   }
   if (isAdapter(a) !== isAdapter(b)) {
     return `the ${isAdapter(a) ? 'first' : 'second'} is an adapter, which has none of the tensors of a model: merge it into its base (peft: merge_and_unload), or compare two adapters`
+  }
+  const [stepsA, stepsB] = [a.steps(), b.steps()]
+  if (!stepsA.some(step => stepsB.includes(step))) {
+    const hint = a.checkpoint && b.checkpoint ? '; of a run, name the checkpoint that is meant: RUN/checkpoint-500' : ''
+    return `no step is in both: the first has ${shortList(stepsA)}, the second ${shortList(stepsB)}${hint}`
   }
   const hint = suggestions.length === 0 ? '' : `, such as ${mapText(suggestions.slice(0, 3))}`
   return `the trials have no tensor at a step in common. If names differ, use --map${hint}.`

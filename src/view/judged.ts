@@ -37,7 +37,9 @@ export class Judging {
   /** The read errors. */
   readonly problems = new ProblemLines()
   readonly #trial: Trial
-  readonly #rules: readonly Rule[]
+  /** The rules until they have judged: each keeps what it has seen of many tensors. */
+  #rules: readonly Rule[]
+  readonly #descriptions: readonly RuleDescription[]
   readonly #updates: UpdateRatios
   readonly #rates: LearningRates
   readonly #findings: Finding[] = []
@@ -51,6 +53,7 @@ export class Judging {
   private constructor(trial: Trial, rules: readonly Rule[]) {
     this.#trial = trial
     this.#rules = rules
+    this.#descriptions = rules.map(describe)
     this.#updates = new UpdateRatios(trial)
     this.#rates = new LearningRates(trial)
   }
@@ -63,7 +66,7 @@ export class Judging {
   /** The rules that judge, but for those of which it is known that they had nothing to judge. */
   get rules(): readonly string[] {
     const idle = new Set(this.#lacking.map(({ rule }) => rule))
-    return this.#rules.map(({ ruleName }) => ruleName).filter(name => !idle.has(name))
+    return this.#descriptions.map(({ rule }) => rule).filter(name => !idle.has(name))
   }
 
   /** Rules that judged nothing although their tensors were saved, and what they lacked. */
@@ -74,20 +77,14 @@ export class Judging {
   /** Advice about the findings, by rule. */
   get advice(): readonly AdviceView[] {
     const fired = new Set(this.#findings.map(({ name }) => name))
-    return this.#rules.flatMap(one => {
-      const { ruleName: rule } = one
-      const { meaning, advice } = one.constructor as Partial<BuiltinClass>
-      return fired.has(rule) && meaning && advice ? [{ rule, meaning, advice }] : []
-    })
+    return this.#descriptions.flatMap(({ rule, meaning, advice }) =>
+      fired.has(rule) && meaning && advice ? [{ rule, meaning, advice }] : [],
+    )
   }
 
   /** The limits of gradients. */
   get limits(): readonly LimitView[] {
-    return this.#rules.flatMap(rule => {
-      if (!(rule instanceof VanishingGradient)) return []
-      const { threshold, relative_threshold } = JSON.parse(rule.report.ruleParameters) as Record<string, number | null>
-      return [{ rule: rule.ruleName, below: threshold!, share: relative_threshold ?? null }]
-    })
+    return this.#descriptions.flatMap(({ limit }) => limit ?? [])
   }
 
   /** Steps at which a rule had anything to judge. */
@@ -126,8 +123,11 @@ export class Judging {
     return this.#updates.updates
   }
 
+  /** Judges, once. */
   async run(options: Omit<EvaluateOptions, 'onFinding' | 'keepFindings'>): Promise<void> {
-    const { stats, problems, missing } = await evaluate([...this.#rules, this.#updates, this.#rates], {
+    const rules = [...this.#rules, this.#updates, this.#rates]
+    this.#rules = []
+    const { stats, problems, missing } = await evaluate(rules, {
       ...options,
       onFinding: finding => this.#findings.push(finding),
       keepFindings: false,
@@ -143,6 +143,22 @@ export class Judging {
     for (const { error } of problems) this.problems.add(error)
     this.#lacking = missing.filter(({ partial }) => !partial).map(({ rule, missing }) => ({ rule, missing }))
   }
+}
+
+interface RuleDescription {
+  readonly rule: string
+  readonly meaning: string | undefined
+  readonly advice: string | undefined
+  /** The limit of gradients, if the rule has one. */
+  readonly limit: LimitView | null
+}
+
+function describe(one: Rule): RuleDescription {
+  const { ruleName: rule } = one
+  const { meaning, advice } = one.constructor as Partial<BuiltinClass>
+  if (!(one instanceof VanishingGradient)) return { rule, meaning, advice, limit: null }
+  const { threshold, relative_threshold } = JSON.parse(one.report.ruleParameters) as Record<string, number | null>
+  return { rule, meaning, advice, limit: { rule, below: threshold!, share: relative_threshold ?? null } }
 }
 
 /** All rules that the data allow, over the steps that are there. */

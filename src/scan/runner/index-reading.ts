@@ -22,8 +22,7 @@ export async function* readIndexFiles(
   access: Access,
   { threads, memory, signal, readsModes = false }: IndexReading,
 ): AsyncGenerator<readonly (ReadIndexFile | TrialscanError)[]> {
-  const isFew = paths.length < MANY_INDEX_FILES
-  const runner = await access.runner(isFew ? 0 : threads, Number.POSITIVE_INFINITY, memory)
+  const runner = await access.runner(threads, paths.length < MANY_INDEX_FILES ? 0 : Number.POSITIVE_INFINITY, memory)
   const job = { kind: 'index', store: access.spec, readsModes } as const
   const read = (some: readonly string[]) =>
     runOnFiles<string, ReadIndexFile>(

@@ -287,8 +287,9 @@ export class IndexedFiles {
 
   /** @returns the number of files with new content */
   async #read(files: UnreadFiles): Promise<number> {
-    // Requests wait for answers, not for threads.
-    const threads = this.#access.isRemote ? 0 : this.#options.threads
+    // Requests wait for answers, not for threads, and a few files are read before threads have started.
+    const isInline = this.#access.isRemote || files.paths.length < MANY_INDEX_FILES
+    const threads = isInline ? 0 : this.#options.threads
     let count = 0
     let next = 0
     for await (const contents of readIndexFiles(files.paths, this.#access, { threads, readsModes: true })) {

@@ -158,6 +158,22 @@ it('says of a place that is none what is there, and what would be taken', async 
 })
 
 describe('a run that goes on', () => {
+  it('has a fault in a step behind which there are others, and in its last step once it has ended', async () => {
+    const directory = join(scratch, 'cut')
+    for (const step of [1, 2])
+      writeShards(join(directory, `checkpoint-${step}`), [[counting('a', [2])], [counting('b', [2])]])
+    const problems = async () => {
+      const trial = await createTrial(directory, { refresh: 'manual' })
+      return [trial.problems.map(({ code }) => code), trial.notes.length]
+    }
+    rmSync(join(directory, 'checkpoint-1', 'model-00002-of-00002.safetensors'))
+    expect(await problems()).toEqual([['MissingShard'], 0])
+    rmSync(join(directory, 'checkpoint-2', 'model-00002-of-00002.safetensors'))
+    expect(await problems()).toEqual([['MissingShard'], 1])
+    writeFileSync(join(directory, 'training_job_end.ts'), '')
+    expect(await problems()).toEqual([['MissingShard', 'MissingShard'], 0])
+  })
+
   it('a step that is not whole yet is left out with a note, and is there when it is whole', async () => {
     const directory = join(scratch, 'going-on')
     const shards = [[counting('a', [2])], [counting('b', [2])]]

@@ -120,6 +120,8 @@ function loaderOf(access: Access, file: string | undefined, { threads }: WorkOpt
     abandonedSteps: false,
     indexCache: null,
     file,
+    // What is missing is told, whoever may still bring it.
+    readsUnfinished: true,
   })
 }
 

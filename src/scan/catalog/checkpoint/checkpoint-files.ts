@@ -63,7 +63,7 @@ interface KnownCheckpoint extends Beside {
   }[]
 }
 
-/** A checkpoint that is not whole, and was changed so lately, is being written. */
+/** The last checkpoint of a run is being written if it is not whole, and was changed so lately. */
 const WRITING_MS = 60_000
 const SCALARS = 'scalars'
 
@@ -72,6 +72,7 @@ export class CheckpointFiles {
   /** The file that was named; null: all of the directory. */
   readonly #file: string | null
   readonly #isWanted: (step: number) => boolean
+  readonly #readsUnfinished: boolean
   #layout: Layout | null = null
   /** By place and step: files that each say their step lie in one place. */
   #known = new Map<string, KnownCheckpoint>()
@@ -80,10 +81,12 @@ export class CheckpointFiles {
   #versions = 0
   #hasEndMarker = false
 
-  constructor(access: Access, file: string | null, isWanted: (step: number) => boolean) {
+  /** @param readsUnfinished true to read a checkpoint that may be being written like any other */
+  constructor(access: Access, file: string | null, isWanted: (step: number) => boolean, readsUnfinished: boolean) {
     this.#access = access
     this.#file = file
     this.#isWanted = isWanted
+    this.#readsUnfinished = readsUnfinished
   }
 
   /** True if checkpoints were found. */
@@ -114,6 +117,7 @@ export class CheckpointFiles {
     const writing: string[] = []
     let isNew = isFirst || hasEndMarker !== this.#hasEndMarker
     this.#hasEndMarker = hasEndMarker
+    const lastStep = layout.checkpoints.reduce((last, { step }) => Math.max(last, step), Number.NEGATIVE_INFINITY)
     for (const place of layout.checkpoints) {
       if (!this.#isWanted(place.step)) continue
       const stamp = await stampOf(store, place, paths)
@@ -124,11 +128,9 @@ export class CheckpointFiles {
       }
       const read = await readCheckpoint(store, place)
       const isWhole = read.problems.length === 0 && read.unread.every(({ error }) => error.code === 'UnreadableDType')
-      const isFresh = Date.now() - stamp.changedMs < WRITING_MS
-      if (layout.family !== null && !isWhole && isFresh) {
-        writing.push(
-          `${place.place || `step ${place.step}`} is not whole, and was changed less than a minute ago: it is left out`,
-        )
+      const mayBeWritten = layout.family !== null && place.step === lastStep && !this.#readsUnfinished && !hasEndMarker
+      if (!isWhole && mayBeWritten && Date.now() - stamp.changedMs < WRITING_MS) {
+        writing.push(writingNote(place))
         // A checkpoint that was whole is being replaced.
         isNew ||= before !== undefined
         continue
@@ -337,6 +339,10 @@ export class CheckpointFiles {
     const facts = { formats, metadata, aliases, unread, files, parameters, tensors, byteLength, dtypes, architecture }
     return { ...facts, family, model: architecture ?? name }
   }
+}
+
+function writingNote({ step, place }: CheckpointPlace): string {
+  return `${place || `step ${step}`} is not whole, and was changed less than a minute ago: it is left out`
 }
 
 function keyOf({ step, place }: CheckpointPlace): string {

@@ -47,6 +47,8 @@ export interface TrialContents {
 }
 
 export interface LoadOptions extends IndexedOptions {
+  /** True to read the last checkpoint of a run although it may be being written. Default: false. */
+  readonly readsUnfinished?: boolean
   /** True if an ended trial needs the collections files of all its workers. */
   readonly requireCollections: boolean
   /** True to keep steps that a restart of the training has abandoned. */
@@ -218,7 +220,13 @@ export class TrialLoader {
     const { file, rangeSteps } = this.#options
     // Most trials have none.
     const { CheckpointFiles } = await import('../checkpoint/checkpoint-files.js')
-    const checkpoints = new CheckpointFiles(this.#access, file ?? null, step => isInRange(step, rangeSteps))
+    const isWanted = (step: number): boolean => isInRange(step, rangeSteps)
+    const checkpoints = new CheckpointFiles(
+      this.#access,
+      file ?? null,
+      isWanted,
+      this.#options.readsUnfinished ?? false,
+    )
     if ((await checkpoints.load(paths)) === null) return false
     this.#checkpoints = checkpoints
     return true

@@ -306,7 +306,8 @@ async function compared(
     equalTensors: [...comparison.equalTensors],
     tied: comparison.tied,
     areCheckpoints: a !== b && both.length === 1 && (await isCheckpoint(a)) && (await isCheckpoint(b)),
-    logged: checkpointStep === null || !isAll ? [] : [...new Set([...loggedNames(a), ...loggedNames(b)])],
+    logged:
+      checkpointStep === null ? [] : [...new Set([a, b].flatMap(one => [...selectedLogged(one, selection)]))].sort(),
     aliases: pairing.aliases,
     dtypes: [...comparison.dtypes.values()],
     problems: problemLines([...a.problems, ...b.problems, ...comparison.problems.values()]),
@@ -328,6 +329,14 @@ function selectsLogged(trial: Trial, selection: ScanSelection): boolean {
   if (trial.checkpoint === null || (selection.tensors ?? selection.collection) === undefined) return false
   const selected = wantedOf(trial, selection)
   return selected.size > 0 && withoutLogged(selected, loggedNames(trial)).size === 0
+}
+
+/** The selected numbers that were logged. */
+function selectedLogged(trial: Trial, selection: ScanSelection): ReadonlySet<string> {
+  const logged = loggedNames(trial)
+  if (logged.size === 0) return logged
+  const names = [...wantedOf(trial, selection).values()].flatMap(workers => [...workers.values()].flat())
+  return new Set(names.filter(name => logged.has(name)))
 }
 
 /** True of a run of one step that has weights, biases and states of an optimizer, and nothing that a step of a training computes. */

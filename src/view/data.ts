@@ -175,7 +175,10 @@ export interface ClassesStep {
   readonly scores: readonly number[]
   /** The images that the model was given, at the last step of a mode. */
   readonly images: ImagesView | null
-  /** For numbers: the predictions less the labels, and the labels. */
+  /** For numbers: √(Σ(prediction − label)² / n) over all n samples with finite predictions; null for none. */
+  readonly error: number | null
+  readonly decided: number
+  /** For numbers: the predictions less the labels, and the labels, of the first samples. */
   readonly residuals: readonly number[]
   readonly labels: readonly number[]
   /** Samples that are in none of these, since what was predicted of them is NaN, or of numbers infinite. */

@@ -55,6 +55,53 @@ it.each<[string, Record<string, Content>, Partial<Awaited<ReturnType<typeof told
     { workers: ['mp_rank_00', 'mp_rank_01'], names: ['layer_00.w', 'layer_01.w'], problems: [] },
   ],
   [
+    'two series of shards of one number, each with an index',
+    {
+      'model-00001-of-00002.safetensors': shard('a'),
+      'model-00002-of-00002.safetensors': shard('b'),
+      'model.safetensors.index.json': indexOf({
+        a: 'model-00001-of-00002.safetensors',
+        b: 'model-00002-of-00002.safetensors',
+      }),
+      'consolidated-00001-of-00002.safetensors': shard('c'),
+      'consolidated-00002-of-00002.safetensors': shard('d'),
+      'consolidated.safetensors.index.json': indexOf({
+        c: 'consolidated-00001-of-00002.safetensors',
+        d: 'consolidated-00002-of-00002.safetensors',
+      }),
+    },
+    { names: ['a', 'b', 'c', 'd'], notes: [], problems: [] },
+  ],
+  [
+    'a series that lacks a shard, beside an index of as many others',
+    {
+      'model-00001-of-00002.safetensors': shard('a'),
+      'model-00002-of-00002.safetensors': shard('b'),
+      'model.safetensors.index.json': indexOf({
+        a: 'model-00001-of-00002.safetensors',
+        b: 'model-00002-of-00002.safetensors',
+      }),
+      'ema-00001-of-00002.safetensors': shard('c'),
+    },
+    { problems: [expect.stringMatching(/^MissingShard .*ema-00002-of-00002\.safetensors: /)] as unknown as string[] },
+  ],
+  [
+    'the same weights in another precision and format',
+    {
+      'model.safetensors': shard('a'),
+      'model.fp16.safetensors': shard('a'),
+      'pytorch_model.fp16.bin': torchFile(),
+      'adapter_model.safetensors': shard('b'),
+      'adapter_model.bin': torchFile(),
+    },
+    { names: ['a', 'b'], problems: [] },
+  ],
+  [
+    'ranks of Llama',
+    { 'consolidated.00.pth': torchFile(), 'consolidated.01.pth': torchFile() },
+    { workers: ['rank_0', 'rank_1'], names: ['w'], problems: [] },
+  ],
+  [
     'hooks whose directories are ranks with process numbers',
     { 'rank0_pid12/Pass00001.pt': torchFile(), 'rank1_pid13/Pass00001.pt': torchFile() },
     { steps: [1], workers: ['rank_0', 'rank_1'], names: ['w'] },
@@ -97,7 +144,7 @@ it.each<[string, Record<string, Content>, Partial<Awaited<ReturnType<typeof told
     {
       names: ['a'],
       problems: [],
-      notes: ['pytorch_model.bin.index.json is not read: the safetensors files beside it have the same weights'],
+      notes: ['pytorch_model.bin.index.json is not read: other files beside it have the same weights'],
     },
   ],
 ])('reads %s', async (name, files, expected) => {

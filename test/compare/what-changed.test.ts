@@ -66,6 +66,19 @@ describe('checkpoints of a Trainer', () => {
     expect((await diff(at40, other, { tensors: 'loss' })).divergence).toMatchObject({ step: 30, otherStep: 30 })
   })
 
+  it('say what was logged and is selected, but not compared', async () => {
+    const [one, other] = [losses, [9, 9]].map((log, i) => ofTrainer(`logged-${i}`, 10, [weight(7)], log))
+    const { text } = await table(one!, other!, '--tensor', 'loss|weight')
+    expect(text).toContain('What was logged beside the checkpoints is not compared: loss.')
+    const { stderr } = await trialscan('diff', one!, other!, '--tensor', 'loss|weight', '--quiet')
+    expect(stderr).toMatch(/no difference.*; not compared: loss/)
+  })
+
+  it('are told to be mapped where two of different steps have no name in common', async () => {
+    const [one, other] = [10, 20].map(step => ofTrainer(`names-${step}`, step, [weight(0, `n${step}.weight`)], [1]))
+    expect((await table(one!, other!)).notes).toMatch(/no tensor at a step in common. If names differ, use --map/)
+  })
+
   it('are named one by one where a whole run stands beside a single checkpoint', async () => {
     const run = [1, 2].map(i => checkpoint([weight(i)], `plain/checkpoint-${i}0`))
     const single = checkpoint([weight(2)])

@@ -106,6 +106,16 @@ it('tells a weight that stops while another goes on, and none where all stop', a
   expect((await found(all, 'UnchangedRows')).told).toEqual([])
 })
 
+it('does not take a weight that was saved more often for one that goes on', async () => {
+  // One stands still since step 20, the other, saved at a third of the steps, since step 30.
+  const trial = await runOf(12, step => [
+    matrix(PROJECTION, 4, 2, Math.min(step, 20)),
+    ...(step % 30 === 0 ? [matrix('lm_head.weight', 4, 2, Math.min(step, 60))] : []),
+  ])
+  const { told } = await found(trial, 'UnchangedRows')
+  expect(told.map(one => Number(one.split(':')[0])).every(step => step <= 70)).toBe(true)
+})
+
 it('tells rows of moments that are always zero, and not those that were not once', async () => {
   const trial = await runOf(3, step => [
     matrix(PROJECTION, 4, 2, step),

@@ -153,6 +153,15 @@ describe('classes', () => {
     expect(classes.classes).toBeNull()
     expect(classes.steps[0]).toMatchObject({ labels: [0.5, 1.25, 2], residuals: [0.5, -0.25, 0.5] })
   })
+
+  it('of many samples: some are shown, the error is that of all', async () => {
+    const directory = join(scratch, 'many-samples')
+    const labels = Array.from({ length: 3000 }, (_, i) => i + 0.5)
+    writeSamples(directory, { labels, predictions: labels.map((label, i) => label + (i < 2000 ? 0 : 3)) })
+    const [{ classes }] = dataOf((await reportHtml(await open(directory))).html).trials
+    const [{ residuals, error, decided }] = classes.steps
+    expect([residuals.length, error, decided]).toEqual([2000, Math.sqrt(3), 3000])
+  })
 })
 
 it('classes and embeddings of many steps have all of those of evaluation, and say what is left out', async () => {

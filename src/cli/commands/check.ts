@@ -272,12 +272,12 @@ export async function rulesOf(
   const making = { ...shared, baseTrial: trial, registry, openTrial: trials.open }
   const rules = await makeRules(configurations, making)
   const requestedRules = new Set(rules)
-  if (!isAll) return { rules, requestedRules: requestedRules, leftOut: [], onlyByName: [] }
+  if (!isAll) return { rules, requestedRules, leftOut: [], onlyByName: [] }
   const all = await registry.allInTurns(trial, shared)
   // A rule that was asked for does not run again with the suggested parameters.
   const isNew = (ruleName: string) => !rules.some(rule => rule.ruleName === ruleName)
   return {
-    requestedRules: requestedRules,
+    requestedRules,
     rules: [...rules, ...all.rules.filter(rule => isNew(rule.ruleName))],
     leftOut: all.leftOut.filter(({ rule }) => isNew(rule)),
     onlyByName: all.onlyByName.filter(({ rule }) => isNew(rule)),

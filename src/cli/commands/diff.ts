@@ -4,6 +4,7 @@ import { UsageError } from '../../base/errors.js'
 import { type DiffWorkersOptions, diff, diffWorkers, type TrialDiff } from '../../compare/diff.js'
 import type { DifferenceAt } from '../../compare/records.js'
 import { DIFFERENCE_COLUMNS, DifferenceTable } from '../../compare/table.js'
+import { isParameter } from '../../format/checkpoint/names.js'
 import type { Trial } from '../../trial/trial.js'
 import { EXIT, heavier } from '../exit.js'
 import { type Case, stateOfVerdict, tellVerdict, type Verdict, verdictFields, verdictOf } from '../format/ci/report.js'
@@ -28,7 +29,7 @@ import {
 } from '../scan/selection.js'
 import { partitionIn, tensorMapIn } from '../scan/tensor-map.js'
 import { openTrial } from '../scan/trials.js'
-import { colorsFor, note, safeJson } from '../terminal.js'
+import { colorsFor, note, safeJson, safeName } from '../terminal.js'
 
 export interface DiffFlags extends SelectionFlags, S3Flags, ReadingFlags, OutputFlags<'diff'> {
   readonly digests?: string
@@ -105,7 +106,8 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
         const runs = flags.workers ? ([a.name] as const) : ([a.name, b.name] as const)
         const selection = selectionText(flags)
         const answer = differenceText(runs, result)
-        verdict = verdictOf(code, selection === null ? answer : `${answer}; only ${selection}`)
+        const omitted = result.logged.length > 0 ? `; not compared: ${result.logged.map(safeName).join(', ')}` : ''
+        verdict = verdictOf(code, (selection === null ? answer : `${answer}; only ${selection}`) + omitted)
         if (isSilent) return result
         if (format === 'json') await output.write(jsonObject(paths, verdict, result, lacking))
         else if (isReportFormat(format)) {
@@ -163,10 +165,10 @@ function caseOf({ word, text }: Verdict, { differences, problems }: TrialDiff): 
 function jsonObject(
   trials: readonly string[],
   verdict: Verdict,
-  { divergence, differences, problems, compared, equal }: TrialDiff,
+  { divergence, differences, problems, compared, equal, logged }: TrialDiff,
   lacking: readonly DifferenceAt[],
 ): string {
-  const head = JSON.stringify({ trials, ...verdictFields(verdict), compared, equal }).slice(0, -1)
+  const head = JSON.stringify({ trials, ...verdictFields(verdict), compared, equal, not_compared: logged }).slice(0, -1)
   const list = (differences: readonly DifferenceAt[]) => `[${differences.map(objectOf).join(',')}]`
   const first = divergence === null ? 'null' : objectOf(divergence)
   const tail = `"missing":${list(lacking)},"problems":${JSON.stringify(problems)}`
@@ -203,7 +205,7 @@ function waysOf({ bisect, follow, ...waiting }: DiffFlags, noise: readonly Trial
   }
 }
 
-function nothingCompared(a: Trial, b: Trial, flags: DiffFlags, { suggestions }: TrialDiff): string {
+function nothingCompared(a: Trial, b: Trial, flags: DiffFlags, { suggestions, steps }: TrialDiff): string {
   if (isSelective(flags)) return nothingSelected(a, flags)
   if (flags.workers) return 'no two workers have a tensor in common'
   const [ofA, ofB] = [a.workers(), b.workers()]
@@ -213,19 +215,20 @@ function nothingCompared(a: Trial, b: Trial, flags: DiffFlags, { suggestions }: 
   if (isAdapter(a) !== isAdapter(b)) {
     return `the ${isAdapter(a) ? 'first' : 'second'} is an adapter, which has none of the tensors of a model: merge it into its base (peft: merge_and_unload), or compare two adapters`
   }
-  const [stepsA, stepsB] = [a.steps(), b.steps()]
-  if (!stepsA.some(step => stepsB.includes(step))) {
+  if (steps.both === 0) {
     const hint = a.checkpoint && b.checkpoint ? '; of a run, name the checkpoint that is meant: RUN/checkpoint-500' : ''
-    return `no step is in both: the first has ${shortList(stepsA)}, the second ${shortList(stepsB)}${hint}`
+    return `no step is in both: the first has ${shortList(a.steps())}, the second ${shortList(b.steps())}${hint}`
   }
   const hint = suggestions.length === 0 ? '' : `, such as ${mapText(suggestions.slice(0, 3))}`
   return `the trials have no tensor at a step in common. If names differ, use --map${hint}.`
 }
 
-/** True if all that a trial has are weights of an adapter. */
+/** True if all weights of a trial are those of an adapter. */
 function isAdapter(trial: Trial): boolean {
   const adapters = new Set(trial.collections().get('adapters')?.members)
-  return adapters.size > 0 && trial.tensorNames().every(name => adapters.has(name))
+  const logged = new Set(trial.collections().get('scalars')?.members)
+  const weights = trial.tensorNames().filter(name => isParameter(name) && !logged.has(name))
+  return adapters.size > 0 && weights.every(name => adapters.has(name))
 }
 
 function listed(names: readonly string[]): string {

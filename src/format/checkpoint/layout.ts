@@ -103,6 +103,8 @@ function workerOfFile(stem: string): string | null {
   if (model) return model[1]!
   const layer = /^layer_\d+-model_(\d+)-model_states$/.exec(stem)
   if (layer) return `mp_rank_${layer[1]}`
+  const consolidated = /^consolidated\.(\d\d)$/.exec(stem)
+  if (consolidated) return `rank_${Number(consolidated[1])}`
   const rank = /(?:^|[-_.])rank[-_=]?(\d+)(?=$|[-_.])/i.exec(stem)
   return rank ? `rank_${Number(rank[1])}` : null
 }

@@ -99,7 +99,7 @@ export class LearningRates extends Rule {
   /** The unusual rates: each first step of a jump upwards, of a rate far beyond the others, of a huge one, and one that is always tiny. */
   get unusual(): readonly UnusualRate[] {
     return [...this.#rates].flatMap(([tensor, rates]) => {
-      // A warm-up jumps, too, but not beyond what comes after it.
+      // A warm-up jumps, too, but not beyond what comes after it, and it is short.
       const usual = medianOf(rates)
       const most = rates.reduce((a, b) => (b.value > a.value ? b : a)).value
       if (most < TINY) {

@@ -16,11 +16,12 @@ interface Rows {
   readonly first: Uint32Array
   /** 1 for each row that has differed from its first digest. */
   readonly hasChanged: Uint8Array
-  /** The digests at the last step. */
+  /** The digests at the last step, and that step. */
   last: Uint32Array
-  /** The last step at which a row changed, and its number among the steps. */
-  changedAt: number
-  changedStep: number
+  lastStep: number
+  /** The last step at which a row changed, if any has, and the number of steps since. */
+  changedStep: number | null
+  standing: number
   steps: number
 }
 
@@ -73,8 +74,9 @@ export class UnchangedRows extends builtin({
             first: isZero ? new Uint32Array(digests.length) : digests,
             hasChanged: new Uint8Array(digests.length),
             last: digests,
-            changedAt: 0,
-            changedStep: step,
+            lastStep: step,
+            changedStep: null,
+            standing: 0,
             steps: 0,
           }
           seen.set(name, rows)
@@ -83,15 +85,16 @@ export class UnchangedRows extends builtin({
         const { first, last, hasChanged: isOther, steps } = rows
         for (let row = 0; row < digests.length; row++) if (digests[row] !== first[row]) isOther[row] = 1
         const { num_steps, threshold } = this.parameters
-        if (!isZero && digests.some((digest, row) => digest !== last[row])) {
-          rows.changedAt = steps
-          rows.changedStep = step
-        }
+        const hasMoved = !isZero && digests.some((digest, row) => digest !== last[row])
+        rows.standing = hasMoved ? 0 : rows.standing + 1
+        if (hasMoved) rows.changedStep = step
+        const since = rows.lastStep
         rows.last = digests
+        rows.lastStep = step
         if (steps < num_steps) return undefined
-        const standing = steps - rows.changedAt
-        if (rows.changedAt > 0 && standing >= num_steps && othersChange(seen, rows)) {
-          const message = `${name} has not changed since step ${rows.changedStep}, over ${standing} steps, while other weights have`
+        const { changedStep, standing } = rows
+        if (changedStep !== null && standing >= num_steps && hasOtherChanged(seen, Math.max(since, changedStep + 1))) {
+          const message = `${name} has not changed since step ${changedStep}, over ${standing} steps, while other weights have`
           return { tensor: name, worker, value: 100, threshold, message }
         }
         const same = isOther.reduce((count, other) => count + 1 - other, 0)
@@ -109,9 +112,9 @@ export class UnchangedRows extends builtin({
   }
 }
 
-/** True if another tensor has changed at the step before, while this one stood still. */
-function othersChange(seen: ReadonlyMap<string, Rows>, { steps, changedAt }: Rows): boolean {
-  for (const other of seen.values()) if (other.changedAt >= steps - 1 && other.changedAt > changedAt) return true
+/** True if a tensor has changed at a step or behind it. */
+function hasOtherChanged(seen: ReadonlyMap<string, Rows>, step: number): boolean {
+  for (const { changedStep } of seen.values()) if (changedStep !== null && changedStep >= step) return true
   return false
 }
 

@@ -41,8 +41,10 @@ export class VanishingGradient extends builtin({
     const { threshold, relative_threshold, lone_biases } = this.parameters
     const gradients = this.#gradients.at(moment)
     const means = new Map(gradients.map(tensor => [keyOf(tensor.name, tensor.worker), tensor.reduction('abs_mean')]))
+    let known: number | undefined
     const largest = (): number => {
-      return [...means.values()].reduce((most, { answer }) => Math.max(most, (answer as number) || 0), 0)
+      known ??= [...means.values()].reduce((most, { answer }) => Math.max(most, (answer as number) || 0), 0)
+      return known
     }
     const hasVanished = (value: number): boolean =>
       value < threshold &&

@@ -230,27 +230,28 @@ export function* planJobs(
   let open = new RecordList()
   let bytes = 0
   const room = () => jobByteLength(total - planned, threads, planned) - bytes
-  function* close(): Generator<PlannedJob> {
-    if (open.length + open.combinedCount === 0) return
+  /** The job of what was added since the last one; none if there is nothing. */
+  const close = (): readonly PlannedJob[] => {
+    if (open.length + open.combinedCount === 0) return []
     const count = open.length
     const { listed, ...rows } = open.take()
     open = new RecordList(count)
     planned += bytes
     bytes = 0
-    yield { job: scanJob(listed, rows.rows, rows.isWhole, context), ...rows, count }
+    return [{ job: scanJob(listed, rows.rows, rows.isWhole, context), ...rows, count }]
   }
-  function* add(record: RecordPlace): Generator<PlannedJob> {
+  /** The jobs that a record completes. */
+  const add = (record: RecordPlace): readonly PlannedJob[] => {
     const { byteLength } = record
     if (byteLength > limit && byteLength <= most) {
-      yield* close()
+      const before = close()
       planned += byteLength
-      yield* planParts(record, context)
-      return
+      return [...before, ...planParts(record, context)]
     }
     open.add(record)
     // An impossible length is not read either.
     bytes += byteLength > limit ? 0 : byteLength
-    if (open.length === mostRecords || room() <= 0) yield* close()
+    return open.length === mostRecords || room() <= 0 ? close() : []
   }
   for (const record of records) {
     const hasRecord = !('recordCount' in record)

@@ -44,12 +44,9 @@ export class RecordResults {
     if (dtype === undefined) return { error: noAnswer(record) }
     const moments = new Moments(dtype, rows, record * ROW_LENGTH)
     const width = answers.length / described.dtypes.length
-    const shapeOf = () => this.#shapeOf(record)
     return {
       moments,
-      get shape() {
-        return shapeOf()
-      },
+      shape: this.#shapeOf(record),
       answers: width === 0 ? answers : answers.subarray(record * width, (record + 1) * width),
       sketched: sketchOf(this.#reply, record, moments),
       wallTime: wallTimes[record],

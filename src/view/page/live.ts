@@ -33,7 +33,7 @@ export async function served(data: LiveData): Promise<void> {
   const back = data.isOnly ? [] : [h('a', { href: '/', class: 'back' }, 'All trials')]
   const loads = data.live.map(id => async () => {
     const base = `/api/trials/${encodeURIComponent(id)}`
-    const view = await loaded(base)
+    const view = await viewOf(base)
     return { view, source: liveSource(base, view) }
   })
   const compare = async () => {
@@ -62,11 +62,16 @@ export async function served(data: LiveData): Promise<void> {
 export async function followed({ loads, compare, listen, version, extras }: Followed): Promise<void> {
   const state = h('span', { class: 'live', role: 'status' })
   const versions: number[] = []
+  const loaded: LoadedTrial[] = []
   let comparison: ServedComparison | null = null
-  const load = async (at: number): Promise<ShownTrial> => {
-    const { view, source } = await loads[at]!()
-    versions[at] = view.version
+  const shownAt = (at: number): ShownTrial => {
+    const { view, source } = loaded[at]!
     return new ShownTrial(view, at === 0 && comparison !== null ? withDifferences(source, comparison) : source)
+  }
+  const load = async (at: number): Promise<ShownTrial> => {
+    loaded[at] = await loads[at]!()
+    versions[at] = loaded[at].view.version
+    return shownAt(at)
   }
   const trials = await Promise.all(loads.map((_, at) => load(at)))
   const page = new Page(trials, {
@@ -80,11 +85,9 @@ export async function followed({ loads, compare, listen, version, extras }: Foll
   const compareNow = async () => {
     comparison = (await compare?.()) ?? comparison
     if (comparison === null) return
-    const [{ view, source }] = trials as [ShownTrial]
-    trials[0] = new ShownTrial(view, withDifferences(source, comparison))
+    trials[0] = shownAt(0)
     await page.compare([...trials], comparison)
   }
-  if (trials.length === 2) void compareNow()
   const changes = new Map<number, FollowedChange>()
   let isLoading = false
   const stale = new Set<number>()
@@ -104,6 +107,8 @@ export async function followed({ loads, compare, listen, version, extras }: Foll
         for (const at of due) trials[at] = await load(at)
         await page.update([...trials])
       }
+      const isLast = [...changes.values()].every(({ isEnded }) => isEnded)
+      if (isLast && comparison !== null && comparison.steps < trials[0]!.view.steps.length) await compareNow()
     } catch (error) {
       tell(error instanceof Error ? shown(error.message) : String(error), false)
     }
@@ -114,15 +119,15 @@ export async function followed({ loads, compare, listen, version, extras }: Foll
     tell(null, true)
     // The first is about what has been loaded, or about what came since.
     if (change.version === versions[at]) return
-    const isLast = [...changes.values()].every(({ isEnded }) => isEnded)
-    if (isLast && comparison !== null && comparison.steps < trials[0]!.view.steps.length) void compareNow()
     stale.add(at)
     void renew()
   }
   listen(onChange, text => tell(text, false))
+  if (trials.length === 2)
+    compareNow().catch(error => tell(error instanceof Error ? shown(error.message) : String(error), false))
 }
 
-async function loaded(base: string): Promise<TrialView & { readonly version: number }> {
+async function viewOf(base: string): Promise<TrialView & { readonly version: number }> {
   const response = await fetch(`${base}/view`)
   if (response.ok) return (await response.json()) as TrialView & { readonly version: number }
   const { error } = (await response.json()) as { readonly error: { readonly message: string } }

@@ -43,6 +43,7 @@ export function stepper({ steps, text, show, first, ms = PLAY_MS }: StepperOptio
     timer = undefined
     play.textContent = 'Play'
     element.classList.remove('on')
+    element.dispatchEvent(new Event('stopped', { bubbles: true }))
   }
   const advance = () => {
     // The view may have been left.

@@ -77,28 +77,17 @@ export function liveSource(base: string, view: TrialView): Source {
     if (!response.ok) throw new Error(await response.text())
     return response.json()
   }
-  // The server may know of steps that have come since.
-  const known = <T extends ClassesView | EmbeddingView>(all: T | null): T | null =>
-    all && {
-      ...all,
-      steps: (all.steps as readonly { readonly step: number }[]).filter(({ step }) => step < view.steps.length),
-    }
-  return {
+  return upTo(view, {
     statistics: SERVED_STATISTICS,
     column: async (name, scope) => {
       if (!(SERVED_STATISTICS as readonly string[]).includes(name)) return null
       const [[key, value]] = Object.entries(scope) as [[string, string]]
       return get(`/view/column?statistic=${name}&${key}=${encodeURIComponent(value)}`)
     },
-    ridges: async tensor => {
-      const all: readonly RidgeView[] = await get(`/view/ridges?tensor=${encodeURIComponent(tensor)}`)
-      return all.filter(
-        ({ series, steps }) => series < view.series.length && steps.every(step => step < view.steps.length),
-      )
-    },
-    classes: async () => known(await get('/view/classes')),
+    ridges: tensor => get(`/view/ridges?tensor=${encodeURIComponent(tensor)}`),
+    classes: () => get('/view/classes'),
     embedsAny: true,
-    embedding: async tensor => known(await get(`/view/embedding?tensor=${encodeURIComponent(tensor)}`)),
+    embedding: tensor => get(`/view/embedding?tensor=${encodeURIComponent(tensor)}`),
     elementSteps: elementStepsOf(view),
     elements: async (series, step) => {
       const { tensor, worker } = view.series[series]!
@@ -109,6 +98,24 @@ export function liveSource(base: string, view: TrialView): Source {
       // NaN and the infinities are texts.
       return { shape, numbers: Float64Array.from(flat, Number) }
     },
+  })
+}
+
+/** A source without steps and series that have come since the view: whoever reads the trial may know of more. */
+export function upTo(view: TrialView, source: Source): Source {
+  const known = <T extends ClassesView | EmbeddingView>(all: T | null): T | null =>
+    all && {
+      ...all,
+      steps: (all.steps as readonly { readonly step: number }[]).filter(({ step }) => step < view.steps.length),
+    }
+  return {
+    ...source,
+    ridges: async tensor =>
+      (await source.ridges(tensor)).filter(
+        ({ series, steps }) => series < view.series.length && steps.every(step => step < view.steps.length),
+      ),
+    classes: async () => known(await source.classes()),
+    embedding: async tensor => known(await source.embedding(tensor)),
   }
 }
 

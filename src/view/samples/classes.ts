@@ -77,14 +77,16 @@ export async function classesOf(
   if (classes !== null && classes.length > MAX_CLASSES) return null
   const images =
     classes === null ? new Map<number, ImagesView>() : await imagesAt(trial, lastOfModes(read, skeleton), selection)
-  const steps = new Map<number, Mutable<Omit<ClassesStep, 'step'>>>()
+  const steps = new Map<number, CollectedStep>()
   for (const { step, labels, classes: predicted, numbers, scores } of read) {
     const index = skeleton.stepAt(step)!
-    const own: Mutable<Omit<ClassesStep, 'step'>> = steps.get(index) ?? {
+    const own: CollectedStep = steps.get(index) ?? {
       counts: classes === null ? [] : new Array<number>(classes.length ** 2).fill(0),
       samples: [],
       scores: [],
       images: images.get(step) ?? null,
+      squares: 0,
+      decided: 0,
       residuals: [],
       labels: [],
       undecided: 0,
@@ -99,9 +101,13 @@ export async function classesOf(
       if (i >= (classes === null ? numbers : predicted).length) continue
       if (!Number.isFinite(classes === null ? numbers[i]! : predicted[i]!)) own.undecided++
       else if (classes !== null) own.counts[classes.indexOf(label) * classes.length + classes.indexOf(predicted[i]!)]!++
-      else if (own.labels.length < MAX_SAMPLES) {
+      else {
+        const residual = numbers[i]! - label
+        own.decided++
+        own.squares += residual ** 2
+        if (own.labels.length === MAX_SAMPLES) continue
         own.labels.push(label)
-        own.residuals.push(numbers[i]! - label)
+        own.residuals.push(residual)
       }
     }
   }
@@ -109,12 +115,25 @@ export async function classesOf(
     labels,
     predictions,
     classes,
-    steps: [...steps].map(([step, own]): ClassesStep => ({ step, ...own })),
+    steps: [...steps].map(
+      ([step, { squares, scores, ...own }]): ClassesStep => ({
+        step,
+        ...own,
+        // Scores that some workers lack are nobody's.
+        scores: scores.length === own.samples.length ? scores : [],
+        error: own.decided === 0 ? null : Math.sqrt(squares / own.decided),
+      }),
+    ),
     thinned: left,
   }
 }
 
-/** The parts of a step as they are collected. */
+/** A step as it is collected. */
+interface CollectedStep extends Mutable<Omit<ClassesStep, 'step' | 'error'>> {
+  /** The sum of squared residuals. */
+  squares: number
+}
+
 type Mutable<T> = { -readonly [K in keyof T]: T[K] extends readonly (infer E)[] ? E[] : T[K] }
 
 /** The last step of each mode. */

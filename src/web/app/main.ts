@@ -67,13 +67,20 @@ async function open(picked: Picked): Promise<void> {
   state.replaceChildren(h('p', { class: 'opening', role: 'status' }, `Opening ${shown(nameOf(picked))} …`))
   const opened = await Opened.open(picked)
   if (!(opened instanceof Opened)) return refuse(reasons(picked, opened))
-  await followed({
-    loads: [() => opened.load()],
-    listen: onChange => opened.listen(change => onChange(0, change)),
-    version: VERSION,
-    extras: [h('a', { href: location.pathname, class: 'back' }, 'Open another')],
-  })
-  document.ondragover = document.ondragleave = document.ondrop = null
+  try {
+    await followed({
+      loads: [() => opened.load()],
+      listen: onChange => opened.listen(change => onChange(0, change)),
+      version: VERSION,
+      extras: [h('a', { href: location.pathname, class: 'back' }, 'Open another')],
+    })
+  } catch (error) {
+    opened.close()
+    throw error
+  }
+  // What is dropped now is not opened, by the browser neither: that would leave the page.
+  document.ondragleave = null
+  document.ondragover = document.ondrop = event => event.preventDefault()
   document.getElementById('view')!.focus({ preventScroll: true })
   document.title = `${shown(nameOf(picked))} – trialscan`
 }

@@ -2,7 +2,7 @@
 
 import { SERVED_STATISTICS, type ServedStatistic } from '../../view/data.js'
 import type { LoadedTrial } from '../../view/page/live.js'
-import { elementStepsOf } from '../../view/page/trials.js'
+import { elementStepsOf, upTo } from '../../view/page/trials.js'
 import type { Change } from '../../view/serve/served-trial.js'
 import type { Calls, FromReader, Picked, Refusal, ToReader } from './messages.js'
 
@@ -24,14 +24,14 @@ export class Opened {
         this.#latest = data.change
         return this.#onChange(data.change)
       }
-      const waiting = this.#waiting.get(data.id)!
+      const waiting = this.#waiting.get(data.id)
       this.#waiting.delete(data.id)
-      if ('error' in data) waiting.reject(new Error(data.error))
-      else waiting.resolve(data.value)
+      if ('error' in data) waiting?.reject(new Error(data.error))
+      else waiting?.resolve(data.value)
     }
     this.#worker.onerror = event => {
       event.preventDefault()
-      const error = new Error(`the reader could not be loaded: ${event.message || 'reload the page'}`)
+      const error = new Error(`the reader has failed: ${event.message || 'it could not be loaded; reload the page'}`)
       for (const { reject } of this.#waiting.values()) reject(error)
       this.#waiting.clear()
     }
@@ -43,12 +43,17 @@ export class Opened {
     try {
       const refusal = await opened.#call('open', picked)
       if (refusal === null) return opened
-      opened.#worker.terminate()
+      opened.close()
       return refusal
     } catch (error) {
-      opened.#worker.terminate()
+      opened.close()
       throw error
     }
+  }
+
+  /** Reads no more of the trial. */
+  close(): void {
+    this.#worker.terminate()
   }
 
   /** Tells each change, and first the last one so far. */
@@ -61,7 +66,7 @@ export class Opened {
     const view = await this.#call('view')
     return {
       view,
-      source: {
+      source: upTo(view, {
         statistics: SERVED_STATISTICS,
         column: (name, scope) => this.#call('column', name as ServedStatistic, scope),
         ridges: tensor => this.#call('ridges', tensor),
@@ -73,7 +78,7 @@ export class Opened {
           const { tensor, worker } = view.series[series]!
           return this.#call('elements', view.tensors[tensor]!.name, view.steps[step]!, view.workers[worker]!)
         },
-      },
+      }),
     }
   }
 

@@ -51,6 +51,7 @@ export async function droppedIn({ items }: DataTransfer): Promise<Picked> {
     if (entry?.isDirectory) await addAll(entry as FileSystemDirectoryEntry, files)
     else if (plain[i] != null) files.set(plain[i].name, plain[i])
   }
+  if (files.size === 0) throw new Error('The folder is empty.')
   return { kind: 'files', files }
 }
 

@@ -37,7 +37,10 @@ async function takeOver(): Promise<void> {
 
 async function answer(request: Request, url: string): Promise<Response> {
   const cache = await caches.open(NAME)
-  return (await cache.match(url)) ?? fetch(request)
+  const kept = await cache.match(url)
+  // A page can't be opened by an answer that a host redirected, as some do from /index.html to /.
+  if (kept?.redirected) return new Response(kept.body, { headers: kept.headers })
+  return kept ?? fetch(request)
 }
 
 self.addEventListener('install', event => event.waitUntil(keep()))

@@ -2,13 +2,7 @@
 
 import { FormatError, quote } from '../../../base/errors.js'
 import { inTurns } from '../../../base/turns.js'
-import {
-  copiesAmong,
-  directoryOf,
-  isOfIndex,
-  isOtherThanIndexed,
-  nameOf,
-} from '../../../format/checkpoint/file-roles.js'
+import { directoryOf, isOfIndex, isOtherThanIndexed, nameOf } from '../../../format/checkpoint/file-roles.js'
 import { indexOfPart } from '../../../format/checkpoint/formats.js'
 import type { CheckpointFile, CheckpointPlace } from '../../../format/checkpoint/layout.js'
 import { isShardIndex, missingShards, type ShardIndex } from '../../../format/checkpoint/safetensors/shards.js'
@@ -26,11 +20,14 @@ export function isNamedFile({ files, place }: CheckpointPlace): boolean {
   return files.length === 1 && files[0]!.path === place && place !== ''
 }
 
-/** The files of tensors that are read. */
+/**
+ * The files of tensors that are read.
+ * @param copies paths of files whose weights are in files beside them as well
+ */
 export function chooseFiles(
   store: Store,
   checkpoint: CheckpointPlace,
-  indices: readonly FoundIndex[],
+  { indices, copies }: { readonly indices: readonly FoundIndex[]; readonly copies: ReadonlySet<string> },
   faults: Faults,
   notes: string[],
 ): CheckpointFile[] {
@@ -47,12 +44,11 @@ export function chooseFiles(
       else faults.add(missingShard(store.url(path), index, shard))
     }
   }
-  const copies = copiesAmong([...existing])
   const unsaved = new Set<string>()
   for (const file of files) {
     const { path } = file
     if (copies.has(path)) {
-      notes.push(`${path} is not read: the safetensors files beside it have the same weights`)
+      notes.push(`${path} is not read: other files beside it have the same weights`)
       continue
     }
     if (isShardIndex(path)) continue

@@ -73,7 +73,7 @@ export async function readCheckpoint(store: Store, checkpoint: CheckpointPlace):
     checkpoint.files.filter(({ path }) => !copies.has(path)),
     faults,
   )
-  const chosen = chooseFiles(store, checkpoint, indices, faults, notes)
+  const chosen = chooseFiles(store, checkpoint, { indices, copies }, faults, notes)
   const paths = checkpoint.files.map(({ path }) => path)
   const versions = new Map<string, string>()
   const open = async (path: string): Promise<RangedFile> => {
@@ -120,9 +120,12 @@ function checkRanks(store: Store, checkpoint: CheckpointPlace, read: readonly Re
     const hint = 'the others have not saved this step'
     miss(checkpoint.place, `files of ${numWorkers} workers`, `${read.length}`, hint)
   }
-  const partitions = read.map(({ contents }) => Number(contents.metadata?.get('dp_world_size') ?? 0))
+  const partitions = read.reduce((most, { contents }) => {
+    const size = Number(contents.metadata?.get('dp_world_size') ?? 0)
+    return Number.isSafeInteger(size) ? Math.max(most, size) : most
+  }, 0)
   const paths = checkpoint.files.map(({ path }) => path)
-  for (const { expected, found, paths: missing } of missingRanks(paths, Math.max(0, ...partitions))) {
+  for (const { expected, found, paths: missing } of missingRanks(paths, partitions)) {
     const more = expected - found - missing.length
     const names = missing.map(nameOf).join(', ') + (more > 0 ? ` and ${more} more` : '')
     miss(
@@ -188,7 +191,8 @@ async function merged(
   for (const [i, file] of read.entries()) {
     const { path, contents } = file
     const prefix = prefixes[i]!
-    const nameIn = (name: string): string => prefix + (name === fileStem(path) ? (file.tensor ?? name) : name)
+    const stem = fileStem(path)
+    const nameIn = (name: string): string => prefix + (name === stem ? (file.tensor ?? name) : name)
     for (const [key, value] of contents.metadata ?? []) if (!metadata.has(key)) metadata.set(key, value)
     for (const problem of contents.problems) faults.add(problem)
     for (const tensor of contents.unread) unread.push({ ...tensor, name: nameIn(tensor.name) })

@@ -60,16 +60,28 @@ const FINEST = 1e-9
 export function axesOf(all: readonly Histogram[], name: AxisName): Axes {
   const filled = all.filter(({ shares }) => shares.some(share => share > 0))
   const some = filled.length > 0 ? filled : all
-  const [from, to] = [Math.min(...some.map(({ low }) => low)), Math.max(...some.map(({ high }) => high))]
-  const widths = some.map(({ low, high, shares }) => (high - low) / shares.length)
-  const constant = Math.max(Math.min(...widths), Math.max(Math.abs(from), Math.abs(to)) * FINEST)
+  // There may be too many for the arguments of one call.
+  let [from, to, width] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]
+  for (const { low, high, shares } of some) {
+    from = Math.min(from, low)
+    to = Math.max(to, high)
+    width = Math.min(width, (high - low) / shares.length)
+  }
+  const constant = Math.max(width, Math.max(Math.abs(from), Math.abs(to)) * FINEST)
   const scaled = (value: number) =>
     name === 'linear' ? value : Math.sign(value) * Math.log1p(Math.abs(value) / constant)
   // Halves, so that the difference of two large numbers is finite.
   const [left, right] = [scaled(from) / 2, scaled(to) / 2]
   const place = (value: number) => (scaled(value) / 2 - left) / (right - left)
   const axes = { name, from, to, constant, most: 1, place }
-  return { ...axes, most: Math.max(...some.flatMap(one => barsOf(one, axes).map(({ height }) => height))) }
+  return { ...axes, most: highest(some, axes) }
+}
+
+/** The height of the highest bar. */
+export function highest(all: readonly Histogram[], axes: Axes): number {
+  let most = 0
+  for (const one of all) for (const { height } of barsOf(one, axes)) most = Math.max(most, height)
+  return most
 }
 
 /** A bin on the axes. */
@@ -119,14 +131,23 @@ export function barText({ low, high, share }: Bar, { count }: Histogram): string
 export const LOST_WIDTH = 64
 const LOST_NAMES = ['−∞', 'NaN', '+∞']
 
-/** Bars of the elements that are not finite; the height is that of all elements. */
-export function lostBars({ lost, count }: Histogram, height: number): SVGGElement {
+/** The elements that are not finite. */
+export function lostOf({ lost }: Histogram): number {
+  return lost.reduce((sum, some) => sum + some, 0)
+}
+
+/** Bars of the elements that are not finite; the height is that of all elements. @param who whose they are; empty for nobody's */
+export function lostBars({ lost, count }: Histogram, height: number, who: string): SVGGElement {
   const group = svgElement('g', { class: 'lost' })
   for (const [i, some] of lost.entries()) {
     const [x, size] = [i * 23, some === 0 ? 0 : Math.max(1.5, (height * some) / count)]
     const bar = svgElement('rect', { x, y: height - size, width: 15, height: size, fill: '#d60093' })
     bar.append(
-      svgElement('title', {}, `${LOST_NAMES[i]}: ${some.toLocaleString('en')} of ${counted(count, 'element')}`),
+      svgElement(
+        'title',
+        {},
+        `${who === '' ? '' : `${who}, `}${LOST_NAMES[i]}: ${some.toLocaleString('en')} of ${counted(count, 'element')}`,
+      ),
     )
     group.append(
       bar,

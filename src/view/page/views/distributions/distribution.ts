@@ -96,7 +96,7 @@ export function distribution(options: DistributionOptions): HTMLElement {
     h(
       'div',
       {},
-      stepper({ steps: rows.map(({ step }) => step), text, show, first: 0 }),
+      stepper({ steps: rows.map(({ step }) => step), text, show, first: rows.length - 1 }),
       one,
       h(
         'p',
@@ -272,7 +272,7 @@ function bars(
     ],
   })
   if (withLost) {
-    const group = lostBars(histogram, high - bottom - 20)
+    const group = lostBars(histogram, high - bottom - 20, '')
     group.setAttribute('transform', `translate(${wide - LOST_WIDTH - 8} 20)`)
     svg.append(group)
   }

@@ -116,8 +116,9 @@ export async function distributionsView(
   )
   const update = async (newer: readonly ShownTrial[]) => {
     trials = newer
-    // Nobody's animation is stopped.
+    // Nobody's animation is stopped: what is new is drawn when it ends.
     if (element.querySelector('.player.on') === null) await draw()
+    else parts.addEventListener('stopped', () => void draw(), { once: true })
   }
   return { element, update }
 }

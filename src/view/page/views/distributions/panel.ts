@@ -8,8 +8,10 @@ import {
   barsOf,
   barText,
   type Histogram,
+  highest,
   LOST_WIDTH,
   lostBars,
+  lostOf,
   outlineOf,
   type RangeName,
 } from '../../pictures/histogram.js'
@@ -116,8 +118,7 @@ export class Panel {
     const axes = axesOf(chosen.scales === 'same' && chosen.axes !== 'step' ? all : own, chosen.axis)
     if (chosen.axes !== 'shared') return axes
     // One range for all tensors; the height is that of the tensor.
-    const bars = (chosen.scales === 'same' ? all : own).flatMap(one => barsOf(one, { ...shared, most: 1 }))
-    return { ...shared, most: Math.max(...bars.map(({ height }) => height)) }
+    return { ...shared, most: highest(chosen.scales === 'same' ? all : own, { ...shared, most: 1 }) }
   }
 
   #axesAt(i: number): Axes {
@@ -165,9 +166,9 @@ export class Panel {
       const x = axes.place(0) * width
       parts.push(svgElement('line', { x1: x, x2: x, y1: 0, y2: ground, stroke: 'currentColor', 'stroke-opacity': 0.2 }))
     }
-    const worst = withLost ? group.map(outline => outline.histograms[indexAt(outline, this.#step)]) : []
-    for (const one of worst.filter(one => one !== undefined).slice(0, 1)) {
-      const lost = lostBars(one, ground)
+    const worst = withLost ? worstOf(group, this.#step) : null
+    if (worst !== null) {
+      const lost = lostBars(worst.histogram, ground, group.length === 1 ? '' : worst.who)
       lost.setAttribute('transform', `translate(${width + 8} 0)`)
       parts.push(lost)
     }
@@ -188,6 +189,15 @@ export class Panel {
   }
 }
 
+/** The outline with the largest share of elements that are not finite at a step, or last before it. */
+function worstOf(group: readonly Outline[], step: number): { histogram: Histogram; who: string } | null {
+  const all = group.flatMap(outline => {
+    const histogram = outline.histograms[indexAt(outline, step)]
+    return histogram ? [{ histogram, who: outline.who, share: lostOf(histogram) / histogram.count }] : []
+  })
+  return all.length === 0 ? null : all.reduce((worst, one) => (one.share > worst.share ? one : worst))
+}
+
 /** The index of what was saved at a step, or last before it; -1 for none. */
 function indexAt({ trial, ridge }: Outline, step: number): number {
   return ridge.view.steps.findLastIndex(one => trial.view.steps[one]! <= step)
@@ -205,7 +215,7 @@ function textOf(outline: Outline, step: number): string | null {
   if (at < 0) return null
   const { view } = ridge
   const own = view.steps[at]!
-  const lost = histograms[at]!.lost.reduce((sum, some) => sum + some, 0)
+  const lost = lostOf(histograms[at]!)
   const numbers = [
     `${Number((100 * view.atMostZero[at]!).toPrecision(4))} % ≤ 0`,
     ...(variance?.has(own) && variance.isThere(view.series, own)

@@ -120,7 +120,7 @@ function overSteps({ trial, classes: { classes, steps }, place }: Shown): HTMLEl
       .filter(({ step }) => trial.view.mode[step] === mode)
       .map(one => ({
         x: trial.view.steps[one.step]!,
-        y: classes === null ? rootMeanSquare(one.residuals) : accuracyOf(one, classes.length),
+        y: classes === null ? (one.error ?? Number.NaN) : accuracyOf(one, classes.length),
       })),
   }))
   const name = classes === null ? 'RMSE' : 'accuracy'
@@ -153,13 +153,9 @@ export async function accuracies(trial: ShownTrial) {
       name: classes === null ? 'RMSE of predictions' : 'accuracy of predictions',
       mode: view.modes[mode]!,
       steps: own.map(({ step }) => view.steps[step]!),
-      values: own.map(one => (classes === null ? rootMeanSquare(one.residuals) : accuracyOf(one, classes.length))),
+      values: own.map(one => (classes === null ? (one.error ?? Number.NaN) : accuracyOf(one, classes.length))),
     }
   })
-}
-
-function rootMeanSquare(residuals: readonly number[]): number {
-  return Math.sqrt(residuals.reduce((sum, residual) => sum + residual ** 2, 0) / residuals.length)
 }
 
 /** After what samples are shown of. */
@@ -278,14 +274,20 @@ async function samplesOf(
 }
 
 /** The curve of true positives over false positives, of two classes. */
-function roc({ samples, scores, step }: ClassesStep, classes: readonly number[], { trial }: Shown): HTMLElement | null {
+function roc(
+  { samples, scores, step, counts, undecided }: ClassesStep,
+  classes: readonly number[],
+  { trial }: Shown,
+): HTMLElement | null {
   const points = rocOf(
     samples.map(([label]) => label === 1),
     scores,
   )
   if (points === null) return null
   const area = areaBelow(points)
-  const label = `ROC of class ${classes[1]} at step ${trial.stepText(step)}: the area below it (AUC) is ${short(Number(area.toPrecision(4)))}`
+  const total = counts.reduce((sum, count) => sum + count, undecided)
+  const some = samples.length < total ? `, of the first ${samples.length} of ${total} samples` : ''
+  const label = `ROC of class ${classes[1]} at step ${trial.stepText(step)}${some}: the area below it (AUC) is ${short(Number(area.toPrecision(4)))}`
   const svg = Plot.plot({
     width: fitting(380),
     height: 300,
@@ -336,7 +338,8 @@ export function areaBelow(points: readonly { readonly x: number; readonly y: num
 
 function residuals(one: ClassesStep, { trial, place, scale }: Shown): HTMLElement[] {
   const { residuals, labels, step } = one
-  const at = `step ${trial.stepText(step)}${undecidedText(one)}`
+  const some = labels.length < one.decided ? `, the first ${labels.length} of ${one.decided} samples` : ''
+  const at = `step ${trial.stepText(step)}${some}${undecidedText(one)}`
   const points = residuals.map((residual, i) => ({ label: labels[i]!, residual, predicted: labels[i]! + residual }))
   const histogram = Plot.plot({
     width: fitting(500),

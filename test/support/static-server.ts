@@ -33,6 +33,8 @@ export class StaticServer {
   readonly #server = createServer((request, response) => this.#answer(request, response))
   readonly #roots = new Map<string, string>()
   fault: Fault | null = null
+  /** True to hand out `/` in place of `/index.html`, to which it redirects, as some hosts do. */
+  hasCleanUrls = false
   /** The Content-Security-Policy of the page. */
   policy: string | null = null
   #matched = 0
@@ -117,7 +119,9 @@ export class StaticServer {
       )
       return
     }
-    this.#answerFile(join(directory, inside), path, request, response)
+    if (this.hasCleanUrls && inside === 'index.html') return void response.writeHead(308, { location: './' }).end()
+    const file = this.hasCleanUrls && inside === '' ? 'index.html' : inside
+    this.#answerFile(join(directory, file), path, request, response)
   }
 
   /** As S3 answers ListObjectsV2. */

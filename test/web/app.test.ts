@@ -190,6 +190,24 @@ describe.runIf(hasChromium || isRequired('chromium'))('the app', () => {
     await openView(page, 'Embedding')
   })
 
+  it('opens again from a host that redirects index.html, and without a network', async () => {
+    server.hasCleanUrls = true
+    try {
+      await page.goto(`${server.url}app/`)
+      await expect
+        .poll(() => page.evaluate('navigator.serviceWorker.controller !== null'), { timeout: 60_000 })
+        .toBe(true)
+      await page.reload()
+      await page.waitForSelector('#pick-folder')
+      await context.setOffline(true)
+      await page.reload()
+      await page.setInputFiles('#folder', VANISHING)
+      await isOpen()
+    } finally {
+      server.hasCleanUrls = false
+    }
+  })
+
   it('sees a training behind a URL grow', async () => {
     const writer = await LiveWriter.start(join(scratch, 'live'), 1)
     try {

@@ -10,7 +10,7 @@ import { AxisFold, DTypeNumber } from '../../src/core/border/abi'
 import { isComplex } from '../dtype'
 import { roundOff, twoProduct, twoSum } from './double-double'
 import { isDouble } from './lanes'
-import { addSquares, addSums, lowsOf, maskOf, takeExtremes, term, WIDTH } from './rows'
+import { addSquares, addSums, extremeOf, lowsOf, maskOf, squaresOf, sumOf, takeExtremes, term, WIDTH } from './rows'
 import { widenToFloat64 } from './widen'
 
 /** The accumulators and means of the lines that one line of adjacent elements is taken as. */
@@ -117,6 +117,15 @@ function addLines<T>(
 
 /** Adds adjacent elements to one line. */
 function addLine<T>(fold: i32, data: usize, isAbsolute: bool, count: u32, mean: usize, accumulator: usize, lows: usize): void {
+  if (!isDouble<T>()) {
+    const x =
+      fold == AxisFold.sum
+        ? sumOf(data, isAbsolute, count)
+        : fold == AxisFold.squares
+          ? squaresOf(data, isAbsolute, count, load<f64>(mean))
+          : extremeOf(data, isAbsolute, fold == AxisFold.max, count)
+    return addNumber(fold, x, 0, accumulator, lows)
+  }
   const lanes = <u32>(WIDTH / sizeof<T>())
   if (count >= lanes) {
     const rows = count / lanes

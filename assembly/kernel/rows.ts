@@ -130,6 +130,76 @@ function addSingles(
   v128.store(accumulators, a6, 96)
   v128.store(accumulators, a7, 112)
 }
+
+/** The sum of adjacent float32. */
+export function sumOf(data: usize, isAbsolute: bool, count: u32): f64 {
+  return addAdjacent(AxisFold.sum, data, maskOf<f64>(isAbsolute), count, 0)
+}
+
+/** The sum of (x − mean)² of adjacent float32. */
+export function squaresOf(data: usize, isAbsolute: bool, count: u32, mean: f64): f64 {
+  return addAdjacent(AxisFold.squares, data, maskOf<f64>(isAbsolute), count, mean)
+}
+
+// @ts-ignore: decorator
+@inline
+function extremeOfTwo(a: f64, b: f64, isHighest: bool): f64 {
+  return isHighest ? max(a, b) : min(a, b)
+}
+
+/** The lowest of adjacent float32, or the highest; NaN if there is one. */
+export function extremeOf(data: usize, isAbsolute: bool, isHighest: bool, count: u32): f64 {
+  const mask = maskOf<f32>(isAbsolute)
+  const flip = isHighest ? v128.not(absMask<f32>()) : i64x2.splat(0)
+  const first = data
+  let a0 = f32x4.splat(Infinity)
+  let a1 = a0
+  let sums = f32x4.splat(0)
+  for (; count >= 8; count -= 8, data += 32) {
+    const x0 = v128.xor(v128.and(v128.load(data), mask), flip)
+    const x1 = v128.xor(v128.and(v128.load(data, 16), mask), flip)
+    a0 = f32x4.pmin(a0, x0)
+    a1 = f32x4.pmin(a1, x1)
+    sums = f32x4.add(sums, f32x4.add(x0, x1))
+  }
+  const pairs = f32x4.pmin(a0, a1)
+  const both = v128.xor(f32x4.pmin(pairs, v128.shuffle<i64>(pairs, pairs, 1, 0)), flip)
+  let x = extremeOfTwo(<f64>f32x4.extract_lane(both, 0), <f64>f32x4.extract_lane(both, 1), isHighest)
+  // NaN if any element is one, or if infinities cancel.
+  if (v128.any_true(f32x4.ne(sums, sums))) {
+    count += <u32>((data - first) >> 2)
+    data = first
+  }
+  for (; count > 0; count--, data += 4) {
+    const number = <f64>load<f32>(data)
+    x = extremeOfTwo(x, isAbsolute ? abs(number) : number, isHighest)
+  }
+  return x
+}
+
+// @ts-ignore: decorator
+@inline
+function addAdjacent(fold: i32, data: usize, mask: v128, count: u32, mean: f64): f64 {
+  const means = f64x2.splat(mean)
+  let a0 = f64x2.splat(0)
+  let a1 = f64x2.splat(0)
+  let a2 = f64x2.splat(0)
+  let a3 = f64x2.splat(0)
+  for (; count >= 8; count -= 8, data += 32) {
+    a0 = f64x2.add(a0, added(fold, v128.and(loadPair<f32>(data), mask), means))
+    a1 = f64x2.add(a1, added(fold, v128.and(loadPair<f32>(data + 8), mask), means))
+    a2 = f64x2.add(a2, added(fold, v128.and(loadPair<f32>(data + 16), mask), means))
+    a3 = f64x2.add(a3, added(fold, v128.and(loadPair<f32>(data + 24), mask), means))
+  }
+  for (; count >= 2; count -= 2, data += 8) a0 = f64x2.add(a0, added(fold, v128.and(loadPair<f32>(data), mask), means))
+  if (count == 1) {
+    const last = added(fold, v128.and(f64x2.splat(<f64>load<f32>(data)), mask), means)
+    a1 = f64x2.add(a1, f64x2.replace_lane(last, 1, 0))
+  }
+  a0 = f64x2.add(f64x2.add(a0, a1), f64x2.add(a2, a3))
+  return f64x2.extract_lane(a0, 0) + f64x2.extract_lane(a0, 1)
+}
+
 /** Sums of float64 keep what rounding took. */
 // @ts-ignore: decorator
 @inline
@@ -190,9 +260,14 @@ export function maskOf<T>(isAbsolute: bool): v128 {
 // @ts-ignore: decorator
 @inline
 export function term<T>(fold: i32, data: usize, mask: v128, means: usize): v128 {
-  const x = v128.and(loadPair<T>(data), mask)
+  return added(fold, v128.and(loadPair<T>(data), mask), v128.load(means))
+}
+
+// @ts-ignore: decorator
+@inline
+function added(fold: i32, x: v128, means: v128): v128 {
   if (fold != AxisFold.squares) return x
-  const away = f64x2.sub(x, v128.load(means))
+  const away = f64x2.sub(x, means)
   return f64x2.mul(away, away)
 }
 

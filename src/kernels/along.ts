@@ -133,7 +133,7 @@ function reduceLines(
           numbers = parts === 1 ? squares : squares.filter((_, i) => i % 2 === 0).map((x, i) => x + squares[2 * i + 1]!)
         }
       }
-      if (base === 'std' || base === 'l2') for (const [i, x] of numbers.entries()) numbers[i] = Math.sqrt(x)
+      if (base === 'std' || base === 'l2') for (let i = 0; i < numbers.length; i++) numbers[i] = Math.sqrt(numbers[i]!)
       results.set(numbers, (firstOuter * inner + firstInner) * kept)
     }
   }

@@ -1,6 +1,7 @@
 /** The opt-in cache of index files: faster, and never believed blindly. */
 
-import { cpSync, existsSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { cpSync, existsSync, lstatSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { eventFilePath } from '#dist/format/paths.js'
@@ -158,4 +159,20 @@ it('gives back what it was given', () => {
   // Steps that are alike share what they have in common.
   expect(to.list(1)).toBe(to.list(2))
   expect(decodeIndexCache('u', bytes)).toBeNull()
+})
+
+it('is written through a link, and to no pipe', async () => {
+  const { trial, cache } = await cached()
+  const link = join(scratch, 'link')
+  symlinkSync(cache, link)
+  const before = readFileSync(cache)
+  writeFileSync(cache, 'something else')
+  await createTrial(trial, { indexCache: link })
+  expect(readFileSync(cache)).toEqual(before)
+  expect(lstatSync(link).isSymbolicLink()).toBe(true)
+
+  const pipe = join(scratch, 'pipe')
+  execFileSync('mkfifo', [pipe])
+  const opened = await createTrial(trial, { indexCache: pipe })
+  expect(opened.scan().problems[0]!.message).toMatch(/pipe can't be written: it is not a regular file$/)
 })

@@ -2,8 +2,7 @@
 
 import { dirname, join } from 'node:path'
 import { StoreError } from '../base/errors.js'
-import { makeDirectory, removeFile, writeAtOnce } from './local/aside.js'
-import { type CommitOptions, makeDurable, OutputFile } from './local/output.js'
+import { type CommitOptions, makeDirectory, makeDurable, OutputFile, removeFile, writeAtOnce } from './local/output.js'
 import { openStore, storeSpec } from './open.js'
 import { S3Requests } from './s3/requests.js'
 import type { S3Options } from './s3/spec.js'

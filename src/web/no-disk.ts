@@ -9,7 +9,7 @@ function noDisk(): never {
 export const readFileIfThere: () => never = noDisk
 export const isFile: () => never = noDisk
 export const placeInDirectory: () => never = noDisk
-export const writeAsideSync: () => never = noDisk
+export const writeAtOnce: () => never = noDisk
 export const encodeIndexCache: () => never = noDisk
 export const decodeIndexCache: () => never = noDisk
 /** Fails: repair writes files, so no job of a page copies records. */

@@ -5,7 +5,7 @@ import type { Worker } from '../../base/types.js'
 import { MAX_COLLECTIONS_BYTES, parseCollections } from '../../format/collections.js'
 import { parseJsonObject, pythonJson } from '../../format/json.js'
 import { collectionsFilePath, parseCollectionsFileName } from '../../format/paths.js'
-import type { OutputDirectory } from '../../storage/local/output.js'
+import type { OutputDirectory } from '../../storage/local/output-directory.js'
 import type { RepairContext } from './context.js'
 
 /** The largest number of workers for whom a missing collections file is made. A larger number is itself the error. */

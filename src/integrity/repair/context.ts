@@ -4,7 +4,7 @@ import { setTimeout } from 'node:timers/promises'
 import { type ErrorData, errorFromData, FormatError, isAboutFile, pathOfUrl } from '../../base/errors.js'
 import { STAMP_LENGTH } from '../../scan/catalog/load/index-cache.js'
 import type { Access } from '../../scan/runner/access.js'
-import type { OutputDirectory } from '../../storage/local/output.js'
+import type { OutputDirectory } from '../../storage/local/output-directory.js'
 import type { Store } from '../../storage/store.js'
 import type { RepairNotes } from './report.js'
 

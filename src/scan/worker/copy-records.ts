@@ -5,7 +5,7 @@ import { FormatError } from '../../base/errors.js'
 import { FOOTER_LENGTH, HEADER_LENGTH } from '../../core/border/framing.js'
 import type { Address } from '../../core/border/memory.js'
 import type { Engine } from '../../core/engine.js'
-import { PieceWriter } from '../../storage/local/output.js'
+import { PieceWriter } from '../../storage/local/output-directory.js'
 import type { Store } from '../../storage/store.js'
 import type { CopiedFile, CopyJob, CopyReply } from '../job/copy-job.js'
 

@@ -9,8 +9,8 @@ import { promises, readdirSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { StoreError } from '../../base/errors.js'
-import { isTemporaryName, makeDirectory, writeAside } from './aside.js'
 import { readFileIfThere } from './file.js'
+import { isTemporaryName, makeDirectory, writeAtOnce } from './output.js'
 
 const CHECKSUM_LENGTH = 4
 /** The share of the limit that remains in use after entries are removed. */
@@ -87,7 +87,7 @@ export class RangeCache {
     checksum.writeUInt32LE(crc32(bytes))
     try {
       makeDirectory(directory, 0o700)
-      await writeAside(path, Buffer.concat([bytes, checksum]), 0o600)
+      writeAtOnce(path, [bytes, checksum], true, 0o600)
     } catch {
       this.#isBroken = true
       return

@@ -13,8 +13,8 @@ import {
 } from '../../../format/index-owner.js'
 import { INDEX_DIRECTORY, parseIndexFileName, usualIndexFile } from '../../../format/paths.js'
 import { duplicateError, isCanonicalPath, isIndexFile, type TrialFiles } from '../../../format/trial-files.js'
-import { writeAsideSync } from '../../../storage/local/aside.js'
 import { readFileIfThere } from '../../../storage/local/file.js'
+import { writeAtOnce } from '../../../storage/local/output.js'
 import { MANY_INDEX_FILES } from '../../job/index-job.js'
 import type { Access } from '../../runner/access.js'
 import { readIndexFiles } from '../../runner/index-reading.js'
@@ -246,10 +246,11 @@ export class IndexedFiles {
     const files = stampedFiles(this.#rows, columns, stamps)
     const bytes = encodeIndexCache(this.#access.store.url(''), { files, columns })
     try {
-      writeAsideSync(indexCache, bytes)
-    } catch (cause) {
+      if (!writeAtOnce(indexCache, [bytes])) throw new Error('it is not a regular file')
+    } catch (error) {
       // A full disk loses the cache, not the trial.
       const url = pathToFileURL(indexCache).href
+      const cause = (error as Error).cause ?? error
       const reason = cause instanceof Error ? cause.message : String(cause)
       this.#cacheProblem = new StoreError('Unavailable', `${indexCache} can't be written: ${reason}`, { url }, cause)
     }

@@ -36,7 +36,7 @@ export interface CollectOptions extends ScanSelection {
   readonly onProgress?: (progress: { readonly doneRows: number; readonly totalRows: number }) => void
 }
 
-/** @throws what a scan throws; tensors that can't be read are told in the view */
+/** Collects the view of a trial for a page; it lists tensors that can't be read. @throws what a scan throws */
 export async function collect(trial: Trial, options: CollectOptions): Promise<TrialView> {
   const { onProgress, embedding, differences, ...selection } = options
   const found = await judged(trial, selection)
@@ -53,7 +53,7 @@ class Collection {
   readonly #table: StatisticTable
   /** The series by importance. */
   readonly #order: readonly number[]
-  /** By those series and steps that are drawn. */
+  /** Sketches by the indices of series and of steps, for those that are drawn. */
   readonly #sketches: ReadonlyMap<number, Map<number, Distribution>>
   readonly #differences: RunDifferences | null
   readonly #problems: ProblemLines
@@ -112,13 +112,13 @@ class Collection {
   }
 
   #add(row: ScanRow, drawn: ReadonlySet<number>): void {
-    // Nothing is wrong with a dtype that lacks some of what is shown.
+    // A dtype that lacks some of the statistics is no error.
     const error = row.error instanceof ReductionUndefined ? undefined : row.error
     if (error) this.#problems.add(error)
     if (row.tensor === null) return
     const step = this.#skeleton.stepAt(row.step)
     const series = this.#skeleton.seriesAt(row.worker, row.tensor)
-    // A step that was written since is not shown.
+    // Steps that were written since the skeleton was read are left out.
     if (step === undefined || series === undefined) return
     this.#lines.add(row)
     if (error) this.#skeleton.fail(series, step)

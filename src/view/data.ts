@@ -54,14 +54,14 @@ interface NumbersText {
   readonly base64: string
 }
 
-/** A statistic of every series, one series after the other. */
+/** A statistic of every series, series by series. */
 export interface PackedColumn {
   readonly name: ShownStatistic
-  /** Every so many steps, from the first on. 1: all of them. */
+  /** The stride of the steps from the first one on; 1: all of them. */
   readonly every: number
   /** True if the numbers are those of a scan, to the last digit. */
   readonly isExact: boolean
-  /** NaN where there is no number; a NaN that a tensor has differs in its lowest bit. */
+  /** NaN where there is no number; the NaN of a tensor differs in its lowest bit. */
   readonly numbers: PackedNumbers
 }
 
@@ -71,9 +71,9 @@ export const STATES = ['missing', 'present', 'failed'] as const
 export interface TensorView {
   readonly name: string
   readonly kind: Kind
-  /** Null if it is not known. */
+  /** Null: unknown. */
   readonly dtype: string | null
-  /** At the first step. Null if it is not known. */
+  /** The shape at the first step; null: unknown. */
   readonly shape: readonly number[] | null
 }
 
@@ -132,7 +132,7 @@ export interface AdviceView {
 export interface LimitView {
   readonly rule: string
   readonly below: number
-  /** And below this share of the largest at the step; null: that does not matter. */
+  /** The share of the step's largest below which the rule fires as well; null: no such condition. */
   readonly share: number | null
 }
 
@@ -160,7 +160,7 @@ export interface ClassesView {
   /** The classes there are, ascending; null: labels are no classes but numbers. */
   readonly classes: readonly number[] | null
   readonly steps: readonly ClassesStep[]
-  /** Empty where all steps are shown. */
+  /** The shown steps by mode; empty: all are shown. */
   readonly thinned: readonly ThinnedView[]
 }
 
@@ -181,7 +181,7 @@ export interface ClassesStep {
   /** For numbers: the predictions less the labels, and the labels, of the first samples. */
   readonly residuals: readonly number[]
   readonly labels: readonly number[]
-  /** Samples that are in none of these, since what was predicted of them is NaN, or of numbers infinite. */
+  /** Samples counted nowhere else, since their predictions are NaN or, of a regression, infinite. */
   readonly undecided: number
 }
 
@@ -196,14 +196,14 @@ export interface EmbeddingView {
   readonly images: string | null
   readonly reconstructions: string | null
   readonly steps: readonly EmbeddingStep[]
-  /** Empty where all steps are shown. */
+  /** The shown steps by mode; empty: all are shown. */
   readonly thinned: readonly ThinnedView[]
 }
 
 export interface EmbeddingStep {
   /** Index into the steps. */
   readonly step: number
-  /** The samples of how many steps were placed together, this one's among them. */
+  /** The samples and steps that were placed together, this step among them. */
   readonly pool: { readonly samples: number; readonly steps: number }
   /** x and y of each sample. */
   readonly points: Readonly<Record<EmbeddingMethod, readonly (readonly [x: number, y: number])[]>>
@@ -252,29 +252,29 @@ export interface TrialView {
   readonly columns: readonly PackedColumn[]
   readonly ridges: readonly RidgeView[]
   readonly elements: readonly ValueView[]
-  /** Null: there are no labels and predictions, or nobody has looked yet. */
+  /** Null: there are no labels and predictions, or they were not read yet. */
   readonly classes: ClassesView | null
   /** True if there are labels and predictions. */
   readonly hasClasses: boolean
   readonly embedding: EmbeddingView | null
-  /** In the order of their steps. */
+  /** Findings, in the order of their steps. */
   readonly findings: readonly FindingView[]
-  /** The number of findings. Not all are listed if there are very many. */
+  /** The number of all findings; a page lists only some of very many. */
   readonly findingCount: number
   /** The rules that judge. */
   readonly rules: readonly string[]
   /** Advice of the rules that fired. */
   readonly advice: readonly AdviceView[]
-  /** Learning rates out of the ordinary, in a sentence each. */
+  /** A sentence for each unusual learning rate. */
   readonly besides: readonly string[]
   /** Rules that judged nothing although their tensors were saved, and what they lacked. */
   readonly notJudged: readonly { readonly rule: string; readonly missing: string }[]
   readonly limits: readonly LimitView[]
-  /** Sentences about the numbers; null: nobody has looked at all of them. */
+  /** Sentences about the numbers; null: not all of them were read. */
   readonly remarks: readonly string[] | null
   /** The progress of the rules. */
   readonly judged: JudgedView
-  /** The read errors, in a sentence each. */
+  /** A sentence for each read error. */
   readonly problems: readonly string[]
   readonly values: number
   readonly readBytes: number
@@ -283,7 +283,7 @@ export interface TrialView {
 export interface ReportData {
   readonly version: string
   readonly title: string
-  /** One, or two that are compared. */
+  /** One trial, or two that are compared. */
   readonly trials: readonly TrialView[]
   /** Null if there is one trial. */
   readonly comparison?: ComparisonView | null

@@ -22,13 +22,13 @@ export interface RunDifferences extends ComparisonView {
 
 /** The distance of two tensors. */
 interface Apart {
-  /** ‖a − b‖ / ‖a‖; NaN where NaN or infinities leave none. */
+  /** ‖a − b‖ / ‖a‖; NaN where a or b has NaN or infinities. */
   readonly norm: number
   /** The share of the elements that differ; null where only reductions were saved. */
   readonly changed: number | null
 }
 
-/** @throws what a scan throws */
+/** Compares two runs tensor by tensor. @throws what a scan throws */
 export async function differencesOf(
   a: Trial,
   b: Trial,
@@ -97,7 +97,7 @@ export async function comparedView(a: Trial, b: Trial, selection: ScanSelection)
   return { ...view, steps: steps.length, columns }
 }
 
-/** @param difference undefined where only reductions were saved, which are `mean` apart */
+/** The distance of two tensors. @param difference undefined where only reductions were saved, which are `mean` apart */
 function apartOf(mean: number, difference: TensorDifference | undefined): Apart {
   if (difference === undefined) return { norm: mean, changed: null }
   if (mean === 0) return { norm: 0, changed: 0 }

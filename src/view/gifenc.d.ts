@@ -12,7 +12,7 @@ declare module 'gifenc' {
     finish(): void
     bytes(): Uint8Array
   }
-  /** All of it, as Node.js has it. */
+  /** The default export under Node.js, which loads the package as CommonJS. */
   const gifenc: { readonly GIFEncoder: typeof GIFEncoder }
   export default gifenc
 }

@@ -58,12 +58,12 @@ export class Judging {
     this.#rates = new LearningRates(trial)
   }
 
-  /** All rules for which the trial has the data. */
+  /** Makes all rules for which the trial has the data. */
   static async of(trial: Trial): Promise<Judging> {
     return new Judging(trial, (await new RuleRegistry().allInTurns(trial, { logger: null })).rules)
   }
 
-  /** The rules that judge, but for those of which it is known that they had nothing to judge. */
+  /** The rules that judge, without those known to have had nothing to judge. */
   get rules(): readonly string[] {
     const idle = new Set(this.#lacking.map(({ rule }) => rule))
     return this.#descriptions.map(({ rule }) => rule).filter(name => !idle.has(name))
@@ -92,7 +92,7 @@ export class Judging {
     return this.#judgedSteps
   }
 
-  /** In the order of steps, each with its cause. */
+  /** Findings in the order of steps, each with its cause. */
   get findings(): readonly DiagnosedFinding[] {
     if (this.#diagnosed.length < this.#findings.length) this.#diagnosed = diagnose(this.#trial, this.#findings)
     return this.#diagnosed
@@ -102,7 +102,7 @@ export class Judging {
     return this.#findings.length
   }
 
-  /** The progress of the rules. In a job that goes on they are done with the steps so far. */
+  /** The progress of the rules. In a running job they may be done with all steps so far. */
   get judged(): JudgedView {
     const isDone = this.#isDone || (this.#doneSteps > 0 && this.#doneSteps >= this.#totalSteps)
     return { state: isDone ? 'done' : 'judging', steps: this.#doneSteps }
@@ -118,12 +118,12 @@ export class Judging {
     return this.#updates.fromZero
   }
 
-  /** In the order of steps. */
+  /** Updates of weights, in the order of steps. */
   get updates(): readonly Update[] {
     return this.#updates.updates
   }
 
-  /** Judges, once. */
+  /** Runs the evaluation. It is called once. */
   async run(options: Omit<EvaluateOptions, 'onFinding' | 'keepFindings'>): Promise<void> {
     const rules = [...this.#rules, this.#updates, this.#rates]
     this.#rules = []
@@ -161,7 +161,7 @@ function describe(one: Rule): RuleDescription {
   return { rule, meaning, advice, limit: { rule, below: threshold!, share: relative_threshold ?? null } }
 }
 
-/** All rules that the data allow, over the steps that are there. */
+/** Runs all rules for which the trial has the data, over its present steps. */
 export async function judged(trial: Trial, options: ScanSelection): Promise<Judging> {
   const { threads, signal, memory, checkLevel, steps, modeSteps } = options
   const judging = await Judging.of(trial)
@@ -177,7 +177,7 @@ export async function judged(trial: Trial, options: ScanSelection): Promise<Judg
   return judging
 }
 
-/** Fires never: it only looks. Asked beside the rules, so that each weight is read once. */
+/** A rule that never fires: it reads updates of weights in the same pass as the other rules, so that each weight is read once. */
 class UpdateRatios extends Rule {
   readonly updates: Update[] = []
   readonly #fromZero = new Set<string>()
@@ -213,7 +213,7 @@ class UpdateRatios extends Rule {
     this.#asked.set(step, asked)
   }
 
-  /** It judges nothing. */
+  /** False: it judges nothing. */
   override get hasJudgedStep(): boolean {
     return false
   }
@@ -222,7 +222,7 @@ class UpdateRatios extends Rule {
     await inTurns(this.#asked.get(step) ?? [], ({ change, size, ...place }) => {
       const [by, of] = [change.answer, size.answer]
       if (typeof by !== 'number' || typeof of !== 'number') return
-      // Zeros that stay zeros stand still; what leaves zero has no size to be held against.
+      // Zeros that stay zero are an update of 0; a weight that leaves zero has no norm to divide by.
       if (of !== 0 || by === 0) this.updates.push({ ...place, ratio: by === 0 ? 0 : by / of })
       else this.#fromZero.add(place.tensor)
     })

@@ -3,7 +3,7 @@
 import { deflateRawSync } from 'node:zlib'
 import type { Numbers, PackedNumbers } from './data.js'
 
-/** See `PackedNumbers`. Bytes of the same place in their numbers say about the same, so that they compress well together. */
+/** Packs numbers as `NumbersText` says: bytes of the same significance lie together, where they compress well. */
 export function packed(numbers: Numbers): PackedNumbers {
   const { length, BYTES_PER_ELEMENT: width } = numbers
   const from = new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength)

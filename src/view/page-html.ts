@@ -1,4 +1,4 @@
-/** A page of HTML around data, which its script draws. Names come from trials: no text of theirs can end an element, and none is run. */
+/** A page of HTML around data that its script draws. Text from trials is escaped: it can neither end an element nor run as a script. */
 
 export interface PageParts {
   readonly title: string

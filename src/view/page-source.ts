@@ -1,4 +1,4 @@
-/** The page that shows a report, in one piece: scripts/make-page.mjs writes what is declared here, out of src/view/page. */
+/** The page of a report, as texts. scripts/make-page.mjs builds the module declared here from src/view/page. */
 
 export declare const SCRIPT: string
 export declare const STYLE: string

@@ -20,7 +20,7 @@ export interface ReportOptions extends ScanSelection {
   readonly version?: string
   /** For two trials: the map from the first one's tensors to the second's. Default: equal names. */
   readonly map?: TensorMap
-  /** A tensor whose first axis is that of samples, to be shown as points of a plane: its name, or a part that no other has. */
+  /** The tensor to show as points of a plane; its first axis is that of samples. Its name, or a part of it that no other name has. */
   readonly embed?: string
   /** The tensor that colours the points. Default: labels by the hooks' names. */
   readonly labels?: string
@@ -53,15 +53,15 @@ const REPORT_OPTIONS = optionsOf<ReportOptions>({
 export interface Report {
   /** The whole file. */
   readonly html: string
-  /** The number of values of tensors that it is about. */
+  /** The number of tensor values that the page is about. */
   readonly values: number
-  /** The read errors, in a sentence each. */
+  /** A sentence for each read error. */
   readonly problems: readonly string[]
 }
 
 /**
- * A page about one trial, or about two that are compared: HTML that opens from disk. Rules judge the trials, and one scan reads
- * all that is shown. What can't be read is told in the page.
+ * A page about one trial or two: HTML that opens from disk. Rules judge the trials, and one scan reads all that is shown. The page lists
+ * what can't be read.
  * @throws UsageError; what a scan throws
  */
 export async function reportHtml(trials: Trial | readonly Trial[], options?: ReportOptions): Promise<Report> {
@@ -138,7 +138,7 @@ export async function reportHtml(trials: Trial | readonly Trial[], options?: Rep
   }
 }
 
-/** A view whose tensors have the names that they have in another trial. */
+/** A view with its tensors renamed to those of another trial. */
 function renamed(view: TrialView, names: ReadonlyMap<string, string>): TrialView {
   return { ...view, tensors: view.tensors.map(tensor => ({ ...tensor, name: names.get(tensor.name) ?? tensor.name })) }
 }

@@ -10,9 +10,9 @@ import { thinnedIndices } from './thinning.js'
 
 /** Bins for many elements, and for few: more would be mostly empty. */
 const [MOST_BINS, LEAST_BINS] = [60, 12]
-/** The limits of a page. */
+/** The largest number of steps in a picture. */
 const MAX_STEPS = 48
-/** The outermost elements, which may lie far away from all others, are left out of the picture. */
+/** The share of elements at each end that pictures leave out: they may lie far away from all others. */
 const TAIL = 0.001
 
 /** The series that are drawn: the most important ones. */
@@ -20,12 +20,12 @@ export function chosenSeries(byImportance: readonly number[]): ReadonlySet<numbe
   return new Set(byImportance.slice(0, MAX_RIDGES))
 }
 
-/** Indices of the steps that are drawn. */
+/** The indices of the steps that are drawn. */
 export function chosenSteps(skeleton: Skeleton): ReadonlySet<number> {
   return new Set(thinnedIndices(skeleton, MAX_STEPS).steps)
 }
 
-/** @param sketches by the indices of their steps, ascending. @returns null if no element is finite */
+/** The ridge of a series. @param sketches by the indices of their steps, ascending @returns null if no element is finite */
 export function ridgeOf(series: number, sketches: ReadonlyMap<number, Distribution>): RidgeView | null {
   const drawn = [...sketches].map(([step, sketch]) => ({ step, sketch, finite: finiteOf(sketch).of }))
   const size = Math.max(0, ...drawn.map(({ finite }) => finite.count))
@@ -61,7 +61,7 @@ function edgesOf(low: number, high: number, bins: number): readonly number[] {
   return Array.from({ length: bins + 1 }, (_, i) => low * (1 - i / bins) + high * (i / bins))
 }
 
-/** The edges of bins of a range or, where it is too narrow to be divided, of one around it. */
+/** The edges of equal bins over a range; a range too narrow to be divided is widened. */
 function edgesAround(low: number, high: number, bins: number): readonly number[] {
   const half = Math.abs(low) / 2
   const ranges = [
@@ -99,7 +99,7 @@ export async function ridgesOf(
   return [...sketches].flatMap(([series, own]) => ridgeOf(series, own) ?? [])
 }
 
-/** The distribution of the elements that are finite, and how many are not. */
+/** The distribution of the finite elements, and the number of the others. */
 export function finiteOf(sketch: Distribution): { readonly of: Distribution; readonly lost: number } {
   const data = sketch.toJSON()
   const count = data.counts.reduce((sum, some) => sum + some, 0)
@@ -107,14 +107,14 @@ export function finiteOf(sketch: Distribution): { readonly of: Distribution; rea
   return { of: Distribution.from({ ...data, ...others, count }), lost: sketch.count - count }
 }
 
-/** Buckets below 0 are of negative numbers, and 0 is that of zeros. */
+/** The share of elements at or below 0: the buckets below 0 and the one of zeros. */
 function shareAtMostZero(sketch: Distribution): number {
   const { buckets, counts, negative_infinity_count, count } = sketch.toJSON()
   const below = counts.reduce((sum, some, i) => (buckets[i]! <= 0 ? sum + some : sum), negative_infinity_count)
   return Number((below / Math.max(1, count)).toPrecision(4))
 }
 
-/** The range of a picture: all elements but one in a thousand at each end, so all of few. */
+/** The range of a picture: without one element in a thousand at each end, so the whole range of few elements. */
 export function rangeOf(finite: Distribution): readonly [low: number, high: number] {
   const last = finite.count - 1
   const left = Math.floor(TAIL * last)

@@ -1,4 +1,4 @@
-/** The saved tensors by step and worker without any value, from the index files. */
+/** The saved tensors by step and worker, from the index files, without values. */
 
 import { turnsWhenDue } from '../base/turns.js'
 import { MODES, type Mode } from '../base/types.js'
@@ -6,7 +6,7 @@ import { type ScanSelection, selectItems } from '../trial/scan-selection.js'
 import { stateOf, type Trial } from '../trial/trial.js'
 import { type SeriesView, STATES } from './data.js'
 
-/** Items that are looked at in one turn. */
+/** The number of items between two looks at the clock. */
 const AT_ONCE = 4096
 
 export class Skeleton {
@@ -42,7 +42,7 @@ export class Skeleton {
     this.states = new Uint8Array(series.length * this.steps.length)
   }
 
-  /** @throws what a scan of the selection throws */
+  /** Reads the index of a trial. @throws what a scan of the selection throws */
   static async of(trial: Trial, selection: ScanSelection): Promise<Skeleton> {
     const due = turnsWhenDue()
     const found = new Map<number, { mode: number; modeStep: number }>()
@@ -94,7 +94,7 @@ export class Skeleton {
     return this.#seriesOf.get(worker)?.get(tensor)
   }
 
-  /** Notes that what was saved can't be read. */
+  /** Marks a value as unreadable. */
   fail(series: number, step: number): void {
     this.states[this.#cell(series, step)] = STATES.indexOf('failed')
   }

@@ -1,15 +1,16 @@
-/** The shown steps where there are too many: some of each mode, evaluation first, since it has few. */
+/** A choice of steps to show if there are too many: some of each mode, evaluation first, since it has few. */
 
 import { MODES, type Mode } from '../base/types.js'
 import type { ThinnedView } from './data.js'
 import type { Skeleton } from './skeleton.js'
 
-/** The share that evaluation may take where the others need all of the rest. */
+/** The largest share for evaluation if the other modes have use for the rest. */
 const EVAL_SHARE = 2 / 3
 
 /**
  * Steps of each mode, spread evenly, the first and the last of each among them.
- * @param steps ascending @param most how many are wanted at most, far more than there are modes
+ * @param steps ascending
+ * @param most the largest number, far above the number of modes
  */
 export function thinned<T>(
   steps: readonly T[],
@@ -19,7 +20,7 @@ export function thinned<T>(
   if (steps.length <= most) return { steps, thinned: [] }
   const byMode = new Map<Mode, T[]>()
   for (const step of steps) byMode.set(modeOf(step), [...(byMode.get(modeOf(step)) ?? []), step])
-  // Evaluation first; of the others those with the fewest, so that what they leave is the next one's.
+  // Evaluation comes first; of the others those with the fewest steps, so that the next ones get what they leave.
   const rank = (mode: Mode, count: number) => (mode === 'EVAL' ? -1 : count)
   const order = [...byMode].sort(([a, x], [b, y]) => rank(a, x.length) - rank(b, y.length))
   let room = most
@@ -40,7 +41,7 @@ export function thinned<T>(
   }
 }
 
-/** The shown steps of a trial, by their indices. */
+/** The indices of the steps that are shown. */
 export function thinnedIndices({ steps, mode }: Skeleton, most: number): ReturnType<typeof thinned<number>> {
   return thinned([...steps.keys()], index => MODES[mode[index]!]!, most)
 }

@@ -13,10 +13,10 @@ const GLYPHS: Readonly<Record<string, string>> = Object.fromEntries(
     .split(/\s+/)
     .map(glyph => [glyph[0], glyph.slice(1)]),
 )
-/** A box, for what is none of them. */
+/** A box, for characters without a glyph. */
 const OTHER = 'vhhhhhv0'
 
-/** From one letter to the next. */
+/** The distance in pixels from one letter to the next. */
 export const ADVANCE = 6
 export const ROWS = 8
 

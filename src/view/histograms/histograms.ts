@@ -1,4 +1,4 @@
-/** A picture of one's own tensors: `histograms`. */
+/** `histograms`: a picture of tensors that the caller has in memory. */
 
 import { expectArgument } from '../../base/arguments.js'
 import { UsageError } from '../../base/errors.js'
@@ -21,11 +21,11 @@ export interface HistogramsOptions {
   readonly beside?: StepTensors
   /** The names of the two in the picture. Default: `first` and `second`. */
   readonly labels?: readonly [string, string]
-  /** It stands above the picture. */
+  /** The title above the picture. */
   readonly title?: string
   /** Bars of each histogram. Default: 50. */
   readonly bins?: number
-  /** Milliseconds that each step is shown. Default: 400. */
+  /** Milliseconds per step. Default: 400. */
   readonly delay?: number
 }
 
@@ -47,8 +47,8 @@ const HISTOGRAMS_OPTIONS = optionsOf<HistogramsOptions>(
 )
 
 /**
- * Draws how the elements of tensors are distributed, step after step.
- * @throws UsageError for what is no numbers by name and step; StoreError if the file can't be written
+ * Draws the distributions of tensors' elements, step after step.
+ * @throws UsageError for anything but numbers by name and step; StoreError if the file can't be written
  */
 export async function histograms(tensors: StepTensors, options: HistogramsOptions): Promise<void> {
   const { out, beside, ...others } = checkOptions('histograms', HISTOGRAMS_OPTIONS, options)

@@ -13,7 +13,7 @@ export interface PictureOptions {
   /** The names of two trials. */
   readonly labels: readonly [string, string]
   readonly bins: number
-  /** Milliseconds that a step is shown. */
+  /** Milliseconds per step. */
   readonly delay: number
 }
 
@@ -21,16 +21,16 @@ export type PictureKind = 'gif' | 'html'
 
 const [PANEL_WIDTH, PANEL_HEIGHT, GAP] = [420, 210, 16]
 const BARS_HEIGHT = 120
-/** More is too large to be looked at. */
+/** The limits of a picture: more panels or frames are too many to look at. */
 const [MOST_PANELS, MOST_FRAMES] = [30, 100]
 
-/** @throws UsageError for a name of another ending */
+/** The kind of picture by the ending of its file's name; null for any other ending. */
 export function pictureKind(out: string): PictureKind | null {
   const ending = /\.(gif|html?)$/i.exec(out)?.[1]?.toLowerCase()
   return ending === undefined ? null : ending === 'gif' ? 'gif' : 'html'
 }
 
-/** @param trials one or two @throws UsageError if nothing can be drawn */
+/** Draws the histograms of one trial or two. @throws UsageError if nothing can be drawn */
 export function histogramPicture(
   trials: readonly Distributions[],
   kind: PictureKind,
@@ -50,7 +50,7 @@ export function histogramPicture(
   return kind === 'gif' ? gifOf(frames, options.delay) : pageOf(frames, shown, options)
 }
 
-/** The first, the last, and some that are spread evenly between. */
+/** True for the first, the last, and some indices spread evenly between. */
 function keeps(i: number, length: number): boolean {
   if (length <= MOST_FRAMES) return true
   const place = (k: number) => Math.floor((k * (MOST_FRAMES - 1)) / (length - 1))
@@ -69,11 +69,11 @@ interface Panel {
   readonly high: number
   /** The highest bar of all steps. */
   readonly most: number
-  /** By trial, then by step. */
+  /** Bars by trial, then by step. */
   readonly bars: readonly ReadonlyMap<number, Bars>[]
 }
 
-/** The axis is one for all steps and trials. One element in a thousand at each end may lie outside of it. */
+/** The panel of a tensor. One axis serves all steps and trials; one element in a thousand at each end may lie outside of it. */
 function panelOf(name: string, trials: readonly Distributions[], bins: number): Panel {
   const own = trials.map(trial => [...(trial.get(name) ?? [])].map(([step, all]) => ({ step, all, ...finiteOf(all) })))
   const ranges = own.flatMap(steps => steps.filter(({ of }) => of.count > 0).map(({ of }) => rangeOf(of)))
@@ -173,7 +173,7 @@ function shortText(number: number): string {
   return String(Number(number.toPrecision(4)))
 }
 
-/** A text without its middle, where there is no room for it. */
+/** A text shortened in its middle to fit the room. */
 function shortened(text: string, room: number): string {
   const letters = [...text]
   if (letters.length <= room) return text

@@ -20,9 +20,9 @@ const KINDS_OF_LINES: ReadonlySet<Kind> = new Set(['losses', 'metrics', 'gradien
 export interface OverviewLine {
   readonly tensor: string
   readonly mode: Mode
-  /** Ascending. */
+  /** Global steps, ascending. */
   readonly steps: readonly GlobalStep[]
-  /** One for each of the steps. */
+  /** A value for each step. */
   readonly values: readonly number[]
 }
 
@@ -45,7 +45,7 @@ interface Line extends OverviewLine {
 /** Numbers by kind, tensor and mode. Rows come in the order of steps. */
 export class Lines {
   readonly #kindOf: (name: string) => Kind
-  /** By kind, then by mode and tensor. */
+  /** Lines by kind, then by mode and tensor. */
   readonly #lines = new Map<string, Map<string, Line>>()
   readonly #modes = new Map<number, Mode>()
   readonly #tensors = new Set<string>()
@@ -55,7 +55,7 @@ export class Lines {
     this.#kindOf = kindsOf(trial)
   }
 
-  /** @param row with LINE_STATISTICS */
+  /** Adds a row. @param row a scan's row with LINE_STATISTICS */
   add({ tensor, step, mode, worker, reductions }: ScanRow): void {
     if (tensor === null) return
     this.#modes.set(step, mode)
@@ -65,13 +65,13 @@ export class Lines {
     const number = kind === 'losses' || kind === 'metrics' ? mean : abs_mean
     if (KINDS_OF_LINES.has(kind) && typeof number === 'number') this.#add(kind, tensor, mode, step, number)
     if (typeof nan !== 'number' || typeof infinite !== 'number' || nan + infinite === 0) return
-    // Trees of XGBoost have NaN for whatever a leaf lacks.
+    // XGBoost's tree tables have NaN for whatever a leaf lacks.
     if (!this.#notFinite.has(tensor) && !tensor.startsWith('trees/')) {
       this.#notFinite.set(tensor, { tensor, step, worker, nan, infinite })
     }
   }
 
-  /** Adds an update of a tensor at a step of which rows were added. */
+  /** Adds an update of a tensor. Rows of its step were added before. */
   addUpdate({ tensor, step, ratio }: Update): void {
     const mode = this.#modes.get(step)
     if (mode !== undefined && this.#tensors.has(tensor)) this.#add('updates', tensor, mode, step as GlobalStep, ratio)
@@ -89,13 +89,13 @@ export class Lines {
       line.workers = 1
       return
     }
-    // Another worker's.
+    // The step has another worker's value already.
     line.workers++
     const at = line.values.length - 1
     line.values[at]! += (number - line.values[at]!) / line.workers
   }
 
-  /** In the order in which the tensors were saved. */
+  /** The lines of a kind, in the order in which their tensors were saved. */
   of(kind: Kind | 'updates'): OverviewLine[] {
     return Array.from(this.#lines.get(kind)?.values() ?? [], ({ tensor, mode, steps, values }) => {
       return { tensor, mode, steps, values }
@@ -108,7 +108,7 @@ export class Lines {
     return this.of(kind).filter(({ mode }) => mode === (isTrained ? 'TRAIN' : 'GLOBAL'))
   }
 
-  /** In the order of steps: where each tensor first had NaN or infinities. */
+  /** The first step of each tensor with NaN or infinities, in the order of steps. */
   get notFinite(): readonly NotFinite[] {
     return [...this.#notFinite.values()]
   }

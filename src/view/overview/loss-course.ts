@@ -16,21 +16,21 @@ export interface LossView {
   }[]
 }
 
-/** Points of a line that are sent: a list shows no more. */
+/** The number of points of a line in the list of trials. */
 const MAX_POINTS = 240
 /** Steps of a run in a folder of its index, and the digits of the folder's name. */
 const [FOLDER_STEPS, FOLDER_DIGITS] = [1000, 9]
 
 export class LossCourse {
   #lines: Lines | undefined
-  /** Steps up to here have been read. */
+  /** The last step that has been read. */
   #upTo = -1
   #isReading = false
   #changedMs: number | null = null
 
   /**
-   * The loss as far as it has been read; newer steps are read behind the answer. Null: none was saved, or none was read yet.
-   * @param take waits for a turn to read, and returns how to end it
+   * The loss as far as it has been read; newer steps are read in the background. Null: no loss was saved, or none was read yet.
+   * @param take waits for a turn to read, and resolves to a function that ends it
    */
   of(trial: Trial, signal: AbortSignal, take: (signal: AbortSignal) => Promise<() => void>): LossView | null {
     const last = trial.steps().at(-1) ?? -1
@@ -38,7 +38,7 @@ export class LossCourse {
       this.#isReading = true
       take(signal)
         .then(end => this.#read(trial, last, signal).finally(end))
-        // What can't be read is told where the trial itself is looked at.
+        // The trial's own page reports what can't be read.
         .catch(() => sleep(1000, undefined, { ref: false }))
         .finally(() => (this.#isReading = false))
     }
@@ -68,7 +68,10 @@ export class LossCourse {
   }
 }
 
-/** Folders change when a file comes: that of the last step's index, and those above it. */
+/**
+ * The time of the last change. A folder's time changes when a file is added: the folders of the last step's index are looked at, and
+ * those above.
+ */
 async function changedMs(trial: Trial, last: number): Promise<number | null> {
   const folder = String(Math.floor(last / FOLDER_STEPS) * FOLDER_STEPS).padStart(FOLDER_DIGITS, '0')
   const stamps = await stateOf(trial).access.store.stamps(['', 'index', 'events', `index/${folder}`])

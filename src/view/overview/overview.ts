@@ -28,29 +28,29 @@ export interface TrialOverview {
   readonly collections: readonly { readonly name: string; readonly size: number }[]
   /** The number of tensors that were examined. */
   readonly tensors: number
-  /** Means, by mode. */
+  /** Mean losses, by mode. */
   readonly losses: readonly OverviewLine[]
   readonly metrics: readonly OverviewLine[]
-  /** Mean magnitudes (`abs_mean`), in training. */
+  /** Mean magnitudes of gradients (`abs_mean`), in training. */
   readonly gradients: readonly OverviewLine[]
   readonly weights: readonly OverviewLine[]
   /** ‖W − W₀‖ / ‖W₀‖ of each weight, where W₀ is the weight at the step before, in training. */
   readonly updates: readonly OverviewLine[]
-  /** Weights that were zero at a step and not at the next: such an update has no size to be held against. */
+  /** Weights that were zero at a step and not at the next: such an update has no norm to divide by. */
   readonly fromZero: readonly string[]
-  /** In the order of steps: where each tensor first had NaN or infinities. */
+  /** The first step of each tensor with NaN or infinities, in the order of steps. */
   readonly notFinite: readonly NotFinite[]
   /** The findings of the rules, each with its cause, in the order of steps. */
   readonly findings: readonly DiagnosedFinding[]
   /** The rules that judged. */
   readonly rules: readonly string[]
-  /** Learning rates out of the ordinary, beside what they do. */
+  /** Unusual learning rates. */
   readonly learningRates: readonly UnusualRate[]
   /** Rules that judged nothing although their tensors were saved, and what they lacked. */
   readonly notJudged: readonly NotJudged[]
   /** Steps at which a rule had anything to judge. */
   readonly judgedSteps: number
-  /** The read errors, in a line a file. */
+  /** A line for each file with read errors. */
   readonly problems: readonly string[]
   /** Values of tensors that were read, and their bytes. */
   readonly values: number
@@ -64,8 +64,8 @@ const OVERVIEW_OPTIONS = optionsOf<ScanSelection>(SELECTION_KINDS)
 
 /**
  * A training at a glance, from one scan and one evaluation of the rules.
- * @param options which part of it. Default: all tensors at all steps
- * @throws what a scan throws; what can't be read is told in `problems`
+ * @param options the tensors and steps to look at. Default: all
+ * @throws what a scan throws; `problems` lists what can't be read
  */
 export async function trialOverview(trial: Trial, options?: ScanSelection): Promise<TrialOverview> {
   const startedAt = performance.now()

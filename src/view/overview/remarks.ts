@@ -38,7 +38,7 @@ export function remarks({ losses, gradients, updates, fromZero }: RemarkedLines)
     const rest = fromZero.length > 1 ? ` and ${counted(fromZero.length - 1, 'more weight')}` : ''
     sentences.push(`${one}${rest} ${fromZero.length > 1 ? 'start' : 'starts'} at zero: the first update has no ratio.`)
   }
-  // How gradients compare says something only of those that are finite and not zero throughout.
+  // Only gradients that are finite and nonzero throughout can be compared.
   const alive = gradients
     .filter(({ values }) => values.every(value => Number.isFinite(value) && value !== 0))
     .map(({ tensor, values }) => ({ tensor, mean: meanOf(values) }))
@@ -66,9 +66,9 @@ function zeroRemarks(always: readonly OverviewLine[], sometimes: number, all: nu
   ]
 }
 
-/** A change that is less than so many of the usual changes from value to value tells nothing. */
+/** The smallest change, in usual changes from value to value, that counts as a trend. */
 const TREND = 2
-/** A rise since the lowest value that is told, as a fraction of it. */
+/** The smallest rise above the lowest value that is reported, as a fraction of it. */
 const PASSED = 0.1
 
 function lossRemarks({ tensor, mode, steps, values }: OverviewLine): readonly string[] {
@@ -101,7 +101,7 @@ function lossRemarks({ tensor, mode, steps, values }: OverviewLine): readonly st
   return [`${name} ${changeText(first, last)}, ${ends}.`]
 }
 
-/** In percent or, from ten times on, in times. */
+/** A change in percent; from a factor of ten on, as a factor. */
 function changeText(before: number, now: number): string {
   if (before > 0 && now / before >= 10) return `rose to ${numberText(now / before)} times that`
   return `${now < before ? 'fell' : 'rose'} by ${((100 * Math.abs(now - before)) / Math.abs(before)).toFixed(1)} %`
@@ -111,7 +111,7 @@ function meanOf(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length
 }
 
-/** The first place of NaN and infinities, and the later ones. Null: there are none. */
+/** A sentence about the first NaN or infinity, and the later ones. Null: there are none. */
 export function notFiniteText(notFinite: readonly NotFinite[]): string | null {
   const [first] = notFinite
   if (first === undefined) return null
@@ -126,7 +126,7 @@ export function notFiniteText(notFinite: readonly NotFinite[]): string | null {
   return `first in ${tensor} at step ${step} of ${worker}: ${counts.join(', ')} among its elements${more}`
 }
 
-/** A few names, and how many more there are. */
+/** The first names, and the number of the others. */
 export function enumeration(names: readonly string[]): string {
   const rest = names.length - MAX_NAMES
   const texts = (rest > 1 ? names.slice(0, MAX_NAMES) : names).map(name =>
@@ -135,7 +135,7 @@ export function enumeration(names: readonly string[]): string {
   return `${texts.join(', ') || 'none'}${rest > 1 ? ` and ${countText(rest)} more` : ''}`
 }
 
-/** Four significant digits tell enough. */
+/** A number with four significant digits. */
 export function numberText(value: number): string {
   return shortNumber(Number.isFinite(value) ? Number(value.toPrecision(4)) : value)
 }

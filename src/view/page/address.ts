@@ -1,12 +1,12 @@
-/** The address of what is shown, `#layers?kind=weights&step=40`: a copied link opens the same. */
+/** The address of the current view, `#layers?kind=weights&step=40`: a copied link opens the same view. */
 
 import { moment } from './moment.js'
 
-/** A part of a view's choice that its address has. */
+/** A choice of a view that is part of the address. */
 export interface Field {
   readonly value: string
   readonly set: (value: string) => void
-  /** Null: any text. */
+  /** The allowed texts; null: any. */
   readonly allowed: readonly string[] | null
 }
 
@@ -32,7 +32,7 @@ export function address(): Address {
   return { view: view!, name: name === undefined ? null : decoded(name), choices: new URLSearchParams(query) }
 }
 
-/** Takes over what an address says. */
+/** Sets the choices to those in the address. */
 export function takeOver({ choices }: Address, fields: Readonly<Record<string, Field>>): void {
   for (const [key, { set, allowed }] of Object.entries(fields)) {
     const value = choices.get(key)
@@ -42,7 +42,7 @@ export function takeOver({ choices }: Address, fields: Readonly<Record<string, F
   if (step !== null && /^\d+$/.test(step)) moment.point(Number(step))
 }
 
-/** Gives what is shown an address, without a step in the history. */
+/** Replaces the address by that of the current view, without an entry in the history. */
 export function tell(view: string, name: string | null, fields: Readonly<Record<string, Field>>): void {
   const choices = new URLSearchParams()
   for (const [key, { value }] of Object.entries(fields)) if (value !== '') choices.set(key, value)

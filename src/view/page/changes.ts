@@ -1,4 +1,4 @@
-/** Changes of a server's trials. A browser has six connections to a server, for all tabs together: so one of them listens for all. */
+/** Changes of a server's trials. A browser opens at most six connections to a server for all tabs together, so one tab listens for all. */
 
 /** The server's news of a trial. */
 export interface Change {
@@ -13,7 +13,7 @@ export interface Change {
 /** A message between tabs. */
 type Message = { readonly change: Change } | { readonly isSilent: true } | { readonly isNew: true }
 
-/** @param onSilence is called when the server does not answer; the browser tries again by itself */
+/** Listens to changes of trials. @param onSilence called when the server does not answer; the browser reconnects by itself */
 export function listen(ids: readonly string[], onChange: (change: Change) => void, onSilence: () => void): void {
   const channel = new BroadcastChannel('trialscan')
   const latest = new Map<string, Change>()
@@ -31,7 +31,7 @@ export function listen(ids: readonly string[], onChange: (change: Change) => voi
     const events = new EventSource('/api/events')
     events.addEventListener('change', event => {
       tell({ change: JSON.parse((event as MessageEvent<string>).data) as Change })
-      // Where tabs can't agree on one of them, each listens no longer than it has to.
+      // Without locks between tabs, each tab listens for itself, and stops as soon as it can.
       if (navigator.locks === undefined && ids.every(id => latest.get(id)?.isOver)) events.close()
     })
     events.addEventListener('error', () => tell({ isSilent: true }))
@@ -44,7 +44,7 @@ export function listen(ids: readonly string[], onChange: (change: Change) => voi
     connect()
     return
   }
-  // Held until the tab is closed: then it is the next one's.
+  // The lock is held until the tab closes; then the next tab takes it.
   void navigator.locks.request('trialscan-events', () => {
     connect()
     return new Promise(() => {})

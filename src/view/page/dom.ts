@@ -1,8 +1,8 @@
-/** Elements, in few words. Texts are texts: none of them is read as HTML. */
+/** Short functions that make elements. A text becomes a text node and is never parsed as HTML. */
 
 type Child = Node | string | null
 
-/** Attributes, and `on…` listeners. */
+/** Attributes, and listeners as `on…`. */
 type Attributes = Readonly<Record<string, string | number | boolean | null | ((event: Event) => void)>>
 
 export function h<K extends keyof HTMLElementTagNameMap>(
@@ -25,7 +25,7 @@ export function term(text: string, meaning: string): HTMLElement {
   return h('abbr', { title: meaning, tabindex: 0 }, text)
 }
 
-/** A list to choose from. */
+/** A drop-down list. */
 export function choice<T extends string>(
   label: string,
   values: readonly (readonly [value: T, text: string])[],
@@ -40,7 +40,7 @@ export function choice<T extends string>(
   return h('label', { class: 'choice' }, h('span', {}, label), select)
 }
 
-/** A field whose text the names of tensors must have. */
+/** An input for a part of tensor names. */
 export function nameFilter(value: string, onInput: (text: string) => void): HTMLElement {
   const oninput = (event: Event) => onInput((event.target as HTMLInputElement).value)
   const input = h('input', { type: 'search', value, placeholder: 'any text', oninput })

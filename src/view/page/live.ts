@@ -1,4 +1,4 @@
-/** Trials that may grow while they are looked at. */
+/** Trials that may grow while the page is open. */
 
 import type { ServedComparison, TrialView } from '../data.js'
 import { type Change, listen } from './changes.js'
@@ -9,19 +9,19 @@ import { type LiveData, liveSource, ShownTrial, type Source, withDifferences } f
 
 type FollowedChange = Pick<Change, 'version' | 'steps' | 'isEnded'>
 
-/** A trial as it is now. */
+/** A loaded trial, at its present version. */
 export interface LoadedTrial {
   readonly view: TrialView & { readonly version: number }
   readonly source: Source
 }
 
-/** The trials of a page, and the way to them. */
+/** The trials of a page, and how to load, compare and follow them. */
 export interface Followed {
   /** Loads each trial as it is at that time. */
   readonly loads: readonly (() => Promise<LoadedTrial>)[]
-  /** Compares two trials. Null: it can't be done. */
+  /** Compares two trials. Null: no comparison is possible. */
   readonly compare?: () => Promise<ServedComparison | null>
-  /** @param onChange is told the index of the trial */
+  /** Listens to changes. @param onChange gets the index of the trial */
   listen(onChange: (at: number, change: FollowedChange) => void, onSilence: (text: string) => void): void
   readonly version: string
   /** Further elements in the head. */
@@ -58,7 +58,7 @@ export async function served(data: LiveData): Promise<void> {
   }
 }
 
-/** Shows trials, and each change of them. @throws what loading them throws at first */
+/** Shows trials, and updates the page when they change. @throws what loading throws at first */
 export async function followed({ loads, compare, listen, version, extras }: Followed): Promise<void> {
   const state = h('span', { class: 'live', role: 'status' })
   const versions: number[] = []
@@ -81,7 +81,7 @@ export async function followed({ loads, compare, listen, version, extras }: Foll
     foot: 'What is looked at is read from the trial at that time.',
   })
   await page.start()
-  /** Reads both trials, so that it is asked for at the start and when both have ended. */
+  /** Compares the trials now. It reads both, so it runs at the start and once both have ended. */
   const compareNow = async () => {
     comparison = (await compare?.()) ?? comparison
     if (comparison === null) return
@@ -117,7 +117,7 @@ export async function followed({ loads, compare, listen, version, extras }: Foll
   const onChange = (at: number, change: FollowedChange) => {
     changes.set(at, change)
     tell(null, true)
-    // The first is about what has been loaded, or about what came since.
+    // The first event may describe the version that is loaded already.
     if (change.version === versions[at]) return
     stale.add(at)
     void renew()

@@ -1,13 +1,13 @@
-/** The step that somebody points at or chooses: one for all pictures. */
+/** The step that the reader points at or chooses, shared by all pictures. */
 
 class Moment {
   #step: number | null = null
   readonly #followers = new Map<Element, (step: number) => void>()
   #isTelling = false
-  /** Is called whenever another step is pointed at. */
+  /** Called whenever another step is pointed at. */
   onPoint: () => void = () => {}
 
-  /** The number of a step; null: nobody has chosen one. */
+  /** The chosen step's number; null: none was chosen. */
   get step(): number | null {
     return this.#step
   }
@@ -24,12 +24,12 @@ class Moment {
     this.onPoint()
   }
 
-  /** Shows each step that is pointed at, for as long as the element is in the page. */
+  /** Calls `show` for each step that is pointed at, while the element is in the page. */
   follow(element: Element, show: (step: number) => void): void {
     this.#followers.set(element, show)
   }
 
-  /** The index of the step, or of the last before it. @param steps ascending @returns `otherwise` where none has been chosen */
+  /** The index of the step, or of the last one before it. @param steps ascending @returns `otherwise` if no step was chosen */
   indexIn(steps: readonly number[], otherwise: number): number {
     const { step } = this
     return step === null
@@ -41,5 +41,5 @@ class Moment {
   }
 }
 
-/** There is one page, and one step. */
+/** The one moment of the page. */
 export const moment = new Moment()

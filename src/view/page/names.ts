@@ -7,12 +7,12 @@ import { shortened, shown } from './text.js'
 /** Opens a tensor's view. */
 export type OpenTensor = (name: string) => void
 
-/** `A` or `B`, in its colour. */
+/** The letter `A` or `B` in the trial's colour. */
 export function badge(place: number): HTMLElement {
   return h('span', { class: 'badge', style: `background: ${runColor(place)}` }, 'AB'[place] ?? '')
 }
 
-/** A name that opens its tensor. */
+/** A tensor's name that opens its view. */
 export function link(name: string, open: OpenTensor): HTMLElement {
   const follow = (event: Event, name: string) => {
     event.preventDefault()

@@ -21,7 +21,7 @@ import type { View } from './views/view.js'
 
 type ViewName = 'overview' | 'layers' | 'kinds' | 'distributions' | 'tensor' | 'classes' | 'boosting' | 'embedding'
 
-/** The views, what their tabs say, and of which trials there is something to see. */
+/** The views: their names, the texts of their tabs, and a test whether a trial has anything to show in them. */
 const VIEWS: readonly (readonly [name: ViewName, text: string, isThere: (trials: readonly ShownTrial[]) => boolean])[] =
   [
     ['overview', 'Overview', () => true],
@@ -48,7 +48,7 @@ export interface PageOptions {
   readonly extras: readonly HTMLElement[]
   /** For two runs: the first difference. */
   readonly comparison?: ReportData['comparison']
-  /** The end of the last line. */
+  /** The end of the page's last line. */
   readonly foot: string
 }
 
@@ -112,16 +112,16 @@ export class Page {
     return this.#redraw()
   }
 
-  /** Shows the differences of two trials, once they are known. */
+  /** Shows the differences of two trials once they have been computed. */
   compare(trials: readonly ShownTrial[], comparison: ReportData['comparison']): Promise<void> {
     this.#options = { ...this.#options, comparison: comparison ?? null }
     this.#trials = trials
-    // Fields have more to choose from: the view is made anew, but where somebody writes.
+    // The fields may have new choices, so the view is rebuilt, unless the reader is typing in it.
     const isWritten = this.#content.querySelector(':is(input, select):focus') !== null
     return isWritten ? this.#redraw() : this.#show(true)
   }
 
-  /** Draws the view again, but keeps a field that somebody writes in or has pointed at. */
+  /** Draws the view again, but keeps a field that has the focus. */
   async #redraw(): Promise<void> {
     const { scrollX, scrollY } = window
     this.#content.style.minHeight = `${this.#content.offsetHeight}px`
@@ -160,7 +160,7 @@ export class Page {
     return [...this.#tabs.keys()].find(name => name === view) ?? 'overview'
   }
 
-  /** The choices of a view that its address has. */
+  /** The choices of a view that are part of its address. */
   #fields(view: ViewName): Readonly<Record<string, Field>> {
     const statistics = [...new Set(this.#trials.flatMap(({ statistics }) => statistics))]
     const scales = ['linear', 'log']
@@ -201,7 +201,7 @@ export class Page {
     return {}
   }
 
-  /** Gives what is shown its address, once somebody has stopped choosing. */
+  /** Updates the address, a moment after the last choice. */
   #tellSoon(): void {
     clearTimeout(this.#telling)
     this.#telling = setTimeout(() => {
@@ -214,7 +214,7 @@ export class Page {
     const trials = this.#trials
     const open = (tensor: string) => this.#open(tensor)
     if (trials.every(({ view }) => view.series.length === 0)) {
-      // Of a training that has just begun there may be something later.
+      // A training that has just begun may have tensors later.
       return { element: h('p', {}, 'There is no tensor to show.'), update: () => this.#show(true) }
     }
     if (this.#tensorChoice.name === '') this.#tensorChoice.name = firstTensor(trials)
@@ -249,7 +249,7 @@ export class Page {
     this.#content.replaceChildren(this.#view.element)
     this.#tell()
     if (isFirst) return
-    // A tab leads to a view as it was left: its address says how.
+    // A tab returns to its view as the reader left it; the address has the choices.
     this.#tellSoon()
     scrollTo(0, 0)
     this.#content.focus({ preventScroll: true })

@@ -7,7 +7,7 @@ import type { OverviewLine } from '../overview/lines.js'
 import { remarks } from '../overview/remarks.js'
 import type { ShownTrial } from './trials.js'
 
-/** A statistic of the tensors of a kind, by mode: the mean over the workers. */
+/** A statistic of the tensors of a kind over the steps of each mode: the mean over the workers. */
 export async function linesOf(
   trial: ShownTrial,
   kind: Kind,

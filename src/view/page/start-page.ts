@@ -1,4 +1,4 @@
-/** The list of a server's trials: searched, sorted, and two of them chosen to be compared. */
+/** The list of a server's trials: it can be searched and sorted, and two trials can be compared. */
 
 import { button, h, svgElement } from './dom.js'
 import { lineChart } from './pictures/charts.js'
@@ -24,7 +24,7 @@ interface Listed {
     readonly lines: readonly {
       readonly mode: string
       readonly steps: readonly number[]
-      /** NaN and the infinities are texts. */
+      /** Values; NaN and infinities are texts. */
       readonly values: readonly (number | string)[]
     }[]
   } | null
@@ -36,7 +36,7 @@ interface Listed {
 const POLL_MS = 1000
 const STATES = { opening: 'opening …', failed: 'can’t be read', running: 'running', ended: 'ended' } as const
 
-/** The columns, and what they are sorted by. */
+/** The columns, each with its key for sorting. */
 const COLUMNS = [
   ['Trial', ({ id }: Listed) => id],
   ['State', ({ state }: Listed) => state],
@@ -90,7 +90,7 @@ function sparkline(one: Listed): HTMLElement | string {
   return h('span', { class: 'spark' }, svg as unknown as HTMLElement, h('span', {}, short(line.values.at(-1)!)))
 }
 
-/** `3 min ago` */
+/** The time since, as `3 min ago`. */
 function agoText(time: string): string {
   const seconds = Math.max(0, (Date.now() - Date.parse(time)) / 1000)
   const units = [
@@ -168,7 +168,7 @@ export async function startPage({ version }: LiveData): Promise<void> {
       else head.removeAttribute('aria-sort')
     }
     const shownRows = inOrder.map(rowOf)
-    // What is the same stays, with the focus that it may have.
+    // Unchanged rows stay in place and keep the focus.
     if (shownRows.some((one, i) => body.children[i] !== one) || body.childElementCount !== shownRows.length)
       body.replaceChildren(...shownRows)
     said.textContent =
@@ -213,7 +213,7 @@ export async function startPage({ version }: LiveData): Promise<void> {
       h('td', {}, verdictOf(one)),
     )
   }
-  /** The rows as they were drawn last: of many trials few change from one look to the next. */
+  /** The last drawn rows by trial: few of many trials change between two looks. */
   const rows = new Map<string, { readonly text: string; readonly element: HTMLElement }>()
   const rowOf = (one: Listed): HTMLElement => {
     const age = one.changed ? agoText(one.changed) : ''
@@ -230,7 +230,7 @@ export async function startPage({ version }: LiveData): Promise<void> {
       const text = await response.text()
       if (!response.ok) throw new Error(text)
       const now = JSON.parse(text) as readonly Listed[]
-      // What is the same is not drawn again: somebody may be reading it.
+      // An unchanged list is not drawn again, because the reader may be using it.
       if (!isDrawn || JSON.stringify(now) !== JSON.stringify(trials)) {
         trials = now
         isDrawn = true

@@ -1,4 +1,4 @@
-/** A slider over steps, and a button that moves it. */
+/** A slider over steps, and a button that plays them. */
 
 import { button, h } from './dom.js'
 import { moment } from './moment.js'
@@ -9,9 +9,9 @@ export interface StepperOptions {
   /** The numbers of the steps, ascending. */
   readonly steps: readonly number[]
   readonly text: (i: number) => string
-  /** Is called at once, and whenever the slider has moved or another step is pointed at. */
+  /** Called at once, and whenever the slider moves or another step is pointed at. */
   readonly show: (i: number) => void
-  /** The index to begin with where no step has been chosen. */
+  /** The first index, if no step has been chosen. */
   readonly first: number
   readonly ms?: number
 }
@@ -46,7 +46,7 @@ export function stepper({ steps, text, show, first, ms = PLAY_MS }: StepperOptio
     element.dispatchEvent(new Event('stopped', { bubbles: true }))
   }
   const advance = () => {
-    // The view may have been left.
+    // The reader may have left the view.
     if (!slider.isConnected) return stop()
     choose((Number(slider.value) + 1) % length)
   }

@@ -2,10 +2,10 @@
 
 import type { ThinnedView } from '../data.js'
 
-/** Controls, bidi and other invisible marks, line separators, halves of surrogate pairs. */
+/** Control characters, bidirectional and other invisible marks, line separators, and lone surrogates. */
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
 
-/** A name whose invisible marks are spelled out: they could make one name look like another. */
+/** A name with its invisible marks spelled out: they could make two names look alike. */
 export function shown(name: string): string {
   return name.replace(UNSAFE, mark => `\\u{${mark.codePointAt(0)!.toString(16)}}`)
 }
@@ -18,7 +18,7 @@ export function shortened(name: string, length = 44): string {
   return `${text.slice(0, Math.ceil(half))}…${text.slice(-Math.floor(half))}`
 }
 
-/** Six significant digits. */
+/** A number with six significant digits. */
 export function short(value: number): string {
   if (!Number.isFinite(value) || value === 0) return String(value)
   const size = Math.abs(value)
@@ -26,7 +26,7 @@ export function short(value: number): string {
   return Number(value.toPrecision(4)).toExponential().replace('e+', 'e')
 }
 
-/** With a capital, and an end. */
+/** A text with a capital letter and a full stop. */
 export function sentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`
 }
@@ -35,7 +35,7 @@ export function counted(count: number, one: string, many = `${one}s`): string {
   return `${count.toLocaleString('en')} ${count === 1 ? one : many}`
 }
 
-/** The steps that are shown: "60 of 90 steps are shown: all 9 EVAL, 51 of 81 TRAIN." Null if all are. */
+/** The sentence about hidden steps: "60 of 90 steps are shown: all 9 EVAL, 51 of 81 TRAIN." Null if all are shown. */
 export function thinnedText(thinned: readonly ThinnedView[]): string | null {
   if (thinned.length === 0) return null
   const sum = (count: (one: ThinnedView) => number) => thinned.reduce((total, one) => total + count(one), 0)

@@ -1,4 +1,4 @@
-/** The trials of the page, unpacked on demand: from its own file, or from a server. */
+/** The trials of the page, unpacked on demand, from the page's file or from a server. */
 
 import type { Kind } from '../../trial/kinds/kinds.js'
 import {
@@ -21,25 +21,25 @@ export type Scope = { readonly kind: Kind | 'all' } | { readonly tensor: string 
 /** A statistic of all series or, where they are named, of some. */
 export type ScopedColumn = PackedColumn & {
   readonly series?: readonly number[]
-  /** The number of steps, where it is not that of the view. */
+  /** The number of steps in the columns; absent: as in the view. */
   readonly steps?: number
 }
 
 /** A source of numbers. */
 export interface Source {
   readonly statistics: readonly ShownStatistic[]
-  /** At least those of the scope. Null: there are none. */
+  /** A statistic of at least the series in the scope. Null: there is none. */
   column(name: ShownStatistic, scope: Scope): Promise<ScopedColumn | null>
   /** The distributions of a tensor's series. */
   ridges(tensor: string): Promise<readonly RidgeView[]>
   classes(): Promise<ClassesView | null>
   /** True if any tensor can be embedded, not only the one that was chosen before. */
   readonly embedsAny: boolean
-  /** @param tensor is asked for where any can be */
+  /** The embedding of a tensor. @param tensor used if any tensor can be embedded */
   embedding(tensor: string): Promise<EmbeddingView | null>
-  /** The steps at which the elements of a series can be had. */
+  /** The steps at which a series' elements can be read. */
   elementSteps(series: number): readonly number[]
-  /** Null: they are too many. */
+  /** The elements of a series at a step. Null: they are too many. */
   elements(series: number, step: number): Promise<Elements | null>
 }
 
@@ -49,7 +49,7 @@ export interface Elements {
   readonly numbers: ArrayLike<number>
 }
 
-/** The source in the page's own file. */
+/** The numbers in the page's own file. */
 export function fileSource(view: TrialView): Source {
   return {
     statistics: view.columns.map(({ name }) => name),
@@ -67,10 +67,10 @@ export function fileSource(view: TrialView): Source {
   }
 }
 
-/** More are not asked for: nobody looks at each. */
+/** The largest number of elements that a page asks for. */
 const MAX_ELEMENTS = 65_536
 
-/** The source on a server. @param base the trial's address on the server */
+/** The numbers of a server. @param base the trial's address on the server */
 export function liveSource(base: string, view: TrialView): Source {
   const get = async (path: string) => {
     const response = await fetch(base + path)
@@ -101,7 +101,7 @@ export function liveSource(base: string, view: TrialView): Source {
   })
 }
 
-/** A source without steps and series that have come since the view: whoever reads the trial may know of more. */
+/** A source cut to the steps and series of the view: the server may know more by now. */
 export function upTo(view: TrialView, source: Source): Source {
   const known = <T extends ClassesView | EmbeddingView>(all: T | null): T | null =>
     all && {
@@ -119,7 +119,7 @@ export function upTo(view: TrialView, source: Source): Source {
   }
 }
 
-/** The steps at which the elements of a series can be asked for: all, if it is small. */
+/** The steps at which a series' elements can be read: all, if the tensor is small. */
 export function elementStepsOf(view: TrialView): Source['elementSteps'] {
   return series => {
     const { shape, dtype } = view.tensors[view.series[series]!.tensor]!
@@ -177,12 +177,12 @@ export class Column {
     this.#rows = packed.series ? new Map(packed.series.map((series, row) => [series, row])) : null
   }
 
-  /** At a step that it has. NaN where there is none. */
+  /** The number of a series at one of the column's steps; NaN if there is none. */
   at(series: number, step: number): number {
     return this.#numbers[this.#place(series, step)] ?? Number.NaN
   }
 
-  /** True if the series has a number there, which may be NaN. */
+  /** True if the series has a number at the step, be it NaN. */
   isThere(series: number, step: number): boolean {
     const at = this.#place(series, step)
     if (at < 0) return false
@@ -190,19 +190,19 @@ export class Column {
   }
 
   #place(series: number, step: number): number {
-    // Steps that have come since.
+    // The step is newer than the column.
     if (step >= this.#steps * this.packed.every) return -1
     const row = this.#rows === null ? series : this.#rows.get(series)
     return row === undefined ? -1 : row * this.#steps + Math.floor(step / this.packed.every)
   }
 
-  /** True if it has this very step. */
+  /** True if the column includes the step. */
   has(step: number): boolean {
     return step % this.packed.every === 0
   }
 }
 
-/** Some of a tensor's steps, each with the shares of its elements in bins. */
+/** The distribution of a tensor's elements at some of its steps. */
 export interface Ridge {
   readonly view: RidgeView
   readonly shares: Uint8Array
@@ -232,7 +232,7 @@ export class ShownTrial {
     return this.source.statistics
   }
 
-  /** Numbers of the tensors in the scope, and maybe of others. Null: there are none. */
+  /** A statistic of at least the tensors in the scope. Null: there is none. */
   column(name: ShownStatistic, scope: Scope): Promise<Column | null> {
     const key = JSON.stringify([name, scope])
     const known =
@@ -260,7 +260,7 @@ export class ShownTrial {
     return Promise.all(views.map(async view => ({ view, shares: (await unpack(view.shares)) as Uint8Array })))
   }
 
-  /** `12 (TRAIN 8)`. @param step the index of a step */
+  /** A step as `12 (TRAIN 8)`. @param step the index of a step */
   stepText(step: number): string {
     const { steps, modes, mode, modeStep } = this.view
     const name = modes[mode[step]!]
@@ -268,12 +268,12 @@ export class ShownTrial {
   }
 }
 
-/** The data of a server's page: the trials it shows; none for the list of all. */
+/** The data of a server's page: the trials that it shows; none on the list of all trials. */
 export interface LiveData {
   readonly live: readonly string[]
   readonly version: string
   readonly title: string
-  /** True if there is no other trial. */
+  /** True if the server has no other trial. */
   readonly isOnly: boolean
 }
 

@@ -12,13 +12,13 @@ import type { Skeleton } from '../skeleton.js'
 import { thinned } from '../thinning.js'
 import { grey, imagesOf } from './images.js'
 
-/** More are not told apart in a table. */
+/** The largest number of classes in a table. */
 const MAX_CLASSES = 100
 const MAX_STEPS = 60
-/** Samples of a step, of a regression. */
+/** The largest number of samples that are kept of a regression's step. */
 const MAX_SAMPLES = 2000
 
-/** The names of labels and predictions, by trust: an exact name, a collection, the hooks' names. */
+/** The names of labels and predictions, from the surest source on: exact names, collections, the hooks' names. */
 export function labelNames(trial: Trial): { readonly labels: string; readonly predictions: string } | null {
   const labels = placeOf(trial, 'labels', LABELS)
   const predictions = placeOf(trial, 'predictions', PREDICTIONS)
@@ -119,7 +119,7 @@ export async function classesOf(
       ([step, { squares, scores, ...own }]): ClassesStep => ({
         step,
         ...own,
-        // Scores that some workers lack are nobody's.
+        // Scores are dropped if some workers have none.
         scores: scores.length === own.samples.length ? scores : [],
         error: own.decided === 0 ? null : Math.sqrt(squares / own.decided),
       }),
@@ -128,7 +128,7 @@ export async function classesOf(
   }
 }
 
-/** A step as it is collected. */
+/** A step while it is being collected. */
 interface CollectedStep extends Mutable<Omit<ClassesStep, 'step' | 'error'>> {
   /** The sum of squared residuals. */
   squares: number
@@ -141,7 +141,7 @@ function lastOfModes(read: readonly { readonly step: number }[], skeleton: Skele
   return [...new Map(read.map(({ step }) => [skeleton.modeAt(step), step])).values()]
 }
 
-/** The images that a model was given at some steps. Where there are several workers, which image is whose is not known. */
+/** The images that a model was given at some steps; none if there are several workers, whose images can't be told apart. */
 async function imagesAt(
   trial: Trial,
   steps: readonly number[],
@@ -171,14 +171,14 @@ function samplesOf(step: number, labels: TensorValue, predictions: TensorValue) 
   const numbers = Array.from(elements(predictions))
   const predicted = Array.from(predictedClasses(predictions, asked.length))
   const width = numbers.length / Math.max(1, predicted.length)
-  // A row with a NaN has no largest number.
+  // A row with a NaN has no largest element.
   const classes = predicted.map((one, i) =>
     numbers.slice(i * width, (i + 1) * width).some(Number.isNaN) ? Number.NaN : one,
   )
   return { step, labels: asked, classes, numbers, scores: scoresOf(numbers, asked.length) }
 }
 
-/** The scores of the second of two classes, to four digits: as they are, or of two columns; null if they are none. */
+/** The scores of the second of two classes, to four digits, from one column or two; null if they are no scores. */
 function scoresOf(numbers: readonly number[], count: number): readonly number[] | null {
   const width = numbers.length / Math.max(1, count)
   if (width !== 1 && width !== 2) return null

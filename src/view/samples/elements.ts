@@ -10,17 +10,14 @@ import { packed } from '../packing.js'
 import type { Skeleton } from '../skeleton.js'
 import { thinnedIndices } from '../thinning.js'
 
-/** The number of elements for a person to look at. */
+/** The largest number of elements that a person looks at. */
 const MAX_ELEMENTS = 4096
-/** Bytes of all that are in a file, before they are compressed. */
+/** The most bytes that elements take in a page before compression. */
 const BUDGET = 1 << 20
-/** Steps of a tensor, the last one among them. */
+/** The largest number of steps of a tensor, the last step among them. */
 const MAX_STEPS = 6
 
-/**
- * The elements of tensors that have few of them, at some steps.
- * @param series in the order of their importance
- */
+/** The elements of small tensors at some steps. @param series by importance */
 export async function elementsOf(
   trial: Trial,
   selection: ScanSelection,
@@ -39,9 +36,9 @@ export async function elementsOf(
   for (const i of series) {
     const { tensor } = all[i]!
     const size = sizeOf(views[tensor]!)
-    // A number is in the table of reductions.
+    // A scalar is in the table of reductions already.
     if (size <= 1 || size > MAX_ELEMENTS) continue
-    // One that is too large leaves room for smaller ones.
+    // A tensor that is too large leaves room for smaller ones.
     if (bytes + size * 8 * taken.length > BUDGET) continue
     bytes += size * 8 * taken.length
     names.add(tensors[tensor]!)
@@ -63,7 +60,7 @@ export async function elementsOf(
   return found
 }
 
-/** The numbers, as exact as the page can have them. */
+/** The elements as numbers: float32 if the dtype fits in it, else float64. */
 function numbersOf(value: Parameters<typeof elements>[0]): Float64Array<ArrayBuffer> | Float32Array<ArrayBuffer> {
   const { dtype } = value
   const isNarrow = dtype === 'float32' || isNarrowFloat(dtype)

@@ -28,11 +28,11 @@ const EMBED_OPTIONS = optionsOf<EmbedOptions>({
 })
 
 const SEED = 20_201
-/** t-SNE takes memory and time by the square of this. */
+/** The largest number of samples: t-SNE takes memory and time by its square. */
 const MAX_SAMPLES = 5000
-/** UMAP needs some neighbours. */
+/** The least number of samples for UMAP, which needs neighbours. */
 const LEAST_OF_UMAP = 4
-/** The time after which it yields to other work. */
+/** The milliseconds after which the work yields. */
 const TURN_MS = 10
 
 /**
@@ -60,7 +60,7 @@ export async function embed(
   return inTurns(umapInTurns(plain, seeded(seed), iterations))
 }
 
-/** Runs work that yields now and then, so that others on the thread have a turn. */
+/** Runs a generator's work in turns with other work of the thread. */
 async function inTurns<T>(work: Generator<void, T>): Promise<T> {
   for (;;) {
     const until = performance.now() + TURN_MS

@@ -36,7 +36,7 @@ const MAX_POOL = 1000
 const MAX_POINTS = 400
 const MAX_STEPS = 24
 
-/** @throws QueryError for tensors that the trial does not have, or that have no samples */
+/** The points of a tensor's samples at some steps. @throws QueryError for tensors that the trial does not have, or that have no samples */
 export async function embeddingOf(
   trial: Trial,
   { embed: asked, perplexity, iterations, ...named }: EmbeddingOptions,
@@ -53,7 +53,7 @@ export async function embeddingOf(
     .tensor(tensor)
     .steps({ showIncompleteSteps: true })
     .filter(step => skeleton.stepAt(step) !== undefined)
-  // Steps with labels tell more.
+  // Steps with labels are preferred.
   const labelled =
     labels === undefined
       ? all
@@ -149,7 +149,7 @@ async function inPools(
   return placed
 }
 
-/** The tensor of that name, or the only one whose name begins so. @throws QueryError */
+/** The tensor of that name, or the only one whose name begins with it. @throws QueryError */
 function nameFor(trial: Trial, given: string): string {
   if (trial.hasTensor(given)) return given
   const names = stateOf(trial).catalog.names
@@ -166,7 +166,7 @@ function nameFor(trial: Trial, given: string): string {
   })
 }
 
-/** Labels by their usual names, or the second input of the model that the tensor is of, as in MXNet's autoencoders. */
+/** Labels by the hooks' names, or the second input of the tensor's model, as in MXNet's autoencoders. */
 function labelsFor(trial: Trial, tensor: string): string | undefined {
   const usual = placeOf(trial, 'labels', LABELS)
   if (usual !== undefined) return usual
@@ -186,14 +186,14 @@ async function valuesAt(trial: Trial, tensors: readonly string[], step: number, 
     ...(signal && { signal }),
   }
   const found = new Map<string, TensorValue>()
-  // Of several workers the first.
+  // The first of several workers is taken.
   for await (const { tensor, value, step: at } of readValues(trial, options)) {
     if (at === step && tensor !== null && value !== null && !found.has(tensor)) found.set(tensor, value)
   }
   return found
 }
 
-/** A row for each sample; null: there are none. Where one has elements that are not finite, they are 0. */
+/** A row for each sample; null: there are none. Non-finite elements become 0. */
 function rowsOf(value: TensorValue): readonly Float64Array[] | null {
   const { shape, dtype } = value
   const count = shape[0] ?? 0
@@ -213,7 +213,7 @@ function labelsOf(value: TensorValue): readonly number[] {
   return value.shape.length === 2 && value.shape[1]! > 1 ? argmax(value) : Array.from(elements(value))
 }
 
-/** Four digits are more than a screen has. */
+/** Points rounded to four digits. */
 function rounded(points: readonly (readonly [number, number])[]): readonly (readonly [number, number])[] {
   return points.map(([x, y]) => [Number(x.toPrecision(4)), Number(y.toPrecision(4))])
 }

@@ -1,4 +1,4 @@
-/** Images that a model was given, and those that it made of them. */
+/** Images that a model was given, and its reconstructions of them. */
 
 import { compileOwnPattern } from '../../format/regex/pattern.js'
 import { elements } from '../../rules/base/labels.js'
@@ -12,7 +12,7 @@ const MAX_IMAGES = 64
 const MAX_SIDE = 64
 const MAX_CHANNELS = 4
 
-/** Losses of autoencoders, whose inputs are what was made and what was given. */
+/** Losses of autoencoders, whose inputs are the reconstruction and the original. */
 const RECONSTRUCTION_LOSS = /^(l1|l2|mse|huber|smoothl1|bce|bcewithlogits|sigmoidbce)loss\d*_input_1$/i
 
 /** The names of the model's images and reconstructions by the hooks: its input; its own output, or what its loss compares. */
@@ -23,7 +23,7 @@ export function imagesOf(trial: Trial): {
   const { names } = stateOf(trial).catalog
   const images = names.find(compileOwnPattern(MODEL_INPUTS).matches)
   const reconstructions = outputOf(trial, images)
-  // A part of the model has another output.
+  // A part of the model has an output of another kind.
   const isPart = images === undefined || reconstructions === undefined || /sequential\d+_input_0$/.test(images)
   const target = isPart ? names.find(name => RECONSTRUCTION_LOSS.test(name)) : undefined
   const made = target?.replace(/1$/, '0')
@@ -32,13 +32,13 @@ export function imagesOf(trial: Trial): {
     : { images, reconstructions }
 }
 
-/** The output beside an input: `AutoEncoder_input_0`, `AutoEncoder_output_0`. */
+/** The output that belongs to an input: `AutoEncoder_output_0` for `AutoEncoder_input_0`. */
 export function outputOf(trial: Trial, input: string | undefined): string | undefined {
   const output = input?.replace(/^inputs(?=(_\d+)?$)/, 'predictions').replace(/input(?=(_\d+)?$)/, 'output')
   return output !== undefined && output !== input && trial.hasTensor(output) ? output : undefined
 }
 
-/** The first samples as grey images, from their own least element to their largest; null: they are none. */
+/** The first samples as grey images, from black for their least element to white for their largest; null: they are no images. */
 export function grey(value: TensorValue, count: number): ImagesView | null {
   const { shape, dtype } = value
   // N×H×W, N×C×H×W or, of TensorFlow, N×H×W×C: the first channel is shown.
@@ -66,7 +66,7 @@ export function grey(value: TensorValue, count: number): ImagesView | null {
   return { count: some, height: height!, width: width!, pixels: packed(pixels) }
 }
 
-/** The mean squared error of each reconstruction, to four digits; empty where the shapes are others. */
+/** The mean squared error of each reconstruction, to four digits; empty if the shapes differ. */
 export function errorsOf(given: TensorValue, made: TensorValue, most: number): readonly number[] {
   const [a, b] = [given, made]
   const isSame = a.shape.length === b.shape.length && a.shape.every((size, axis) => size === b.shape[axis])

@@ -1,4 +1,4 @@
-/** Points of many dimensions in two: PCA and t-SNE. Each comes to the same for the same numbers. */
+/** Points of many dimensions in two, by PCA and t-SNE. Equal numbers give equal points. */
 
 type Point = readonly [x: number, y: number]
 
@@ -17,8 +17,8 @@ export function seeded(seed: number): () => number {
 const POWER_ITERATIONS = 200
 
 /**
- * The two directions in which the rows vary most. There are far fewer rows than elements in each, so that the matrix of their inner
- * products is taken in place of that of covariances: both have the same eigenvalues.
+ * The first two principal components. There are far fewer rows than elements in each, so the matrix of inner products takes the place of
+ * the covariances; both have the same nonzero eigenvalues.
  */
 export function pca(rows: readonly ArrayLike<number>[]): readonly Point[] {
   const n = rows.length
@@ -37,7 +37,7 @@ export function pca(rows: readonly ArrayLike<number>[]): readonly Point[] {
   const axes = [0, 1].map(axis => {
     const { vector, value } = largestEigenvector(gram, n, axis)
     for (let a = 0; a < n; a++) for (let b = 0; b < n; b++) gram[a * n + b]! -= value * vector[a]! * vector[b]!
-    // A direction has no sign: the largest coordinate is positive.
+    // The sign of a component is arbitrary: its largest coordinate is made positive.
     const most = vector.reduce((best, x) => (Math.abs(x) > Math.abs(best) ? x : best), 0)
     const scale = Math.sqrt(Math.max(0, value)) * (most < 0 ? -1 : 1)
     return vector.map(x => x * scale)
@@ -45,7 +45,7 @@ export function pca(rows: readonly ArrayLike<number>[]): readonly Point[] {
   return rows.map((_, i) => [axes[0]![i]!, axes[1]![i]!])
 }
 
-/** By repeated multiplication. */
+/** The largest eigenvector, by power iteration. */
 function largestEigenvector(matrix: Float64Array, n: number, seed: number): { vector: Float64Array; value: number } {
   const random = seeded(seed + 1)
   let vector = Float64Array.from({ length: n }, () => random() - 0.5)
@@ -63,13 +63,13 @@ function largestEigenvector(matrix: Float64Array, n: number, seed: number): { ve
 
 const ITERATIONS = 350
 const LEARNING_RATE = 100
-/** Early on, attraction is this much stronger, so that clusters find together. */
+/** The factor of attraction in the first iterations, which lets clusters form. */
 const EXAGGERATION = 4
 const EXAGGERATED = 100
 
 /**
- * t-SNE (van der Maaten and Hinton 2008), exact: for hundreds of points. It begins at the PCA, so that what it shows of neighbouring steps
- * is alike.
+ * t-SNE (van der Maaten and Hinton 2008), exact, for up to some thousand points. It starts from the PCA, so that neighbouring steps look
+ * alike.
  */
 export function tsne(rows: readonly ArrayLike<number>[], perplexity?: number, iterations?: number): readonly Point[] {
   const work = tsneInTurns(rows, perplexity, iterations)
@@ -135,7 +135,7 @@ function center(y: Float64Array): void {
   }
 }
 
-/** The symmetric affinities of all pairs of rows: the mean of both directions, for neighbourhoods of equal perplexity. */
+/** The symmetric affinities of all pairs of rows: the mean of both directions. Each row's neighbourhood has the same perplexity. */
 function affinities(rows: readonly ArrayLike<number>[], perplexity: number): Float64Array {
   const n = rows.length
   const width = rows[0]!.length

@@ -1,8 +1,8 @@
-/** UMAP (McInnes, Healy, Melville 2018): the one module that knows umap-js, with which it is bundled. */
+/** UMAP (McInnes, Healy, Melville 2018) by umap-js, which this module alone imports. */
 
 import { UMAP } from 'umap-js'
 
-/** @returns points, after it has yielded between its iterations */
+/** Projects rows by UMAP; it yields between its iterations. */
 export function* umapInTurns(
   rows: readonly (readonly number[])[],
   random: () => number,

@@ -1,6 +1,4 @@
-/**
- * Access control: a server that answered strangers, or strangers' pages in its user's browser, would read out trials to them.
- */
+/** Access control. Without it, a server would show trials to strangers, and to strangers' pages in its user's browser. */
 
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { isIP } from 'node:net'
@@ -13,7 +11,7 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 }
 
-/** @throws UsageError for an address that others reach, without a token */
+/** Refuses an open server. @throws UsageError for an address that other machines reach, without a token */
 export function expectSafe(host: string, token: string | undefined): void {
   if (token !== undefined && !/^[\w.~-]{16,}$/.test(token)) {
     const message = 'expected a token of at least 16 letters, digits, dots, underscores, tildes or hyphens'
@@ -29,11 +27,11 @@ export function expectSafe(host: string, token: string | undefined): void {
   }
 }
 
-/** Answers only those who have the token or, if there is none, who call this machine by its own name. */
+/** Middleware that admits requests with the token or, if there is none, requests to this machine by its own name. */
 export function guard(token: string | undefined) {
   return async (context: Context, next: Next): Promise<Response | undefined> => {
     if (token === undefined) {
-      // A page elsewhere can give its own name the address 127.0.0.1 (DNS rebinding): then that name stands here.
+      // DNS rebinding: a foreign page can point its own name at 127.0.0.1, and the Host header shows that name.
       const name = (context.req.header('host') ?? '').replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1')
       if (!isLoopback(name))
         return context.json(problem('Forbidden', `expected this machine's own name as Host, got ${name}`), 403)
@@ -42,7 +40,8 @@ export function guard(token: string | undefined) {
     }
     const given = new URL(context.req.url).searchParams.get('token')
     if (given !== null && isSame(given, token)) {
-      // From now on a cookie that no script can read and no other site can send; the address is shown and kept in histories.
+      // The token moves into a cookie that no script can read and no other site can send, because addresses are visible and stay in
+      // histories.
       const url = new URL(context.req.url)
       url.searchParams.delete('token')
       return new Response(null, {
@@ -72,7 +71,7 @@ export function guard(token: string | undefined) {
   }
 }
 
-/** In the same time wherever they differ. */
+/** Compares two texts in constant time. */
 function isSame(a: string, b: string): boolean {
   const [one, other] = [a, b].map(text => createHash('sha256').update(text).digest())
   return timingSafeEqual(one!, other!)

@@ -1,4 +1,4 @@
-/** Answers: rows and values as bytes, and errors as what HTTP calls them. */
+/** Answers: rows and values as bytes, and errors as statuses of HTTP. */
 
 import { createHash } from 'node:crypto'
 import { MissingCollectionFiles, QueryError, StoreError, TrialscanError, UsageError } from '../../base/errors.js'
@@ -40,7 +40,7 @@ export function listed(one: ServedTrial) {
   }
 }
 
-/** JSON has no NaN and no infinities: they are texts, as in the lines of a scan. */
+/** JSON in which NaN and infinities are texts, as in the lines of a scan. */
 export function jsonText(value: unknown): string {
   return `${JSON.stringify(value, (_, one) => {
     if (typeof one === 'bigint') return Number.isSafeInteger(Number(one)) ? Number(one) : String(one)
@@ -48,7 +48,7 @@ export function jsonText(value: unknown): string {
   })}\n`
 }
 
-/** The rows of a scan as text or as a table. @throws what `trial.scan` throws, at once */
+/** The rows of a scan as text or as a table. @throws at once what `trial.scan` throws */
 export function chunksOf(trial: Trial, format: ScanFormat, options: ScanOptions): AsyncGenerator<Uint8Array> {
   const scan = trial.scan(options)
   if (format === 'arrow' || format === 'parquet') return tableBytes(scan, format)
@@ -69,7 +69,7 @@ async function* arrayOf(lines: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8A
   yield encoder.encode(separator === '[' ? '[]\n' : ']\n')
 }
 
-/** True if the client has this answer already. What was compressed on its way has a weak tag. */
+/** True if the client has this answer already. Compressed answers come back with a weak tag. */
 export function has(context: Context, tag: string): boolean {
   const known = (context.req.header('if-none-match') ?? '').split(',').map(one => one.trim().replace(/^W\//, ''))
   return known.includes(tag)

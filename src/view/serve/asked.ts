@@ -6,12 +6,12 @@ import { parseSteps } from '../../scan/catalog/step-text.js'
 import { parseReductions } from '../../trial/reduction.js'
 import type { ScanOptions } from '../../trial/scan-selection.js'
 
-/** A parameter in the query of an address. */
+/** A parameter of an address's query. */
 export interface Parameter {
   readonly name: string
   readonly description: string
   readonly isRequired?: boolean
-  /** True if it can be given several times. */
+  /** True if it may be given several times. */
   readonly isRepeatable?: boolean
   readonly values?: readonly string[]
   readonly isInteger?: boolean
@@ -68,11 +68,11 @@ export const VALUE: readonly Parameter[] = [
   { name: 'format', description: 'json, with nested lists, or numpy’s npy. Default: json.', values: VALUE_FORMATS },
 ]
 
-/** The given parameters, by name. */
+/** The parameters of one request, by name. */
 export class Asked {
   readonly #given: URLSearchParams
 
-  /** @throws UsageError for a parameter that there isn't */
+  /** Checks the parameters of a request. @throws UsageError for an unknown one */
   constructor(given: URLSearchParams, parameters: readonly Parameter[]) {
     this.#given = given
     const known = parameters.map(({ name }) => name)

@@ -8,10 +8,13 @@ import { parseReductions } from '../../trial/reduction.js'
 import { type ScanOptions, selectGroups } from '../../trial/scan-selection.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
 
-/** Percentiles, edges and counts of all rows together: some hundred megabytes of text. */
+/** The largest number of percentiles, edges and counts in one answer: some hundred megabytes of text. */
 const MAX_NUMBERS = 1 << 24
 
-/** @throws UsageError for histograms and percentiles that come to more than one answer may have; what `trial.scan` throws */
+/**
+ * Refuses requests whose answer would be too large.
+ * @throws UsageError for too many histograms and percentiles; what `trial.scan` throws
+ */
 export function expectBounded(trial: Trial, options: ScanOptions): void {
   const reductions = parseReductions(options.reductions ?? 'all')
   const perRow = answersLength(elementStatistics(reductions))

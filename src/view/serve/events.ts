@@ -1,15 +1,15 @@
-/** Changes of a trial, told as they come (server-sent events). */
+/** Changes of a trial as server-sent events. */
 
 import type { Context } from './http.js'
 import type { Change, ServedTrial } from './served-trial.js'
 import { streamOf } from './streams.js'
 
-/** The interval of signs of life on a connection that waits for changes. */
+/** Milliseconds between comments that keep an idle connection alive. */
 const HEARTBEAT_MS = 15_000
 
 const encoder = new TextEncoder()
 
-/** An event at once, and one after each change, until nothing can change any more. */
+/** Sends an event at once, and one after each change, until nothing can change any more. */
 export function changesOf(one: ServedTrial, context: Context, signal: AbortSignal): Response {
   const gone = new AbortController()
   const events = eventsOf([one], AbortSignal.any([signal, gone.signal]), change => change.isOver)
@@ -17,7 +17,7 @@ export function changesOf(one: ServedTrial, context: Context, signal: AbortSigna
 }
 
 /**
- * The changes of all trials that are opened, now or later, for as long as somebody listens.
+ * Sends the changes of all trials, present and future, as long as the client listens.
  * @param onAdded calls a listener for each trial that is added
  */
 export function changesOfAll(
@@ -40,7 +40,11 @@ function eventStream(context: Context, events: AsyncIterable<Uint8Array>, gone: 
   return new Response(streamOf(context, events, { gone, end: () => {} }), { headers })
 }
 
-/** @param isLast true if nothing comes after a change @param onAdded calls a listener for each trial that is added */
+/**
+ * The events of some trials.
+ * @param isLast true if no change follows this one
+ * @param onAdded calls a listener for each trial that is added
+ */
 async function* eventsOf(
   all: readonly ServedTrial[],
   signal: AbortSignal,
@@ -48,7 +52,7 @@ async function* eventsOf(
   onAdded?: (listener: (added: ServedTrial) => void) => () => void,
 ): AsyncGenerator<Uint8Array> {
   let wake = () => {}
-  // Whoever reads slowly learns of the last change of each only.
+  // A slow reader gets only the last change of each trial.
   const due = new Map(all.filter(({ opened }) => opened !== undefined).map(one => [one.id, one.change]))
   const listenTo = (one: ServedTrial) =>
     one.listen(change => {

@@ -1,4 +1,4 @@
-/** The HTTP library: the one module that knows it. It is bundled with it, and loaded when something is served. */
+/** The HTTP library. Only this module imports it; it is bundled, and loaded when something is served. */
 
 import type { Server } from 'node:http'
 import { type HttpBindings, serve } from '@hono/node-server'
@@ -14,7 +14,7 @@ export function newApp(): Hono {
 
 export type App = Hono
 
-/** Compresses answers that are texts, for those who accept it. @param more types that the library does not take for texts */
+/** Middleware that compresses text. @param more further types to compress */
 export function compressed(more: readonly string[]): ReturnType<typeof compress> {
   return compress({
     contentTypeFilter: type => COMPRESSIBLE_CONTENT_TYPE_REGEX.test(type) || more.includes(type),
@@ -22,8 +22,8 @@ export function compressed(more: readonly string[]): ReturnType<typeof compress>
 }
 
 /**
- * Calls once when an answer has ended: it was sent whole, or without its body, or whoever asked has gone.
- * @returns how to end the connection
+ * Calls `ended` once when an answer is over: it was sent in full or without its body, or the client has gone.
+ * @returns a function that ends the connection
  */
 export function onceAnswered(context: Context, ended: () => void): { readonly hangUp: () => void } {
   const { incoming, outgoing } = context.env as HttpBindings
@@ -36,13 +36,13 @@ export function onceAnswered(context: Context, ended: () => void): { readonly ha
   if (outgoing.closed || socket.destroyed) ended()
   else {
     outgoing.once('close', end)
-    // An answer that waits for an earlier one on the same connection is not told that it has closed.
+    // An answer that waits for an earlier one on its connection gets no event when that closes.
     socket.once('close', end)
   }
   return { hangUp: () => socket.destroy() }
 }
 
-/** Listens. @throws what the system says, such as EADDRINUSE */
+/** Starts to listen. @throws errors of the system, such as EADDRINUSE */
 export function listen(
   app: App,
   host: string,

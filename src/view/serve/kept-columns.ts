@@ -1,4 +1,4 @@
-/** Statistics of a trial that are looked at, kept so that only what is new has to be read. */
+/** Statistics of a trial that clients look at. They are kept, so that only new steps have to be read. */
 
 import { ReductionUndefined } from '../../base/errors.js'
 import type { Kind } from '../../trial/kinds/kinds.js'
@@ -13,14 +13,14 @@ import type { Skeleton } from '../skeleton.js'
 /** The tensors of a column. */
 export type Scope = { readonly kind: Kind | 'all' } | { readonly tensor: string }
 
-/** A statistic of some series, in the order of the view's. */
+/** A statistic of some series, in the order of the view's series. */
 export type ScopedColumn = Pick<PackedColumn, 'name' | 'every' | 'isExact' | 'numbers'> & {
   /** The indices of its series. */
   readonly series: readonly number[]
   readonly version: number
 }
 
-/** The facts about the trial when a column is read. */
+/** The facts about the trial at the time of a request. */
 export interface Known {
   readonly trial: Trial
   readonly of: Skeleton
@@ -30,13 +30,13 @@ export interface Known {
   readonly updates: readonly Update[]
 }
 
-/** Bytes of numbers that are kept of a trial. */
+/** The most bytes of numbers that are kept of a trial. */
 const MAX_KEPT_BYTES = 256 << 20
-/** More numbers than this are sent rounded to three digits: a page shows them as colours. */
+/** The number from which on numbers are sent with three digits: a page shows so many as colours. */
 const MAX_EXACT = 400_000
-/** Numbers of series at steps, by the indices of both, as far as they have been read. */
+/** The numbers of series at steps that have been read, by the indices of both. */
 interface KeptColumn {
-  /** Steps up to here are whole, and have been read. */
+  /** The last of the steps that are whole and have been read; -1: none. */
   upTo: number
   readonly numbers: (number[] | undefined)[]
   cells: number
@@ -45,19 +45,19 @@ interface KeptColumn {
 export class KeptColumns {
   readonly #reading: Pick<ScanOptions, 'signal' | 'threads' | 'memory'>
   readonly #columns = new Map<string, KeptColumn>()
-  /** The steps that the columns are of. */
+  /** The steps of the columns. */
   #stepsOf: readonly number[] = []
-  /** The columns that are being read. */
+  /** The reads in progress, by column. */
   readonly #turns = new Map<string, Promise<void>>()
 
   constructor(reading: Pick<ScanOptions, 'signal' | 'threads' | 'memory'>) {
     this.#reading = reading
   }
 
-  /** A statistic of the tensors in a scope, at all steps: read where it has not been before. */
+  /** A statistic of the tensors in a scope at all steps. Only steps that were not read before are read. */
   column(name: ServedStatistic, scope: Scope, known: () => Promise<Known>): Promise<ScopedColumn> {
     const key = JSON.stringify([name, scope])
-    // What two ask for at once is read once.
+    // Requests for a column take turns: each reads only what the one before did not.
     const column = (this.#turns.get(key) ?? Promise.resolve()).then(async () =>
       this.#column(key, name, scope, await known()),
     )
@@ -98,7 +98,7 @@ export class KeptColumns {
     return { name, every: 1, isExact, numbers: packed(sent), series, version }
   }
 
-  /** The part of a column that has been read. It is read anew if the trial has changed other than by new steps. */
+  /** The kept part of a column. It is dropped if the trial changed other than by new steps. */
   #keptFor(key: string, { steps }: Skeleton): KeptColumn {
     if (this.#stepsOf.some((step, i) => steps[i] !== step)) this.#columns.clear()
     this.#stepsOf = steps

@@ -1,4 +1,4 @@
-/** The API as other programs' tools read it: OpenAPI 3.1. */
+/** The description of the API, as OpenAPI 3.1. */
 
 import { type Parameter, SCAN, SCAN_FORMATS, SELECTION, VALUE } from './asked.js'
 
@@ -7,7 +7,7 @@ interface Operation {
   readonly summary: string
   readonly description?: string
   readonly parameters: readonly Parameter[]
-  /** By media type. */
+  /** The answers by media type. */
   readonly answers: Readonly<Record<string, object>>
 }
 

@@ -1,4 +1,4 @@
-/** The pages that a server shows, and what they are made of. */
+/** The server's pages and their assets. */
 
 import { appFile } from '../app-files.js'
 import { pageHtml } from '../page-html.js'
@@ -7,14 +7,14 @@ import { etag, has } from './answers.js'
 import type { App, Context } from './http.js'
 
 export interface PageOptions {
-  /** By their ids. */
+  /** The trials by their ids. */
   readonly trials: ReadonlyMap<string, unknown>
   readonly version: string
   /** True if `/` leads to the app while there is no trial. */
   readonly app: boolean
 }
 
-/** @param known throws for an id that there isn't */
+/** Adds the routes of pages. @param known throws for an unknown id */
 export function addPages(app: App, options: PageOptions, known: (id: string) => string): void {
   const { trials } = options
   const asset = (path: string, type: string, text: (source: typeof import('../page-source.js')) => string) =>
@@ -32,7 +32,7 @@ export function addPages(app: App, options: PageOptions, known: (id: string) => 
     if (options.app && trials.size === 0) return context.redirect('/app/')
     return pageOf(context, options, trials.size === 1 ? [...trials.keys()] : [])
   })
-  // In a folder of its own: its service worker must answer for no other page.
+  // The app has a folder of its own, so that its service worker controls no other page.
   const appAsset = (context: Context, file: string) => {
     const found = appFile(file)
     if (found === null) return context.notFound()
@@ -48,7 +48,7 @@ export function addPages(app: App, options: PageOptions, known: (id: string) => 
   })
 }
 
-/** @param ids of the trials that it shows; none: the list of all */
+/** A page of the server. @param ids of the trials that it shows; none: the list of all */
 function pageOf(context: Context, { version, trials }: PageOptions, ids: readonly string[]): Response {
   const title = ids.length > 0 ? ids.join(' and ') : `${trials.size} trials`
   const html = pageHtml({

@@ -1,4 +1,4 @@
-/** The routes: the pages, and the API that they and other programs use. */
+/** The routes of the pages and of the API. */
 
 import { createHash } from 'node:crypto'
 import { QueryError, quote } from '../../base/errors.js'
@@ -23,12 +23,12 @@ import { streamOf } from './streams.js'
 import { BACKGROUND, type Turns } from './turns.js'
 
 export interface RouteOptions {
-  /** By their ids. They may become more, and those that were never opened may go. */
+  /** The trials by their ids. Trials may be added, and those never opened may be removed. */
   readonly trials: ReadonlyMap<string, ServedTrial>
   /** Calls a listener for each trial that is added. @returns a function that removes the listener */
   readonly onAdded: (listener: (added: ServedTrial) => void) => () => void
   readonly token: string | undefined
-  /** The origins whose pages may read the answers, besides our own. */
+  /** The origins, besides our own, whose pages may read the answers. */
   readonly cors: readonly string[]
   readonly version: string
   /** True if `/` leads to the app while there is no trial. */
@@ -41,7 +41,7 @@ export interface RouteOptions {
   readonly signal: AbortSignal
 }
 
-/** Elements that a value has as JSON, at most. */
+/** The largest number of elements in a value as JSON. */
 const MAX_JSON_ELEMENTS = 1_000_000
 
 const MEDIA_TYPES: Readonly<Record<ScanFormat, string>> = {
@@ -62,7 +62,7 @@ class Routes {
   readonly #turns: Turns
   /** The trials that wait to be opened. */
   readonly #opening = new Set<ServedTrial>()
-  /** Tells versions of one run of the server from those of another. */
+  /** The part of tags that differs from one run of the server to the next. */
   readonly #run = createHash('sha256').update(`${Date.now()} ${Math.random()}`).digest('base64url').slice(0, 10)
 
   constructor(options: RouteOptions) {
@@ -88,7 +88,7 @@ class Routes {
         context.res.headers.append('vary', 'Origin')
       }
     })
-    // A question before the question has no token.
+    // A browser's preflight request carries no token.
     app.options('*', context =>
       cors.includes(context.req.header('origin') ?? '')
         ? new Response(null, {
@@ -184,7 +184,7 @@ class Routes {
     return new Asked(searchParams, parameters)
   }
 
-  /** An answer as JSON, which stays the same as long as the trial does. */
+  /** An answer as JSON. It changes only with the trial. */
   #get(
     path: string,
     parameters: readonly Parameter[],
@@ -198,7 +198,7 @@ class Routes {
     })
   }
 
-  /** Work as JSON, in its turn. */
+  /** Answers with the JSON that work returns when its turn has come. */
   async #answer(context: Context, tag: string, work: (signal: AbortSignal) => Promise<unknown>): Promise<Response> {
     if (has(context, tag)) return context.body(null, 304, { etag: tag })
     const signal = this.#signal(context)
@@ -214,18 +214,18 @@ class Routes {
     }
   }
 
-  /** Opens a trial that nobody has looked at yet behind the answer, once it is its turn. */
+  /** Opens a trial in the background, when its turn has come. */
   #openSoon(one: ServedTrial): void {
     if (one.opened !== undefined || this.#opening.has(one)) return
     this.#opening.add(one)
-    // A signal of its own: a thousand listeners of one are taken for a leak.
+    // Each wait has a signal of its own: Node.js warns of a leak when one signal has many listeners.
     BACKGROUND.take(AbortSignal.any([this.#options.signal]))
       .then(end => one.open().finally(end))
       .catch(() => {})
       .finally(() => this.#opening.delete(one))
   }
 
-  /** The differences of two trials, which stay the same as long as both do. */
+  /** The differences of two trials. The answer changes only with the trials. */
   async #compare(context: Context): Promise<Response> {
     const both = [context.req.param('a')!, context.req.param('b')!].map(id => this.#served(id)) as [
       ServedTrial,
@@ -237,7 +237,7 @@ class Routes {
     return this.#answer(context, tag, signal => comparedView(a, b, this.#reading(signal)))
   }
 
-  /** Changes with the trial, with what is asked of it, and with each run of the server. */
+  /** The tag of an answer. It changes with the trial, the request, and the run of the server. */
   #tag(one: ServedTrial, context: Context, isJudged = false): string {
     const found = isJudged ? `${one.change.version} ${one.change.findings}` : ''
     return etag(`${this.#run} ${one.trialVersion} ${found} ${context.req.url}`)
@@ -269,7 +269,7 @@ class Routes {
     const gone = new AbortController()
     const signal = AbortSignal.any([this.#signal(context), gone.signal])
     const wanted: ScanOptions = { ...asked.selection, reductions: asked.reductions, ...this.#reading(signal) }
-    // What is wrong with the request is told before the answer begins.
+    // Errors of the request are reported before the answer begins.
     expectBounded(trial, wanted)
     const chunks = chunksOf(trial, format, wanted)
     const headers = { 'content-type': MEDIA_TYPES[format], etag: tag, 'cache-control': 'private, no-cache' }
@@ -325,7 +325,7 @@ class Routes {
       })
       return context.body(body, 200, { ...headers, 'content-type': 'application/json' })
     } finally {
-      // A stream ends it when it has ended itself.
+      // A stream ends its turn by itself.
       if (!isStreamed) end()
     }
   }

@@ -12,15 +12,15 @@ import { ServedTrial } from './served-trial.js'
 import { Turns } from './turns.js'
 
 export interface ServeOptions extends WorkOptions {
-  /** Default: 7070. 0: any that is free. */
+  /** The port. Default: 7070. 0: any free port. */
   readonly port?: number
-  /** Default: 127.0.0.1, which only this machine reaches. */
+  /** The host. Default: 127.0.0.1, which only this machine reaches. */
   readonly host?: string
   /** The token that clients must show. Required for a host that other machines reach. */
   readonly token?: string
   /** Origins whose pages may read the answers: `https://example.org`. Default: none but the server's own. */
   readonly cors?: readonly string[]
-  /** Scans and reads at once; more wait. Default: 4. */
+  /** The largest number of concurrent scans and reads; others wait. Default: 4. */
   readonly maxWork?: number
   /** True to let rules judge the trials that are looked at. Default: true. */
   readonly rules?: boolean
@@ -57,7 +57,7 @@ export interface TrialServer {
   /** The server's address, without a slash at the end. */
   readonly url: string
   readonly port: number
-  /** Serves these trials from now on. Those that were opened stay, whether they are among them or not. */
+  /** Replaces the served trials. Trials that have been opened stay. */
   serve(paths: readonly string[]): void
   /** Ends all answers and closes the trials. */
   close(): Promise<void>
@@ -69,8 +69,8 @@ const POLL_MS = { local: 500, remote: 5000 }
 
 /**
  * Serves trials: pages at `/`, an API at `/api` (`/api/openapi.json` describes it). Each trial is opened when it is first looked at.
- * @param paths of trials, on disk or on S3. Nothing else is served; more can come by the server's `serve`
- * @throws UsageError; StoreError if the port can't be had
+ * @param paths of trials, on disk or on S3. Nothing else is served; the server's `serve` can add more
+ * @throws UsageError; StoreError if the port is not available
  */
 export async function serveTrials(paths: string | readonly string[], options?: ServeOptions): Promise<TrialServer> {
   const asked = checkOptions('serveTrials', SERVE_OPTIONS, options)
@@ -162,7 +162,7 @@ function expectPaths(call: string, paths: unknown): void {
   throw new UsageError(`${call}: expected paths of trials, got ${paths === undefined ? 'none' : shown(paths)}`)
 }
 
-/** The last part of a trial's path, with a number where several have the same. */
+/** The last part of a trial's path, with a number if several have the same. */
 function idFor(path: string, taken: ReadonlyMap<string, unknown>): string {
   const name =
     path

@@ -1,4 +1,4 @@
-/** A trial that is looked at while it may still grow: read when it is looked at, and no more of it than that. */
+/** A trial that clients look at while it may still grow. It reads only what they look at. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { problemLines } from '../../base/problem-lines.js'
@@ -18,14 +18,14 @@ import { Skeleton } from '../skeleton.js'
 import { KeptColumns, type Scope, type ScopedColumn } from './kept-columns.js'
 import { BACKGROUND } from './turns.js'
 
-/** The news for clients when it changes. */
+/** The message to clients about a change. */
 export interface Change {
   readonly version: number
   readonly steps: number
   readonly findings: number
   /** True if the job has said that it ended. */
   readonly isEnded: boolean
-  /** True if nothing can change any more: the job has ended, and rules have judged all of it. */
+  /** True if nothing can change any more: the job has ended, and rules have judged all steps. */
   readonly isOver: boolean
 }
 
@@ -39,12 +39,12 @@ export interface ServedOptions {
   readonly judges: boolean
 }
 
-/** The time without requests after which rules begin. */
+/** Milliseconds without a request after which rules begin. */
 const QUIET_MS = 250
-/** The interval of news about findings and the rules' progress. */
+/** Milliseconds between messages about findings and the rules' progress. */
 const TELL_MS = 250
 const PROGRESS_MS = 1000
-/** Descriptions of tensors are read for no more than so many. */
+/** The largest number of tensors whose dtypes and shapes are read. */
 const MAX_DESCRIBED = 20_000
 
 export class ServedTrial {
@@ -55,13 +55,13 @@ export class ServedTrial {
   #trial: Trial | undefined
   #error: unknown
   #judging: Judging | undefined
-  /** True if rules have judged all steps that there will be. */
+  /** True if rules have judged all steps of an ended job. */
   #isJudged = false
-  /** True if no step will come any more. */
+  /** True if no more steps will come. */
   #isKept = false
-  /** Changes with the trial. */
+  /** The version of the trial's data. */
   #trialVersion = 0
-  /** Changes with the trial, and with what is found in it. */
+  /** The version of the data and of the findings. */
   #version = 0
   #skeleton: { readonly version: number; readonly of: Skeleton; readonly kinds: readonly Kind[] } | undefined
   #descriptions = new Map<string, Pick<TensorView, 'dtype' | 'shape'>>()
@@ -101,7 +101,7 @@ export class ServedTrial {
     }
   }
 
-  /** The trial, opened when it is first asked for. @throws what `createTrial` throws, now and later */
+  /** Opens the trial on the first call. @throws what `createTrial` throws; the next call tries again */
   open(): Promise<Trial> {
     this.#opening ??= this.#open()
     return this.#opening
@@ -112,7 +112,7 @@ export class ServedTrial {
     return this.#trial
   }
 
-  /** Why it can't be opened. */
+  /** The error that opening it threw. */
   get error(): unknown {
     return this.#error
   }
@@ -121,7 +121,7 @@ export class ServedTrial {
     return this.#judging
   }
 
-  /** The version of the trial's data: what was read under an older one may be stale. */
+  /** The version of the trial's data: numbers read under an older one may be stale. */
   get trialVersion(): number {
     return this.#trialVersion
   }
@@ -146,7 +146,7 @@ export class ServedTrial {
     }
   }
 
-  /** @returns how to stop listening */
+  /** Adds a listener to changes. @returns a function that removes it */
   listen(listener: (change: Change) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
@@ -168,7 +168,7 @@ export class ServedTrial {
       return trial
     } catch (error) {
       this.#error = error
-      // It may be there later.
+      // The trial may exist later.
       this.#opening = undefined
       throw error
     }
@@ -203,7 +203,7 @@ export class ServedTrial {
 
   async #judge(trial: Trial): Promise<void> {
     const { pollMs } = this.#options
-    // What somebody looks at comes first: rules read all of the trial.
+    // Requests come first, because rules read the whole trial.
     while (this.#looks > 0 || performance.now() - this.#lookedAt < QUIET_MS) {
       await sleep(QUIET_MS / 4, undefined, { ref: false })
       if (this.#closing.signal.aborted) return
@@ -276,7 +276,7 @@ export class ServedTrial {
     }
   }
 
-  /** Reads dtypes and shapes of tensors that are not known yet. */
+  /** Reads the missing dtypes and shapes of tensors. */
   async #describe(trial: Trial): Promise<void> {
     const names = trial.tensorNames()
     if (names.length > MAX_DESCRIBED || names.every(name => this.#descriptions.has(name))) return
@@ -288,7 +288,7 @@ export class ServedTrial {
     for (const { name, dtype, shape } of tensors) this.#descriptions.set(name, { dtype, shape })
   }
 
-  /** A statistic of the tensors in a scope, at all steps: read where it has not been before. */
+  /** A statistic of the tensors in a scope at all steps. Only steps that were not read before are read. */
   column(name: ServedStatistic, scope: Scope): Promise<ScopedColumn> {
     return this.#look(async () => {
       const trial = await this.open()
@@ -322,7 +322,7 @@ export class ServedTrial {
   }
 }
 
-/** Judges steps as they come. @param onProgress is told whether more has been found */
+/** Judges steps as they come. @param onProgress gets true if there are more findings */
 async function judgeOn(
   judging: Judging,
   options: {
@@ -330,7 +330,7 @@ async function judgeOn(
     readonly pollMs: number
     readonly threads?: number
     readonly memory?: number
-    /** Ends the turn of the work: called once all steps so far have been judged. */
+    /** Ends the turn; called once all present steps have been judged. */
     readonly end: () => void
   },
   onProgress: (isNews: boolean) => void,

@@ -1,4 +1,4 @@
-/** Bodies that are made as they are read: each ends, however its request does. */
+/** Bodies of answers that are produced as they are read. Each of them ends, however its request ends. */
 
 import { type Context, onceAnswered } from './http.js'
 
@@ -6,17 +6,17 @@ import { type Context, onceAnswered } from './http.js'
 const STALL_MS = 60_000
 
 export interface StreamOptions {
-  /** Aborted when nobody reads any more. Default: there is nothing to abort. */
+  /** Aborted when the client has gone. Default: nothing to abort. */
   readonly gone?: AbortController
-  /** Called once, when no more is made. */
+  /** Called once, when the stream is over. */
   readonly end: () => void
   /** Milliseconds after which a client that reads nothing loses its connection. Default: a minute. */
   readonly stallMs?: number
 }
 
 /**
- * A body of chunks. It ends with the last of them, with their failure, when its reader leaves it, when the answer has ended without
- * having been read (as that to a HEAD request has), or when nobody has read for a while.
+ * A body of chunks. It ends after the last chunk, with an error of its source, when its reader leaves, when the answer is over without
+ * having been read (as after a HEAD request), or when nobody has read for a while.
  */
 export function streamOf(
   context: Context,
@@ -29,7 +29,7 @@ export function streamOf(
   const leave = (): Promise<void> => {
     clearTimeout(stalling)
     gone?.abort()
-    // What is under way ends first: until then it takes part in the work.
+    // The chunk in progress ends first: until then it uses the trial.
     ending ??= (async () => iterator.return?.(undefined))().then(end, end)
     return ending
   }
@@ -50,7 +50,7 @@ export function streamOf(
           stalling = setTimeout(hangUp, stallMs)
           stalling.unref()
         } catch (error) {
-          // What is broken off since nobody reads it is no failure.
+          // An error after the reader left is no failure.
           const isLeft = ending !== undefined
           void leave()
           if (!isLeft) controller.error(error)

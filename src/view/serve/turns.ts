@@ -1,6 +1,6 @@
-/** The limit of concurrent work: a server that begins everything it is asked for finishes nothing. */
+/** The limit of concurrent work. */
 
-/** Requests that wait, at most: what is more is told to come again. */
+/** The largest number of waiting requests; further ones are told to come again. */
 const MAX_WAITING = 64
 
 export class Busy extends Error {}
@@ -12,23 +12,23 @@ export class Turns {
 
   readonly #mostWaiting: number
 
-  /** @param most pieces of work at once @param mostWaiting requests that wait */
+  /** Limits concurrent work. @param most pieces of work at once @param mostWaiting requests that wait */
   constructor(most: number, mostWaiting = MAX_WAITING) {
     this.#most = most
     this.#mostWaiting = mostWaiting
   }
 
-  /** Pieces of work that have a turn. */
+  /** The number of pieces of work in progress. */
   get busy(): number {
     return this.#busy
   }
 
-  /** Requests that wait for one. */
+  /** The number of waiting requests. */
   get waiting(): number {
     return this.#waiting.length
   }
 
-  /** Waits for a turn. @returns how to end it. @throws Busy if too many wait already; the signal's reason */
+  /** Waits for a turn. @returns a function that ends it @throws Busy if too many wait already; the signal's reason */
   async take(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted()
     if (this.#busy >= this.#most) {
@@ -58,5 +58,5 @@ export class Turns {
   }
 }
 
-/** Turns of work that nobody waits for: trials of a list are opened, read and judged a few at a time, so that requests come between. */
+/** The turns of background work: the trials of a list are opened, read and judged a few at a time, so that requests come between. */
 export const BACKGROUND = new Turns(2, Number.POSITIVE_INFINITY)

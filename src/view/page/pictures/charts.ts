@@ -124,7 +124,7 @@ export function lineChart({
   )
 }
 
-/** The widest that a page is, and the least of a column beside another: as in style.css. */
+/** The width of the widest page, and the least width of a column, as in style.css. */
 const PAGE_WIDTH = 2200
 const COLUMN_WIDTH = 440
 const GAP = 24
@@ -140,7 +140,7 @@ export function fitting(width: number): number {
   return Math.max(280, Math.min(width, pageWidth() - CARD))
 }
 
-/** The columns in which some pictures lie beside each other, each as wide as there is room. @returns the width of a picture */
+/** The grid in which pictures lie side by side, as many as there is room for. @returns the width of a picture */
 export function columnsFor(count: number): { readonly column: number; readonly picture: number } {
   const columns = Math.max(1, Math.min(count, Math.floor((pageWidth() + GAP) / (COLUMN_WIDTH + GAP))))
   const column = Math.floor((pageWidth() - GAP * (columns - 1)) / columns)
@@ -152,10 +152,10 @@ export function halfWidth(): number {
   return columnsFor(2).picture
 }
 
-/** The part of a texts' height that is a line. */
+/** The height of a line of text. */
 const ROW = 14
 const MAX_ROWS = 4
-/** The width of a letter, about. */
+/** The approximate width of a letter. */
 const LETTER = 6.4
 export const NOT_FINITE = '#d60093'
 export const STYLE = { background: 'transparent', fontFamily: 'inherit', fontSize: '12px' }
@@ -165,7 +165,7 @@ function extentOf(steps: readonly number[]): readonly [from: number, to: number]
   return [from, steps.reduce((a, b) => Math.max(a, b), from)]
 }
 
-/** Texts above a picture, in rows where none lies over another; those for which there is no place are left out. */
+/** Texts above a picture, in rows where none overlap; those without room are left out. */
 function placedTexts(
   marks: readonly { readonly x: number; readonly text: string }[],
   pixel: (x: number) => number,
@@ -186,7 +186,7 @@ function placedTexts(
   })
 }
 
-/** From the first step at which a line is not finite to the last before it is again. */
+/** The stretches in which a line is not finite, each from its first such step to its last. */
 function bandsOf(lines: readonly Line[]): { readonly x1: number; readonly x2: number }[] {
   return lines.flatMap(({ points }) => {
     const bands: { x1: number; x2: number }[] = []
@@ -199,7 +199,7 @@ function bandsOf(lines: readonly Line[]): { readonly x1: number; readonly x2: nu
   })
 }
 
-/** A picture over steps: pointing at it chooses one, and the chosen one is marked. */
+/** Makes a picture over steps choose the step that is pointed at, and mark the chosen one. */
 export function followMoment(svg: Element, steps: readonly number[]): void {
   const { scale } = svg as Element & { scale(name: 'x'): { apply(x: number): number; invert(x: number): number } }
   const x = scale('x')
@@ -224,7 +224,7 @@ export function followMoment(svg: Element, steps: readonly number[]): void {
   })
 }
 
-/** Steps are whole: no more marks than there are numbers between them. */
+/** The number of ticks: steps are whole numbers, so there are no ticks between them. */
 function ticksFor(steps: readonly number[], most: number): number {
   const [first, last] = extentOf(steps)
   return Math.max(1, Math.min(Math.round(most), last - first))
@@ -240,7 +240,7 @@ function legend(lines: readonly Line[]): HTMLElement {
   )
 }
 
-/** The numbers of a chart, to be read, copied and saved. */
+/** A table with the numbers of a chart, to read, copy and save. */
 function numbersOf(label: string, lines: readonly Line[], svg: Element): HTMLElement {
   const rows = () => [
     ['line', 'step', 'value'],
@@ -250,8 +250,8 @@ function numbersOf(label: string, lines: readonly Line[], svg: Element): HTMLEle
 }
 
 /**
- * Buttons for what is beside a picture: its numbers as CSV, the picture as a file.
- * @param label its first part is the title of the picture, and the name of the file
+ * Buttons that save a picture: its numbers as CSV, and itself as a file.
+ * @param label begins with the picture's title, which names the file
  */
 export function actions(
   label: string,
@@ -284,7 +284,7 @@ export function actions(
   )
 }
 
-/** Tells those who don't see a picture what it shows. */
+/** Gives a picture a description for screen readers. */
 export function describe(svg: Element, label: string): void {
   svg.setAttribute('role', 'img')
   svg.setAttribute('aria-label', label)

@@ -34,12 +34,12 @@ function pixelOf(color: string): number {
   return pixel(red, green, blue)
 }
 
-/** A pixel as ImageData has it on little-endian machines, which all of today's are. */
+/** A pixel as ImageData stores it on little-endian machines. */
 export function pixel(red: number, green: number, blue: number, alpha = 255): number {
   return ((alpha << 24) | (blue << 16) | (green << 8) | red) >>> 0
 }
 
-/** A gradient of the scheme for a legend. */
+/** A CSS gradient of the scheme for a legend. */
 export function gradientOf(scheme: Scheme): string {
   const stops = Array.from(shades(scheme).filter((_, i) => i % 15 === 0)).map(
     color => `rgb(${color & 255} ${(color >> 8) & 255} ${(color >> 16) & 255})`,
@@ -47,7 +47,7 @@ export function gradientOf(scheme: Scheme): string {
   return `linear-gradient(to right, ${stops.join(', ')})`
 }
 
-/** On paper and by day; style.css has those of the night. See `runColor`, `modeColor` and `workerColor`. */
+/** The colours of lines on a light ground; style.css has those on a dark one. See `runColor`, `modeColor` and `workerColor`. */
 const LINE_COLORS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#7f7f7f', '#b3a100'] as const
 
 /** The colour of problems. */
@@ -63,7 +63,7 @@ export function runColor(place: number | null): string {
   return lineColor(place ?? 0)
 }
 
-/** A mode means the same colour wherever it is, and none of them is that of B. */
+/** The colour of a mode, the same in all pictures, and never that of trial B. */
 export function modeColor(mode: string): string {
   return lineColor({ EVAL: 2, PREDICT: 3 }[mode] ?? 0)
 }
@@ -78,7 +78,7 @@ export function isDashed(mode: string): boolean {
   return mode === 'EVAL' || mode === 'PREDICT'
 }
 
-/** A text with the colours themselves, to be read without the page's CSS. */
+/** A text with its CSS variables replaced by colours, for readers without the page's CSS. */
 export function withColors(text: string): string {
   return text.replace(/var\(--line-(\d)\)/g, (_, i: string) => LINE_COLORS[Number(i)]!).replaceAll('var(--bad)', BAD)
 }

@@ -1,6 +1,6 @@
 /**
- * Numbers of many rows at many steps, as colours. Drawn here and not by a library: those that draw a mark for each cell take seconds for
- * two million. Cells become the pixels of an image once, and moving about draws that image.
+ * Numbers of many rows at many steps, as colours. A canvas draws them: libraries with a mark per cell take seconds for two million. Each
+ * cell becomes a pixel of one image, once; moving about draws that image again.
  */
 
 import { h } from '../dom.js'
@@ -19,16 +19,16 @@ export interface HeatMapOptions {
   /** The text of a cell. */
   readonly cellText: (row: number, step: number) => string
   readonly stepText: (step: number) => string
-  /** True if the texts of steps are names, which stand aslant where there are more than fit side by side. */
+  /** True if the columns are named: names that do not fit side by side stand aslant. */
   readonly areNames?: boolean
   readonly onOpen: (row: number, step: number) => void
   /** The address that Enter and a click open; null for none. Default: the tensor. */
   readonly opens?: string | null
-  /** The numbers of the steps; none where columns are no steps. */
+  /** The numbers of the steps; none if columns are not steps. */
   readonly numbers?: readonly number[]
   /** A colour for each step, as a line below its number; none without modes. */
   readonly bands?: readonly string[]
-  /** The row that is pointed at from the start, at the step that is chosen on the page; -1 for none. */
+  /** The row that the cursor marks at first, at the step that is chosen on the page; -1 for none. */
   readonly chosenRow?: number
   readonly onPoint?: (row: number) => void
   /** A description of the picture for screen readers. */
@@ -62,7 +62,7 @@ const MOVES: Readonly<Record<string, readonly [down: number, right: number]>> = 
 interface View {
   row: number
   step: number
-  /** Cells that fit. */
+  /** The numbers of rows and steps that fit. */
   rows: number
   steps: number
 }
@@ -105,7 +105,7 @@ export class HeatMap {
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.#draw())
   }
 
-  /** Shows the part that another one showed, which had the same rows and steps or fewer. */
+  /** Takes over the visible part of another map, which had the same rows and steps or fewer. */
   takeOver(other: HeatMap | undefined): void {
     if (other === undefined || other.#options.rows !== this.#options.rows) return
     const { rows, steps } = other.#options
@@ -146,7 +146,7 @@ export class HeatMap {
     canvas.addEventListener('pointerup', event => {
       const cell = this.#cellAt(event.offsetX, event.offsetY)
       if (held && !held.isMoved && cell !== null) {
-        // A finger does not point before it touches: the first touch reads, the second opens.
+        // A finger can't hover: its first touch reads a cell, its second opens it.
         const isRead = cell.row === this.#cursor?.row && cell.step === this.#cursor.step
         if (event.pointerType !== 'touch' || isRead) this.#options.onOpen(cell.row, cell.step)
         else this.#point(cell)
@@ -157,7 +157,7 @@ export class HeatMap {
     canvas.addEventListener(
       'wheel',
       event => {
-        // Without a key the page scrolls, as it does everywhere else.
+        // Without a modifier key the wheel scrolls the page.
         if (!event.ctrlKey && !event.shiftKey && !event.metaKey) return
         event.preventDefault()
         this.#zoom(Math.exp((event.deltaY || event.deltaX) / 300), event.offsetX, event.offsetY)
@@ -187,7 +187,7 @@ export class HeatMap {
     event.preventDefault()
   }
 
-  /** Scrolls so that a cell is seen. */
+  /** Scrolls a cell into sight. */
   #show(row: number, step: number): void {
     const view = this.#view
     view.row = Math.min(row, Math.max(view.row, row + 1 - view.rows))
@@ -227,7 +227,7 @@ export class HeatMap {
     return Math.max(1, this.#width - this.#labels)
   }
 
-  /** True if the names of columns have not the room to lie side by side. */
+  /** True if the names of columns are too wide to lie side by side. */
   get #isAslant(): boolean {
     return this.#options.areNames === true && this.#plotWidth / this.#options.steps < NAME_WIDTH
   }
@@ -267,7 +267,7 @@ export class HeatMap {
     this.#draw()
   }
 
-  /** Draws before the next frame, once. */
+  /** Schedules a drawing before the next frame. */
   #due(): void {
     if (this.#isDue) return
     this.#isDue = true
@@ -283,7 +283,7 @@ export class HeatMap {
     context.setTransform(ratio, 0, 0, ratio, 0, 0)
     context.clearRect(0, 0, this.#width, this.#height)
     const { row, step, rows, steps } = this.#view
-    // Where there is less than a pixel for a cell the browser averages, else each cell is a sharp box.
+    // Cells of less than a pixel are averaged by the browser; larger ones are sharp boxes.
     context.imageSmoothingEnabled = steps > this.#plotWidth * ratio || rows > this.#plotHeight * ratio
     context.drawImage(this.#image, step, row, steps, rows, this.#labels, 0, this.#plotWidth, this.#plotHeight)
     this.#drawText(context)
@@ -352,13 +352,13 @@ function drawBands(
   }
 }
 
-/** A colour of the page's style, which a canvas does not know by its name. */
+/** A CSS colour variable as a colour, which a canvas needs. */
 function resolved(color: string, canvas: HTMLCanvasElement): string {
   const name = /^var\((--[\w-]+)\)$/.exec(color)?.[1]
   return name === undefined ? color : getComputedStyle(canvas).getPropertyValue(name)
 }
 
-/** A pixel for each cell; none where nothing was saved. */
+/** An image with a pixel for each cell; a cell without a value is transparent. */
 function imageOf({ rows, steps, value, isThere, shading }: HeatMapOptions): HTMLCanvasElement {
   const canvas = h('canvas', { width: Math.max(1, steps), height: Math.max(1, rows) })
   const image = new ImageData(canvas.width, canvas.height)

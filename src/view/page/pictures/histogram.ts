@@ -1,4 +1,4 @@
-/** Histograms on common axes: of several steps, workers and trials, each in bins of its own. */
+/** Histograms on common axes, of several steps, workers and trials. Each has bins of its own. */
 
 import { svgElement } from '../dom.js'
 import { counted, short } from '../text.js'
@@ -6,7 +6,7 @@ import type { Ridge } from '../trials.js'
 
 export type AxisName = 'linear' | 'symlog'
 
-/** The steps whose values an axis has room for. */
+/** The steps that an axis covers. */
 export type RangeName = 'own' | 'step' | 'shared'
 
 export const AXES: readonly (readonly [AxisName, string])[] = [
@@ -25,7 +25,7 @@ export interface Histogram {
   readonly lost: readonly [negative: number, nan: number, positive: number]
 }
 
-/** @param at the index of one of its steps */
+/** The histogram of a ridge. @param at the index of one of its steps */
 export function histogramOf({ view, shares }: Ridge, at: number): Histogram {
   const { bins, lows, highs, most, counts, lost } = view
   return {
@@ -50,17 +50,17 @@ export interface Axes {
   readonly constant: number
   /** The largest share of elements for the whole width of the axis. */
   readonly most: number
-  /** From 0 at the left end to 1 at the right one. */
+  /** The position of a value, from 0 at the left end to 1 at the right one. */
   place(value: number): number
 }
 
-/** The smallest part of the largest value that a symmetric logarithm tells from 0. */
+/** The smallest value, as a fraction of the largest, that a symmetric logarithm tells from 0. */
 const FINEST = 1e-9
 
 export function axesOf(all: readonly Histogram[], name: AxisName): Axes {
   const filled = all.filter(({ shares }) => shares.some(share => share > 0))
   const some = filled.length > 0 ? filled : all
-  // There may be too many for the arguments of one call.
+  // The values may be too many for the arguments of one call.
   let [from, to, width] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]
   for (const { low, high, shares } of some) {
     from = Math.min(from, low)
@@ -70,7 +70,7 @@ export function axesOf(all: readonly Histogram[], name: AxisName): Axes {
   const constant = Math.max(width, Math.max(Math.abs(from), Math.abs(to)) * FINEST)
   const scaled = (value: number) =>
     name === 'linear' ? value : Math.sign(value) * Math.log1p(Math.abs(value) / constant)
-  // Halves, so that the difference of two large numbers is finite.
+  // Halves, because the difference of two large numbers may overflow.
   const [left, right] = [scaled(from) / 2, scaled(to) / 2]
   const place = (value: number) => (scaled(value) / 2 - left) / (right - left)
   const axes = { name, from, to, constant, most: 1, place }
@@ -89,14 +89,14 @@ export interface Bar {
   readonly low: number
   readonly high: number
   readonly share: number
-  /** The density, beside the largest on the axes. */
+  /** The density, as a fraction of the largest on the axes. */
   readonly height: number
 }
 
-/** Parts of the axis that are no narrower than a bar. */
+/** The least width of a bar, as a fraction of the axis. */
 const FINEST_BAR = 1 / 64
 
-/** The bins, those that are narrower than a bar together with their neighbours. */
+/** The bins as bars; those narrower than a bar are joined with their neighbours. */
 export function barsOf({ low, high, shares }: Histogram, axes: Axes): readonly Bar[] {
   const edge = (bin: number) => low * (1 - bin / shares.length) + high * (bin / shares.length)
   const bars: Bar[] = []
@@ -112,7 +112,7 @@ export function barsOf({ low, high, shares }: Histogram, axes: Axes): readonly B
   return bars
 }
 
-/** The outline as the path of an SVG, on a ground at `height`. */
+/** The outline as a path of SVG whose base lies at `height`. */
 export function outlineOf(one: Histogram, axes: Axes, width: number, height: number): string {
   const bars = barsOf(one, axes)
   const x = (value: number) => (axes.place(value) * width).toFixed(2)
@@ -131,12 +131,15 @@ export function barText({ low, high, share }: Bar, { count }: Histogram): string
 export const LOST_WIDTH = 64
 const LOST_NAMES = ['−∞', 'NaN', '+∞']
 
-/** The elements that are not finite. */
+/** The number of elements that are not finite. */
 export function lostOf({ lost }: Histogram): number {
   return lost.reduce((sum, some) => sum + some, 0)
 }
 
-/** Bars of the elements that are not finite; the height is that of all elements. @param who whose they are; empty for nobody's */
+/**
+ * Bars of the elements that are not finite, on a scale of all elements.
+ * @param who the outline's worker or trial; empty for the only one
+ */
 export function lostBars({ lost, count }: Histogram, height: number, who: string): SVGGElement {
   const group = svgElement('g', { class: 'lost' })
   for (const [i, some] of lost.entries()) {

@@ -8,14 +8,14 @@ export interface ImagesOptions {
   readonly count: number
   readonly height: number
   readonly width: number
-  /** The colour of the i-th pixel of all. */
+  /** The colour of the i-th pixel of all images. */
   readonly colorOf: (i: number) => number
-  /** Below an image. */
+  /** The text below an image. */
   readonly text: (image: number) => string
   readonly label: string
 }
 
-/** Pixels of the longer side, about. */
+/** The approximate length of an image's longer side, in pixels of the page. */
 const SIDE = 72
 
 export function images({ count, height, width, colorOf, text, label }: ImagesOptions): HTMLElement {
@@ -41,7 +41,7 @@ export function imageOf(height: number, width: number, colorOf: (i: number) => n
   return canvas
 }
 
-/** Images that have been unpacked; null: there are none. */
+/** Unpacked images; null: there are none. */
 export type Pixels = (Omit<ImagesView, 'pixels'> & { readonly pixels: Uint8Array }) | null
 
 export function greyImage(images: Pixels, sample: number): HTMLElement | null {

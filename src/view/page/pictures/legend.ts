@@ -5,7 +5,7 @@ import { short } from '../text.js'
 import { gradientOf } from './colors.js'
 import type { Shading } from './shading.js'
 
-/** @param isWhole whether every cell has a number */
+/** The legend of one shading. @param isWhole true if every cell has a number */
 export function legendOf(shading: Shading, name: string, isWhole = false): HTMLElement {
   const { isDiverging, low, high, scale, beyond } = shading
   const isFar = beyond !== null && beyond.high > high
@@ -56,7 +56,7 @@ interface Scale {
   /** The meaning of grey; null for none. */
   readonly zero: string | null
   readonly isWhole: boolean
-  /** The excess of numbers beyond the ends, and their description. */
+  /** The phrase for numbers beyond the ends. */
   readonly far: string
   readonly sizes: string
 }

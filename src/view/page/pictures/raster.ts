@@ -20,12 +20,12 @@ export interface Caption {
 const FONT = 'system-ui, "Segoe UI", Roboto, sans-serif'
 const TITLE_SIZE = 14
 const LINE = 20
-/** The width of a letter of a title and of a legend, about. */
+/** The approximate widths of a letter, in the title and in a legend. */
 const [TITLE_LETTER, LETTER] = [7.4, 6.6]
 const PAD = 12
 const MAX_NAME = 120
 
-/** A name of a file without an ending: the trials of the page, and what is shown of them. */
+/** A file's name without its ending: the page's trials, and the picture's subject. */
 export function fileName(subject: string): string {
   const trials = document.title.replace(/ – trialscan$/, '')
   return `${trials} ${subject}`
@@ -34,7 +34,7 @@ export function fileName(subject: string): string {
     .slice(0, MAX_NAME)
 }
 
-/** An SVG element as a text that needs no page around it. */
+/** A picture as a text of SVG that needs no page around it. */
 export function svgText(svg: Element, caption: Caption | null = null): string {
   const copy = svg.cloneNode(true) as SVGSVGElement
   for (const pointed of copy.querySelectorAll('.moment, [aria-label=tip]')) pointed.remove()
@@ -42,7 +42,7 @@ export function svgText(svg: Element, caption: Caption | null = null): string {
   whole.setAttribute('xmlns', 'http://www.w3.org/2000/svg')
   whole.setAttribute('color', 'black')
   whole.setAttribute('font-family', FONT)
-  // There is no page whose font could be inherited.
+  // A file of its own has no page to inherit a font from.
   whole.style?.setProperty('font-family', FONT)
   return withColors(new XMLSerializer().serializeToString(whole))
 }
@@ -95,7 +95,7 @@ function wrapped(text: string, most: number): string[] {
   return lines
 }
 
-/** Pixels of a picture on white. */
+/** The pixels of a picture on a white ground. */
 async function rasterOf(svg: Element, scale: number, caption: Caption | null = null): Promise<HTMLCanvasElement> {
   const copy = new DOMParser().parseFromString(svgText(svg, caption), 'image/svg+xml')
     .documentElement as unknown as SVGSVGElement
@@ -115,13 +115,13 @@ async function rasterOf(svg: Element, scale: number, caption: Caption | null = n
   return canvas
 }
 
-/** Twice as many pixels as it has on a page. */
+/** Saves a picture as PNG, at twice its size on the page. */
 export async function savePng(svg: Element, name: string, caption: Caption): Promise<void> {
   const canvas = await rasterOf(svg, 2, caption)
   canvas.toBlob(blob => blob && save(`${name}.png`, 'image/png', blob))
 }
 
-/** @param frames pictures of one size, one after the other @param delay milliseconds that each is shown */
+/** Saves an animation as GIF. @param frames pictures of one size, in order @param delay milliseconds per frame */
 export async function saveGif(frames: Iterable<Element>, name: string, delay: number): Promise<void> {
   const gif = GIFEncoder()
   for (const frame of frames) {
@@ -140,7 +140,7 @@ const VIDEOS = [
   ['WebM', 'webm', 'video/webm'],
 ] as const
 
-/** A button that saves an animation as video; a sentence where the browser can't. */
+/** A button that saves an animation as video; a sentence if the browser can't record one. */
 export function videoButton(frames: () => Iterable<Element>, name: string, delay: number): HTMLElement {
   const kind = VIDEOS.find(([, , type]) => globalThis.MediaRecorder?.isTypeSupported(type))
   if (kind === undefined) return h('span', { class: 'muted' }, 'This browser makes no videos: save the GIF.')
@@ -163,7 +163,7 @@ export function videoButton(frames: () => Iterable<Element>, name: string, delay
 async function saveVideo(frames: Iterable<Element>, name: string, type: string, delay: number): Promise<void> {
   const rasters: HTMLCanvasElement[] = []
   for (const frame of frames) rasters.push(await rasterOf(frame, 1))
-  // H.264 has even sizes only.
+  // H.264 requires even widths and heights.
   const [width, height] = [rasters[0]!.width, rasters[0]!.height].map(size => size + (size % 2)) as [number, number]
   const canvas = h('canvas', { width, height })
   const context = canvas.getContext('2d')!
@@ -174,7 +174,7 @@ async function saveVideo(frames: Iterable<Element>, name: string, type: string, 
   const wait = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
   recorder.start()
   for (const raster of rasters) {
-    // Drawn twice: a recorder takes what changes.
+    // Each frame is drawn twice, because a recorder takes only what changes.
     for (const part of [0.5, 0.5]) {
       context.fillStyle = 'white'
       context.fillRect(0, 0, width, height)

@@ -4,17 +4,17 @@ import { pixel, type Scheme, shades } from './colors.js'
 
 export type ScaleName = 'log' | 'linear'
 
-/** Not a number, or infinite. */
+/** The colour of NaN and infinities. */
 export const NOT_FINITE = pixel(214, 0, 147)
-/** Exactly 0, which has no logarithm. */
+/** The colour of an exact 0, which has no logarithm. */
 export const ZERO = pixel(128, 128, 128)
 
-/** Numbers beyond the ends of a scale. They have the colours of the ends. */
+/** Numbers beyond the ends of a scale. They are drawn in the colours of the ends. */
 export interface Beyond {
   readonly count: number
   /** The number of finite numbers. */
   readonly of: number
-  /** The farthest of them: of magnitudes, where the scale is diverging. */
+  /** The farthest of them; of magnitudes, if the scale is diverging. */
   readonly low: number
   readonly high: number
 }
@@ -25,23 +25,23 @@ export interface Shading {
   readonly scale: ScaleName
   /** True if 0 lies in the middle, for signed numbers. */
   readonly isDiverging: boolean
-  /** The ends: of magnitudes, where it is diverging. */
+  /** The ends; of magnitudes, if the scale is diverging. */
   readonly low: number
   readonly high: number
-  /** Null: none are. */
+  /** Numbers beyond the ends; null: there are none. */
   readonly beyond: Beyond | null
   pixel(value: number): number
 }
 
-/** The share of the numbers at each end that may lie beyond it. */
+/** The share of the numbers that may lie beyond each end. */
 const FAR_SHARE = 0.005
-/** The factors beyond the robust range from which it is used, for few and for very large excesses. */
+/** The factors by which the whole range must exceed the robust one, for few and for very large excesses. */
 const [FAR, VERY_FAR] = [100, 1e6]
 const MANY = 20
 /** The decades that shades can tell apart. */
 const DECADES = 1e12
 
-/** @param numbers all that are shown @param isSigned whether they can be negative */
+/** The shading of numbers. @param numbers all that are drawn @param isSigned true if they can be negative */
 export function shadingOf(numbers: Iterable<number>, isSigned: boolean, scale: ScaleName): Shading {
   const all: number[] = []
   for (const value of numbers) if (Number.isFinite(value)) all.push(value)
@@ -60,7 +60,7 @@ export function shadingOf(numbers: Iterable<number>, isSigned: boolean, scale: S
 /** The shading of ratios, as powers of 2 around equal: ±∞ if one number is 0. */
 export function ratioShading(ratios: Iterable<number>): Shading {
   const sizes = Float64Array.from([...ratios].filter(Number.isFinite), Math.abs).sort()
-  // Less than 10 % is not told apart by colour alone.
+  // Colours need a range: a difference of less than 10 % stays pale.
   const high = Math.max(Math.log2(1.1), endsOf(sizes, 'linear').high)
   const shade = diverging('linear', 0, high, 'ratio')
   return {
@@ -88,7 +88,7 @@ function endsOf(sizes: Float64Array, scale: ScaleName): { readonly low: number; 
   return { low: Math.max(low, high / DECADES), high }
 }
 
-/** @param hasLow whether the scale has a lower end */
+/** The numbers beyond the ends. @param hasLow true if the scale has a lower end */
 function beyondOf(sizes: Float64Array, low: number, high: number, hasLow: boolean): Beyond | null {
   let count = 0
   for (const size of sizes) if (size > high || (hasLow && size > 0 && size < low)) count++
@@ -127,7 +127,7 @@ function diverging(
     pixel(value) {
       if (!Number.isFinite(value)) return NOT_FINITE
       const size = Math.abs(value)
-      // The smallest are a little off the middle, so that their sign is seen.
+      // The smallest numbers lie a little off the middle, so that their sign is visible.
       const at =
         scale === 'linear' ? size / high : size === 0 ? 0 : 0.1 + 0.9 * Math.max(0, (Math.log(size) - from) / width)
       return table[Math.max(0, Math.min(255, Math.round(127.5 + Math.sign(value) * at * 127.5)))]!

@@ -14,7 +14,7 @@ const SHAP = /^(average_shap)\/(.+)$/
 const MAX_FEATURES = 20
 const MAX_LINES = 6
 
-/** XGBoost's own words. */
+/** The measures of a feature's importance, in XGBoost's words. */
 const MEANINGS: Readonly<Record<string, string>> = {
   weight: 'How often a feature is split at, in all trees, as a share of all splits.',
   gain: 'How much a split at the feature lowers the loss, on average, as a share of all.',
@@ -29,7 +29,7 @@ export interface BoostingChoice {
   measure: string
 }
 
-/** A measure and a feature: `gain` and `f1` of `feature_importance/gain/f1`. Null: the tensor is of no feature. */
+/** The measure and feature in a tensor's name: `gain` and `f1` in `feature_importance/gain/f1`. Null: the name has none. */
 function featureOf(name: string): readonly [measure: string, feature: string] | null {
   const [, measure, feature] = IMPORTANCE.exec(name) ?? SHAP.exec(name) ?? []
   return measure === undefined ? null : [measure, feature!]

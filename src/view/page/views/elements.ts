@@ -10,7 +10,7 @@ import { type Shading, shadingOf } from '../pictures/shading.js'
 import { short } from '../text.js'
 import type { Elements, ShownTrial } from '../trials.js'
 
-/** Cells of the table; all are in the CSV. */
+/** The largest number of cells in the table; the CSV has all. */
 const MAX_CELLS = 200
 const MAX_IMAGES = 48
 
@@ -45,7 +45,7 @@ function* numbersOf(all: readonly (Elements | null)[]): Generator<number> {
   for (const one of all) if (one !== null) yield* Array.from(one.numbers)
 }
 
-/** @param put is told what is to be drawn, and where @returns null if there are none to show */
+/** The figure of a tensor's elements. @param put gets the elements to draw and the element to draw into @returns null if there are none */
 async function figureOf(
   { trial, series, title, caption }: ElementsOf,
   put: (drawn: { readonly found: Elements | null; readonly at: string; readonly into: HTMLElement }) => void,
@@ -144,7 +144,7 @@ function pictures({ shape, numbers }: Elements, label: string, shading: Shading)
 
 function table(numbers: ArrayLike<number>, width: number, size: number): HTMLElement {
   const details = h('details', {}, h('summary', {}, 'As a table'))
-  // Made when it is looked at.
+  // The table is made when it is first opened.
   details.addEventListener(
     'toggle',
     () => {

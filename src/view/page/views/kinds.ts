@@ -13,12 +13,12 @@ import type { Column, ShownTrial } from '../trials.js'
 import { OF_BOTH, SIGNED } from './layers.js'
 import type { View } from './view.js'
 
-/** The choice in the view, which outlives it. */
+/** The choice in the view, kept while other views are shown. */
 export interface KindsChoice {
   statistic: ShownStatistic
 }
 
-/** States of optimizers count parameters, not layers. */
+/** States of optimizers, whose numbers in names count parameters, not layers. */
 const OF_OPTIMIZER = /^optim/
 
 /** A tensor's layer and kind: `model.layers.3` and `mlp.up_proj` of `model.layers.3.mlp.up_proj.weight`. */
@@ -30,11 +30,11 @@ interface Grid {
   readonly kinds: readonly string[]
   /** Series by row, then by column; -1 for none. */
   readonly series: Int32Array
-  /** Tensors that belong to no layer. */
+  /** Tensors outside of any layer. */
   readonly others: readonly string[]
 }
 
-/** Models have layers of the same kinds of tensors: three at least, in two layers or more. Null: there are none. */
+/** The grid of a model whose layers have the same kinds of tensors: three kinds or more in two layers or more. Null: there is none. */
 function gridOf({ view }: ShownTrial): Grid | null {
   const rows = new Map<
     string,
@@ -44,7 +44,7 @@ function gridOf({ view }: ShownTrial): Grid | null {
   const others = new Set<string>()
   for (const [series, { tensor, worker }] of view.series.entries()) {
     const { name, shape } = view.tensors[tensor]!
-    // Nor do losses and learning rates belong to a model.
+    // Losses and learning rates are no tensors of a layer.
     if (OF_OPTIMIZER.test(name) || shape?.length === 0) continue
     const [, before, number, kind] = IN_LAYER.exec(name) ?? []
     if (before === undefined || kind === undefined) {
@@ -92,7 +92,7 @@ export async function kindsView(given: readonly ShownTrial[], chosen: KindsChoic
     const turn = ++asked
     const step = moment.step === null ? null : steps[moment.indexIn(steps, 0)]!
     const elements = await mapsOf(trials, chosen.statistic, step, open)
-    // Something else may have been chosen meanwhile.
+    // The reader may have chosen something else meanwhile.
     if (turn !== asked) return
     meaning.textContent = MEANINGS[chosen.statistic] ?? ''
     maps.replaceChildren(...elements)
@@ -162,7 +162,7 @@ async function mapsOf(
     [...one.grid.series].filter(series => isThere(one, series)).map(of => numberAt(one, of)),
   )
   if (numbers.length === 0) return [h('p', {}, 'No layer has such numbers at this step: choose others.')]
-  // One scale for all, so that colours can be compared.
+  // One scale for all trials, so that colours can be compared.
   const shading = shadingOf(numbers, SIGNED.has(statistic), 'log')
   return [
     legendOf(shading, statistic),

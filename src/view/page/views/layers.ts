@@ -14,15 +14,15 @@ import { counted, KIND_NAMES, MEANINGS, short, shortened, shown } from '../text.
 import type { Column, ShownTrial } from '../trials.js'
 import type { View } from './view.js'
 
-/** The choice in the view, which outlives it. */
+/** The choice in the view, kept while other views are shown. */
 export interface LayersChoice {
   kind: Kind | 'all'
   statistic: ShownStatistic
   scale: ScaleName
-  /** Empty: those of all modes. */
+  /** The mode of the steps; empty: all modes. */
   mode: Mode | ''
   filter: string
-  /** The tensor that was pointed at last. */
+  /** The tensor last pointed at. */
   tensor: string
 }
 
@@ -52,9 +52,9 @@ export function firstChoice(trials: readonly ShownTrial[]): LayersChoice {
 interface Layer {
   readonly trial: ShownTrial
   readonly series: readonly number[]
-  /** The numbers of the steps that are columns: those of all trials. */
+  /** The numbers of the steps of all trials, which are the columns. */
   readonly numbers: readonly number[]
-  /** The index of each of these steps in the trial; -1 for none. */
+  /** The trial's index of each of these steps; -1 for none. */
   readonly steps: readonly number[]
   readonly column: Column
   readonly states: Uint8Array
@@ -70,7 +70,7 @@ export async function layers(given: readonly ShownTrial[], chosen: LayersChoice,
   const draw = async (isSame = false) => {
     const turn = ++asked
     const { elements, heatMaps } = await mapsOf(trials, chosen, open)
-    // Something else may have been chosen meanwhile.
+    // The reader may have chosen something else meanwhile.
     if (turn !== asked) return
     const focused = drawn.findIndex(({ element }) => element.contains(document.activeElement))
     maps.replaceChildren(...elements)
@@ -162,7 +162,7 @@ interface Maps {
 async function mapsOf(trials: readonly ShownTrial[], chosen: LayersChoice, open: OpenTensor): Promise<Maps> {
   const found = await Promise.all(trials.map(trial => layerOf(trial, chosen)))
   const saved = found.filter(layer => layer !== null)
-  // Steps of the same number stand over each other.
+  // Steps with the same number are one column.
   const numbers = [...new Set(saved.flatMap(({ numbers }) => numbers))].sort((a, b) => a - b)
   const shownLayers = saved.map(layer => {
     const indices = new Map(layer.numbers.map((number, i) => [number, layer.steps[i]!]))
@@ -171,7 +171,7 @@ async function mapsOf(trials: readonly ShownTrial[], chosen: LayersChoice, open:
   if (shownLayers.length === 0) {
     return { elements: [h('p', {}, 'No tensor has such numbers: choose others.')], heatMaps: [] }
   }
-  // One scale for all, so that colours can be compared.
+  // One scale for all trials, so that colours can be compared.
   const shading = shadingOf(numbersOf(shownLayers), SIGNED.has(chosen.statistic), chosen.scale)
   const maps = shownLayers.map(layer =>
     mapOf(layer, chosen, shading, trials.length > 1 ? trials.indexOf(layer.trial) : null, open),
@@ -200,7 +200,7 @@ async function layerOf(trial: ShownTrial, { kind, statistic, mode, filter }: Lay
     const { name, kind: own } = view.tensors[view.series[i]!.tensor]!
     return (kind === 'all' || own === kind) && name.toLowerCase().includes(wanted)
   })
-  // Workers of a tensor below each other, tensors in the order of the training.
+  // The workers of a tensor lie below each other; tensors are in the order of the training.
   series.sort(
     (a, b) => view.series[a]!.tensor - view.series[b]!.tensor || view.series[a]!.worker - view.series[b]!.worker,
   )
@@ -312,7 +312,7 @@ function differenceOf(a: Layer, b: Layer, { statistic }: LayersChoice, open: Ope
   const ratio = (row: number, step: number): number => {
     const [x, y] = [a.column.at(pairs[row]![0], steps[step]!.i), b.column.at(pairs[row]![1], steps[step]!.j)]
     if (!Number.isFinite(x) || !Number.isFinite(y)) return Number.NaN
-    // Beside 0 there is no ratio: ±∞.
+    // A ratio to 0 is infinite.
     return x === y ? 0 : Math.log2(Math.abs(y)) - Math.log2(Math.abs(x))
   }
   const both = (row: number, step: number) =>
@@ -320,7 +320,7 @@ function differenceOf(a: Layer, b: Layer, { statistic }: LayersChoice, open: Ope
   const most = pairs.map((_, row) =>
     Math.max(...steps.map((_, step) => (both(row, step) ? weight(ratio(row, step)) : 0))),
   )
-  // Differences first.
+  // The rows with the largest differences come first.
   const order = pairs.map((_, row) => row).sort((x, y) => most[y]! - most[x]! || x - y)
   const all = order.flatMap(row => steps.flatMap((_, step) => (both(row, step) ? [ratio(row, step)] : [])))
   const shading = ratioShading(all)
@@ -387,7 +387,7 @@ function withoutRatio(a: Layer, b: Layer): string {
   return `There is no picture of A beside B: ${why}.`
 }
 
-/** The weight of a ratio in the order: what is not a number comes first. */
+/** The rank of a ratio: NaN comes first. */
 function weight(ratio: number): number {
   return Number.isNaN(ratio) ? Number.POSITIVE_INFINITY : Math.abs(ratio)
 }

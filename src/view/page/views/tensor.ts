@@ -12,10 +12,10 @@ import { type DistributionChoice, distribution } from './distributions/distribut
 import { elementsViews } from './elements.js'
 import type { View } from './view.js'
 
-/** Workers whose elements are shown. */
+/** The largest number of workers whose elements are shown. */
 const MAX_WORKERS = 4
 
-/** The choice in the view, which outlives it. */
+/** The choice in the view, kept while other views are shown. */
 export interface TensorChoice extends DistributionChoice {
   name: string
   statistic: ShownStatistic
@@ -35,7 +35,7 @@ export async function tensorView(given: readonly ShownTrial[], chosen: TensorCho
     trials = newer
     about.replaceChildren(...trials.map((trial, i) => describe(trial, name, trials.length > 1 ? i : null)))
     await draw()
-    // Nobody's animation is stopped.
+    // A running animation goes on.
     if (elements.querySelector('.player.on') === null) {
       elements.replaceChildren(...(await distributions(trials, name, chosen)), ...(await elementViews(trials, name)))
     }
@@ -137,7 +137,7 @@ async function statisticChart(
     if (column === null || tensor === undefined) continue
     for (const series of trial.seriesOf[tensor]!) {
       const worker = view.series[series]!.worker
-      // Steps of different modes are no line.
+      // Steps of different modes are not joined by a line.
       for (const mode of new Set(view.mode)) {
         const points = view.steps.flatMap((x, step) =>
           view.mode[step] === mode && column.has(step) && column.isThere(series, step)
@@ -184,7 +184,7 @@ async function distributions(
   const drawn = h('div', { class: trials.length > 1 ? 'distributions pair' : 'distributions' })
   const draw = () => {
     const all = found.map(({ ridge }) => histogramsOf(ridge))
-    // One axis and one height for all, so that they can be compared.
+    // One axis and one height for all trials and workers, so that they can be compared.
     const axes = axesOf(all.flat(), chosen.axis)
     const figures = found.map(({ trial, ridge: { view }, place }, i) => {
       const { workers, series } = trial.view

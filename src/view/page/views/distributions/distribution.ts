@@ -22,12 +22,12 @@ import { counted, short, shown } from '../../text.js'
 import type { ShownTrial } from '../../trials.js'
 
 const PLAY_MS = 160
-/** The height of the highest ridge. */
+/** The height of the highest ridge, in pixels. */
 const LIFT = 64
 
 export type DistributionShape = 'ridges' | 'heat map'
 
-/** The choice in the view, which outlives it. */
+/** The choice in the view, kept while other views are shown. */
 export interface DistributionChoice {
   shape: DistributionShape
   range: 'own' | 'step'
@@ -42,7 +42,7 @@ export interface DistributionOptions {
   readonly histograms: readonly Histogram[]
   /** The axes of all steps, workers and trials. */
   readonly axes: Axes
-  /** The trial's index of two; null if there is one. */
+  /** The trial's index of two; null for a single trial. */
   readonly place: number | null
   readonly tensor: string
   readonly worker: string | null
@@ -110,12 +110,12 @@ export function distribution(options: DistributionOptions): HTMLElement {
   )
 }
 
-/** Two pictures beside each other and, of a pair on a wide page, those of A beside those of B. */
+/** The width of a picture: two lie side by side, on a wide page those of A beside those of B. */
 function width(place: number | null): number {
   return place === null ? halfWidth() - 20 : fitting(Math.min(620, halfWidth()))
 }
 
-/** The part of an axis that is about a pixel. */
+/** A pixel, as an approximate fraction of an axis. */
 const THIN = 1 / 300
 const STYLE = { background: 'transparent', fontFamily: 'inherit', fontSize: '12px' }
 
@@ -132,7 +132,7 @@ function valueAxis({ name, constant, from, to }: Axes) {
   }
 }
 
-/** 0 and some powers of ten on both sides. */
+/** Ticks of a symmetric logarithm: 0, and some powers of ten on both sides. */
 function symlogTicks(from: number, to: number, constant: number): number[] {
   const powers = [Math.ceil(Math.log10(constant)) + 1, Math.floor(Math.log10(Math.max(Math.abs(from), Math.abs(to))))]
   const every = Math.max(1, Math.ceil((powers[1]! - powers[0]!) / 2))
@@ -173,7 +173,7 @@ function ridges(rows: readonly Row[], axes: Axes, place: number | null, label: s
   return svg as SVGElement
 }
 
-/** A column for each step, a box for each bin. */
+/** A column of the picture for each step, a box for each bin. */
 function heatMap(rows: readonly Row[], axes: Axes, place: number | null, label: string): SVGElement {
   const cells = rows.flatMap(({ step, histogram }, i) =>
     barsOf(histogram, axes).map(bar => ({
@@ -207,7 +207,7 @@ function heatMap(rows: readonly Row[], axes: Axes, place: number | null, label: 
   return svg as SVGElement
 }
 
-/** @param title stands in the picture, where nothing is around it */
+/** A histogram of bars. @param title drawn in the picture if it stands alone */
 function bars(
   { histogram }: Row,
   axes: Axes,
@@ -224,7 +224,7 @@ function bars(
   },
 ): SVGElement {
   const all = barsOf(histogram, axes)
-  // Shares of the elements for each unit of value; on a logarithmic axis there is no such unit.
+  // The bars' unit is the share of elements per unit of value; a logarithmic axis has no such unit.
   const unit = axes.name === 'linear' ? axes.most / (axes.to - axes.from) : Number.NaN
   const hasUnit = Number.isFinite(unit) && unit > 0
   const heightOf = ({ height }: { height: number }) => height * (hasUnit ? unit : 1)
@@ -252,7 +252,7 @@ function bars(
         insetLeft: 0.25,
         insetRight: 0.25,
       }),
-      // A bar that is too thin to be seen.
+      // A bar that is too thin to be visible gets a line.
       Plot.ruleX(
         all.filter(({ low, high, share }) => share > 0 && axes.place(high) - axes.place(low) < THIN),
         { x: 'low', y: heightOf, stroke: runColor(place), strokeWidth: 2 },

@@ -12,10 +12,10 @@ import type { Column, Ridge, ShownTrial } from '../../trials.js'
 import type { View } from '../view.js'
 import { type Outline, PANEL_WIDTH, Panel, type PanelChoice } from './panel.js'
 
-/** The choice in the view, which outlives it. */
+/** The choice in the view, kept while other views are shown. */
 export interface DistributionsChoice extends PanelChoice {
   kind: Kind
-  /** Empty: side by side where there is room. */
+  /** The layout of two trials; empty: side by side if there is room. */
   pair: '' | 'beside' | 'over'
   filter: string
 }
@@ -46,7 +46,7 @@ export async function distributionsView(
   const draw = async () => {
     const turn = ++asked
     const elements = await grid(trials, chosen, open)
-    // Something else may have been chosen meanwhile.
+    // The reader may have chosen something else meanwhile.
     if (turn === asked) parts.replaceChildren(...elements)
   }
   const set = <K extends keyof DistributionsChoice>(name: K, value: DistributionsChoice[K]) => {
@@ -116,7 +116,7 @@ export async function distributionsView(
   )
   const update = async (newer: readonly ShownTrial[]) => {
     trials = newer
-    // Nobody's animation is stopped: what is new is drawn when it ends.
+    // A running animation goes on: new steps are drawn when it ends.
     if (element.querySelector('.player.on') === null) await draw()
     else parts.addEventListener('stopped', () => void draw(), { once: true })
   }
@@ -125,7 +125,7 @@ export async function distributionsView(
 
 /** Trials side by side or over each other. */
 function layoutOf({ pair, scales }: DistributionsChoice): 'beside' | 'over' {
-  // Over each other there is one axis.
+  // Two trials over each other share one axis.
   if (scales === 'apart') return 'beside'
   return pair === '' ? (document.documentElement.clientWidth >= WIDE ? 'beside' : 'over') : pair
 }
@@ -226,7 +226,7 @@ function fileTitle(trials: readonly ShownTrial[]): string {
   return trials.map(({ view }) => shown(view.name)).join(' and ')
 }
 
-/** A sentence about the axes: what may be compared with what. */
+/** A sentence about the axes: which pictures can be compared. */
 function scaleText({ axes, scales }: DistributionsChoice, isPair: boolean): string {
   const range = {
     own: 'One axis and one height for all steps of a tensor',

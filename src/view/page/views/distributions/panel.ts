@@ -33,7 +33,7 @@ export interface Outline {
   readonly histograms: readonly Histogram[]
   readonly variance: Column | null
   readonly color: string
-  /** `A`, a worker or both; empty if there is no other. */
+  /** `A`, a worker, or both; empty for the only outline. */
   readonly who: string
 }
 
@@ -44,18 +44,18 @@ interface PanelOptions {
   readonly chosen: PanelChoice
   /** The axes of all tensors. */
   readonly shared: Axes
-  /** True if room is left for elements that are not finite. */
+  /** True to leave room for elements that are not finite. */
   readonly withLost: boolean
   readonly title: HTMLElement
 }
 
 export const PANEL_WIDTH = 220
 const OUTLINE_HEIGHT = 84
-/** Ridges of a picture, at most, and their gap. */
+/** The largest number of ridges in a picture, and their distance. */
 const MAX_RIDGES = 16
 const GAP = 9
 const AXIS = 16
-/** Outlines whose numbers are told. */
+/** The largest number of outlines whose numbers are written out. */
 const MAX_SAID = 4
 
 export class Panel {
@@ -67,7 +67,7 @@ export class Panel {
   readonly #options: PanelOptions
   readonly #title = h('p', { class: 'muted' })
   readonly #width: number
-  /** By group, for all steps. */
+  /** The axes of each group over all steps. */
   readonly #axes: readonly Axes[]
   #said = ''
   #step = 0
@@ -90,12 +90,12 @@ export class Panel {
     this.element = h('div', { class: 'panel' }, title, this.#title, h('div', { class: 'sides' }, ...this.pictures))
   }
 
-  /** The numbers of what is shown. */
+  /** The numbers of the visible outlines. */
   get said(): string {
     return this.#said
   }
 
-  /** Shows the distributions at a step or, where nothing was saved at it, at the last one before. */
+  /** Shows the distributions at a step; those of a tensor without a value there are those of the last step before. */
   show(step: number): void {
     this.#step = step
     const { groups, name } = this.#options
@@ -111,13 +111,13 @@ export class Panel {
     }
   }
 
-  /** The axes of a group, of all steps or of some. */
+  /** The axes of a group, over all steps or some. */
   #axesOf(own: readonly Histogram[]): Axes {
     const { groups, chosen, shared } = this.#options
     const all = groups.flatMap(group => group.flatMap(({ histograms }) => histograms))
     const axes = axesOf(chosen.scales === 'same' && chosen.axes !== 'step' ? all : own, chosen.axis)
     if (chosen.axes !== 'shared') return axes
-    // One range for all tensors; the height is that of the tensor.
+    // All tensors share one range; each has a height of its own.
     return { ...shared, most: highest(chosen.scales === 'same' ? all : own, { ...shared, most: 1 }) }
   }
 
@@ -175,7 +175,7 @@ export class Panel {
     this.pictures[i]!.replaceChildren(...parts)
   }
 
-  /** Tells the counts of the bins under a pointer. */
+  /** Shows the counts of the bins under the pointer. */
   #tell(svg: SVGSVGElement, group: readonly Outline[], i: number, clientX: number): void {
     const { left, width } = svg.getBoundingClientRect()
     const at = (((clientX - left) / width) * PANEL_WIDTH) / this.#width
@@ -189,7 +189,7 @@ export class Panel {
   }
 }
 
-/** The outline with the largest share of elements that are not finite at a step, or last before it. */
+/** The outline with the largest share of non-finite elements at a step or the last one before. */
 function worstOf(group: readonly Outline[], step: number): { histogram: Histogram; who: string } | null {
   const all = group.flatMap(outline => {
     const histogram = outline.histograms[indexAt(outline, step)]
@@ -198,12 +198,12 @@ function worstOf(group: readonly Outline[], step: number): { histogram: Histogra
   return all.length === 0 ? null : all.reduce((worst, one) => (one.share > worst.share ? one : worst))
 }
 
-/** The index of what was saved at a step, or last before it; -1 for none. */
+/** The index of the value at a step or the last one before; -1 for none. */
 function indexAt({ trial, ridge }: Outline, step: number): number {
   return ridge.view.steps.findLastIndex(one => trial.view.steps[one]! <= step)
 }
 
-/** Some of `count` indices, the first and the last among them. */
+/** Indices spread evenly, the first and the last among them. */
 function evenly(count: number): readonly number[] {
   const some = Math.min(MAX_RIDGES, count)
   return [...new Set(Array.from({ length: some }, (_, i) => Math.round((i * (count - 1)) / Math.max(1, some - 1))))]

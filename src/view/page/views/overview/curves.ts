@@ -13,21 +13,21 @@ import { HIGHER } from './scorecard.js'
 
 const MAX_CHARTS = 12
 
-/** Numbers over the steps that belong in one chart. */
+/** Lines of one chart. */
 export interface Curve {
   readonly kind: Kind
   readonly title: string
   /** The tensors. */
   readonly names: readonly string[]
   readonly lines: readonly Line[]
-  /** The best of validation; null where there is none, or two trials are compared. */
+  /** The best value of validation; null if there is none, or if two trials are compared. */
   readonly best: (Line['points'][number] & { readonly name: string }) | null
 }
 
-/** The same number of the training and of its validation, as XGBoost calls them. */
+/** Names of a number of the training and of its validation, as XGBoost has them. */
 const SPLIT = /^(train|validation|valid|val|eval|test)[-_/](.+)$/
 
-/** The curves of a kind: a tensor each or, of the training and its validation, both together. */
+/** The curves of a kind: one for each tensor, and one for a number of the training and its validation together. */
 export async function curvesOf(trials: readonly ShownTrial[], kind: Kind): Promise<readonly Curve[]> {
   const isPair = trials.length > 1
   const all = await Promise.all(trials.map(trial => linesOf(trial, kind, 'mean')))

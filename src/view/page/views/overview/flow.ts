@@ -11,7 +11,7 @@ import { stepper } from '../../stepper.js'
 import { short, shortened, shown } from '../../text.js'
 import type { Column, ShownTrial } from '../../trials.js'
 
-/** The numbers that are drawn of each layer. */
+/** The statistics of a layer that can be drawn. */
 const FLOWS = {
   gradients: { kind: 'gradients', statistic: 'abs_mean', text: 'Mean |gradient| of each layer' },
   updates: { kind: 'weights', statistic: 'update_ratio', text: 'Update of each weight, ‖W − W₀‖ / ‖W₀‖' },
@@ -19,7 +19,7 @@ const FLOWS = {
 
 type FlowName = keyof typeof FLOWS
 
-/** The choice, which outlives the picture. */
+/** The choice in the picture, kept while others are shown. */
 export interface FlowChoice {
   flow: FlowName
 }
@@ -46,7 +46,7 @@ interface Point {
 /** Draws the flow, as wide as given. */
 export type Flowing = (width: number) => HTMLElement
 
-/** Null: nothing of that kind was saved. */
+/** The flow of gradients of the trials. Null: they have none. */
 export async function gradientFlow(
   trials: readonly ShownTrial[],
   chosen: FlowChoice,
@@ -110,8 +110,8 @@ async function flowsOf(trials: readonly ShownTrial[], name: FlowName): Promise<r
 }
 
 /**
- * The tensors of a kind in the order in which their layers are executed: that of the layers' inputs and outputs or, where none were saved,
- * of their parameters. Gradients without any were saved from the last layer to the first.
+ * The tensors of a kind in the order of execution: the order of the layers' inputs and outputs or, if none were saved, of their
+ * parameters. Gradients alone were saved from the last layer to the first.
  */
 function inOrder({ view, tensorOf }: ShownTrial, kind: 'gradients' | 'weights'): readonly number[] {
   const own = [...view.tensors.keys()].filter(i => view.tensors[i]!.kind === kind)
@@ -193,7 +193,7 @@ function strip(
   return h('div', {}, stepper({ steps, text, show, first: steps.length - 1 }), picture, note)
 }
 
-/** A limit that is so many times beyond what is drawn is told and not drawn. */
+/** The factor beyond the drawn values from which on a limit is written instead of drawn. */
 const NEAR = 1000
 const MAX_LABELS = 48
 
@@ -324,7 +324,7 @@ function decades([least, most]: readonly number[]): number[] {
   return Array.from({ length: to - from + 1 }, (_, i) => 10 ** (from + i)).filter((_, i) => i % every === 0)
 }
 
-/** Most names of gradients begin alike. */
+/** A gradient's name without its prefix, such as `gradient/`. */
 function withoutPrefix(name: string): string {
   return name.replace(/^grad(ient)?s?[/._]/, '')
 }

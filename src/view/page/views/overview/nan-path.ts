@@ -1,4 +1,4 @@
-/** The path of NaN and infinities, from the first tensor to the loss: which have any at each step, and how many. */
+/** The path of NaN and infinities from the first tensor to the loss: the tensors that have any at each step, and how many. */
 
 import { h } from '../../dom.js'
 import type { OpenTensor } from '../../names.js'
@@ -9,14 +9,14 @@ import { shadingOf } from '../../pictures/shading.js'
 import { counted, short, shortened, shown } from '../../text.js'
 import type { ShownTrial } from '../../trials.js'
 
-/** Tensors that are drawn, at most. */
+/** The largest number of tensors that are drawn. */
 const MAX_ROWS = 400
-/** The rule that finds what is not finite. */
+/** The rule that finds NaN and infinities. */
 const RULE = 'ExplodingTensor'
-/** XGBoost's tables of trees, whose leaves have no split: that is NaN. */
+/** XGBoost's tables of trees, which have NaN where a leaf has no split. */
 const TREES = /^trees\//
 
-/** Null: all elements are finite, or a server would have to read all of the trial to learn that they are not. */
+/** The picture of the path. Null: all elements are finite, or a server would have to read the whole trial to know. */
 export async function nanPath(trial: ShownTrial, open: OpenTensor): Promise<HTMLElement | null> {
   const { view } = trial
   if (trial.source.embedsAny && !view.findings.some(({ rule }) => rule === RULE)) return null
@@ -38,7 +38,7 @@ export async function nanPath(trial: ShownTrial, open: OpenTensor): Promise<HTML
     if (first !== undefined) firsts.set(series, first)
   }
   if (firsts.size === 0) return null
-  // In the order in which they are struck; of one step in that of the training.
+  // Tensors in the order in which they are affected; within a step, in that of the training.
   const rows = [...firsts].sort(([a, x], [b, y]) => x - y || a - b).slice(0, MAX_ROWS)
   const share = (row: number, i: number) => {
     const [series] = rows[row]!

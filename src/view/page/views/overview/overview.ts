@@ -1,4 +1,4 @@
-/** The overview: what was trained, what is wrong with it, and the course of its losses. */
+/** The overview: the training's facts, the findings, and the course of the losses. */
 
 import type { Kind } from '../../../../trial/kinds/kinds.js'
 import type { FindingView } from '../../../data.js'
@@ -31,14 +31,14 @@ export async function overview(
   trials: readonly ShownTrial[],
   flow: FlowChoice,
   open: OpenTensor,
-  /** The comparison as far as it is known: that of a server comes later. */
+  /** The comparison, if it is known: a server's comes later. */
   compared: () => Comparison | null,
 ): Promise<View> {
   const element = h('section', { class: 'overview' })
   const update = async (trials: readonly ShownTrial[]) => {
     const isPair = trials.length > 1
     const comparison = compared()
-    // All that is asked of a server is asked at once.
+    // All requests to the server start at once.
     const [losses, flowing, metrics, scores, ...reports] = await Promise.all([
       curvesOf(trials, 'losses'),
       gradientFlow(trials, flow, open),
@@ -111,7 +111,7 @@ function sentences(title: string, all: readonly string[]): HTMLElement | null {
   return h('div', { class: 'said' }, h('h3', {}, title), h('ul', {}, ...all.map(text => h('li', {}, shown(text)))))
 }
 
-/** Each rule that found a cause: since when, what it means, what to do. */
+/** The advice for each rule that found a cause: its first step, its meaning, and what to do. */
 function advice({ view }: ShownTrial): HTMLElement | null {
   const causes = new Map<string, FindingView>()
   for (const finding of view.findings) {
@@ -159,7 +159,7 @@ function verdictText({ view }: ShownTrial): HTMLElement {
     return h('p', { class: isWhole ? 'verdict good' : 'verdict' }, `${found}: ${rules} judged ${all}, and none fired.`)
   }
   const step = view.steps[first.step]
-  // A name stays as it is spelled.
+  // A message that begins with a tensor's name keeps its spelling.
   const isName = first.tensor !== null && first.message.startsWith(view.tensors[first.tensor]!.name)
   const more = causes.length > 1 ? ` and ${counted(causes.length - 1, 'other cause')}` : ''
   return h(
@@ -226,7 +226,7 @@ function findings(trial: ShownTrial, place: number | null, open: OpenTensor): (H
     group.isCause ||= finding.cause === null
     groups.set(key, group)
   }
-  // Causes first; each part in the order of its steps.
+  // Causes come first; each part is in the order of its steps.
   const all = [...groups.values()].sort((a, b) => Number(b.isCause) - Number(a.isCause))
   const points = view.findings.map(({ step, rule, cause, message }) => ({
     step: view.steps[step]!,

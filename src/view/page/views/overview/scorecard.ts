@@ -1,4 +1,4 @@
-/** Two trials on one screen: where their losses and accuracies ended, which layers changed most, and what only one of them has. */
+/** Two trials on one screen: their final losses and accuracies, the layers that changed most, and what only one of them has. */
 
 import type { Kind } from '../../../../trial/kinds/kinds.js'
 import { h } from '../../dom.js'
@@ -13,14 +13,14 @@ const MAX_ROWS = 12
 const MAX_LAYERS = 10
 const MAX_NAMES = 4
 
-/** Numbers that are better the higher they are. */
+/** Names of numbers of which higher is better. */
 export const HIGHER = /acc|auc|f1|precision|recall|top_?k|bleu/i
 
 /** A number of a mode in both trials. */
 interface Score {
   readonly name: string
   readonly mode: string
-  /** The last and the best of A, then of B; null where there are none. */
+  /** The last and the best value of A, then of B; null if there are none. */
   readonly ends: readonly (End | null)[]
 }
 
@@ -150,7 +150,7 @@ async function mostChanged(a: ShownTrial, open: OpenTensor): Promise<HTMLElement
           series => kinds.includes(view.tensors[view.series[series]!.tensor]!.kind) && column.isThere(series, step),
         )
         .map(series => ({ series, apart: column.at(series, step) }))
-      // NaN first: where there is no distance, one of them is not finite.
+      // NaN comes first: it stands for a distance from non-finite values.
       if (rows.length > 0) return { step, rows: rows.sort((x, y) => rank(y.apart) - rank(x.apart)) }
     }
     return null

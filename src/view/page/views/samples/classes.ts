@@ -35,16 +35,16 @@ export async function classesView(given: readonly ShownTrial[]): Promise<View> {
   return { element, update }
 }
 
-/** The drawn trial, and what it is drawn beside. */
+/** A drawn trial, with its place beside another one. */
 interface Shown {
   readonly trial: ShownTrial
   readonly classes: ClassesView
-  /** The trial's index of two; null if there is one. */
+  /** The trial's index of two; null for a single trial. */
   readonly place: number | null
   readonly scale: SampleScale
 }
 
-/** One scale for all trials and steps, so that what is alike looks alike. */
+/** The scale of all trials and steps, so that they can be compared. */
 interface SampleScale {
   /** The largest count of a table. */
   readonly count: number
@@ -79,7 +79,7 @@ function partsOf(all: Shown): (HTMLElement | null)[] {
     const asked = classes.classes
     if (asked === null) return picture.replaceChildren(...residuals(steps[i]!, all))
     const samples = h('div', { class: 'samples', 'aria-live': 'polite' })
-    // The cell that was chosen last, at each step.
+    // The last chosen cell is shown at each step.
     const choose = async (chosen: Cell | null) => {
       cell = chosen
       samples.replaceChildren(...(await samplesOf(steps[i]!, asked, chosen)))
@@ -158,7 +158,7 @@ export async function accuracies(trial: ShownTrial) {
   })
 }
 
-/** After what samples are shown of. */
+/** A phrase about samples that are not counted. */
 function undecidedText({ undecided }: ClassesStep): string {
   return undecided === 0 ? '' : `; ${undecided} more without a finite prediction`
 }
@@ -166,7 +166,7 @@ function undecidedText({ undecided }: ClassesStep): string {
 /** A label and its prediction, as indices into the classes. */
 type Cell = readonly [label: number, predicted: number]
 
-/** @param choose is called with a cell that is clicked */
+/** The confusion matrix of a step. @param choose gets the cell that is clicked */
 function confusion(
   one: ClassesStep,
   classes: readonly number[],
@@ -273,7 +273,7 @@ async function samplesOf(
   return parts.filter(part => part !== null)
 }
 
-/** The curve of true positives over false positives, of two classes. */
+/** The ROC curve of two classes: true positives over false positives. */
 function roc(
   { samples, scores, step, counts, undecided }: ClassesStep,
   classes: readonly number[],
@@ -312,7 +312,7 @@ function roc(
   return h('div', {}, h('h4', {}, `${label}.`), svg as unknown as HTMLElement, actions(label, rows, svg))
 }
 
-/** Null: there are no scores, or all samples are of one class. */
+/** The points of a ROC curve. Null: there are no scores, or all samples are of one class. */
 export function rocOf(
   isPositive: readonly boolean[],
   scores: readonly number[],
@@ -326,7 +326,7 @@ export function rocOf(
   for (const [at, i] of order.entries()) {
     if (isPositive[i]) hits++
     else misses++
-    // Samples of one score come together.
+    // Samples with equal scores make one point.
     if (scores[order[at + 1] ?? -1] !== scores[i]) points.push({ x: misses / negatives, y: hits / positives })
   }
   return points

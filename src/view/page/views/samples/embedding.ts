@@ -1,4 +1,4 @@
-/** Samples as points of a plane, step by step; beside a point what the model was given, and what it made of it. */
+/** Samples as points of a plane, step by step; beside a point the model's input and output. */
 
 import * as Plot from '@observablehq/plot'
 import { EMBEDDING_METHODS, type EmbeddingMethod, type EmbeddingView } from '../../../data.js'
@@ -26,7 +26,7 @@ const MEANINGS: Readonly<Record<EmbeddingMethod, string>> = {
 }
 const PLAY_MS = 500
 const SHOWN_IMAGES = 8
-/** Labels that are told apart by colour. */
+/** The largest number of labels with colours of their own. */
 const MAX_LABELS = 12
 
 export async function embeddingView(given: readonly ShownTrial[], chosen: EmbeddingChoice): Promise<View> {
@@ -50,7 +50,7 @@ export async function embeddingView(given: readonly ShownTrial[], chosen: Embedd
         return h('article', {}, head, h('p', { class: 'found' }, shown(messageOf(error))))
       }
     })
-    // The old picture stays until there is a new one.
+    // The old picture stays until the new one is ready.
     const turn = ++asked
     status.textContent = 'Points are computed …'
     const elements = await Promise.all(drawn)
@@ -121,7 +121,7 @@ export async function embeddingView(given: readonly ShownTrial[], chosen: Embedd
   await draw()
   const update = async (newer: readonly ShownTrial[]) => {
     trials = newer
-    // Nobody's animation is stopped.
+    // A running animation goes on.
     if (element.querySelector('.player.on') === null) await draw()
   }
   return { element, update }
@@ -159,7 +159,7 @@ async function pictureOf(trial: ShownTrial, embedding: EmbeddingView, method: Em
   const plot = (i: number, title?: string) =>
     scatter(
       steps[i]!.points[method],
-      // Of all steps, so that those that were placed together can be compared.
+      // Axes cover all steps, so that steps that were placed together can be compared.
       steps.flatMap(({ points }) => points[method]),
       steps[i]!.labels,
       all,
@@ -199,7 +199,7 @@ async function pictureOf(trial: ShownTrial, embedding: EmbeddingView, method: Em
   }
   const show = (i: number) => {
     const svg = plot(i)
-    // What is under the pointer.
+    // The pointer moves over a point.
     svg.addEventListener('input', () => {
       const { value } = svg as unknown as { readonly value: { readonly sample: number } | null }
       if (value) beside.replaceChildren(...shownSamples(i, value.sample))
@@ -277,7 +277,7 @@ function domainOf(numbers: readonly number[]): readonly [number, number] {
   return low < high ? [low, high] : [low - 1, high + 1]
 }
 
-/** @param beside points that the axes have room for, too */
+/** A scatter plot. @param beside further points that the axes make room for */
 function scatter(
   points: readonly (readonly [number, number])[],
   beside: readonly (readonly [number, number])[],
@@ -305,7 +305,7 @@ function scatter(
         stroke: 'white',
         strokeWidth: 0.5,
       }),
-      // Colours alone don't tell everybody.
+      // Labels are also written out, because not everybody can tell colours apart.
       ...(all.length > 0 && isClasses && points.length <= 200
         ? [Plot.text(samples, { x: 'x', y: 'y', text: 'label', dy: -9, fontSize: 10, fill: 'currentColor' })]
         : []),

@@ -189,10 +189,10 @@ const ADDING: readonly (readonly [names: string, add: () => void])[] = [
   ['fleet', () => addFleetCommands(program, runCommand)],
   ['bench', () => addBenchCommand(program, runCommand, VERSION)],
 ]
-// What stands before a command but this, such as --help, is about all of them.
+// An option before the command, such as --help, concerns all commands.
 const named = process.argv.slice(2).find(argument => argument !== '--no-color') ?? ''
 const adding = ADDING.filter(([names]) => names.split(' ').includes(named))
-// Those of the command that is named, or all, of which help tells. Each takes some milliseconds.
+// Each command's options take some milliseconds, so only the named command gets its own; help gets all.
 for (const [, add] of adding.length > 0 ? adding : ADDING) add()
 
 /** Options of `rule-invoker` may have underscores (`--trial_dir`), as in Tornasole's. */
@@ -225,7 +225,7 @@ else if (isUnknown) {
 else {
   program.parseAsync(withDashes(process.argv)).catch(error => {
     if (!(error instanceof CommanderError)) throw error
-    // Help that was asked for is no error.
+    // Requested help is no error.
     if (error.exitCode !== 0) process.exitCode = EXIT.usage
   })
 }

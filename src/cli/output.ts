@@ -47,7 +47,7 @@ export async function writeTo<T>(
 
 /** Takes lines. */
 export interface LineSink {
-  /** @returns a promise if the caller has to wait */
+  /** Writes lines. @returns a promise if the caller has to wait */
   write(lines: string): Promise<void> | undefined
   flush(): Promise<void>
 }
@@ -64,7 +64,7 @@ export class Lines {
     this.#isPrompt = isPrompt
   }
 
-  /** @returns when it is written; rejects once a write has failed */
+  /** Writes a text. @returns when it is written; rejects once a write has failed */
   write(text: string): Promise<void> {
     if (text === '') return this.#last
     this.#last = this.#last.then(async () => {
@@ -74,7 +74,7 @@ export class Lines {
     return this.#last
   }
 
-  /** @throws the error of a write that failed */
+  /** Waits for all writes. @throws the error of a write that failed */
   done(): Promise<void> {
     return this.#last
   }
@@ -97,13 +97,13 @@ export class Output implements LineSink {
   static async open(path?: string, isPlain = false): Promise<Output> {
     if (path === undefined) return new Output(stdout)
     const compression = isPlain ? undefined : compressionOf(path)
-    // Before the file is begun, since a Node.js may not have it.
+    // The coder comes before the file, since this Node.js may not have it.
     const coder = compression && (await coderOf(compression))
     const file = await fileTarget(path)
     return new Output(coder ? compressed(file, coder) : file)
   }
 
-  /** @returns a promise if the caller has to wait for the reader or the disk */
+  /** Writes lines. @returns a promise if the caller has to wait for the reader or the disk */
   write(lines: string): Promise<void> | undefined {
     this.#lines += lines
     if (this.#lines.length < FLUSH_LENGTH && performance.now() - this.#flushedAt < FLUSH_MS) return undefined
@@ -128,7 +128,7 @@ export class Output implements LineSink {
   async flush(): Promise<void> {
     const lines = this.#lines
     this.#lines = ''
-    // What comes while this is written waits for the next time.
+    // Lines that arrive meanwhile wait for the next flush.
     this.#flushedAt = performance.now()
     if (lines !== '') await this.#put(lines)
     await this.#turnWhenDue()
@@ -184,7 +184,7 @@ function isRegularFile(descriptor: number): boolean {
   try {
     return fstatSync(descriptor).isFile()
   } catch {
-    // A console on Windows.
+    // The output is a console on Windows.
     return false
   }
 }
@@ -222,7 +222,7 @@ async function fileTarget(path: string): Promise<Target> {
   return {
     write: chunk => file.write(chunk),
     async commit() {
-      // Some inputs are only read while the output is written.
+      // Some inputs are read only while the output is written.
       await expectNoInput(path)
       await file.commit()
     },
@@ -245,7 +245,7 @@ function compressed(target: Target, coder: Transform): Target {
   const drained = (async () => {
     for await (const bytes of coder) await target.write(bytes as Uint8Array)
   })()
-  // Whoever writes or commits gets the error.
+  // The caller of `write` or `commit` gets the error.
   drained.catch(() => {})
   return {
     async write(chunk) {

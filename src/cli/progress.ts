@@ -3,14 +3,14 @@
 import type { SingleBar } from 'cli-progress'
 import type { ScanProgress } from '../scan/rows/scan.js'
 
-/** Shorter work has no bar. */
+/** The duration of work from which a bar is shown. */
 const SHORT_MS = 500
 
 export class Progress {
   readonly #startedAt = performance.now()
   readonly #noun: string
   readonly #isFollowing: boolean
-  /** off: no bar is wanted, or no longer. */
+  /** The state of the bar; `off`: it is not wanted, or no longer. */
   #state: 'waiting' | 'loading' | 'shown' | 'off'
   #bar: SingleBar | undefined
 
@@ -61,7 +61,7 @@ export class Progress {
   }
 }
 
-/** Nobody knows how long the next one takes to come. */
+/** The rest of the work in words; no time, since nobody knows when the next item comes. */
 function restText(done: number, total: number): string {
   return done < total ? `${total - done} to go` : 'waiting for the next'
 }

@@ -115,7 +115,7 @@ export function caseCount(isQuick: boolean): number {
 
 type MakeCase = (peers: Peers, directory: string) => Case
 
-/** Made when it is their turn, so that no two inputs are in memory at once. */
+/** The cases. Each is made when its turn comes, so that no two inputs are in memory together. */
 function casesOf(isQuick: boolean): readonly MakeCase[] {
   const sizes = isQuick ? [64 * KIB, MIB] : [64 * KIB, MIB, 64 * MIB]
   return [
@@ -254,8 +254,9 @@ function fileOf(directory: string, data: plainJs.Floats, suffix = ''): string {
 }
 
 /**
- * Sums that cancel are held against the numbers that cancelled. A product of a million float32 is whatever float32 makes of it, so
- * only those made in doubles are looked at.
+ * Checks an answer. The tolerance of sums that cancel is relative to their summands. Products are checked only in float64: one of a
+ * million float32 has no exact value to compare with.
+ * @throws WrongAnswer
  */
 function expectAnswer(
   { engine, tolerance }: Contender,

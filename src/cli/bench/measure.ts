@@ -2,7 +2,7 @@
 
 import { Bench } from 'tinybench'
 
-/** Somebody who is measured. */
+/** A contender of a measurement. */
 export interface Timed {
   readonly engine: string
   /** Does the work for about `ms` milliseconds, at least once, and gives the median of one run, in its unit. */
@@ -23,10 +23,10 @@ export interface Effort {
   readonly turnMs: number
 }
 
-/** Shorter samples would measure the clock. */
+/** The least duration of a sample: shorter ones would measure the clock. */
 const SAMPLE_MS = 0.1
 
-/** Long enough for the optimising compiler to have had its turn. */
+/** The duration of the warm-up, in which the optimising compiler has its turn. */
 const WARMUP_MS = 20
 
 /** A sink for answers, so that no work can be optimised away. */
@@ -35,7 +35,7 @@ const sink: { answer: unknown } = { answer: undefined }
 export async function measure(contenders: readonly Timed[], { rounds, turnMs }: Effort): Promise<Measured[]> {
   const medians = contenders.map((): number[] => [])
   for (let round = 0; round < rounds; round++) {
-    // Who comes first changes, so that nobody always finds the caches as the same neighbour left them.
+    // The order changes from round to round, so that nobody always finds the caches as the same neighbour left them.
     const order = round % 2 === 0 ? contenders : contenders.toReversed()
     for (const contender of order) medians[contenders.indexOf(contender)]!.push(await contender.turn(turnMs))
   }
@@ -46,7 +46,7 @@ export async function measure(contenders: readonly Timed[], { rounds, turnMs }: 
   }))
 }
 
-/** Times a function of this process. What is too short to be seen by the clock is repeated within a sample. */
+/** Times a function of this process. Within a sample it repeats runs that are too short for the clock. */
 export function stopwatch(run: () => unknown): (ms: number) => Promise<number> {
   let prepared: Promise<{ repeats: number; async: boolean }> | undefined
   return async ms => {
@@ -83,7 +83,7 @@ function repeated(run: () => unknown, repeats: number): () => void {
   }
 }
 
-/** To the digits that may mean something. */
+/** A time rounded to its significant digits. */
 function rounded(value: number): number {
   return Number(value.toPrecision(4))
 }

@@ -9,7 +9,7 @@ import { PACKAGE } from '../version.js'
 /** The program that runs numpy's kernels. It keeps its own time, so that no pipe is timed. */
 export const NUMPY_KERNELS = fileURLToPath(new URL('python/kernels.py', PACKAGE))
 
-/** glibc gives what numpy frees back to the system at once, and the next array is page faults. Not so here. */
+/** The settings under which glibc keeps freed memory: else each new array of numpy costs page faults. */
 export const KEEP_MEMORY = { MALLOC_MMAP_THRESHOLD_: '1073741824', MALLOC_TRIM_THRESHOLD_: '4294967296' }
 
 export interface NumpyAnswer {
@@ -32,11 +32,11 @@ export class Numpy {
     this.#lines = lines
   }
 
-  /** @returns null where there is no python3, or no numpy in it */
+  /** Starts Python. @returns null if there is no python3, or no numpy in it */
   static async start(): Promise<Numpy | null> {
     const env = { ...process.env, ...KEEP_MEMORY }
     const child = spawn('python3', [NUMPY_KERNELS], { stdio: ['pipe', 'pipe', 'ignore'], env })
-    // What can't be started, or has ended, gives no line.
+    // A process that can't be started, or has ended, answers with no line.
     child.on('error', () => {})
     child.stdin.on('error', () => {})
     const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
@@ -44,7 +44,7 @@ export class Numpy {
     return done ? null : new Numpy(value, child, lines)
   }
 
-  /** @param words of a request, after its time; see python/kernels.py */
+  /** Sends a request. @param words the request after its time; see python/kernels.py */
   async ask(kernel: string, ms: number, words: readonly (string | number)[]): Promise<NumpyAnswer> {
     this.#child.stdin.write(`${[kernel, ms, ...words].join('\t')}\n`)
     const { done, value } = await this.#lines.next()

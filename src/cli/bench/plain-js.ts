@@ -5,8 +5,8 @@ export type Floats = Float32Array<ArrayBuffer> | Float64Array<ArrayBuffer>
 export const NAME = 'plain JS'
 
 /**
- * All 18 reductions in one pass, in the order of REDUCTIONS. Variances are kept about the first element, which is what keeps them
- * right; the numbers must be finite.
+ * All 18 reductions in one pass, in the order of REDUCTIONS. The variance is computed about the first element, which keeps it exact; the
+ * numbers must be finite.
  */
 export function moments(data: Floats): Float64Array {
   const count = data.length

@@ -13,7 +13,7 @@ export interface ReadRates {
 const PIECE_BYTES = 1 << 20
 /** The alignment of memory and lengths for reads past the page cache. */
 const PAGE_BYTES = 4096
-/** No more is read than this, or for this long. */
+/** The most bytes that are read. */
 const MAX_BYTES = 256 << 20
 const MAX_MS = 2000
 /** The least size. Below it, the time is that of opening files. */
@@ -23,7 +23,7 @@ const NOT_HERE = 'the trial is not on a disk of this machine'
 const TOO_SMALL = 'its event files have less than 1 MiB'
 const ONLY_CACHED = 'its file system is read through the page cache only'
 
-/** @param directory the trial; null: it is not on a disk of this machine */
+/** Measures how fast a trial's event files are read. @param directory the trial; null: it is not on a disk of this machine */
 export function readRates(directory: string | null): ReadRates {
   const events = directory === null ? null : join(directory, 'events')
   if (events === null) return { pageCache: NOT_HERE, disk: NOT_HERE }
@@ -33,12 +33,12 @@ export function readRates(directory: string | null): ReadRates {
     .map(entry => join(entry.parentPath, entry.name))
     .sort()
   const disk = rate(files, constants.O_DIRECT)
-  // The first time brings the files into the cache.
+  // The first pass brings the files into the cache.
   rate(files, 0)
   return { disk, pageCache: rate(files, 0) }
 }
 
-/** @param flag of open(2), besides reading; undefined where the system has no such thing */
+/** The rate of one pass over the files. @param flag of open(2), besides reading; undefined if the system has none */
 function rate(files: readonly string[], flag: number | undefined): number | string {
   if (flag === undefined) return ONLY_CACHED
   const memory = allocate('uint8', PIECE_BYTES + PAGE_BYTES)
@@ -57,7 +57,7 @@ function rate(files: readonly string[], flag: number | undefined): number | stri
       }
     }
   } catch {
-    // A file system that only lives in memory refuses O_DIRECT.
+    // A file system in memory refuses O_DIRECT.
     return ONLY_CACHED
   }
   const seconds = (performance.now() - startedAt) / 1000

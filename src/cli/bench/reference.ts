@@ -3,7 +3,7 @@
 import { REDUCTIONS, type ReductionBase, type ReductionName } from '../../base/types.js'
 import type { Floats } from './plain-js.js'
 
-/** In the order of REDUCTIONS. The values must be finite, and at least one. */
+/** The reductions in the order of REDUCTIONS. There must be at least one value, and all must be finite. */
 export function expectedReductions(values: Float64Array): Float64Array {
   const plain = nine(values)
   const absolute = nine(values.map(Math.abs))
@@ -29,7 +29,7 @@ function nine(values: Float64Array): Record<ReductionBase, number> {
   }
 }
 
-/** Neumaier's. */
+/** Neumaier's compensated sum. */
 function compensatedSum(values: Float64Array, term: (x: number) => number): number {
   let sum = 0
   let lost = 0
@@ -42,7 +42,7 @@ function compensatedSum(values: Float64Array, term: (x: number) => number): numb
   return sum + lost
 }
 
-/** Without overflow or underflow on the way. */
+/** The product, without overflow or underflow on the way. */
 function product(values: Float64Array): number {
   const big = 2 ** 500
   let mantissa = 1

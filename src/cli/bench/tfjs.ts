@@ -36,7 +36,7 @@ export class Tfjs {
     this.#core = core
   }
 
-  /** @returns null where it is not installed, or does not start */
+  /** Starts TensorFlow.js. @returns null if it is not installed, or does not start */
   static async start(): Promise<Tfjs | null> {
     const require = createRequire(join(process.cwd(), 'package.json'))
     const load = (name: string) => import(pathToFileURL(require.resolve(name)).href)

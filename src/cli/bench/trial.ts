@@ -14,9 +14,9 @@ export interface TrialResult {
   readonly trial: string
   readonly tensors: number
   readonly records: number
-  /** Read of the event files. */
+  /** Bytes read of the event files. */
   readonly bytes: number
-  /** 0: the calling thread. */
+  /** The number of threads; 0: the calling thread. */
   readonly threads: number
   readonly failedRows: number
   readonly openSeconds: number
@@ -39,11 +39,11 @@ export interface TrialResult {
 export interface TrialBenchOptions {
   readonly threads?: number | undefined
   readonly signal: AbortSignal
-  /** Called with how many of the three scans are done. */
+  /** Called with the number of finished scans, of three. */
   readonly onProgress: (doneRows: number, totalRows: number) => void
 }
 
-/** Rates are measured for trials of the local disk. @param open the options of `createTrial` */
+/** Measures a trial's scan. Rates of reading are measured only on the local disk. @param open the options of `createTrial` */
 export async function measureTrial(
   path: string,
   open: NonNullable<Parameters<typeof createTrial>[1]>,
@@ -56,7 +56,7 @@ export async function measureTrial(
     const rates = readRates(/^[a-z]\w+:\/\//i.test(path) ? null : path)
     const scan = (number: number, timed: boolean): Promise<ScanStats> =>
       scanOf(trial, threads, timed, signal, (done, total) => onProgress(number * total + done, 3 * total))
-    // The first brings the files into the page cache, and starts the threads.
+    // The first scan brings the files into the page cache and starts the threads.
     const first = await scan(0, false)
     const second = await scan(1, false)
     const timed = await scan(2, true)
@@ -103,7 +103,7 @@ async function scanOf(
     signal,
     onProgress: ({ doneRows, totalRows }) => onProgress(doneRows, totalRows),
   })
-  // The text goes nowhere.
+  // The text is dropped.
   for await (const _ of rows.lines('jsonl'));
   return rows.stats
 }

@@ -98,7 +98,7 @@ export async function check(places: readonly string[], given: CheckFlags, signal
     others.expectFlagsUsed(paths)
     const { tensor, collection } = flags
     const unmatched = defined({ tensor, collection })
-    // Of a job that goes on, more may come.
+    // A running job may still save them.
     if (!follow && (tensor ?? collection) !== undefined) for (const text of unmatchedTexts(trial, unmatched)) note(text)
     const outcome = await judge({
       trial,
@@ -153,7 +153,7 @@ export async function check(places: readonly string[], given: CheckFlags, signal
         if (!isOnly) verdict = verdictOf(signal.aborted ? EXIT.interrupted : losses.code, ofTrials(tally, paths.length))
         if (formats) await output.writeAll(formats.end(verdict!, losses.lost))
       },
-      // Who ends the following wants to know what came of it.
+      // A followed run is not given the signal, so that its outcome is written even when it is interrupted.
       follow ? {} : { signal },
     )
     const code = losses.tell()
@@ -210,7 +210,7 @@ function tensorFilterOf(trial: Trial, { tensor, collection }: SelectionFlags): (
     known = state.contents
     return names?.has(name) ?? true
   }
-  // An unknown collection is told before anything is judged.
+  // An unknown collection is reported before the rules run.
   isSelected('')
   return isSelected
 }
@@ -274,7 +274,7 @@ export async function rulesOf(
   const requestedRules = new Set(rules)
   if (!isAll) return { rules, requestedRules, leftOut: [], onlyByName: [] }
   const all = await registry.allInTurns(trial, shared)
-  // A rule that was asked for does not run again with the suggested parameters.
+  // A rule that was named does not run again with the suggested parameters.
   const isNew = (ruleName: string) => !rules.some(rule => rule.ruleName === ruleName)
   return {
     requestedRules,
@@ -328,7 +328,7 @@ async function loadModule(registry: RuleRegistry, path: string, flags: S3Flags):
     const copy = join(directory, path.slice(at + 1))
     const bytes = await store.read(path.slice(at + 1), { maxByteLength: MAX_MODULE_BYTES })
     await writeFile(copy, bytes)
-    // What it imports from 'trialscan' is this package.
+    // The module's import of 'trialscan' resolves to this package.
     await mkdir(join(directory, 'node_modules'))
     await symlink(fileURLToPath(PACKAGE), join(directory, 'node_modules/trialscan'))
     process.stderr.write(`trialscan: ${path} is loaded: ${bytes.length} bytes of code\n`)
@@ -346,7 +346,7 @@ async function loadFile(registry: RuleRegistry, path: string): Promise<void> {
   try {
     exports = (await import(url)) as Record<string, unknown>
   } catch (error) {
-    // Where a loader such as tsx reads TypeScript, it is loaded on any Node.js.
+    // Under a loader such as tsx, TypeScript works on any Node.js.
     if ((error as NodeJS.ErrnoException).code === 'ERR_UNKNOWN_FILE_EXTENSION' && /\.[cm]?tsx?$/i.test(path)) {
       throw new UsageError(
         `${path} is TypeScript, which Node.js ${process.versions.node} does not read: take Node.js 22.18, 24 or newer, or compile it to JavaScript`,

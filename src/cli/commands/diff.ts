@@ -347,7 +347,7 @@ class Writer {
   }
 
   #write(text: string): void {
-    // An error is that of the end.
+    // `end` reports the error.
     this.#lines.write(text).catch(() => {})
   }
 }
@@ -362,7 +362,7 @@ function objectOf(difference: DifferenceAt): string {
       (name === 'other_worker' && cell === difference.worker) ||
       (name === 'other_step' && cell === difference.step) ||
       (name === 'other_dtype' && cell === difference.difference?.dtype)
-    // Where it is alone of a kind, the place of an element is there as null, so that the first line always has it.
+    // `element` is written as null where there is no element, so that each line has the key.
     const isLeftOut =
       isSame || (cell === null && (name === 'noise' || difference.difference === null) && name !== 'element')
     if (isLeftOut) continue

@@ -110,7 +110,7 @@ function listSteps(trial: Trial): TrialListing['steps'] {
       const isOfMode = (step: number) => workers.some(worker => modeStepOf(trial, step, mode, worker) !== undefined)
       const complete = trial.steps({ mode })
       let at = 0
-      // Both ascend.
+      // Both lists ascend.
       const incomplete = numbers.filter(step => {
         if (complete[at] !== step) return true
         at++

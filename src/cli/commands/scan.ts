@@ -107,7 +107,7 @@ async function scanOne(
       const failed = filter === null ? rows.stats.failedRows : tally.failed
       note(`${countText(failed)} of ${counted(rows.stats.rows, 'row')} could not be had; the first: ${firstError}`)
     }
-    // Problems that are not in a row. A file without a readable record is in both.
+    // Problems without a row. A file without a readable record is in both lists.
     const problems = damageAmong(rows.problems)
       .map(({ message }) => message)
       .filter(message => message !== firstError)
@@ -135,7 +135,7 @@ function statsText(stats: ScanStats, openMs: number, traffic: Readonly<Traffic>)
     `GB/s ${speed.toFixed(3)}`,
     `failed rows ${countText(failedRows)}`,
     `open ${secondsText(openMs)}`,
-    // Summed over all threads, except for the waiting, which is the main thread's.
+    // Times are summed over all threads; waiting is the main thread's.
     ...(spent
       ? [
           `read ${secondsText(spent.readMs)}`,
@@ -145,7 +145,7 @@ function statsText(stats: ScanStats, openMs: number, traffic: Readonly<Traffic>)
           `wait ${secondsText(spent.waitMs)}`,
         ]
       : []),
-    // Includes the requests for opening the trial.
+    // The counters include the requests for opening the trial.
     ...trafficTexts(traffic),
   ].join(', ')
 }

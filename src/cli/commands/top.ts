@@ -65,7 +65,7 @@ export async function runTop(places: readonly string[], given: TopFlags, signal:
   const ranking = new Ranking(request)
   const notes: string[] = []
   try {
-    // A file that can't be written is told before the scan.
+    // A file that can't be written is reported before the scan.
     await writeTo(out, async output => {
       let columns = columnsFor(null, flags, request, chosen)
       let done = 0
@@ -90,7 +90,7 @@ export async function runTop(places: readonly string[], given: TopFlags, signal:
     })
     if (!isOnly && ranking.tally.rows === 0) notes.push('no trial has rows that the options select')
     for (const message of [...notes, ...notesOn(ranking, request)]) note(message)
-    // That no row matches is an answer; that none has the number is not.
+    // An empty result is an answer if no row matches, but not if no row has the number.
     const { tally, unranked } = ranking
     const isAbsent = tally.rows === 0 ? isSelective(flags) : tally.matched > 0 && unranked.without === tally.matched
     losses.outcome(isAbsent ? EXIT.query : EXIT.ok)
@@ -198,7 +198,7 @@ class Ranking {
         continue
       }
       const value = by.value(row)
-      // What numpy has for the mean of nothing is no number that a tensor has.
+      // numpy's mean of an empty array is NaN, which is not a number of the tensor.
       if (Number.isNaN(value) && row.shape?.includes(0)) {
         this.unranked.without++
         continue

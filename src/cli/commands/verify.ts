@@ -148,11 +148,11 @@ async function verifyOne(
     deep,
     values,
     ...(digests !== undefined && { digests: inputPieces(digests, '--digests', flags) }),
-    // Whoever waits for the lines gets the error.
+    // `listed.done` reports the error.
     ...(listed && { onDigest: (line: string) => void listed.write(line).catch(() => {}) }),
     signal,
     onProblem: (problem: VerifyProblem) => {
-      // Whoever waits for the lines gets the error.
+      // `lines.done` reports the error.
       lines.write(format.line(path, problem)).catch(() => {})
     },
   })

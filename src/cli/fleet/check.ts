@@ -53,7 +53,7 @@ export function judging(flags: JudgingFlags, signal: AbortSignal) {
         })
         outcome = { findings, problems: problemLines(judged.problems.map(({ error }) => error)) }
       } catch (error) {
-        // Such as a worker that this trial does not have: the others are judged.
+        // An error of this trial alone, such as a worker that it does not have: the other trials are judged.
         if (!(error instanceof QueryError)) throw error
         outcome = { findings: 0, problems: [`${path}: ${error.message}`] }
       } finally {
@@ -94,7 +94,7 @@ class Pipe implements LineSink {
       isDone = true
       this.#onWritten()
     })
-    // It is told below.
+    // The error is thrown below.
     done.catch(() => {})
     for (;;) {
       const written = new Promise<void>(resolve => {

@@ -108,7 +108,7 @@ class Shift {
     } finally {
       clearInterval(timer)
       this.#signal.removeEventListener('abort', this.#end)
-      // Waits for those that are under way: they end, or are given back.
+      // `close` waits for shards in progress: they end, or are given back.
       await worker.close()
     }
     if (this.#error !== null) throw this.#error
@@ -124,7 +124,7 @@ class Shift {
   #tell(worker: Worker): void {
     let last = ''
     worker.on('error', ({ message }) => {
-      // Redis that is away says the same again and again.
+      // While Redis is away, its client repeats one message.
       if (message !== last) note(`the queue: ${message}`)
       last = message
     })
@@ -139,7 +139,7 @@ class Shift {
   }
 
   #endIfEmpty(): void {
-    // Redis may be away for a while.
+    // Redis may be away for a while; the next check asks again.
     this.#queue.isEmpty().then(
       isEmpty => isEmpty && this.#end(),
       () => {},
@@ -173,7 +173,7 @@ class Shift {
         await job.moveToWait(token)
         throw new this.#queue.Waiting()
       }
-      // What is wrong stays wrong.
+      // These errors would recur.
       const isLasting = error instanceof UsageError || error instanceof QueryError || error instanceof FormatError
       throw isLasting ? new this.#queue.Unrecoverable(error.message) : error
     }
@@ -190,7 +190,7 @@ class Shift {
   #open(at: string): Promise<PlanPlace> {
     const opened = this.#places.get(at) ?? PlanPlace.open(at, s3For(at, this.#flags))
     this.#places.set(at, opened)
-    // One that could not be opened is tried again.
+    // A plan that could not be opened is tried again.
     opened.catch(() => this.#places.delete(at))
     return opened
   }

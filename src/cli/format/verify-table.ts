@@ -72,7 +72,7 @@ export function verifyTable(isOnly: boolean, columns: number | undefined, colors
       const files = new Set(problems.map(({ file }) => file)).size
       const wrong = `${counted(sum(problemCounts), 'problem')} in ${counted(files, 'file')}`
       const notes = sum(noteCounts)
-      // What was left out was not judged.
+      // Files that were left out are not judged.
       const isPartial = (noteCounts.NotRead ?? 0) > 0
       const partial = stats.tensors === 0 ? 'nothing was read' : 'nothing is wrong in what was read'
       const fine = isPartial ? colors.yellow(partial) : colors.green('nothing is wrong')

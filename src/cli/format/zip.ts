@@ -45,7 +45,7 @@ export class ZipWriter {
     let crc = 0
     let byteLength = 0
     for (const chunk of chunks) {
-      // Of no bytes Node.js makes 0, whatever came before them.
+      // For no bytes Node.js returns 0 instead of the previous checksum.
       if (chunk.length > 0) crc = crc32(chunk, crc)
       byteLength += chunk.length
     }
@@ -66,7 +66,7 @@ export class ZipWriter {
   async #append(bytes: Uint8Array): Promise<void> {
     this.#offset += bytes.length
     if (bytes.length >= FLUSH_BYTES) {
-      // Not put together with what is small: that would be a copy.
+      // Large chunks are written as they are, without a copy.
       await this.#flush()
       await this.#write(bytes)
       return

@@ -81,19 +81,19 @@ class Scans {
       try {
         if (fingerprints) {
           fingerprint = await trialFingerprint(trial)
-          // What has come since it was opened: nothing that the fingerprint covers is left out.
+          // A refresh reads what has come since the trial was opened, so that the fingerprint covers all that is scanned.
           await trial.refresh()
         }
         scan = trial.scan({ ...scanOptions(this.#flags, this.#filter), signal: this.#signal })
       } catch (error) {
-        // Such as a collection that this trial does not have.
+        // An error of this trial alone, such as a collection that it does not have.
         this.losses.trial(path, error)
       }
       if (scan !== null) {
         yield { trial: path, scan, opened: trial, fingerprint }
         const { stats, firstError } = scan
         const problems = damageAmong(scan.problems)
-        // A scan that nobody read has nothing to tell: its rows are there already.
+        // A scan that nobody read has no statistics: its rows were there already.
         if (stats.jobs > 0 || stats.rows > 0 || problems.length > 0) {
           const messages = problems.map(({ message }) => message)
           this.losses.rows(path, stats.rows, stats.failedRows, firstError?.message ?? null, messages)

@@ -28,7 +28,7 @@ export function changesBlocks(
 ): string[] {
   const quantised = differences.filter(one => one.quantised !== null)
   const bySize = differences.filter(one => one.quantised === null).sort((x, y) => sizeOf(y) - sizeOf(x))
-  // What the model is comes before what its optimizer remembers.
+  // Tensors of the model come before states of the optimizer.
   const [states, model] = [true, false].map(is => bySize.filter(({ tensor }) => isOptimizerState(tensor) === is)) as [
     DifferenceAt[],
     DifferenceAt[],
@@ -69,7 +69,7 @@ export function changesBlocks(
   const rows = shown.map(one => rowOf(one, width === null))
   const table =
     shown.length === 0 ? '' : narrowed([HEAD, ...rows], { right: [1, 2, 3, 6], spare: [6, 4, 3], long: 5 }, width)
-  // Sentences need more room than a column of a screen has.
+  // Sentences do not fit into a column.
   const told = width === null ? [] : shown.filter(({ difference }) => difference === null)
   const reasons = told.map(({ tensor, message }) => paragraph(`${safeName(tensor)}: ${message}.`, '  ')).join('')
   return [
@@ -91,12 +91,12 @@ function moreText(rest: number, colors: Colors): string {
 
 const HEAD = ['  tensor', '‖Δ‖/‖a‖', 'changed', 'max |Δ|', '', 'a → b there', 'cosine']
 
-/** The sort key of the table: differences without a finite relative norm come first, as do other shapes. */
+/** The sort key of the table. Differences without a finite relative norm come first, among them those of shape. */
 function sizeOf({ difference }: DifferenceAt): number {
   return difference?.relativeNorm ?? Number.POSITIVE_INFINITY
 }
 
-/** @param hasMessage true to tell in the row why there are no numbers */
+/** A row of the table. @param hasMessage true to say in the row why there are no numbers */
 function rowOf({ tensor, kind, difference, largest, message }: DifferenceAt, hasMessage: boolean): string[] {
   if (difference === null) return [`  ${safeName(tensor)}`, kind, '', '', '', hasMessage ? safe(message) : '']
   const { relativeNorm, unequalCount, count, maxAbsolute, largestPair, cosine } = difference

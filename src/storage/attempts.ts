@@ -34,7 +34,7 @@ export function refusable(work: () => void): void {
 /** A limit of requests at once. */
 export interface Slots {
   take(signal: AbortSignal | undefined): Promise<void>
-  /** @param failure null: the request was answered */
+  /** Ends a request. @param failure null: the request was answered */
   give(failure: Failure | null): void
 }
 
@@ -42,13 +42,16 @@ export class Attempts {
   readonly #most: number
   readonly #slots: Slots | undefined
 
-  /** @param most attempts of a request */
+  /** Makes attempts of one store's requests. @param most attempts of a request */
   constructor(most: number, slots?: Slots) {
     this.#most = most
     this.#slots = slots
   }
 
-  /** @param errorOf makes the error for a final failure, after a number of attempts */
+  /**
+   * Runs a request, and repeats it after passing failures.
+   * @param errorOf makes the error of the final failure, after a number of attempts
+   */
   async run<T>(
     { signal, traffic }: ReadContext,
     attempt: () => Promise<T>,

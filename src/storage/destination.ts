@@ -28,10 +28,10 @@ export class Destination {
     this.#store = openStore(spec)
   }
 
-  /** @param place a path, or `s3://bucket/prefix` @throws UsageError */
+  /** The destination at a place. @param place a path, or `s3://bucket/prefix` @throws UsageError */
   static at(place: string, s3?: S3Options): Destination {
     const spec = storeSpec(place, s3 && { s3 })
-    // Only pages have stores of another kind.
+    // Other kinds of stores exist only in pages.
     return new Destination(spec as Exclude<StoreSpec, { readonly kind: 'web' }>)
   }
 

@@ -57,7 +57,7 @@ const OF_SMDEBUG = /^\d+_.*\.tfevents$/
 function placeOf(path: string): Omit<LocalStoreSpec, 'kind'> {
   const name = basename(path)
   if (!name.includes('tfevents') || OF_SMDEBUG.test(name) || !isFile(path)) return { root: path }
-  // Whoever names a link means what it leads to.
+  // A link that the user names stands for its target.
   return { root: dirname(path), only: name, allowSymlinks: true }
 }
 

@@ -83,7 +83,7 @@ export abstract class RangedStore implements Store {
     const { known, heads } = this.#seen
     const before = known.get(inside)
     const head = heads.get(inside)
-    // What is read next is the file as it is then.
+    // The next read gets the file's new version.
     heads.delete(inside)
     if (head && head.length === before?.byteLength && head.length <= maxByteLength) return head
     const check = (byteLength: number): void => {
@@ -105,7 +105,7 @@ export abstract class RangedStore implements Store {
       bytes.set(chunk, at)
       at += chunk.length
     }
-    // It is held as it is now: what could not be read before may have been under way.
+    // The file is held at its present version: an earlier read may have failed because it was still being written.
     known.set(inside, { validator, byteLength, modifiedMs: before?.modifiedMs ?? 0 })
     return bytes
   }

@@ -180,7 +180,7 @@ export class ComposedStore implements Store {
     return Math.max(0, Math.min(byteLength, file.table.byteLength(file) - startByte))
   }
 
-  /** The reads that are needed, in the order of the files. Bytes that the table has are copied at once. */
+  /** The reads that are needed, in the order of the files. Bytes in the table are copied at once. */
   #reads(file: ComposedFile, startByte: number, byteLength: number, view: Uint8Array): readonly JoinedRead[] {
     const pieces: Piece[] = []
     for (const piece of file.table.pieces(file, startByte, byteLength)) {

@@ -128,7 +128,7 @@ export function* stridedPieces(
       return { file, start: begin, byteLength: bytes, at: at + place }
     }
     const [inner = ONE, ...outer] = axes
-    // Bytes at the beginning or the end that were not asked for are left out.
+    // Bytes at the beginning or the end that were not requested are left out.
     const scatter = (read: Uint8Array, into: Uint8Array): void => {
       for (const [sourceOffset, targetOffset] of placesOf(outer)) {
         if (inner.source === 1 && inner.target === 1) {

@@ -69,7 +69,7 @@ export class TableBuilder {
     for (const [path, version] of versions) this.#versions.set(path, version)
   }
 
-  /** @returns the place of the record in the file */
+  /** Adds a record. @returns its place in the file */
   add({ head, dataByteLength, blocks, gathered }: SourceRecord): {
     readonly startByte: number
     readonly byteLength: number

@@ -12,7 +12,7 @@ export interface ComposedFile {
   /** The name of the place in errors. */
   readonly place: string
   readonly first: number
-  /** The number after that of its last record. */
+  /** The number after its last record's. */
   readonly end: number
 }
 

@@ -139,7 +139,8 @@ export class LocalStore implements Store {
       for (let i = 0; i < level.length; i += LISTED_AT_ONCE) {
         const batch = level.slice(i, i + LISTED_AT_ONCE)
         const listings = batch.map(path => this.#entries(path).catch((error: unknown) => ({ error })))
-        // Each as it comes: of directories of a thousand files, few are in memory at once, and the thread is not held for all.
+        // Each directory is handled as it comes: few listings of a thousand files are in memory together, and the thread is not held for
+        // all.
         for (const [j, listing] of listings.entries()) {
           const path = batch[j]!
           const entries = await listing
@@ -232,7 +233,7 @@ export class LocalStore implements Store {
         const { size, mtimeMs, ctimeMs } = statSync(this.#resolve(path))
         stamps.set([size, mtimeMs, ctimeMs], i * 3)
       } catch {
-        // Reading the file will say what is wrong.
+        // Reading the file will report the error.
       }
     }
     return stamps
@@ -257,7 +258,7 @@ export class LocalStore implements Store {
       this.#files.delete(path)
       this.#files.set(path, known)
       if (read === view.byteLength) return read
-      // Another file may have the name by now: look again before saying that this is the end.
+      // Another file may have taken the name: the path is opened again before the read ends here.
       this.#forget(path)
     }
     return this.#fill(path, this.#keep(path).file, startByte, view)
@@ -433,7 +434,7 @@ export class LocalStore implements Store {
     else {
       const absolute = this.#resolve(path)
       const stats = this.#translated(path, () => behindLink(absolute))
-      // A link to a file is listed wherever it leads, so that reading it says what is wrong.
+      // A link to a file is always listed, so that reading it reports where it leads.
       if (entry.isSymbolicLink() && stats?.isFile()) files.push(path)
       else if (stats === undefined) return this.#lostLink(path)
       else if (!stats.isDirectory()) {

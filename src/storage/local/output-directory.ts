@@ -43,7 +43,7 @@ export class OutputDirectory {
       if (!stats.isDirectory()) throw usage(out, 'that is new or empty', 'a file')
       const entries = await written(out, () => readdir(real))
       if (entries.length > 0) throw usage(out, 'that is new or empty', `one that holds ${entries.sort()[0]}`)
-      // Its name is given to another directory in the end, which no mount point allows.
+      // The directory is renamed at the end, which no mount point allows.
       const above = await written(out, () => stat(dirname(real)))
       if (above.dev !== stats.dev) throw usage(out, 'that can be replaced', 'a mount point: name a directory in it')
     }
@@ -53,7 +53,7 @@ export class OutputDirectory {
     if (first !== null) for (let at = parent; at.length >= first.length; at = dirname(at)) parents.push(at)
     const root = temporaryPath(real)
     await written(out, () => mkdir(root))
-    // It takes the place of one that may be private.
+    // The new directory gets the mode of the one that it replaces, which may be private.
     if (stats !== null) await written(out, () => chmod(root, stats.mode))
     return new OutputDirectory(root, real, parents)
   }
@@ -99,7 +99,7 @@ export class OutputDirectory {
     await written(target, () => rm(target, { force: true }))
   }
 
-  /** All is written: gives it its name. */
+  /** Gives the finished directory its name. */
   async commit(): Promise<void> {
     await written(this.#target, async () => {
       // What was put there meanwhile is not replaced: only an empty directory can be removed so.
@@ -110,7 +110,7 @@ export class OutputDirectory {
 
   /** Something went wrong: leaves nothing behind. */
   async discard(): Promise<void> {
-    // A thread may still write its last piece. Whatever happens here, what went wrong before is what is told.
+    // A thread may still write its last piece. A failure to remove it must not hide the first error.
     await rm(this.root, { recursive: true, force: true, maxRetries: 5 }).catch(() => {})
     for (const parent of this.#parents) await rmdir(parent).catch(() => {})
   }

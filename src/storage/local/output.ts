@@ -26,7 +26,7 @@ const { access, appendFile, link, open, realpath, rename, stat } = promises
 
 /** A temporary name for a file of this path: hidden, in the same directory, and not longer than a name can be. */
 export function temporaryPath(path: string): string {
-  // Whoever writes expects that there is no such file. `node:crypto` would take 3 ms to load.
+  // The caller expects that no such file exists. `node:crypto` would take 3 ms to load.
   const digits = Math.floor(Math.random() * 2 ** 32)
     .toString(16)
     .padStart(8, '0')
@@ -119,7 +119,7 @@ export class OutputFile {
     })
   }
 
-  /** @throws StoreError */
+  /** Appends a chunk. @throws StoreError */
   async write(chunk: string | Uint8Array): Promise<void> {
     const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
     await written(this.#path, async () => {
@@ -140,7 +140,7 @@ export class OutputFile {
       await this.#handle.close()
       if (this.#aside === null) return
       await rename(this.#aside, this.#target)
-      // Nothing is left to be removed, and looking takes a millisecond.
+      // Nothing is left to remove, and looking would take a millisecond.
       underWay.delete(this.#aside)
       if (isDurable) await syncFile(dirname(this.#target))
     })
@@ -235,7 +235,7 @@ export async function appendToFile(path: string, content: string | Uint8Array): 
   })
 }
 
-/** @throws StoreError */
+/** Flushes a file or a directory to disk. @throws StoreError */
 export async function makeDurable(path: string): Promise<void> {
   await written(path, async () => {
     await syncFile(path)
@@ -291,7 +291,7 @@ export function removeFile(path: string): void {
   try {
     rmSync(path, { force: true })
   } catch {
-    // What called for it is told.
+    // The error that led here is the one that is reported.
   }
 }
 

@@ -90,7 +90,7 @@ export async function readStart(
     byteLength += chunk.length
     return byteLength >= maxByteLength
   })
-  // Nobody reads on: an open body would hold its socket for ever.
+  // An unread open body would hold its socket for ever.
   if (!body.readableEnded) body.destroy()
   return Buffer.concat(chunks, byteLength).subarray(0, maxByteLength)
 }

@@ -29,11 +29,11 @@ export function clientOf(options: ConnectionOptions): S3Client {
     ...(endpoint !== undefined && { endpoint }),
     ...(region !== undefined && { region }),
     ...(forcePathStyle !== undefined && { forcePathStyle }),
-    // The SDK writes into what it is given.
+    // The SDK writes into the credentials that it is given: it gets a copy.
     ...(credentials && { credentials: { ...credentials } }),
     ...(anonymous && ANONYMOUS),
     maxAttempts: 1,
-    // Ranges have no checksums, and what is read is checked by its own.
+    // Ranges have no checksums; records are verified by their own.
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestChecksumCalculation: 'WHEN_REQUIRED',
     requestHandler: {
@@ -41,10 +41,10 @@ export function clientOf(options: ConnectionOptions): S3Client {
       requestTimeout,
       // Without it the handler only warns, and waits for ever.
       throwOnRequestTimeout: true,
-      // Longer than what ends a body that stalls (s3-body.ts).
+      // Longer than what ends a body that stalls (body.ts).
       socketTimeout: Math.max(requestTimeout, options.idleTimeoutMs ?? S3_DEFAULTS.idleTimeoutMs) + 1000,
       httpAgent: agent,
-      // Before the request is given up, so that it is known who has not answered.
+      // The tunnel's time is shorter than the request's, so that the error names the proxy.
       httpsAgent: new TunnelAgent(proxies, Math.ceil(requestTimeout * 0.9), agent),
     },
   }

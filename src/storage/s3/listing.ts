@@ -44,7 +44,7 @@ const KEY_BYTES = 1024
 /** The limit of nested elements. A listing has four. */
 const MAX_DEPTH = 16
 
-/** @throws BadListing */
+/** The listing in an answer of S3. @throws BadListing */
 export function parseListing(text: string, bucket: string, query: ListQuery): ListPage {
   const contents: Fields[] = []
   const commonPrefixes: Fields[] = []
@@ -67,7 +67,7 @@ export function parseListing(text: string, bucket: string, query: ListQuery): Li
   }
   const objects = contents.map(fields => objectOf(fields, decoded))
   const prefixes = commonPrefixes.map(fields => decoded(needed(fields, 'Prefix', 'CommonPrefixes')))
-  // Some servers don't count prefixes.
+  // Some servers do not count prefixes.
   const count = page.get('KeyCount')
   const counts = [objects.length + prefixes.length, objects.length]
   if (count !== undefined && !counts.includes(Number(count))) {
@@ -94,7 +94,7 @@ export class ListingWatch {
   #keys = 0
   #emptyPages = 0
 
-  /** @param maxKeys the limit for all pages together */
+  /** Reads the pages of a listing. @param maxKeys the limit for all pages together */
   constructor(bucket: string, maxKeys: number) {
     this.#maxKeys = maxKeys
     this.#orders = isUnordered(bucket) ? null : SPELLINGS.map(spell => new Order(spell))
@@ -160,7 +160,7 @@ class Order {
 
   faultOf(objects: readonly ListedObject[], prefixes: readonly string[]): string | null {
     const keys = objects.map(({ key }) => key)
-    // A prefix may be told on two pages, its keys are.
+    // A prefix may appear on two pages, but its keys may not.
     return this.#fault(keys, this.#lastKey, 1) ?? this.#fault(prefixes, this.#lastPrefix, 0)
   }
 

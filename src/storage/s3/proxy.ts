@@ -159,7 +159,7 @@ export class TunnelAgent extends Agent {
   readonly #settings: ProxySettings
   readonly #timeoutMs: number
 
-  /** @param timeoutMs the time for a tunnel to open */
+  /** Opens tunnels through proxies. @param timeoutMs the time for a tunnel to open */
   constructor(settings: ProxySettings, timeoutMs: number, options: AgentOptions) {
     super(options)
     this.#settings = settings
@@ -180,7 +180,7 @@ export class TunnelAgent extends Agent {
         const stream = super.createConnection(inside, callback)
         if (stream) callback(null, stream)
       })
-      // Nobody looks at the stream where there is an error.
+      // The stream is not used if there is an error.
       .catch(error => callback(error, new Duplex()))
     return undefined
   }
@@ -228,7 +228,7 @@ function refusalOf({ name, variable, headers }: Proxy, status: number): S3Failur
   const isLater = status >= 500 || status === 408 || status === 429
   const code = isLater ? 'ProxyUnavailable' : status === 407 ? 'ProxyUnauthorized' : 'ProxyRefused'
   const has = 'proxy-authorization' in headers ? `the name and the password in ${variable}` : 'none'
-  // A status of S3's own would be taken for what it says of the object.
+  // A status of the proxy must not be taken for S3's answer about the object.
   const message = status === 407 ? `expected a name and a password that the proxy knows, got ${has}` : `got ${status}`
   return new S3Failure(message, { code, proxy: name })
 }

@@ -65,7 +65,7 @@ export class S3Requests {
     return this.#run(key, NOBODY, connection => connection.beginUpload(this.#spec.bucket, key))
   }
 
-  /** @param number from 1 on @returns its ETag @throws StoreError */
+  /** Uploads a part. @param number from 1 on @returns its ETag @throws StoreError */
   putPart(key: string, upload: string, number: number, bytes: Uint8Array): Promise<string> {
     return this.#run(key, NOBODY, connection => connection.putPart(this.#spec.bucket, key, upload, number, bytes))
   }
@@ -93,7 +93,7 @@ export class S3Requests {
     throw this.#errorOf(key)(new S3Failure('no such upload', { code: 'NoSuchUpload' }), tries)
   }
 
-  /** @throws StoreError */
+  /** Removes an unfinished upload. @throws StoreError */
   abortUpload(key: string, upload: string): Promise<void> {
     return this.#run(key, NOBODY, connection => connection.abortUpload(this.#spec.bucket, key, upload))
   }
@@ -129,10 +129,7 @@ export class S3Requests {
     return readRange(read, { url: this.url(key), open, failure, errorOf }, this.#attempts, context)
   }
 
-  /**
-   * Loads the SDK and connects.
-   * @throws S3Failure if no file can be opened, not even those of the SDK
-   */
+  /** Loads the SDK and connects. @throws S3Failure if no file can be opened, not even the SDK's */
   #connect(): Promise<S3Connection> {
     const { options } = this.#spec
     this.#connection ??= import('./sdk.js')

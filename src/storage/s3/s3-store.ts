@@ -129,7 +129,7 @@ export class S3Store extends RangedStore {
     return super.byteLength(path)
   }
 
-  /** Reads a range in parts, several at once. */
+  /** Reads a range in parts, several in parallel. */
   protected override async fill(
     path: string,
     startByte: number,
@@ -163,7 +163,7 @@ export class S3Store extends RangedStore {
     }
     const take = (chunk: Uint8Array, at: number): void => view().set(chunk, at)
     const { validator, byteLength: read } = await this.getHeld(path, startByte, byteLength, take)
-    // A copy: the view is somebody else's as soon as this is answered.
+    // The cache gets a copy: the view belongs to the caller as soon as the read is answered.
     if (this.#bucket.cache !== null && read > 0) await this.#keep(path, validator, startByte, view().slice(0, read))
     return read
   }
@@ -203,7 +203,7 @@ export class S3Store extends RangedStore {
     let isEmpty = true
     const startAfter = after && this.#key(this.inside(after))
     for await (const page of this.#pages({ prefix, isFlat, startAfter }, true)) {
-      // Some consoles make an empty object of a "folder".
+      // Some consoles create an empty object for a "folder".
       const isMeant = (path: string): boolean =>
         only === undefined ? !path.endsWith('/') && path !== '' : path === only
       const some = inside !== '' && only !== undefined ? [] : page.paths.filter(isMeant)

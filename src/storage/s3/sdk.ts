@@ -119,10 +119,10 @@ export class S3Connection {
     signal: AbortSignal | undefined,
   ): RangeAnswer {
     const body = Body as Readable
-    // Until somebody listens, a broken connection must not end the process.
+    // Without a listener, a broken connection would end the process.
     body.on('error', () => {})
     const status = $metadata.httpStatusCode ?? 200
-    // Every object has one. What comes without is a page of whoever stands between, be it with status 200.
+    // Every object has an ETag. An answer without one is a page of some server in between, even with status 200.
     if (!ETag) {
       body.destroy()
       throw new S3Failure(`expected an object with its ETag, got ${status} without`, { code: 'NoETag' })
@@ -166,7 +166,7 @@ export class S3Connection {
     return UploadId
   }
 
-  /** @param number from 1 on @returns its ETag */
+  /** Uploads a part. @param number from 1 on @returns its ETag */
   async putPart(bucket: string, key: string, upload: string, number: number, bytes: Uint8Array): Promise<string> {
     const part = { Bucket: bucket, Key: key, UploadId: upload, PartNumber: number, Body: bytes }
     const requestTimeout = this.#timeoutFor(bytes)
@@ -209,7 +209,7 @@ export class S3Connection {
     response.body = await readStart(response.body as Readable, MAX_ERROR_BYTES, this.#pace, signal)
   }
 
-  /** @returns null if S3 answers with the expected status */
+  /** Sends a request. @returns null if S3 answers with the expected status */
   async #unless<T>(status: number | null, request: (client: S3Client) => Promise<T>): Promise<T | null> {
     try {
       return await this.#send(request)

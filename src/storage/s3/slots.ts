@@ -1,11 +1,11 @@
-/** A limit of requests at once, which falls when S3 asks for it. */
+/** A limit of concurrent requests, which falls when S3 asks for fewer. */
 
 import type { Failure, Slots } from '../attempts.js'
 import { S3Failure, THROTTLED_BACKOFF_MS } from './errors.js'
 
 /**
- * A limit of requests at once. When S3 asks for fewer it is halved, and it grows by one for every few successes, so
- * that attempts are not used up on an overloaded server.
+ * A limit of concurrent requests. It is halved when S3 asks for fewer, and grows by one after every few successes, so that attempts are
+ * not used up on an overloaded server.
  */
 export class RequestSlots implements Slots {
   readonly #most: number

@@ -31,18 +31,15 @@ export interface S3Options {
   readonly requestTimeoutMs?: number
   /** Milliseconds within an answer without a byte. Default 10,000. */
   readonly idleTimeoutMs?: number
-  /**
-   * Bytes a second that an answer has to come at; one that trickles is asked for again, from where it was on. Default 1,000; 0: any
-   * rate will do.
-   */
+  /** The least rate of an answer in bytes a second; a slower one is requested again from where it stopped. Default 1,000; 0: any rate. */
   readonly minBytesPerSecond?: number
   /** Milliseconds over which that is measured. Default 60,000. */
   readonly rateTimeoutMs?: number
-  /** Requests in flight at once, and connections kept open. Default 32. */
+  /** The number of concurrent requests, and of connections kept open. Default 32. */
   readonly maxSockets?: number
-  /** Bytes between two records that are read over rather than asked for apart. Default 512 KiB. */
+  /** The largest gap in bytes between two records that is read rather than skipped. Default 512 KiB. */
   readonly gapByteLength?: number
-  /** Bytes of a request; what is longer is cut into several at once. At least 64 KiB. Default 2 MiB. */
+  /** The bytes of one request; longer ranges are cut into several, which run in parallel. At least 64 KiB. Default 2 MiB. */
   readonly partByteLength?: number
   /**
    * Objects of no trial, after which the listing of a place that seems to be none ends with an error. Default 100,000, or 10,000
@@ -50,9 +47,9 @@ export interface S3Options {
    * JavaScript heap where these are fewer, unless this limit is higher, or 0.
    */
   readonly listLimit?: number
-  /** A directory to keep what was read, for the next time; opt-in. */
+  /** A directory that keeps what was read, for later processes. Default: none. */
   readonly cacheDirectory?: string
-  /** Bytes to be kept there. Default 10 GiB. */
+  /** The most bytes that it keeps. Default 10 GiB. */
   readonly cacheByteLength?: number
 }
 
@@ -81,7 +78,7 @@ export const S3_DEFAULTS = {
 
 /** The spec of `s3://bucket/prefix`. @throws UsageError */
 export function s3Spec(url: string, options: S3Options): S3StoreSpec {
-  // Keys stand in such URLs as they are: nothing is decoded.
+  // Keys in such URLs are literal: nothing is decoded.
   const [, bucket, rest] = /^s3:\/\/([^/]+)(?:\/(.*))?$/is.exec(url) ?? []
   if (bucket === undefined || !/^[A-Za-z0-9][A-Za-z0-9._:-]{1,254}$/.test(bucket)) {
     throw new UsageError(`expected s3://bucket/prefix, got ${JSON.stringify(url)}`, { pathOrUrl: url })

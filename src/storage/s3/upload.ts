@@ -64,7 +64,7 @@ class PartBuffer {
     return this.#bytes.subarray(0, this.#length)
   }
 
-  /** @returns the number of bytes taken */
+  /** Adds bytes to the current part. @returns the number of bytes taken */
   add(bytes: Uint8Array): number {
     const taken = bytes.subarray(0, PART_BYTES - this.#length)
     const length = this.#length + taken.length
@@ -125,7 +125,7 @@ class Parts {
   async complete(isNew: boolean): Promise<boolean> {
     await Promise.all(this.#sending)
     this.#expectNoFailure()
-    // There are servers that know no condition here: they are asked before.
+    // Some servers ignore the condition, so the key is looked up first.
     const isThere = isNew && (await this.#requests.exists(this.#key))
     const isWritten = !isThere && (await this.#requests.completeUpload(this.#key, this.#id, this.#etags, isNew))
     if (!isWritten) await this.abort()

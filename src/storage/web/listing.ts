@@ -25,7 +25,7 @@ export async function readListing(
   return /^\ufeff?\s*</.test(text) ? readPages(url, text, requests, context) : parsePaths(text, url)
 }
 
-/** @throws FormatError for a path that leads out of the trial */
+/** The paths in a listing. @throws FormatError for a path that leads out of the trial */
 export function parsePaths(text: string, url: string): WebFile[] {
   return text
     .split('\n')

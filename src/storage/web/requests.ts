@@ -105,7 +105,7 @@ async function request(
 ): Promise<Response> {
   let response: Response
   try {
-    // A browser that keeps parts of an older file would hand them out between those of a newer one.
+    // A browser's cache may mix parts of an older file with those of a newer one.
     response = await fetch(url, { headers, cache: 'no-store', ...(signal && { signal }) })
   } catch (cause) {
     signal?.throwIfAborted()
@@ -136,7 +136,7 @@ function placeOf(
   requestedRange: string | undefined,
 ): Pick<RangeAnswer, 'startByte' | 'byteLength'> | null {
   const length = numberOf(headers.get('content-length'))
-  // Of a body that was compressed on the way the header tells something else.
+  // With a content encoding, the header has the compressed length.
   if (requestedRange === undefined) return { startByte: 0, byteLength: headers.has('content-encoding') ? null : length }
   if (status === 416) return null
   if (status !== 206) {

@@ -65,7 +65,7 @@ export const openTrial = createTrial
  * reason
  */
 export async function verifyTrial(place: TrialPlace, options?: VerifyOptions): Promise<Verification> {
-  // Most pages verify nothing.
+  // Most pages verify nothing, so the module is loaded late.
   const { ANY_VERIFY_KINDS, verifyTrialAt } = await import('../integrity/verify/verify.js')
   const kinds = optionsOf<VerifyOptions>({ ...ANY_VERIFY_KINDS, ...HTTP_KINDS })
   const { listing, headers, ...verifyOptions } = checkOptions('verifyTrial', kinds, options)
@@ -99,7 +99,7 @@ function placeOfUrl(place: string | URL, { listing, headers = {} }: HttpOptions)
   return { spec: specOf(new URL('.', url).href, { kind: 'http', listing: files, headers }), file }
 }
 
-/** @param given the URL, as a person wrote it */
+/** The spec of a store over HTTP. @param given the URL as the caller wrote it */
 function httpSpec(
   root: URL,
   given: string | URL,

@@ -21,7 +21,7 @@ function afterTurn(call: () => void): void {
   turns.port2.postMessage(null)
 }
 
-/** Both the global function of Node.js, which calls back, and that of node:timers/promises. */
+/** `setImmediate` as a global function, with a callback, and as that of node:timers/promises. */
 export function setImmediate(call?: () => void): Promise<void> {
   return new Promise(resolve => {
     afterTurn(() => {
@@ -82,7 +82,7 @@ export class AsyncLocalStorage<T> {
 
 // ------------------------------------------------------------------------------------------------------ node:os, node:path, node:url
 
-/** The number of threads that the machine runs at once. */
+/** The number of threads that run in parallel. */
 export function availableParallelism(): number {
   return globalThis.navigator.hardwareConcurrency
 }
@@ -130,7 +130,7 @@ export function spawn(command: string): never {
 /** A SHA-256 hash with the interface of Node.js. */
 export function createHash(algorithm: 'sha256') {
   if (algorithm !== 'sha256') throw new UsageError(`expected sha256, got ${algorithm}`)
-  // The browser's own takes all bytes at once, and answers with a promise.
+  // The browser's own digest needs all bytes together and answers with a promise.
   const hash = sha256.create()
   return {
     update(more: string | Uint8Array) {

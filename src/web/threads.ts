@@ -205,10 +205,10 @@ class WebThreadRunner implements Runner {
   }
 }
 
-/** By the number of threads. */
+/** Runners by their number of threads. */
 const runners = new Map<number, WebThreadRunner>()
 
-/** Tells threads of places that nobody knows any more. */
+/** Tells threads to forget places that are no longer in use. */
 const watched = new FinalizationRegistry((number: number) => {
   for (const runner of runners.values()) for (const thread of runner.all) thread.forget(number)
 })

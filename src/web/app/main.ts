@@ -1,4 +1,4 @@
-/** The app's page: somebody picks a trial, and looks at it. index.html has the first screen. */
+/** The app's page: a person picks a trial and looks at it. index.html has the first screen. */
 
 import { button, h } from '../../view/page/dom.js'
 import { followed } from '../../view/page/live.js'

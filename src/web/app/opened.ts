@@ -37,7 +37,7 @@ export class Opened {
     }
   }
 
-  /** Opens a place, or tells why not. */
+  /** Opens a place. @returns a refusal if it can't be opened */
   static async open(picked: Picked): Promise<Opened | Refusal> {
     const opened = new Opened()
     try {
@@ -56,7 +56,7 @@ export class Opened {
     this.#worker.terminate()
   }
 
-  /** Tells each change, and first the last one so far. */
+  /** Adds a listener to changes, which gets the last change at once. */
   listen(onChange: (change: Change) => void): void {
     this.#onChange = onChange
     if (this.#latest !== undefined) onChange(this.#latest)

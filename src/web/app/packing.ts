@@ -1,4 +1,4 @@
-/** Numbers go from a page's worker to the page as they are: stands in the place of view/packing. */
+/** Numbers for the app, unpacked: a worker can send them as they are. The build puts this module in the place of view/packing. */
 
 import type { Numbers } from '../../view/data.js'
 

@@ -1,8 +1,8 @@
-/** Files and folders that somebody picks or drops. */
+/** Files and folders that a person picks or drops. */
 
 import type { Picked } from './messages.js'
 
-/** Not every browser has these, and the DOM library has none of them. */
+/** Types that the DOM library lacks. Not every browser has these methods. */
 declare global {
   interface DataTransferItem {
     getAsFileSystemHandle?(): Promise<FileSystemFileHandle | FileSystemDirectoryHandle | null>
@@ -10,13 +10,13 @@ declare global {
   var showDirectoryPicker: (() => Promise<FileSystemDirectoryHandle>) | undefined
 }
 
-/** The files of a field, which may be those of a folder. Null: there are none. */
+/** The files of an input, which may be those of a folder. Null: there are none. */
 export function pickedIn({ files }: HTMLInputElement): Picked | null {
   const all = [...(files ?? [])].map(file => [file.webkitRelativePath || file.name, file] as const)
   return all.length === 0 ? null : { kind: 'files', files: new Map(all) }
 }
 
-/** A folder, by the browser's own dialog where it has one that asks for no upload. Null: nobody chose any. */
+/** A folder, by the browser's own dialog if it has one that does not ask for an upload. Null: none was chosen. */
 export async function pickFolder(field: HTMLInputElement): Promise<Picked | null> {
   if (globalThis.showDirectoryPicker === undefined) {
     field.click()
@@ -30,13 +30,10 @@ export async function pickFolder(field: HTMLInputElement): Promise<Picked | null
   }
 }
 
-/**
- * The folder or the files that were dropped.
- * @throws Error for several folders, and for what is no file
- */
+/** The folder or the files that were dropped. @throws Error for several folders, or for anything but files */
 export async function droppedIn({ items }: DataTransfer): Promise<Picked> {
   const dropped = [...items].filter(({ kind }) => kind === 'file')
-  // All is asked for at once: after the event the list is empty.
+  // All items are read at once, because the list is empty after the event.
   const handles = dropped.map(item => item.getAsFileSystemHandle?.())
   const entries = dropped.map(item => item.webkitGetAsEntry())
   const plain = dropped.map(item => item.getAsFile())
@@ -59,7 +56,7 @@ export async function droppedIn({ items }: DataTransfer): Promise<Picked> {
 async function addAll(folder: FileSystemDirectoryEntry, files: Map<string, File>): Promise<void> {
   const reader = folder.createReader()
   for (;;) {
-    // Each time some of them, until there are no more.
+    // Each call returns some entries, and none at the end.
     const entries = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject))
     if (entries.length === 0) return
     for (const entry of entries) {

@@ -29,7 +29,7 @@ async function keep(): Promise<void> {
   await cache.addAll([...urls].map(url => new Request(url, { cache: 'no-cache' })))
 }
 
-/** Removes the files of an earlier version, which nobody has open any more. */
+/** Removes the files of an earlier version, which no page uses any more. */
 async function takeOver(): Promise<void> {
   for (const name of await caches.keys()) if (name.startsWith(OWN) && name !== NAME) await caches.delete(name)
   await self.clients.claim()

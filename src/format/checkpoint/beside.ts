@@ -11,7 +11,7 @@ export const CONFIG = 'config.json'
 /** Numbers that a training logged at a step. */
 export type Logged = ReadonlyMap<string, number>
 
-/** The limits for names of numbers, each of which becomes a tensor: others are left out. */
+/** The largest number of logged names, each of which becomes a tensor. */
 const MAX_NAMES = 10_000
 const MAX_NAME_LENGTH = 1000
 

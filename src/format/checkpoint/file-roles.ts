@@ -24,7 +24,7 @@ export function commonStem(path: string): string {
     .replace(/(?:[-_.]world_size[-_=]?\d+)?(?:^|[-_.])rank[-_=]?\d+(?=$|[-_.])/i, '')
 }
 
-/** True if names of tensors in a file need no prefix, since they are those of a model. */
+/** True if a file's name is that of a model, so that its tensors need no prefix. */
 export function isModelStem(stem: string): boolean {
   return !STATE.test(stem) && MODEL.test(stem)
 }
@@ -59,8 +59,8 @@ export function copiesAmong(paths: readonly string[]): ReadonlySet<string> {
 }
 
 /**
- * True if a file is one of a kind of which the index names others: `model.safetensors` beside shards of it, and
- * `consolidated.safetensors`, which has the same weights under other names.
+ * True for a file that repeats the shards in the index: `model.safetensors` beside its shards, and `consolidated.safetensors`, which has
+ * the same weights under other names.
  */
 export function isOtherThanIndexed(path: string, indexPath: string, indexed: readonly string[]): boolean {
   const name = nameOf(path)

@@ -14,7 +14,7 @@ import { TORCH } from './torch/format.js'
 
 export const FORMATS: readonly TensorFormat[] = [MSPROBE, NVDLFW, SAFETENSORS, NPZ, NPY, DISTRIBUTED, TORCH]
 
-/** Names of the files that are read, as people are told. */
+/** The names of checkpoints' files, for messages. */
 export const CHECKPOINT_FILES =
   '.safetensors, .npz, .npy, .pt, .pth, .bin, .ckpt, .metadata, dump.json of msprobe, logs of nvdlfw-inspect'
 
@@ -25,7 +25,7 @@ export function isCheckpointFile(path: string): boolean {
   return !answers.includes('part') && answers.some(answer => answer === 'yes' || answer === 'perhaps')
 }
 
-/** The files of a place that make up checkpoints. Parts are among them if the file is missing that says what they hold. */
+/** The files of a place that make up checkpoints. Parts are among them if the file that indexes them is missing. */
 export function checkpointFilesAmong(paths: readonly string[]): string[] {
   const existing = new Set(paths)
   return paths.filter(path => {

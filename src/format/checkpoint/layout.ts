@@ -1,6 +1,6 @@
 /**
- * The layout of a directory as a trial: which of its files are tensors of which step, and of which worker. Judged by names
- * alone. docs/checkpoints.md has the table.
+ * The layout of a directory as a trial: which files hold tensors of which step and worker, judged by names alone. docs/checkpoints.md has
+ * the table.
  */
 
 import { isShardIndex } from './safetensors/shards.js'
@@ -18,7 +18,7 @@ export interface CheckpointFile {
   readonly path: string
   /** Null: its place does not say. */
   readonly worker: string | null
-  /** Directories between the checkpoint and the file, but for those of workers. */
+  /** Directories between the checkpoint and the file, without those of workers. */
   readonly group: string
   /** A name for the file's only tensor, if the name of the file says the step: the same at all steps. */
   readonly tensor?: string
@@ -27,7 +27,7 @@ export interface CheckpointFile {
 export interface Layout {
   /** The pattern of the steps' names: `checkpoint-<n>/`; null if there is one checkpoint. */
   readonly family: string | null
-  /** In the order of their steps. */
+  /** Checkpoints, in the order of their steps. */
   readonly checkpoints: readonly CheckpointPlace[]
   /** The directories and files that look like checkpoints and are not read. */
   readonly leftOut: readonly string[]
@@ -35,9 +35,9 @@ export interface Layout {
 
 /** Why a directory is no trial of checkpoints. */
 export type NoLayout =
-  /** Two ways to name steps are equally frequent. */
+  /** Two ways to name steps are equally frequent: the layout is ambiguous. */
   | { readonly ambiguous: readonly [string, string] }
-  /** There are several below it. */
+  /** There are several trials below the place. */
   | { readonly below: readonly string[] }
 
 const SEPARATORS = '[-_=.]?'
@@ -113,12 +113,12 @@ function workerOfFile(stem: string): string | null {
 interface Parsed {
   readonly path: string
   readonly worker: string | null
-  /** Directories before the step, but for those of workers. */
+  /** Directories above the step, without those of workers. */
   readonly before: readonly string[]
   readonly stepName: StepName | null
   /** The directory or file that says the step, with all before it. */
   readonly place: string
-  /** Directories behind it, but for those of workers. */
+  /** Directories below the step, without those of workers. */
   readonly group: string
 }
 
@@ -199,7 +199,7 @@ export function layoutOf(paths: readonly string[], name: string): Layout | NoLay
   return { family: first.family, checkpoints: stepsOf(first.files), leftOut }
 }
 
-/** False for what is hidden, and for what a Trainer still writes: it renames `tmp-checkpoint-500/` at the end. */
+/** False for hidden files, and for files that a Trainer still writes: it renames `tmp-checkpoint-500/` at the end. */
 function isVisible(path: string): boolean {
   const parts = path.split('/')
   const isHidden = (part: string, i: number) =>

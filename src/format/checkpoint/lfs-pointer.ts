@@ -4,7 +4,7 @@ import { FormatError } from '../../base/errors.js'
 
 const POINTER = 'version https://git-lfs.github.com/spec/'
 
-/** @param head the first bytes of a file @throws FormatError `GitLfsPointer` */
+/** Refuses a pointer of Git LFS. @param head the first bytes of a file @throws FormatError `GitLfsPointer` */
 export function expectNoLfsPointer(head: Uint8Array, url: string): void {
   if (head.length < POINTER.length || [...POINTER].some((char, i) => head[i] !== char.charCodeAt(0))) return
   const [expected, got] = ['a checkpoint', 'a pointer of Git LFS']

@@ -1,4 +1,4 @@
-/** Ranks without a file, where the names of other files, or what they say, tell how many there are. */
+/** Ranks without a file, if the names or contents of other files give the number of ranks. */
 
 /** `model_world_size_8_rank_3.pt`. */
 const WORLD = /^(.*world_size[-_=]?)(\d+)([-_.]rank[-_=]?)(\d+)(?=$|[-_.])/

@@ -30,7 +30,7 @@ const STATES: readonly (readonly [collection: string, pattern: RegExp])[] = [
   ['momentum_buffer', /(?:^|[._])momentum_buffer(?:[.]|$)/],
 ]
 
-/** The rank of a tensor in the order: embeddings first; the last norm, the head and what is not of the model last. */
+/** The rank of a tensor in the order: embeddings come first; the last norm, the head and tensors outside of the model come last. */
 function rankOf(name: string): number {
   if (isOptimizerState(name)) return 5
   const isOfLayer = /(?:^|[.])\d+(?:[.]|$)/.test(name)

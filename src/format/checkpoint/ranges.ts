@@ -1,11 +1,11 @@
-/** Readers that want their bytes at once, on files that answer later: each range that is missing is fetched, and the reader begins again. */
+/** Synchronous readers over files that answer later: a missing range is fetched, and the reader starts again. */
 
 import type { ArraySource } from '../array/source.js'
 import type { RangedFile } from './stored-tensor.js'
 
 /** The least number of bytes that are fetched: the next range often lies behind the first. */
 const FETCHED_BYTES = 4096
-/** More ranges than any reader of a header asks for. */
+/** The largest number of ranges that a reader may fetch: more than the reader of any header needs. */
 const MAX_RANGES = 64
 
 class MissingRange extends Error {

@@ -7,7 +7,7 @@ import { contentStart, readZipDirectory, STORED, type ZipMember } from '../array
 import { withRanges } from './ranges.js'
 import type { RangedFile, StoredTensor, TensorFileContents, UnreadTensor } from './stored-tensor.js'
 
-/** The header of a member and that of its array, as numpy writes them, are shorter together. */
+/** The largest length of a member's header and its array's, as numpy writes them. */
 const MEMBER_HEAD_BYTES = 512
 /** Members that are looked at together. */
 const MEMBERS_AT_ONCE = 16
@@ -73,7 +73,7 @@ async function memberArray(file: RangedFile, member: ZipMember): Promise<StoredT
   }
 }
 
-/** @param begin where the array's file begins in the file that it lies in */
+/** The array of a .npy file. @param begin the start of the array's file in the file that contains it */
 function arrayIn(source: ArraySource, file: RangedFile, name: string, begin: number): StoredTensor | UnreadTensor {
   let header: NpyHeader
   try {
@@ -109,7 +109,7 @@ function fault({ url }: RangedFile, offset: number, expected: string, got: strin
   return new FormatError('BadArrayFile', message, { url, offset, expected, got })
 }
 
-/** Does something with each, no more than some at once. */
+/** Maps items, a limited number at a time. */
 async function inTurns<T, R>(all: readonly T[], atOnce: number, work: (item: T) => Promise<R>): Promise<R[]> {
   const results: R[] = []
   for (let i = 0; i < all.length; i += atOnce) {

@@ -22,7 +22,7 @@ export interface StoredTensor {
   readonly name: string
   readonly dtype: DType
   readonly shape: readonly number[]
-  /** They cover the tensor; none for one without elements, and for one that has `data`. */
+  /** Blocks that cover the tensor; none for a tensor without elements, and for one that has `data`. */
   readonly blocks: readonly Block[]
   /** The elements in C order, for files that have them as text or as a number in a pickle. */
   readonly data?: Uint8Array
@@ -36,7 +36,7 @@ export interface StoredTensor {
   readonly modeStep?: number
   /** The place in the order of execution, where the file tells. Default: the natural order of names. */
   readonly order?: number
-  /** Only a part of a tensor, at the offsets of its blocks: other files have the others. `shape` is that of the part. */
+  /** True for a part of a tensor, at the offsets of its blocks: other files have the others. `shape` is that of the part. */
   readonly isPart?: boolean
   /** The name of the tensor that has the same elements, if this one is a view of it. */
   readonly aliasOf?: string
@@ -56,7 +56,7 @@ export interface UnreadTensor {
 
 /** The content of a file of tensors. */
 export interface TensorFileContents {
-  /** In any order. */
+  /** The tensors, in any order. */
   readonly tensors: readonly StoredTensor[]
   readonly unread: readonly UnreadTensor[]
   /** The problems of the file as a whole. */
@@ -82,9 +82,9 @@ export interface RangedFile {
 
 /** The surroundings of a file, for formats of several files. */
 export interface Surroundings {
-  /** All paths of the checkpoint that is read, sorted. */
+  /** The paths of the whole checkpoint, sorted. */
   readonly paths: readonly string[]
-  /** Another file. @throws StoreError */
+  /** Opens another file of the checkpoint. @throws StoreError */
   open(path: string): Promise<RangedFile>
 }
 
@@ -93,8 +93,8 @@ export interface TensorFormat {
   /** The format's name in `ls`: `safetensors`. */
   readonly kind: string
   /**
-   * Judges a path. `yes`: a file of this format, which is told as broken if it is not. `perhaps`: one if its first
-   * bytes say so, too. `part`: belongs to another file of this format, and is not read by itself.
+   * Judges a path. `yes`: a file of this format, reported as broken if it is not. `perhaps`: a file of this format if its first bytes
+   * agree. `part`: belongs to another file of this format, and is not read by itself.
    */
   byName(path: string): 'yes' | 'perhaps' | 'part' | 'no'
   /** The path of the file that says what is in a `part`. */

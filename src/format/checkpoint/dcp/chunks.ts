@@ -10,14 +10,14 @@ export interface Boxes {
 export interface Coverage {
   /** Elements that no chunk has. */
   readonly missing: number
-  /** Two chunks that have the same elements, if there are such; 'unknown': there are too many to say. */
+  /** Two chunks with common elements; null: there are none; 'unknown': there are too many chunks to compare. */
   readonly overlap: readonly [number, number] | 'unknown' | null
 }
 
-/** More pairs of chunks that lie side by side along each axis are not compared. */
+/** The largest number of pairs of chunks that are compared. */
 const MAX_PAIRS = 50_000_000
 
-/** @param chunks numbers of those that are there */
+/** The coverage of a tensor by its chunks. @param chunks the numbers of those present */
 export function coverageOf({ shape, offsets, sizes }: Boxes, chunks: readonly number[]): Coverage {
   const rank = shape.length
   const total = shape.reduce((product, size) => product * size, 1)

@@ -221,7 +221,7 @@ class Checkpoint {
     const layout = `${chunks.files[number]} ${(tensor.type as ElementType).name} ${tensor.shape.length} ${place.length - byteLength}`
     const known = this.#layouts.get(layout)
     if (typeof known === 'number') return blockAt(known)
-    // Others that have it wait for the first.
+    // Other tensors of the same file wait for the first.
     const opening = known ?? elementsOf(place)
     this.#layouts.set(layout, opening)
     return opening.then(begin => {

@@ -15,7 +15,7 @@ export const DISTRIBUTED: TensorFormat = {
 
   indexOf: part => `${part.slice(0, part.lastIndexOf('/') + 1)}.metadata`,
 
-  // Only the name tells: `.metadata` begins like every pickle.
+  // Only the name shows it: `.metadata` begins like every pickle.
   matches: () => false,
 
   read: async (file, around) => (await reader()).readDistributed(file, around),

@@ -18,7 +18,7 @@ const MAX_OFFSETS = 3 * MAX_CHUNKS
 export interface DistributedTensor {
   readonly name: string
   readonly shape: readonly number[]
-  /** A text: what it is where it is not known. */
+  /** The dtype; a text if it is not a known one. */
   readonly type: ElementType | string
   readonly chunkCount: number
   /** The number of its first chunk in the columns, and the place of that chunk's offsets and sizes. */
@@ -28,7 +28,7 @@ export interface DistributedTensor {
 
 /** Columns of the chunks of all tensors: there may be millions. */
 export interface Chunks {
-  /** For each chunk as many of both as its tensor has axes. */
+  /** The offsets of each chunk, as many as its tensor has axes; the sizes likewise. */
   readonly offsets: Float64Array
   readonly sizes: Float64Array
   /** The file number of each chunk; -1 for a chunk that no file has, -2 for a transformed one, -3 for one outside of the directory. */
@@ -79,7 +79,7 @@ function field(pickle: Pickle, handle: Handle, name: string): Handle | undefined
 /** Entries between two looks at the clock. */
 const AT_ONCE = 512
 
-/** @throws FormatError */
+/** Reads the metadata of a checkpoint. @throws FormatError */
 export async function parseMetadata(pickle: Pickle): Promise<DistributedMetadata> {
   const { url, root } = pickle
   const due = turnsWhenDue()
@@ -169,7 +169,7 @@ export async function parseMetadata(pickle: Pickle): Promise<DistributedMetadata
   return { tensors: [...tensors.values()], chunks, files, objects, unread: [...broken.values()], problems }
 }
 
-/** @param count the chunks and offsets so far */
+/** A tensor of the metadata. @param count the chunks and offsets so far */
 function tensorOf(
   pickle: Pickle,
   name: string,
@@ -217,7 +217,7 @@ async function fillChunks(
   }
 }
 
-/** Puts a size into a column. @returns false if it is not one of so many axes */
+/** Puts a size into a column. @returns false if its number of axes is another */
 function fill(pickle: Pickle, handle: Handle | undefined, column: Float64Array, at: number, rank: number): boolean {
   if (handle === undefined || handle < 0) return false
   const tuple = pickle.isNote(handle) ? pickle.argument(handle, 0) : handle
@@ -245,7 +245,7 @@ function typeOf(pickle: Pickle, properties: Handle | undefined): ElementType | s
 
 interface Entry {
   readonly name: string
-  /** Undefined: it is no tensor. */
+  /** Undefined: it is not of a tensor. */
   readonly offset: readonly number[] | undefined
   readonly index: number | undefined
   readonly file: string

@@ -1,4 +1,7 @@
-/** Dumps of msprobe: `dump.json` has what was computed, in its order, with statistics, and `dump_tensor_data/` the tensors, if they were saved. */
+/**
+ * Dumps of msprobe: `dump.json` lists inputs and outputs of the computation in its order, with statistics; `dump_tensor_data/` has the
+ * tensors, if they were saved.
+ */
 
 import { FormatError, quote, StoreError } from '../../../base/errors.js'
 import type { ReductionName } from '../../../base/types.js'

@@ -62,7 +62,7 @@ function numberOf(text: string): number | null {
   return /^[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?$/i.test(text) ? Number(text) : null
 }
 
-/** The lines of a file, of which a window is in memory. One that has no end yet is being written. */
+/** The lines of a file, of which a window is in memory. A last line without an end is still being written. */
 async function* linesOf(file: RangedFile): AsyncGenerator<string> {
   let rest = ''
   const decoder = new TextDecoder()

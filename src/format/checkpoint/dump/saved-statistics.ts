@@ -4,7 +4,7 @@ import type { ReductionName } from '../../../base/types.js'
 import { reductionTensorName } from '../../reduction-name.js'
 import type { StoredTensor } from '../stored-tensor.js'
 
-/** @param facts where it was saved, and by whom */
+/** A statistic as a tensor with a saved reduction. @param facts the place of the statistic, and the tool that saved it */
 export function savedReduction(
   reduction: ReductionName,
   tensor: string,

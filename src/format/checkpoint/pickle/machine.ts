@@ -56,7 +56,7 @@ class Machine {
   #opcodes = 0
   /** The start of the running opcode. */
   #opcodeAt = 0
-  // Plain arrays, which are cheaper to make: most pickles are those of one tensor.
+  // Plain arrays are cheaper to make than typed ones, and most pickles describe one tensor.
   readonly #stack: number[] = []
   #depth = 0
   readonly #marks: number[] = []
@@ -75,7 +75,7 @@ class Machine {
     this.#memo = new Int32Array(Math.max(16, Math.min(MAX_MEMO, (bytes.length - start) >> 3)))
   }
 
-  /** @returns null: it goes on */
+  /** Runs opcodes. @returns the pickle at its end; null if there is more */
   run(opcodes: number): Pickle | null {
     for (let i = 0; i < opcodes; i++) {
       this.#opcodeAt = this.#at
@@ -372,7 +372,7 @@ class Machine {
     this.#push(entry ^ UNSET)
   }
 
-  /** The place of so many bytes, which are passed. */
+  /** The position of the next bytes, which are skipped. */
   #take(byteLength: number): number {
     const at = this.#at
     if (byteLength > this.#bytes.length - at) {

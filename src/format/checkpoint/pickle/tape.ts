@@ -74,7 +74,7 @@ export class Pickle {
   constructor(bytes: Uint8Array, url: string, byteLength: number) {
     this.#bytes = bytes
     this.url = url
-    // More than most pickles need: memory that is not written to is not taken.
+    // This is more than most pickles need; untouched memory costs nothing.
     const capacity = Math.max(32, Math.min(byteLength, 1 << 26) >> 2)
     // One piece for all columns, for there may be very many pickles.
     const memory = new ArrayBuffer(capacity * 19)
@@ -146,7 +146,7 @@ export class Pickle {
   global(module: Handle, name: Handle): Handle {
     const node = this.node(KIND.global)
     this.#pair(node, module, name)
-    // Read at once, so that a fault in it is told where it stands.
+    // The name is read at once, so that an error has its position.
     this.globalNames.add(this.globalName(node)!)
     return node
   }

@@ -13,7 +13,7 @@ const STATISTICS = 'trialscan.statistics'
 export interface Captured {
   /** Workers that save this step. */
   readonly numWorkers: number | null
-  /** In the order of execution: that which the file tells, or else that of its bytes. Statistics are saved reductions. */
+  /** Tensors in the order of execution, if the file has it, else in that of their bytes. Statistics are saved reductions. */
   readonly tensors: readonly StoredTensor[]
 }
 

@@ -37,7 +37,7 @@ const ALIASES: Readonly<Record<string, string>> = { E8M0: 'F8_E8M0', UE8: 'F8_E8
 /** The names that can be read, for messages. */
 export const DTYPE_NAMES = Object.keys(DTYPES).join(', ')
 
-/** A dtype by its name in a file, whoever wrote it; undefined: it can't be read. */
+/** A dtype by its name in a file, in the spelling of any writer; undefined: it can't be read. */
 export function dtypeNamed(given: string): readonly [dtype: DType, bits: number] | undefined {
   const name = Object.hasOwn(ALIASES, given) ? ALIASES[given]! : given
   return Object.hasOwn(DTYPES, name) ? DTYPES[name] : undefined

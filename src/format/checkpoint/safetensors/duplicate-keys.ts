@@ -9,7 +9,7 @@ export interface DuplicateKey {
   readonly within: string | null
 }
 
-/** @param text JSON that a parser has accepted */
+/** The keys that occur twice in an object. @param text valid JSON */
 export function* duplicateKeys(text: string): Generator<DuplicateKey> {
   /** The keys of each open object; null for a list. */
   const open: (Set<string> | null)[] = []

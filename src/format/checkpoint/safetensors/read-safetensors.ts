@@ -11,7 +11,7 @@ import { type Header, type HeaderTensor, headerLength, parseHeader } from './saf
 /** PyTorch's writer says in this key of the metadata which part of a larger tensor each entry is. */
 const SHARDING_KEY = 'DCP_SHARDING_INFO'
 
-/** @returns what the file holds, and the bytes of all tensors that can be read */
+/** Reads a file's header. @returns the tensors, and the bytes of those that can be read */
 export async function readSafetensors(file: RangedFile): Promise<TensorFileContents & { readonly byteLength: number }> {
   const header = await readHeader(file)
   const { metadata, unread, problems } = header
@@ -29,7 +29,7 @@ export async function readSafetensors(file: RangedFile): Promise<TensorFileConte
     : { ...captured, unread, problems, hasFullNames, byteLength }
 }
 
-/** @throws FormatError, StoreError */
+/** Reads the header. @throws FormatError, StoreError */
 async function readHeader({ url, byteLength, read }: RangedFile): Promise<Header> {
   const prefix = await read(0, Math.min(byteLength, 64))
   const length = headerLength(prefix, url, byteLength)

@@ -10,7 +10,7 @@ import { jsonExcerpt } from '../../json.js'
 import { expectNoLfsPointer } from '../lfs-pointer.js'
 import { DTYPE_NAMES, dtypeNamed, LENGTH_BYTES, MAX_HEADER_BYTES } from './dtypes.js'
 
-/** Faults of a file that are told one by one. */
+/** The largest number of faults that are reported one by one. */
 export const MAX_FAULTS = 100
 
 /** Dtypes of the format that are not read, with the bits of an element. */
@@ -157,7 +157,7 @@ function textOf(json: Uint8Array, url: string): string {
   }
 }
 
-/** Characters of JSON that are parsed at once, for some milliseconds. */
+/** The characters of JSON that are parsed in one turn, which takes some milliseconds. */
 const PIECE_LENGTH = 1 << 20
 
 /**
@@ -250,7 +250,7 @@ function tensorOf(name: string, entry: unknown, start: number, faults: Faults): 
   return { name, dtype: known[0], shape, begin: start + first, end: start + last }
 }
 
-/** Rank of a tensor that anybody writes, and more. */
+/** The largest rank that is accepted. */
 const MAX_RANK = 64
 
 function isCounts(given: unknown): given is readonly number[] {
@@ -259,7 +259,7 @@ function isCounts(given: unknown): given is readonly number[] {
   )
 }
 
-/** Lists of plain values are short enough to be shown; what is nested may be so without end. */
+/** A value for messages: a list of plain values is written out, nested ones may have no end. */
 function shown(given: unknown): string {
   const isPlain = Array.isArray(given) && given.every(item => typeof item !== 'object' || item === null)
   return isPlain ? JSON.stringify(given.slice(0, 60)).slice(0, 60) : jsonExcerpt(given)

@@ -11,7 +11,7 @@ export interface ShardIndex {
   readonly shards: readonly string[]
   /** The name of the file that has each tensor. */
   readonly shardOf: ReadonlyMap<string, string>
-  /** Bytes of all tensors, as whoever wrote it counted. */
+  /** The bytes of all tensors, as the index states them. */
   readonly totalSize: number | null
   readonly problems: readonly FormatError[]
 }
@@ -53,7 +53,7 @@ export function missingShards(paths: readonly string[]): { readonly path: string
   )
 }
 
-/** @throws FormatError `BadShardIndex`, if it is not an index */
+/** Parses the index of shards. @throws FormatError `BadShardIndex`, if it is not an index */
 export function parseShardIndex(text: string, url: string): ShardIndex {
   const place = { url, code: 'BadShardIndex', at: '' }
   const { weight_map: given, metadata } = parseJsonObject(text, url, place.code)
@@ -75,7 +75,7 @@ export function parseShardIndex(text: string, url: string): ShardIndex {
   return { shards, shardOf, totalSize: Number.isSafeInteger(total) ? (total as number) : null, problems }
 }
 
-/** True if a name is that of a file in the same directory. */
+/** True if a name has no directory. */
 function isPlainName(name: string): boolean {
   return (
     name !== '' && name !== '.' && name !== '..' && !/[/\\\0]/.test(name) && name.length < 1024 && !isShardIndex(name)

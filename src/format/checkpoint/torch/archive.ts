@@ -13,7 +13,7 @@ const PADDING_BYTES = 4
 const DESCRIBED = 8
 /** Descriptors behind contents, without and with ZIP64. */
 const DESCRIPTOR_BYTES = [16, 24]
-/** Headers that are read at once where they have to be read at all. */
+/** The number of headers that are read in parallel, if they have to be read. */
 const READ_AT_ONCE = 64
 
 /** A storage, as a range of the file. */
@@ -32,10 +32,7 @@ export interface TorchArchive {
   places(keys: readonly string[]): Promise<ReadonlyMap<string, StoragePlace | Error>>
 }
 
-/**
- * @param base where the archive begins in the file
- * @throws FormatError; StoreError
- */
+/** Reads the directory of an archive. @param base the start of the archive in the file @throws FormatError; StoreError */
 export async function readTorchArchive(file: WindowedFile, base = 0): Promise<TorchArchive> {
   const { url } = file
   const { members, offset: directoryStart } = await readZipDirectory(file)

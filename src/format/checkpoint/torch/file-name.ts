@@ -16,7 +16,7 @@ export function stemOf(path: string): string {
   return name.replace(/\.(?:pt|pth|bin|ckpt|pkl|npy)$/, '')
 }
 
-/** @param siblings paths of the same checkpoint */
+/** The facts in a file's name. @param siblings paths of the same checkpoint */
 export function fileNameFacts(path: string, siblings: readonly string[]): FileNameFacts {
   const dump = dumpFacts(siblings).get(path)
   if (dump !== undefined) return dump

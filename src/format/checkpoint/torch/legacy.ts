@@ -24,7 +24,7 @@ interface Pickles {
   readonly keys: Pickle
 }
 
-/** @throws FormatError; StoreError */
+/** Reads a file of torch before 1.6. @throws FormatError; StoreError */
 export async function readLegacyTorch(file: WindowedFile): Promise<LegacyFile> {
   const { object, keys } = await picklesOf(file)
   const { url } = file

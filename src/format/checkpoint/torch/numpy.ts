@@ -1,4 +1,4 @@
-/** Arrays and scalars of numpy in a pickle: what they are, and where their bytes lie. */
+/** Arrays and scalars of numpy in a pickle, and the places of their bytes. */
 
 import { KINDS } from '../../array/npy.js'
 import { type Handle, KIND, type Pickle } from '../pickle/tape.js'
@@ -118,7 +118,7 @@ function shapeAt(pickle: Pickle, handle: Handle): readonly number[] | undefined 
   return shape.every(size => size >= 0) ? shape : undefined
 }
 
-/** The bytes or the text that stands for bytes. */
+/** The bytes of an array, or the text that encodes them. */
 function contentOf(pickle: Pickle, handle: Handle): Handle | undefined {
   const kind = pickle.kind(handle)
   if (kind === KIND.bytes || kind === KIND.latin) return handle
@@ -139,7 +139,7 @@ export function isAsItLies(pickle: Pickle, content: Handle): boolean {
   return pickle.kind(content) !== KIND.text
 }
 
-/** Bytes that a value stands for: those of a text, a character a byte; undefined: a character is none. */
+/** The bytes that a value encodes, a character a byte; undefined: a character is none. */
 export function numpyBytes(pickle: Pickle, content: Handle): Uint8Array | undefined {
   if (pickle.kind(content) === KIND.tuple) return new Uint8Array(0)
   const encoded = pickle.bytes(content)
@@ -159,7 +159,7 @@ export function numpyBytes(pickle: Pickle, content: Handle): Uint8Array | undefi
   return bytes.subarray(0, length)
 }
 
-/** Bytes that a value stands for, as `show` has them: also those of `_codecs.encode`. Undefined: it is no such value. */
+/** The bytes that a value encodes, for `show`: also those of `_codecs.encode`. Undefined: the value encodes none. */
 export function bytesAt(pickle: Pickle, handle: Handle): Uint8Array | undefined {
   const content = pickle.isNote(handle) ? contentOf(pickle, handle) : undefined
   return content === undefined ? undefined : numpyBytes(pickle, content)

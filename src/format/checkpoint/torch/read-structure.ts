@@ -17,7 +17,7 @@ export interface FileStructure {
   readonly structure: StructureValue
 }
 
-/** @throws FormatError, if it is neither; StoreError */
+/** The structure of a torch file or a pickle. @throws FormatError, if it is neither; StoreError */
 export async function readStructure(file: RangedFile): Promise<FileStructure> {
   const { pickle, layout } = await pickleOf(file)
   const structure = structureOf(pickle)

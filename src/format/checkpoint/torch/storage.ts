@@ -17,7 +17,7 @@ const elementType = (name: string, byteLength: number, dtype: DType | null = nam
   dtype,
 })
 
-/** By torch's name of a dtype. */
+/** Element types by torch's names of dtypes. */
 const TYPES = new Map<string, ElementType>(
   [
     elementType('float64', 8),
@@ -50,7 +50,7 @@ const TYPES = new Map<string, ElementType>(
   ].map(type => [type.name, type]),
 )
 
-/** By the class of a storage, without `Storage`. */
+/** Names of dtypes by the class of a storage, without `Storage`. */
 const STORAGES: Readonly<Record<string, string>> = {
   Double: 'float64',
   Float: 'float32',

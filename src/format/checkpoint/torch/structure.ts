@@ -1,4 +1,4 @@
-/** The content of a pickle as a tree for people: tensors by dtype and shape, objects by class, all else as it is. */
+/** The content of a pickle as a tree for people: tensors with dtype and shape, objects with their class, other values as they are. */
 
 import { type Handle, KIND, type Pickle } from '../pickle/tape.js'
 import { bytesAt, numpyScalarAt } from './numpy.js'
@@ -17,7 +17,7 @@ const MAX_TEXT_LENGTH = 1000
 /** Values beyond that are counted only. */
 const MAX_VALUES = 20_000
 
-/** @throws FormatError for cycles, and for what is nested too deep */
+/** The structure of a pickle. @throws FormatError for cycles, and for nesting that is too deep */
 export function structureOf(pickle: Pickle): StructureValue {
   pickle.bottomUp()
   return new Structure(pickle).value(pickle.root)
@@ -104,7 +104,7 @@ class Structure {
       pickle.part(handle, part),
     )
     const values = pickle.part(handle, 'arguments')!
-    // An OrderedDict is a dict to whoever looks at it.
+    // An OrderedDict is shown as a dict.
     if (name === 'collections.OrderedDict' && pickle.size(values) === 0)
       return dict === undefined ? {} : this.#dict(dict)
     const called = name ?? this.value(pickle.part(handle, 'callable')!)

@@ -52,7 +52,7 @@ function isGetattrOfEnums(pickle: Pickle): boolean {
   return true
 }
 
-/** Classes that are not those of plain checkpoints. */
+/** Classes that plain checkpoints do not have. */
 export function foreignOf(pickle: Pickle): readonly string[] {
   return globalsOf(pickle).filter(name => !USUAL.test(name))
 }

@@ -1,4 +1,4 @@
-/** The tensors in a pickle of torch.save: where each stands, and which elements of which storage it has. */
+/** The tensors in a pickle of torch.save: the path of each, and its elements in a storage. */
 
 import { type Handle, KIND, type Pickle } from '../pickle/tape.js'
 import { isNumpyArray, type NumpyArray, numpyArrayAt } from './numpy.js'
@@ -8,7 +8,7 @@ import { type ElementType, elementTypeOf, type Storage, storageOf } from './stor
 export interface View {
   readonly storage: Storage
   readonly type: ElementType
-  /** In elements of the type, as all of these. */
+  /** The offset in elements of the type, like the other numbers here. */
   readonly offset: number
   readonly shape: readonly number[]
   readonly stride: readonly number[]
@@ -33,12 +33,12 @@ const MAX_KEY_ITEM_LENGTH = 1000
 /** Characters of all names: a key may be long, and lead to many. */
 const MAX_NAME_LENGTHS = 128 << 20
 const MAX_DIMENSIONS = 64
-/** A tuple may be long, and be that of a million tensors. */
+/** The largest number of integers that are read from a tuple: one may hold a million tensors instead. */
 const MAX_INTEGERS = 1000
 /** Attributes of torch.nn.Module that hold what its state_dict has, under the same names without these. */
 const MODULE_PARTS = new Set(['_parameters', '_buffers', '_modules'])
 
-/** All tensors of a pickle, in its order. @throws FormatError for cycles, for depth, and for ids of what is no storage */
+/** The tensors of a pickle, in its order. @throws FormatError for cycles, for deep nesting, and for storages with unexpected ids */
 export function findTensors(pickle: Pickle): readonly FoundTensor[] {
   return new Search(pickle).run()
 }
@@ -101,7 +101,7 @@ class Search {
     return rebuiltBy(pickle.calleeName(handle)) !== null || isNumpyArray(pickle, handle)
   }
 
-  /** @param length of the path as a name */
+  /** Visits a value and the values in it. @param length of the path as a name */
   #visit(handle: Handle, path: readonly string[], length: number): void {
     if (handle < 0 || this.#counts[handle] === 0) return
     if (this.#isTensor(handle)) {
@@ -233,7 +233,7 @@ function rebuilt(pickle: Pickle, kind: string, list: Handle): Omit<FoundTensor, 
   }
 }
 
-/** A tensor whose elements are not those of its storage, but their conjugates or negatives; null for another. */
+/** The note on a tensor whose elements are conjugates or negatives of those in its storage; null for another. */
 function turned(pickle: Pickle, metadata: Handle | undefined): Omit<FoundTensor, 'path'> | null {
   for (const [key, kind] of [
     ['conj', 'conjugate'],

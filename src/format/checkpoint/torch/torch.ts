@@ -37,7 +37,7 @@ export interface TorchFile {
   places(keys: readonly string[]): Promise<ReadonlyMap<string, StoragePlace | Error>>
 }
 
-/** @throws FormatError; StoreError */
+/** Reads a file of torch.save. @throws FormatError; StoreError */
 export async function openTorchFile(file: RangedFile): Promise<TorchFile> {
   const windowed = new WindowedFile(file)
   const head = await windowed.read(0, HEAD_BYTES)
@@ -94,7 +94,7 @@ export async function readTorch(file: RangedFile, around: Surroundings): Promise
 interface Naming {
   nameOf(tensor: FoundTensor): string
   readonly facts: Pick<StoredTensor, 'worker' | 'step' | 'order'>
-  /** True if the names are not those of the file's content alone. */
+  /** True if names have parts that are not in the file. */
   readonly hasFullNames: boolean
 }
 
@@ -149,7 +149,7 @@ function storedOf(
 ): StoredTensor | UnreadTensor {
   const fault = (expected: string, got: string, code?: string) => {
     const place = typeof view !== 'string' && 'storage' in view ? storages.get(view.storage.key) : undefined
-    // Without a storage in the file, the place of a fault is the pickle's.
+    // A fault without a storage is at the pickle's position.
     const offset = place === undefined || place instanceof Error ? pickleStart : place.start
     return torchFault(file.url, offset, expected, got, { tensor: name, ...(code !== undefined && { code }) })
   }
@@ -164,7 +164,7 @@ function storedOf(
     const byteLength = count * type.byteLength
     return { name, dtype: type.name, shape, ...(Number.isSafeInteger(byteLength) && { byteLength }), error }
   }
-  // Each element that torch counts is two.
+  // torch counts two elements as one.
   const isPacked = type.name === 'float4_e2m1fn_x2' && shape.length > 0 && isContiguous(view)
   const dtype = isPacked ? 'float4_e2m1fn' : type.dtype
   const whole = isPacked ? [...shape.slice(0, -1), 2 * shape.at(-1)!] : shape
@@ -226,7 +226,7 @@ class Arrays {
       const start = this.#pickleStart + pickle.startOf(content)
       return { name, dtype, shape, blocks: [{ file: this.#file.path, start, ...strides }] }
     }
-    // One text may stand for any number of arrays.
+    // One text may be the content of any number of arrays.
     this.#textBytes += storedLength
     if (this.#textBytes > MAX_TEXT_BYTES) {
       const got = 'more: save it with pickle_protocol=4, which has bytes for bytes'
@@ -239,7 +239,7 @@ class Arrays {
   }
 }
 
-/** Elements in Fortran's order, in that of C. */
+/** Elements in Fortran order, rearranged to C order. */
 function inCOrder(bytes: Uint8Array, shape: readonly number[], size: number): Uint8Array {
   const strides = fortranStride(shape)
   const ordered = new Uint8Array(bytes.length)

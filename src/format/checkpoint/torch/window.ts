@@ -1,4 +1,4 @@
-/** A file of which what was read once is not read again, as far as its parts are small. */
+/** A file that keeps its small parts once they have been read. */
 
 import type { RangedFile } from '../stored-tensor.js'
 
@@ -14,7 +14,7 @@ export class WindowedFile {
   readonly #start: number
   readonly #kept: { readonly start: number; readonly bytes: Uint8Array }[] = []
 
-  /** @param start where the file begins within another, which it may be a part of */
+  /** Keeps a file. @param start the start of the file within another that contains it */
   constructor(file: RangedFile, start = 0, byteLength = file.byteLength - start) {
     this.#file = file
     this.#start = start
@@ -22,7 +22,7 @@ export class WindowedFile {
     this.byteLength = byteLength
   }
 
-  /** These bytes, or fewer at the end of the file. They must not be changed. @throws StoreError */
+  /** These bytes, or fewer at the end of the file. The caller must not change them. @throws StoreError */
   async read(startByte: number, byteLength: number): Promise<Uint8Array> {
     const wanted = Math.max(0, Math.min(byteLength, this.byteLength - startByte))
     for (const { start, bytes } of this.#kept) {

@@ -48,7 +48,7 @@ export function arenaMark(): usize {
   return top
 }
 
-/** Forgets what was reserved since the mark was taken. */
+/** Frees all that was reserved since the mark. */
 export function arenaRelease(mark: usize): void {
   if (mark >= __heap_base && mark < top) top = mark
 }

@@ -60,7 +60,7 @@ export function packDoubles(doubles: usize, count: u32, scratch: usize, seen: us
  */
 export function packIntegers(numbers: usize, count: u32, width: u32, out: usize): u32 {
   let at = out
-  /** The start of what is not written yet. */
+  /** The first value that is not written yet. */
   let rest: u32 = 0
   let i: u32 = 0
   while (i < count) {

@@ -7,7 +7,7 @@ import { copy } from './decimal'
 const BLOCK_BYTES: u32 = 1 << 16
 const HASH_BITS: u32 = 31 - clz<u32>(SNAPPY_TABLE_BYTES) - 1
 
-/** Bytes below the end of a block in which no match begins, so that eight can be loaded everywhere. */
+/** The bytes at the end of a block in which no match begins, so that eight can be loaded everywhere. */
 const MARGIN: u32 = 15
 
 /**
@@ -29,10 +29,10 @@ export function compress(from: usize, byteLength: u32, seen: usize, out: usize):
   return <u32>(at - out)
 }
 
-/** @returns where to write on */
+/** Compresses a block. @returns the next output position */
 function compressBlock(block: usize, byteLength: u32, seen: usize, out: usize): usize {
   const end = block + byteLength
-  /** The start of what is not written yet. */
+  /** The first byte that is not written yet. */
   let rest = block
   if (byteLength > MARGIN) {
     const last = end - MARGIN

@@ -34,7 +34,7 @@ import { walkUsual } from './usual'
 const NO_DTYPE: i32 = 0
 const TOO_MANY: f64 = 2 * MAX_ELEMENTS
 
-/** Walks the payload of a record that is completely in memory. The slot says what it holds, or why it can't be read. */
+/** Walks the payload of a record that is completely in memory. The slot gets its content, or the reason why it can't be read. */
 export function walk(slot: usize, payloadLength: u32): bool {
   wire.setTail(0, 0, 0)
   if (walkUsual(slot, payloadLength)) return resolve(slot)
@@ -82,7 +82,7 @@ function walkEvent(slot: usize, end: u32): bool {
   return resolve(slot)
 }
 
-/** @returns whether this is the Value asked for */
+/** Walks a Value. @returns true if it is the requested one */
 export function walkValue(slot: usize, end: u32): bool {
   const start = wire.position
   const mark = arenaMark()
@@ -92,7 +92,7 @@ export function walkValue(slot: usize, end: u32): bool {
   let simplePosition: u32 = 0
   let hasTensor = false
   let hasHistogram = false
-  // By the plugin for histograms: then the tensor may be the buckets of one.
+  // True under the plugin for histograms: the tensor may then be the buckets of one.
   let isShown = false
   store<i32>(slot, 0, RecordSlot.mode)
   store<f64>(slot, -1, RecordSlot.modeStep)
@@ -133,7 +133,7 @@ export function walkValue(slot: usize, end: u32): bool {
   const asked = <usize>load<u32>(slot, RecordSlot.askedTag)
   const askedLength = load<u32>(slot, RecordSlot.askedTagLength)
   if (asked != 0 && (tagLength != askedLength || memory.compare(tag, asked, tagLength) != 0)) {
-    // Kept for the message. The address is never 0, not even for an empty tag.
+    // The name is kept for the message. Its address is never 0, not even for an empty tag.
     if (load<u32>(slot, RecordSlot.tag) == 0) {
       store<u32>(slot, tag != 0 ? <u32>tag : <u32>wire.address(start), RecordSlot.tag)
       store<u32>(slot, tagLength, RecordSlot.tagLength)
@@ -177,7 +177,7 @@ function isBuckets(slot: usize): bool {
   return load<u32>(slot, RecordSlot.rank) == 2 && load<f64>(load<u32>(slot, RecordSlot.dims) + 8) == 3
 }
 
-/** @returns whether it is the plugin that shows histograms */
+/** Walks a plugin's metadata. @returns true for the plugin that shows histograms */
 function walkPlugin(slot: usize, end: u32): bool {
   let name: u32 = 0
   let nameLength: u32 = 0

@@ -9,7 +9,7 @@ import { isHalfRead, readValues } from './values'
 /** Up to here JavaScript can count one by one. */
 export const MAX_ELEMENTS: f64 = 9007199254740992
 
-/** Checks what was found against what was asked for, and the bytes against the shape. */
+/** Checks the content of a record against the request, and the bytes against the shape. */
 export function resolve(slot: usize): bool {
   // Mode and mode step are not compared with the index file: the hook may write a record under the next mode (as real
   // trials show), but its step is always that of its file.
@@ -70,7 +70,7 @@ function checkCount(slot: usize, count: f64): bool {
   return true
 }
 
-/** Refuses a record because of what is at an offset of its payload. */
+/** Refuses a record because of the byte at an offset of its payload. */
 export function refusePayload(slot: usize, status: i32, offset: u32, expected: f64, got: f64): bool {
   return refuse(slot, status, HEADER_LENGTH + offset, expected, got)
 }

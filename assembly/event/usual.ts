@@ -171,7 +171,7 @@ function walkTensor(slot: usize, start: usize, tensor: usize, end: usize): bool 
     } else return false
     p += length
   }
-  // What is text by its dtype, or by having none, is told in event.ts.
+  // Text, by its dtype or for lack of one, is left to event.ts.
   if (p != end || data == 0 || dtype == 0 || dtype == DTypeNumber.string) return false
   store<i32>(slot, <i32>dtype, RecordSlot.dtype)
   store<f64>(slot, count, RecordSlot.elementCount)
@@ -181,7 +181,7 @@ function walkTensor(slot: usize, start: usize, tensor: usize, end: usize): bool 
   return true
 }
 
-/** @returns the number of elements; less than 0 for what is unusual */
+/** Walks a shape. @returns the number of elements; less than 0 for an unusual one */
 function walkShape(slot: usize, p: usize, end: usize): f64 {
   if (p == end) return 1
   // A dimension takes four bytes or more.

@@ -67,7 +67,7 @@ function evenBin(x: f64, first: f64, width: f64, edges: usize, bins: u32): u32 {
   return bin + u32(bin != bins - 1 && x >= load<f64>(edges + (<usize>bin << 3), 8))
 }
 
-/** By binary search: the last bin whose lower edge is not above x. */
+/** The bin of x: the last one whose lower edge is not above it, by binary search. */
 function binOf(x: f64, edges: usize, bins: u32): u32 {
   let low: u32 = 0
   let high = bins

@@ -15,7 +15,7 @@ const CONSTANTS: usize = memory.data<u64>(
 /** ∞, which is all bits of the exponent. */
 const INFINITY_64: usize = 0
 const INFINITY_32: usize = 16
-/** All bits but the sign. */
+/** A mask of all bits except the sign. */
 const ABS_64: usize = 32
 const ABS_32: usize = 48
 /** float64: all bits but the exponent; 1. */
@@ -83,7 +83,7 @@ export function loadVector<T>(from: usize): v128 {
   return isFloat<T>() || sizeof<T>() == 4 ? x : int52ToFloat64<T>(x)
 }
 
-/** Two elements as float64; 64-bit integers of at most 52 bits. */
+/** Loads two elements as float64; 64-bit integers may have at most 52 bits. */
 // @ts-ignore: decorator
 @inline
 export function loadPair<T>(from: usize): v128 {

@@ -4,7 +4,7 @@
 import { AxisFold } from '../../src/core/border/abi'
 import { absMask, isDouble, loadPair } from './lanes'
 
-/** Bytes of a row that are taken at once. */
+/** The bytes of a row that are taken together. */
 export const WIDTH: usize = 64
 
 // Two functions, since the compiler would make one of two branches that differ in a constant.

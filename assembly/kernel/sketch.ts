@@ -12,7 +12,7 @@ const REPEATED: usize = 0
 const TIMES: usize = 8
 const COUNTERS: usize = 16
 
-/** Bytes of a key's counters. */
+/** The bytes of a key's counters. */
 const GROUP: usize = 16
 
 /** Half of the keys of float64, float32: those of one sign. */

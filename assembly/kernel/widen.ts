@@ -124,7 +124,7 @@ function widen(dtype: i32, size: usize, from: usize, count: u32, to: usize): voi
   if (rest > 2) v128.store32_lane(to + 8, last, 2)
 }
 
-/** Bytes → float32. */
+/** Converts bytes to float32 by a table. */
 function lookUp(table: usize, from: usize, count: u32, to: usize): void {
   for (const end = from + (count & ~3); from != end; from += 4, to += 16) {
     const bytes = <usize>load<u32>(from)
@@ -201,10 +201,7 @@ function convert<T>(from: usize, count: u32, to: usize): void {
   for (let i: usize = 0; i < count; i++) store<f64>(to + (i << 3), <f64>load<T>(from + i * sizeof<T>()))
 }
 
-/**
- * Any type → float64; two per element for complex types.
- * @returns false for strings and unknown types
- */
+/** Converts any type to float64; complex types give two per element. @returns false for strings and unknown types */
 export function widenToFloat64(dtype: i32, from: usize, count: u32, to: usize): bool {
   switch (dtype) {
     case DTypeNumber.float64:

@@ -234,7 +234,7 @@ function countZeros(data: usize, n: u32): f64 {
   return <f64>count
 }
 
-/** |x| as an unsigned number, which also holds that of the lowest int64. */
+/** |x| as an unsigned number, so that the lowest int64 fits. */
 // @ts-ignore: decorator
 @inline
 function magnitude(x: i64): u64 {

@@ -25,7 +25,7 @@ export function passSquaresAbs<T>(data: usize, n: u32): void {
   pass<T>(data, n, true, true, false)
 }
 
-/** All of these and the product. */
+/** Σx, Σ|x|, Σx² and the product. */
 export function passAll<T>(data: usize, n: u32): void {
   pass<T>(data, n, true, true, true)
 }

@@ -9,7 +9,7 @@ const SAMPLED_FROM: u32 = 1 << 13
 const MOST_SAMPLES: u32 = 1 << 14
 /** The reach of a window to either side, in standard deviations of the rank in the sample: 3 misses 3 of 1,000. */
 const DEVIATIONS: f64 = 3
-/** With more, counting by digits is as fast. */
+/** The largest number of windows; with more, counting by digits is as fast. */
 const MOST_WINDOWS: u32 = 8
 /** Numbers that go through all windows before the next ones do, so that they stay in the L1 cache. */
 const BLOCK: u32 = 2048
@@ -61,7 +61,7 @@ function sampleStart(ranks: u32): usize {
   return listStart(ranks) + 2 * (<usize>max(ranks, 2 * MOST_WINDOWS) << 3)
 }
 
-/** Bytes for the numbers of a window: more than are expected, and a block. */
+/** The bytes for the numbers of a window: more than are expected, and a block. */
 function roomLength(count: u32): usize {
   return <usize>((count >> 5) + 2 * BLOCK) << 2
 }
@@ -77,7 +77,7 @@ export function selectFloat32(data: usize, count: u32, numbers: usize, ranks: u3
   return found < 0 ? selectCounted(data, count, numbers, ranks, scratch) : found
 }
 
-/** @returns -1 if the sample doesn't help; `numbers` are still ranks then */
+/** Finds ranks with a sample. @returns -1 if the sample does not help; `numbers` are still ranks then */
 function selectSampled(data: usize, count: u32, numbers: usize, ranks: u32, scratch: usize): i32 {
   const sample = scratch + sampleStart(ranks)
   const last = placeWindows(count, numbers, ranks, sample + (MOST_SAMPLES << 2))
@@ -122,7 +122,7 @@ function windowOf(k: u32, count: u32, last: usize): usize {
   return window
 }
 
-/** @returns where the windows end; 0 if there would be too many */
+/** Places windows around the wanted ranks. @returns the end of the windows; 0 if there would be too many */
 function placeWindows(count: u32, numbers: usize, ranks: u32, rooms: usize): usize {
   let last = windows
   for (let number = numbers, end = numbers + (<usize>ranks << 3); number != end; number += 8) {
@@ -143,7 +143,7 @@ function setEnds(data: usize, count: u32, last: usize, scratch: usize, ends: usi
   const size = sampleSize(count)
   const stride = count / size
   for (let i: u32 = 0; i < size; i++) {
-    // Not at even distances, as data may have a period.
+    // The distances vary, because data may have a period.
     const at = i * stride + ((i * 0x9e3779b1) >> 16) % stride
     store<u32>(sample + (<usize>i << 2), load<u32>(data + (<usize>at << 2)))
   }

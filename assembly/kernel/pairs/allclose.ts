@@ -46,7 +46,7 @@ export function allclose(
   return apart
 }
 
-/** Elements compared at once, before it is known whether b is finite among them. */
+/** The number of elements that are compared before b is known to be finite among them. */
 const RUN: u32 = 4096
 
 function countApart<T>(a: usize, b: usize, count: u32, rtol: T, atol: T, equalNan: bool): u32 {

@@ -17,7 +17,7 @@ export function squaredDifference(dtypeA: i32, a: usize, dtypeB: i32, b: usize, 
   return difference<Squared>(dtypeA, a, dtypeB, b, count)
 }
 
-/** The summand, known when the code is made: a type whose size tells it. */
+/** The type parameter of a loop for absolute values; the compiler branches on its size. */
 type Absolute = u8
 type Squared = u16
 

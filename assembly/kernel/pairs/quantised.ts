@@ -6,7 +6,7 @@ import { absMask, sumAcross } from '../lanes'
 import { get, set } from '../moments/row'
 import { widened, widenToFloat64 } from '../widen'
 
-/** One more, where the first of a chunk is the second half of a byte. */
+/** Room for the codes of a chunk, and one more if the first is the second half of a byte. */
 const codes: usize = memory.data(WIDENED_ELEMENTS * 8 + 16, 16)
 
 /**
@@ -59,7 +59,7 @@ export function addQuantised(
   }
 }
 
-/** @returns false: some are not finite, and nothing was added */
+/** Adds a run of pairs. @returns false if some are not finite: nothing was added */
 function addFinite(a: usize, b: usize, n: u32, scale: f64, largest: f64, block: usize, row: usize): bool {
   const mask = absMask<f64>()
   const scales = f64x2.splat(scale)
@@ -108,7 +108,7 @@ function addFinite(a: usize, b: usize, n: u32, scale: f64, largest: f64, block: 
   return true
 }
 
-/** One by one; pairs that are not finite are counted and left aside. */
+/** Adds pairs one by one; those that are not finite are counted and skipped. */
 function addEach(a: usize, b: usize, n: u32, scale: f64, largest: f64, block: usize, row: usize): void {
   for (let i: usize = 0; i < <usize>n << 3; i += 8) {
     const x = load<f64>(a + i)

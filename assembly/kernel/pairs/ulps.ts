@@ -109,7 +109,7 @@ function hasOrder(dtype: i32): bool {
 /** The place of NaN. */
 const NO_PLACE: i32 = i32.MAX_VALUE
 
-/** The distance of the i-th elements of such a type; u64.MAX_VALUE: one of them is NaN. */
+/** The distance of the i-th elements of any type; u64.MAX_VALUE: one of them is NaN. */
 function stepsApart(dtype: i32, a: usize, b: usize, i: usize): u64 {
   const p = placeOf(dtype, a, i)
   const q = placeOf(dtype, b, i)
@@ -117,7 +117,7 @@ function stepsApart(dtype: i32, a: usize, b: usize, i: usize): u64 {
   return <u64>abs(p - q)
 }
 
-/** The place of an element among those of its type, in ascending order; that of 0 is 0. */
+/** The position of an element in the ascending order of its type, in which 0 is at 0. */
 function placeOf(dtype: i32, data: usize, i: usize): i32 {
   if (dtype == DTypeNumber.float4_e2m1fn) {
     const bits = <i32>(load<u8>(data + (i >> 1)) >> <u8>((i & 1) << 2))

@@ -116,7 +116,7 @@ export function sparseRun(
   return { dir, headerBytes, tensors: count * tensors.length }
 }
 
-/** So many tensors of zeros, of 1 GB each if they have 20,000 rows. */
+/** A checkpoint of zero tensors, 1 GB each for 20,000 rows, in sparse files. */
 export function sparseZeros(count: number, rows = 20_000): string {
   const dir = scratchPath(`zeros-${count}-${rows}`)
   mkdirSync(dir)
@@ -152,7 +152,7 @@ interface Sizes {
   readonly words: number
 }
 
-/** As Llama has it. */
+/** The tensors of a Llama. */
 function layout({ layers, hidden, keys, mlp, words }: Sizes): CheckpointTensor[] {
   const layer = Array.from({ length: layers }, (_, i) => {
     const of = (name: string, ...shape: number[]) => tensorOf(`model.layers.${i}.${name}.weight`, shape)

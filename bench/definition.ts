@@ -1,4 +1,4 @@
-/** What a definition hands to the runner. */
+/** The interface between a definition and the runner. */
 import { stopwatch } from '#dist/cli/bench/measure.js'
 
 /** Somebody who is measured. */
@@ -13,7 +13,7 @@ export interface Contender {
 /** One size or kind of input. The first contender is the one that the others are held against. */
 export interface Case {
   readonly size: string
-  /** What is counted: milliseconds unless told. */
+  /** The unit of the numbers. Default: milliseconds. */
   readonly unit?: 'MB' | 'kB' | 'µs' | 'ns' | 'reads'
   /** Bytes that one run goes through, where they say something. */
   readonly byteLength?: number
@@ -52,7 +52,7 @@ export function contender<A>(engine: string, run: () => A | Promise<A>, wrong: J
   return { engine, turn: stopwatch(run), check: async () => judge(engine, wrong(await run())) }
 }
 
-/** What somebody with a clock of their own says: the median of one run, and its answer. */
+/** The answer of a contender with a clock of its own, and the median of one run. */
 export interface Timed<A> {
   readonly median: number
   readonly answer: A

@@ -1,6 +1,7 @@
 /**
- * How cost grows: `npm run bench:growth` measures whole processes over trials of growing size and draws ../docs/pictures/growth.svg, CPU time and
- * peak memory on logarithmic axes. Takes about ten minutes and 5 GB of temporary disk space; `--quick` a minute, of smaller trials, and draws nothing.
+ * The growth of cost: `npm run bench:growth` measures whole processes over trials of growing size and draws ../docs/pictures/growth.svg,
+ * CPU time and peak memory on logarithmic axes. It takes about ten minutes and 5 GB of temporary disk space; `--quick` takes a minute,
+ * measures smaller trials and draws nothing.
  */
 
 import { cpSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -31,7 +32,7 @@ interface Series {
   readonly title: string
   /** Several threads are simulated: what a scan takes beyond `ls`, which opens the trial on one, is divided among them. */
   readonly areThreads?: true
-  /** What sizes count. */
+  /** The unit of the sizes. */
   readonly unit: string
   readonly sizes: readonly number[]
   readonly make: (size: number) => Input
@@ -39,7 +40,7 @@ interface Series {
 
 interface Point {
   readonly size: number
-  /** Of CPU, user and system, of all threads. */
+  /** CPU time of all threads, user and system. */
   readonly seconds: number
   readonly megabytes: number
 }
@@ -161,7 +162,7 @@ function run(command: readonly string[]) {
   return runProcess([process.execPath, '--import', PEAK_MEMORY, COMMAND, ...command])
 }
 
-/** What children/peak-memory.mjs said. */
+/** The output of children/peak-memory.mjs. */
 function peaksOf(stderr: string): { readonly seconds: number; readonly kibibytes: number } {
   const [, kibibytes, seconds] = /peak memory: (\d+) KiB\nCPU: (\S+) s/.exec(stderr)!.map(Number)
   return { seconds: seconds!, kibibytes: kibibytes! }

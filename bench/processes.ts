@@ -6,11 +6,11 @@ import { fileURLToPath } from 'node:url'
 
 export type Command = readonly [string, ...string[]]
 
-/** What became of a program. */
+/** The outcome of a process. */
 export interface Run {
-  /** From the start to the end of the process. */
+  /** The time from the start to the end of the process. */
   readonly elapsedMs: number
-  /** From the start to the first byte on its standard output. */
+  /** The time from the start to the first byte on its standard output. */
   readonly firstByteMs: number
   readonly stdout: string
   readonly stderr: string

@@ -52,7 +52,7 @@ function section({ name, record }: Named, other: Named | undefined): string {
   ].join('\n')
 }
 
-/** Where somebody else is faster in the record. C is the limit: of it, how far off it is. */
+/** A list of work in which a peer is faster in the record, with the distance to C, which is the limit. */
 function losses({ results }: Record): string[] {
   const faster = (peer: RegExp) =>
     results.flatMap(({ definition, size, engines }) =>

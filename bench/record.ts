@@ -1,8 +1,8 @@
-/** What `npm run bench -- --record` writes. */
+/** The file that `npm run bench -- --record` writes. */
 import type { Effort } from '#dist/cli/bench/measure.js'
 import type { Result } from './report.js'
 
-/** Where records are kept. */
+/** The directory of records. */
 export const RECORDS = new URL('record/', import.meta.url)
 
 export interface Record {

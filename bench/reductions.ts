@@ -1,4 +1,4 @@
-/** Whether reductions are what they should be, as far as that can be asked of them. */
+/** The check of reductions against the expected answers. */
 import type { ReductionName } from '#dist/base/types.js'
 import { expectClose, type Judge } from './definition.js'
 
@@ -7,7 +7,7 @@ export function expectReductions(expected: Float64Array, names: readonly Reducti
   return expectClose(expected, i => names[i]!)
 }
 
-/** Of what adds float32 in float32; norms by a plain BLAS, as Debian's numpy has it, add one after the other. */
+/** The tolerance of sums of float32 in float32. A plain BLAS, as Debian's numpy has it, also adds norms one by one. */
 const TOLERANCE_OF_FLOAT32 = 2e-3
 const TOLERANCE_OF_NORMS = 3e-2
 

@@ -4,7 +4,7 @@ import type { Measured } from '#dist/cli/bench/measure.js'
 import type { Case } from './definition.js'
 import { NAME } from './engines/ours.js'
 
-/** What was measured of a case. */
+/** The measurements of a case. */
 export interface Result extends Omit<Case, 'contenders' | 'rounds'> {
   readonly definition: string
   readonly engines: readonly Measured[]

@@ -105,7 +105,7 @@ function writeRecord(record: Record): void {
   console.log(`\nbench/record/${name}`)
 }
 
-/** Where and with what it was measured. */
+/** The machine and the versions of a measurement. */
 function machine(): Record['machine'] {
   return {
     cpu: cpus()[0]?.model.trim() ?? 'unknown',

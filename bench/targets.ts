@@ -1,11 +1,11 @@
-/** What trialscan has set itself, as ratios of one run, and what a record says of it. */
+/** The targets of trialscan, as ratios within a run, and their outcomes in a record. */
 import type { Measured } from '#dist/cli/bench/measure.js'
 import type { Record } from './record.js'
 import { digits, duration, type Result } from './report.js'
 
 export interface Target {
   readonly what: string
-  /** What it is held against; empty where the number stands for itself. */
+  /** The contender that the number is compared with; empty if the number stands alone. */
   readonly beside: string
   readonly limit: string
   /** Undefined where the record does not have it. */
@@ -22,7 +22,7 @@ export interface Outcome {
 /** Millions of records of 100 B a second: the 30 of a machine with 4.5 GHz, at the 3.7 of the one below. */
 const RECORDS = 24.5
 
-/** Of a time that a person would feel, and a browser calls long. */
+/** The limit of a blocked thread: browsers call longer tasks long, and people notice them. */
 const FLAT_THREAD_MS = 50
 
 export function targetsOf(record: Record): Target[] {
@@ -98,7 +98,7 @@ export function targetsOf(record: Record): Target[] {
     return { what, beside: '', limit: `≥ ${limit} GB/s`, outcome }
   }
 
-  /** Of whole processes: what we take beyond Node.js alone in the same run. */
+  /** The target of a whole process: its time beyond Node.js alone in the same run. */
   const overNode = (what: string, limitMs: number, size: RegExp): Target => {
     const result = all('cli', size)[0]
     const [own, bare] = [/^ours$/, /^Node\.js alone$/].map(name => engine(result, name)?.median)
@@ -279,7 +279,7 @@ function checkedAtMost(what: string, limit: number, result: Result | undefined):
   return { what, beside: 'without', limit: `≤ ${limit}×`, outcome }
 }
 
-/** What a second thread is worth to us, over what it is worth in C. */
+/** The gain from a second thread, relative to that of C. */
 function secondThread(result: Result | undefined): Target {
   const of = (name: RegExp) => result?.engines.find(({ engine }) => name.test(engine))
   const [oursOnOne, two, one] = [of(/^ours, threads 1$/), of(/^C, .*threads 2$/), of(/^C, .*threads 1$/)]

@@ -1,4 +1,4 @@
-/** What both bundles, Node.js's and the browser's, do with the files they are made of. */
+/** Steps that the bundles of Node.js and of the browser have in common. */
 
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -24,7 +24,7 @@ export const classNames = {
   },
 }
 
-/** Who made the packages of which `files` are in a bundle, and their terms. */
+/** The names and licences of the packages in a bundle. @param files the paths of its inputs */
 export function licensesOf(files) {
   const folders = new Set(files.flatMap(file => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0] ?? []))
   const texts = [...folders].sort().map(folder => {
@@ -82,7 +82,7 @@ function purlOf(name, version) {
   return `pkg:npm/${name.replace('@', '%40')}@${version}`
 }
 
-/** Modules of Node.js of which src/web/platform has what is used. */
+/** Modules of Node.js that src/web/platform replaces, as far as they are used. */
 const PLATFORM = /^node:(timers\/promises|async_hooks|os|path|path\/posix|url|crypto|child_process)$/
 
 const inBrowser = {
@@ -96,7 +96,7 @@ const inBrowser = {
   },
 }
 
-/** What both browser builds, of the library and of the app, have in common. */
+/** The options of both browser builds, of the library and of the app. */
 export const forBrowser = {
   absWorkingDir: root,
   bundle: true,

@@ -37,8 +37,8 @@ const options = {
 }
 
 /**
- * What every command needs that opens a trial is one file, since a file takes half a millisecond to load: esbuild puts modules
- * together that the same entries use, so that each module that is imported late imports this one, too.
+ * The module that opens trials. Each module that is imported late imports this one, too: esbuild puts modules together that the same
+ * entries use, so that all commands on a trial share one file, and a file takes half a millisecond to load.
  */
 const TRIAL = join(process.cwd(), 'dist/trial/open.js')
 /** Modules that come before a trial, or without one. */

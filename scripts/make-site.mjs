@@ -44,7 +44,7 @@ const app = await Application.bootstrap({
   validation: { notExported: false, invalidLink: true, invalidPath: true },
   treatValidationWarningsAsErrors: true,
 })
-/** The paths of documents in the clone, which are their addresses. */
+/** The paths of documents in the clone, by which their pages are addressed. */
 const fileOf = new Map()
 app.renderer.defineRouter(
   'site',

@@ -1,4 +1,4 @@
-/** How many elements of two tensors are not close to each other. */
+/** `allclose`: the number of elements of two tensors that are not close to each other. */
 import { normals } from '../../fixtures/random.js'
 import { type Case, contender, type Definition, expectSame, type Options, sizeName } from '../definition.js'
 import { single } from '../engines/answers.js'

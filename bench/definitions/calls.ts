@@ -14,9 +14,9 @@ import {
 import { NAME } from '../engines/ours.js'
 import { expectedOf, type TrialName, trial } from '../trials.js'
 
-/** So many calls are a run, at most one for each tensor at each step. */
+/** The calls of a run, at most one for each tensor at each step. */
 const CALLS = 1000
-/** So many are made before the first is awaited. */
+/** The calls that are made before the first is awaited. */
 const AT_ONCE = 100
 
 export const calls: Definition = {

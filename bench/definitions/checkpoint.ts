@@ -31,7 +31,7 @@ import { momentsMs } from './floor.js'
 const NODE = process.execPath
 const THREADS = 2
 const ROUNDS = 3
-/** Where others take half a minute. */
+/** The rounds of cases in which a peer takes half a minute. */
 const FEW_ROUNDS = 2
 
 /** Two columns that answer whether a checkpoint is spoilt. */
@@ -152,7 +152,7 @@ function dtypesCase(all: readonly Checkpoint[]): Case {
   }
 }
 
-/** The same tensors in other containers, written by torch. */
+/** Cases of the same tensors in torch's own containers. */
 function* torchCases(made: Checkpoint): Generator<Case> {
   const out = scratchPath('torch')
   const saving = numpy.checkpoints('torch', 'save', made.dir, out)
@@ -343,7 +343,7 @@ function* runCases(): Generator<Case> {
   }
 }
 
-/** What this process has read until now, as Linux counts it. */
+/** The bytes and calls that this process has read so far, from /proc. */
 function readIo(): { readonly calls: number; readonly bytes: number } {
   const text = readFileSync('/proc/self/io', 'utf8')
   const of = (name: string) => Number(RegExp(`^${name}: (\\d+)$`, 'm').exec(text)![1])

@@ -128,7 +128,7 @@ function elapsed(times: number, run: () => unknown): number {
   return (user + system) / 1000
 }
 
-/** What a second thread is worth, to us and in C. */
+/** The gain from a second thread, ours and that of C. */
 function threadsCase(trial: Trial): Case {
   const { dir, title, byteLength } = trial
   return {
@@ -189,7 +189,7 @@ async function cpuOf<A>(work: () => Promise<A>): Promise<{ readonly median: numb
   return { median: (user + system) / 1000, answer }
 }
 
-/** Where 1 MiB of float32 lies twice in the core's memory, and room for results. */
+/** The core's memory with 1 MiB of float32 twice, and room for results. */
 interface Place {
   readonly elements: ElementKernels
   readonly a: Address
@@ -201,7 +201,10 @@ const COUNT = MIB / 4
 /** Elements of each side where two tensors are compared, so that both lie in the cache. */
 const PAIRED = COUNT / 4
 
-/** For each kernel that takes elements: how many a call takes, what it asks, and a call that asks the same of elements of float32 that lie in the cache, and of how many. */
+/**
+ * Repetitions of calls, by kernels that take elements: the number of elements in a call, and the same call on cached float32 elements,
+ * with their number.
+ */
 const REPLAYS: { readonly [Name in keyof ElementKernels]?: Replay<ElementKernels[Name]> } = {
   countNotCloseAt: ([, , , , count, tolerance]) => ({
     count,

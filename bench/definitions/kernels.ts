@@ -14,7 +14,7 @@ import { scratchFile } from '../scratch.js'
 const KIB = 1024
 const MIB = KIB * KIB
 
-/** What is asked for, and what the peers call it. */
+/** Sets of reductions, and their names in the peers. */
 const SETS: readonly ReductionSet[] = [
   { label: 'all 18', kernel: 'moments', names: REDUCTIONS, inPlainJs: plainJs.moments },
   { label: 'mean and std', kernel: 'meanstd', names: ['mean', 'std'], inPlainJs: plainJs.meanStd },

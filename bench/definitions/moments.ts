@@ -90,7 +90,7 @@ function reduce(names: readonly ReductionName[], bytes: Uint8Array): () => Float
   }
 }
 
-/** What one writes for some reductions alone. As ours, each tells when there is a NaN. */
+/** Loops for some reductions alone. Each detects NaN, as ours does. */
 const LOOPS: readonly (readonly [readonly ReductionName[], (data: Float32Array<ArrayBuffer>) => Float64Array])[] = [
   [
     ['min', 'max'],
@@ -120,7 +120,7 @@ const LOOPS: readonly (readonly [readonly ReductionName[], (data: Float32Array<A
 
 interface Elements {
   readonly bytes: Uint8Array<ArrayBuffer>
-  /** The same as numbers. */
+  /** The elements as numbers. */
   readonly values: Float64Array
 }
 

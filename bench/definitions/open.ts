@@ -9,7 +9,7 @@ import { runProcess } from '../processes.js'
 import { scratchPath } from '../scratch.js'
 import { type TrialName, trial } from '../trials.js'
 
-/** What children/open.mjs prints. */
+/** The output of children/open.mjs. */
 interface Opened {
   readonly steps: number
   readonly tensors: number

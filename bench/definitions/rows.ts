@@ -1,4 +1,4 @@
-/** What the rows of a scan cost: CPU time, of all threads together. */
+/** The CPU time of a scan's rows, on all threads together. */
 
 import { REDUCTIONS } from '#dist/base/types.js'
 import { createTrial, type Scan } from '#dist/index.js'

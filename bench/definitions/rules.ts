@@ -77,7 +77,7 @@ async function* trialCase(name: string, make: (dir: string) => Made): AsyncGener
 
 const registry = new RuleRegistry()
 
-/** What rules find, each finding as a text. */
+/** The findings of rules, as texts. */
 async function fired(trial: Trial, numbers: readonly number[]): Promise<string[]> {
   const made = await makeRules(
     numbers.map(i => ({ name: `${i}`, rule: RULES[i]![0], parameters: RULES[i]![1] ?? {} })),

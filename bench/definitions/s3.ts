@@ -74,7 +74,7 @@ export const s3: Definition = {
 }
 
 interface Objects {
-  /** What was uploaded. */
+  /** The uploaded trial. */
   readonly made: { readonly dir: string }
   readonly bucket: string
   readonly prefix: string
@@ -93,7 +93,10 @@ interface Piece {
   readonly range?: readonly [startByte: number, byteLength: number]
 }
 
-/** From the first listing to the last row, beside all objects as they are. @param isListed only to the names of tensors */
+/**
+ * Contenders from the first listing to the last row, beside a plain reader of all objects.
+ * @param isListed true to end with the names of tensors
+ */
 function opened(place: Objects, rows: number, isListed = false): Contender[] {
   const { made, bucket, prefix, endpoint } = place
   const scan = async (): Promise<number> => {
@@ -138,7 +141,7 @@ async function contendersOf(place: Place): Promise<Contender[]> {
   ]
 }
 
-/** What one would write with the SDK. */
+/** A plain program with the SDK that reads the same ranges. */
 function fetching(place: Objects, name: string, pieces: readonly Piece[], atOnce: number): Contender {
   const { bucket, endpoint } = place
   const client = new S3Client({ endpoint, region: 'us-east-1', forcePathStyle: true, credentials: CREDENTIALS })

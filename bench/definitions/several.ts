@@ -40,7 +40,7 @@ export const several: Definition = {
   },
 }
 
-/** So many copies of a small trial. */
+/** A directory with a number of copies of a small trial. */
 export function copies(count: number): string {
   const dir = scratchPath(`several-${count}`)
   for (let i = 0; i < count; i++) {

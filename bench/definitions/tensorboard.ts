@@ -11,7 +11,7 @@ interface Shape {
   readonly runs: number
   readonly steps: number
   readonly scalars: number
-  /** Of each step, and the bytes of one. */
+  /** The images of each step, and the bytes of one. */
   readonly images: number
   readonly imageBytes: number
 }

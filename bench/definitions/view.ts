@@ -1,4 +1,4 @@
-/** What people look at: a report beside the scan that it is made of, in a browser, a summary, and a server's first page. */
+/** Pages: a report beside the scan that it is made of, a report in a browser, a summary, and a server's first page. */
 
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -18,7 +18,7 @@ import { copies } from './several.js'
 
 const NODE = process.execPath
 
-/** What a page is made of. */
+/** The trials of a page. */
 interface Subject {
   readonly dir: string
   readonly title: string

@@ -16,7 +16,7 @@ const program = compile()
 /** The compiler's name and version; undefined where there is none. */
 export const compiler = program && spawnSync('cc', ['--version'], { encoding: 'utf8' }).stdout.split('\n')[0]
 
-/** Whether the CPU has the instruction that the checksum is made with. */
+/** True if the CPU has the instruction for the checksum. */
 export const hasCrc32 = program !== undefined && process.arch === 'x64'
 
 function compile(): string | undefined {

@@ -68,7 +68,7 @@ export function differences(
   return on && [on.python, peer('differences.py'), a, b, out, '--processes', `${processes}`]
 }
 
-/** What somebody would write for checkpoints. @param words for checkpoints.py */
+/** A plain script for checkpoints. @param words for checkpoints.py */
 export function checkpoints(
   module: 'numpy' | 'torch',
   ...words: readonly string[]

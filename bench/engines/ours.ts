@@ -23,7 +23,7 @@ export function crc32c(data: Uint8Array, byteLength: number): () => number {
   }
 }
 
-/** The same of buffers of any lengths. */
+/** The exclusive or of the checksums of buffers of any lengths. */
 export function crc32cOf(buffers: readonly Uint8Array[]): () => number {
   const engine = new Engine()
   const start = load(engine, Buffer.concat(buffers))
@@ -109,7 +109,7 @@ export function moments(dtype: DType, bytes: Uint8Array): () => Float64Array {
   return () => reductionsOf(dtype, row())
 }
 
-/** What follows from a row. */
+/** The reductions of a row. */
 export function reductionsOf(
   dtype: DType,
   row: Float64Array,
@@ -143,7 +143,7 @@ export function momentsRow(
   }
 }
 
-/** How many pairs are not close; copies both sides into the core on the way, as `allclose` of the library does. */
+/** The number of pairs that are not close. It copies both sides into the core, as `allclose` of the library does. */
 export function allclose(a: Float32Array, b: Float32Array, rtol: number, atol: number): () => number {
   const engine = new Engine()
   const left = { dtype: 'float32', bytes: bytesOf(a) } as const
@@ -151,7 +151,7 @@ export function allclose(a: Float32Array, b: Float32Array, rtol: number, atol: n
   return () => engine.elements.countNotClose(left, right, a.length, { rtol, atol, equalNan: false })
 }
 
-/** The same of tensors that are in the core's memory already. */
+/** The number of pairs that are not close, of tensors in the core's memory. */
 export function allcloseInPlace(a: Float32Array, b: Float32Array, rtol: number, atol: number): () => number {
   const core = instantiateCore()
   core.arenaReset()

@@ -1,11 +1,11 @@
-/** What a careful user writes without us: loops over typed arrays, and protobufjs for the messages. */
+/** The code of a careful user without trialscan: loops over typed arrays, and protobufjs for the messages. */
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import { decodeRecord } from './protobufjs.js'
 
 export const NAME = 'plain JS'
 
-/** How many reductions there are. */
+/** The number of reductions. */
 const REDUCTION_COUNT = 18
 
 /** Consecutive stretches of data. */
@@ -28,7 +28,7 @@ type View = new (
   length: number,
 ) => Elements & { BYTES_PER_ELEMENT: number }
 
-/** How an element of a dtype is read: the view that it is read through, and the expression. */
+/** The typed array and the expression that read an element, by dtype. */
 const READS: Readonly<Record<string, { view: View & { BYTES_PER_ELEMENT: number }; read?: string; words?: number }>> = {
   float16: { view: Uint16Array, read: 'float16[data[i]]' },
   bfloat16: { view: Uint16Array, read: 'bfloat16[data[i]]' },
@@ -51,7 +51,7 @@ export type ReducibleDType = Exclude<
   'string' | 'complex64' | 'complex128' | `float8_${string}` | `float4_${string}`
 >
 
-/** What every float16 and every bfloat16 is worth. */
+/** The values of all float16 and all bfloat16, by their bits. */
 export const FLOAT16 = Float32Array.from({ length: 65536 }, (_, bits) => {
   const exponent = (bits >> 10) & 31
   const fraction = bits & 1023
@@ -112,7 +112,7 @@ export function moments(dtype: ReducibleDType, bytes: Uint8Array): () => Float64
   return () => pass(data, data.length / words)
 }
 
-/** The same through the typed array that 64-bit integers have, whose elements are bigints. */
+/** The moments of 64-bit integers through their typed array, whose elements are bigints. */
 export function momentsOfBigInts(dtype: 'int64' | 'uint64', bytes: Uint8Array<ArrayBuffer>): () => Float64Array {
   const pass = compileSinglePass<BigInt64Array | BigUint64Array>('Number(data[i])')
   const { buffer, byteOffset, length } = bytes
@@ -161,7 +161,7 @@ function compile<F>(text: string): F {
   return new Function('float16', 'bfloat16', `// ${compiled++}\n${text}`)(FLOAT16, BFLOAT16)
 }
 
-/** How many pairs are not close, in float32 arithmetic as numpy does it. */
+/** The number of pairs that are not close, in float32 arithmetic as numpy's. */
 export function allclose(a: Float32Array, b: Float32Array, rtol: number, atol: number): () => number {
   const { fround, abs } = Math
   const relative = fround(rtol)

@@ -1,4 +1,4 @@
-/** What `decode` takes and gives. */
+/** The input and output of `decode`. */
 
 /** Framed records, and where the index file says they are. */
 export interface Records {

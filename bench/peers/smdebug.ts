@@ -1,6 +1,6 @@
 /**
- * What smdebug's reader and trialscan make of bad trials: every corruption of fixtures/corrupt.ts, and a few more, once in
- * a job that has ended and once in one that was killed before it wrote its end marker. Prints the table of docs/trust.md.
+ * The answers of smdebug's reader and of trialscan to bad trials: every corruption of fixtures/corrupt.ts, and a few more,
+ * once in a job that has ended and once in one that was killed before it wrote its end marker. Prints the table of docs/trust.md.
  *
  *     npm run build
  *     PYTHONPATH=/path/to/sagemaker-debugger npx tsx bench/peers/smdebug.ts [--python python3] [--seconds 20]
@@ -48,13 +48,13 @@ function asTheHookWrites(dir: string): void {
   }
 }
 
-/** Where something is to be read, what it is; where `right` is missing, an error is. */
+/** A damaged trial. */
 interface Case {
   readonly name: string
   readonly apply: (dir: string) => void
   /** The values that can't be right any more: `step tensor`. */
   readonly affected: ReadonlySet<string>
-  /** What is right instead. */
+  /** The values that are right instead; absent: an error is. */
   readonly right?: readonly string[]
   readonly trueChecksums?: boolean
 }
@@ -113,7 +113,7 @@ type Answer =
   | { readonly elements: readonly string[]; readonly shape: readonly number[] | null }
   | { readonly error: string }
 
-/** What a reader made of a trial. A value that is missing was never answered. */
+/** A reader's answers about a trial. Missing values were never answered. */
 interface Told {
   readonly opening: string | null
   readonly hangs: boolean

@@ -1,6 +1,6 @@
 /** The rules of the tree: import order, and who alone may import what. See ARCHITECTURE.md. */
 
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import ts from 'typescript'
 import { describe, expect, it } from 'vitest'
@@ -259,29 +259,44 @@ describe('sizes', () => {
 })
 
 describe('comments', () => {
-  const FRAGMENT = /^(Of|That|Those|Whether|What|How|Who|Whose|Where|Which|As|Likewise|The same[:, ])(?=\W|$)/
-  const texts = [
-    ...files.map(file => `src/${file}`),
-    ...sourcesIn(join(ROOT, 'assembly')).map(file => `assembly/${file}`),
-  ]
+  const FRAGMENT =
+    /^(Of|That|Those|Whether|What|How|Who|Whose|Whom|Where|Which|As|If|Until|But|And|So|Likewise|The same[:, ]|(In|By|To) wh(ich|om))(?=\W|$)/
+  const SOURCE = /\.(ts|mjs|cjs)$/
+  const FOLDERS = ['src', 'assembly', 'scripts', 'bench']
+  const FOREIGN = ['Lib/re/_parser.py', 'smdebug/xgboost/hook.py']
+  const texts = FOLDERS.flatMap(folder => filesIn(folder).filter(file => SOURCE.test(file)))
+  const commentsOf = (file: string) =>
+    readFileSync(join(ROOT, file), 'utf8').match(/\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$/gm) ?? []
 
   it('begin as a sentence or a noun phrase does', () => {
+    expect(texts.length).toBeGreaterThan(700)
     const fragments = texts.flatMap(file =>
-      [...readFileSync(join(ROOT, file), 'utf8').matchAll(/\/\*\*\s*(?:\* )?([^\n]*)/g)].flatMap(([, start]) =>
-        FRAGMENT.test(start!) ? [`${file}: ${start}`] : [],
-      ),
+      commentsOf(file).flatMap(comment => {
+        const start = /^\/\*\*\s*(?:\* )?([^\n]*)/.exec(comment)?.[1]
+        return start !== undefined && FRAGMENT.test(start) ? [`${file}: ${start}`] : []
+      }),
     )
     expect(fragments).toEqual([])
   })
 
-  it('name documents that exist', () => {
-    for (const file of texts) {
-      for (const [, name] of readFileSync(join(ROOT, file), 'utf8').matchAll(
-        /(?<![\w./`<*-])((?:docs\/)?[\w-]+\.md)\b/g,
-      )) {
-        expect(existsSync(join(ROOT, name!)), `${file} names ${name}`).toBe(true)
-      }
-    }
+  it('name files and sections that exist', () => {
+    const all = [...FOLDERS, 'docs', 'examples', 'fixtures', 'python', 'test'].flatMap(filesIn)
+    const known = [...all, ...readdirSync(ROOT)].map(file => `/${file}`)
+    const lost = texts.flatMap(file =>
+      commentsOf(file).flatMap(comment => {
+        const names = comment.matchAll(
+          /(?<![\w./`<*…:{-])(?:\.\.?\/)*((?:[\w-]+\/)*[\w.-]+\.(?:ts|mjs|cjs|md|py|html|css))\b/g,
+        )
+        return [...names].flatMap(([, name]) =>
+          name!.endsWith('.d.ts') || FOREIGN.includes(name!) || known.some(path => path.endsWith(`/${name}`))
+            ? []
+            : [`${file}: ${name}`],
+        )
+      }),
+    )
+    expect(lost).toEqual([])
+    // A section is named by its heading in a link, as documents have no numbers.
+    expect(texts.filter(file => commentsOf(file).some(comment => comment.includes('§')))).toEqual([])
   })
 })
 
@@ -297,6 +312,13 @@ function sourcesIn(folder: string): string[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .map(path => path.replaceAll('\\', '/'))
     .filter(path => path.endsWith('.ts'))
+}
+
+/** The files in a folder of the repository, by their paths from its root. */
+function filesIn(folder: string): string[] {
+  return readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map(
+    path => `${folder}/${path.replaceAll('\\', '/')}`,
+  )
 }
 
 function stageOf(file: string): string {

@@ -234,7 +234,7 @@ export enum Placement {
  * stated otherwise.
  *
  * Sums, means, squares and the product are over the *finite* elements (count − nan − +inf − −inf of them). The counts
- * decide the rest: any NaN makes every reduction NaN, as in numpy. An extreme float64 tensor (see kernel/moments.ts) is
+ * decide the rest: any NaN makes every reduction NaN, as in numpy. An extreme float64 tensor (see assembly/kernel/moments/) is
  * summed in units of 2^exponent, so that neither squares nor sums leave the range.
  *
  * Complex tensors: "absolute" numbers are of |z|; sum, mean and m2 are of the real part, the *Imaginary ones of the

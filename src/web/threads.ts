@@ -7,6 +7,7 @@ import { errorFromData, ThreadError, TrialscanError } from '../base/errors.js'
 import { coreModule } from '../core/border/module.js'
 import type { CompiledCore } from '../core/host.js'
 import type { Job, ReplyTo } from '../scan/job/job.js'
+import { Pools, threadDied, threadsClosed, threadsNotStarted } from '../scan/runner/pools.js'
 import type { Runner } from '../scan/runner/runner.js'
 import type { StoreSpec } from '../storage/store.js'
 import { placeOf } from '../storage/web/place.js'
@@ -92,7 +93,7 @@ class Thread {
 
   #die(reason: string): void {
     this.end()
-    this.#onDeath(this, new ThreadError('ThreadDied', `its thread died: ${reason}`))
+    this.#onDeath(this, threadDied(reason))
   }
 
   #send(message: ToThread): void {
@@ -145,8 +146,7 @@ class WebThreadRunner implements Runner {
 
   /** Ends the threads; jobs that are still running are rejected. */
   close(): void {
-    const message = 'expected the threads to stay alive until the work was done, but they were closed'
-    this.#giveUp(new ThreadError('ThreadsClosed', message))
+    this.#giveUp(threadsClosed())
   }
 
   #start(): void {
@@ -185,17 +185,13 @@ class WebThreadRunner implements Runner {
     thread.work?.reject(error)
     if (this.#end) return
     this.#deaths++
-    if (this.#deaths < MAX_DEATHS) {
-      this.#start()
-      return
-    }
-    const message = `expected ${this.threads} threads to start, but they did not: ${error.message}`
-    this.#giveUp(new ThreadError('ThreadsNotStarted', message))
+    if (this.#deaths < MAX_DEATHS) this.#start()
+    else this.#giveUp(threadsNotStarted(this.threads, error.message))
   }
 
   #giveUp(error: ThreadError): void {
     this.#end = error
-    if (runners.get(this.threads) === this) runners.delete(this.threads)
+    pools.forget(this)
     for (const thread of this.all) {
       thread.end()
       thread.work?.reject(error)
@@ -205,22 +201,16 @@ class WebThreadRunner implements Runner {
   }
 }
 
-/** Runners by their number of threads. */
-const runners = new Map<number, WebThreadRunner>()
+const pools = new Pools<WebThreadRunner>()
 
 /** Tells threads to forget places that are no longer in use. */
 const watched = new FinalizationRegistry((number: number) => {
-  for (const runner of runners.values()) for (const thread of runner.all) thread.forget(number)
+  for (const pool of pools) for (const thread of pool.all) thread.forget(number)
 })
 
 /** The pool of that many threads, kept for the next scan. */
 export function threadRunner(threads: number): Runner {
-  let runner = runners.get(threads)
-  if (runner === undefined) {
-    runner = new WebThreadRunner(threads, coreModule())
-    runners.set(threads, runner)
-  }
-  return runner
+  return pools.get(`${threads}`, () => new WebThreadRunner(threads, coreModule()))
 }
 
 /** A page has better to do than to work on jobs. */
@@ -229,8 +219,8 @@ export function withCaller(threads: number): Runner {
 }
 
 /** Ends every thread of this page. Scans that are still running are rejected. */
-export async function closeThreadPools(): Promise<void> {
-  for (const runner of [...runners.values()]) runner.close()
+export function closeThreadPools(): Promise<void> {
+  return pools.close()
 }
 
 /** The stores that a job reads from. */

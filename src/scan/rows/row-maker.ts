@@ -146,13 +146,13 @@ export class RowMaker {
   /** All rows of a job. */
   rows({ plan, reply }: ReadJob): ScanRow[] {
     const results = new RecordResults(reply)
-    return Array.from(sourcesOf(plan, results), source =>
-      typeof source === 'number' ? this.row(plan, source, results.at(source)) : this.combinedRow(source),
-    )
+    return Array.from(sourcesOf(plan, results), source => this.row(plan, source, results))
   }
 
-  /** The row of one record. */
-  row({ job, rows }: PlannedJob, record: number, result: RecordResult): ScanRow {
+  /** The row of one record, or of saved reductions. */
+  row({ job, rows }: PlannedJob, source: number | SavedReductions, results: RecordResults): ScanRow {
+    if (typeof source !== 'number') return this.#combinedRow(source)
+    const [record, result] = [source, results.at(source)]
     const { files, tags, records } = job
     const place = {
       tensor: tags[records.tag[record]!]!,
@@ -187,7 +187,7 @@ export class RowMaker {
   }
 
   /** The row of saved reductions, all of whose records were read. */
-  combinedRow({ workerStep, saved, names, results }: SavedReductions): ScanRow {
+  #combinedRow({ workerStep, saved, names, results }: SavedReductions): ScanRow {
     const { step, mode, modeStep, worker, error: indexError } = workerStep
     const [first] = results
     const wallTime = first && 'wallTime' in first ? first.wallTime : undefined

@@ -190,7 +190,7 @@ export class ReplyColumns implements RowsInColumns {
     const known = this.#withError.get(i)
     if (known !== undefined) return known
     this.#results ??= new RecordResults(this.#reply, this.#shapes)
-    const row = this.#rowMaker.row(this.#plan, i, this.#results.at(i))
+    const row = this.#rowMaker.row(this.#plan, i, this.#results)
     if (row.error) this.#withError.set(i, row)
     return row
   }

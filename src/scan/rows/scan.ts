@@ -146,15 +146,14 @@ export class Scan<S extends Statistics = Statistics> implements AsyncIterable<Sc
     const results = new RecordResults(reply)
     let at = 0
     for (const source of sourcesOf(plan, results)) {
-      const isRecord = typeof source === 'number'
-      const byteLength = (isRecord && lines?.byteLengths?.[source]) || 0
+      const byteLength = (typeof source === 'number' && lines?.byteLengths?.[source]) || 0
       if (lines && byteLength > 0) {
         stats.rows++
         yield lines.text.subarray(at, at + byteLength)
         at += byteLength
         continue
       }
-      const row = isRecord ? this.#rowMaker.row(plan, source, results.at(source)) : this.#rowMaker.combinedRow(source)
+      const row = this.#rowMaker.row(plan, source, results)
       this.#count(row)
       yield encoder.encode(line(row))
     }

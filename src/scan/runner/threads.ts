@@ -6,6 +6,7 @@ import { EngineError, errorFromData, ThreadError } from '../../base/errors.js'
 import { coreModule } from '../../core/border/module.js'
 import type { Job, ReplyTo } from '../job/job.js'
 import { CallerRunner, JOBS_A_THREAD, type StartingThreads } from './caller.js'
+import { Pools, threadDied, threadsClosed, threadsNotStarted } from './pools.js'
 import type { Runner } from './runner.js'
 import type { ThreadFailure } from './thread.js'
 
@@ -40,7 +41,7 @@ export class ThreadRunner implements StartingThreads {
       try {
         const pool = await own
         signal?.throwIfAborted()
-        if (this.#isClosed) throw closed()
+        if (this.#isClosed) throw threadsClosed()
         if (this.#pool !== own) continue
         const transfer = job.kind === 'arrays' && { transferList: job.moved }
         // Piscina gives a thread with such a job no other until it is done, since an abort ends the thread.
@@ -51,10 +52,10 @@ export class ThreadRunner implements StartingThreads {
       } catch (cause) {
         signal?.throwIfAborted()
         if (cause instanceof ThreadError || (cause instanceof EngineError && cause.code !== 'Engine')) throw cause
-        if (this.#isClosed) throw closed()
+        if (this.#isClosed) throw threadsClosed()
         // The pool was given up with the job in it, which is not the job's fault.
         if (this.#pool !== own) continue
-        throw new ThreadError('ThreadDied', `its thread died: ${reasonOf(cause)}`, {}, cause)
+        throw threadDied(reasonOf(cause), cause)
       }
       this.#losses = 0
       if (reply.kind === 'failure') throw errorFromData((reply as ThreadFailure).error)
@@ -89,7 +90,7 @@ export class ThreadRunner implements StartingThreads {
 
   /** Ends the threads; jobs that are still running are rejected. */
   async close(): Promise<void> {
-    forget(this)
+    pools.forget(this)
     this.#isClosed = true
     await this.#pool.then(
       pool => pool.destroy(),
@@ -108,11 +109,10 @@ export class ThreadRunner implements StartingThreads {
           return pool
         },
         (cause: unknown) => {
-          forget(this)
+          pools.forget(this)
           // Without an engine, threads would have nothing to run.
           if (cause instanceof EngineError) throw cause
-          const message = `expected ${this.threads} threads to start, but they did not: ${reasonOf(cause)}`
-          throw new ThreadError('ThreadsNotStarted', message, {}, cause)
+          throw threadsNotStarted(this.threads, reasonOf(cause), cause)
         },
       )
     started.catch(() => {})
@@ -147,7 +147,7 @@ export class ThreadRunner implements StartingThreads {
     if (this.#isClosed || this.#pool !== started || pool.threads.length >= this.threads) return
     if (++this.#losses < MAX_LOSSES) this.#pool = this.#start()
     else {
-      forget(this)
+      pools.forget(this)
       const message = `expected ${this.threads} threads to stay alive, but they died before they were ready`
       this.#pool = Promise.reject(new ThreadError('ThreadsNotStarted', message))
       this.#pool.catch(() => {})
@@ -156,29 +156,16 @@ export class ThreadRunner implements StartingThreads {
   }
 }
 
-function closed(): ThreadError {
-  return new ThreadError(
-    'ThreadsClosed',
-    'expected the threads to stay alive until the work was done, but they were closed',
-  )
-}
-
 /** The reason on one line: some versions of Node.js append a stack. */
 function reasonOf(cause: unknown): string {
   return (cause instanceof Error ? cause.message : String(cause)).split('\n', 1)[0]!
 }
 
-const runners = new Map<string, ThreadRunner>()
+const pools = new Pools<ThreadRunner>()
 
-/** The pool with that many threads, kept for the next scan. An idle pool does not keep the process alive. */
+/** The pool with that many threads, kept for the next scan. */
 export function threadRunner(threads: number, jobsAThread = 1): ThreadRunner {
-  const key = `${threads} ${jobsAThread}`
-  let runner = runners.get(key)
-  if (runner === undefined) {
-    runner = new ThreadRunner(threads, jobsAThread)
-    runners.set(key, runner)
-  }
-  return runner
+  return pools.get(`${threads} ${jobsAThread}`, () => new ThreadRunner(threads, jobsAThread))
 }
 
 /** A runner of threads that include the calling thread. @param caller runs jobs on the calling thread */
@@ -187,10 +174,6 @@ export function withCaller(threads: number, caller: Runner): Runner {
 }
 
 /** Ends every pool of this process. Scans in progress are rejected. */
-export async function closeThreadPools(): Promise<void> {
-  await Promise.all([...runners.values()].map(runner => runner.close()))
-}
-
-function forget(runner: ThreadRunner): void {
-  for (const [key, known] of runners) if (known === runner) runners.delete(key)
+export function closeThreadPools(): Promise<void> {
+  return pools.close()
 }

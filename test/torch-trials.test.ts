@@ -320,6 +320,10 @@ describe('dumps', () => {
       const order: string[] = []
       for await (const row of trial.scan({ reductions: ['mean'], threads: 0 })) order.push(row.tensor!)
       expect(order).toEqual(names)
+      // What is wrong with an entry is told where it begins.
+      const offset = readFileSync(join(root, 'dump.json')).indexOf('"Module.a.forward.0":')
+      expect(trial.problems.map(({ fields }) => fields.offset)).toEqual([offset, offset])
+      expect(trial.checkpoint).toMatchObject({ parameters: 0, elements: 6, tensors: 3 })
     })
   })
 

@@ -7,7 +7,7 @@ import type { GlobalStep, Mode, ModeStep, StatisticName, Worker } from '../base/
 import { setFor } from '../core/moments.js'
 import type { Distribution } from '../core/statistics/distribution.js'
 import { elementStatistics, isMomentName, isSketchName, type StatisticsOf } from '../core/statistics/statistic.js'
-import type { CheckpointFacts } from '../scan/catalog/checkpoint/checkpoint-files.js'
+import type { CheckpointFacts } from '../scan/catalog/checkpoint/facts.js'
 import { withHold } from '../scan/catalog/hold.js'
 import type { StepState, TrialState } from '../scan/catalog/state.js'
 import { checkMode, STEP_OPTIONS, type StepOptions } from '../scan/catalog/steps.js'

@@ -14,6 +14,7 @@ import {
 } from '../../fixtures/checkpoint-writer.js'
 import { trialscan } from '../cli/run.js'
 import { CHECKPOINTS, FIXTURES, hasCheckpoints } from '../support/checkpoints.js'
+import { distributedMetadata, pickled, tensor, torchZip } from '../support/pickles.js'
 import { scratchDirectory } from '../support/scratch.js'
 
 const scratch = scratchDirectory('verify-checkpoints')
@@ -76,6 +77,18 @@ it('names what is wrong with a step however lately it was written', async () => 
   expect(stdout).toMatch(/step-2\/model-00002-of-00002\.safetensors\n {2}TruncatedFile {2}offset 20/)
 })
 
+it.each([
+  ['events.out.tfevents.1.host', /^\d checkpoint files? beside them, .*verify "step-1" by itself$/],
+  ['runs/events.out.tfevents.1.host', /^1 event file beside them, .*verify "runs" by itself$/],
+])('notes what is of another kind and not read: %s', async (path, found) => {
+  const directory = join(scratch, `${count++}`)
+  writeShards(join(directory, 'step-1'), [[counting('a', [4])]])
+  mkdirSync(join(directory, 'runs'), { recursive: true })
+  writeFileSync(join(directory, path), '')
+  const { notes } = await verifyTrial(directory)
+  expect(notes.filter(({ code }) => code === 'NotRead')).toMatchObject([{ found: expect.stringMatching(found) }])
+})
+
 it('has not passed where nothing was read', async () => {
   const directory = join(scratch, `${count++}`)
   mkdirSync(directory)
@@ -116,6 +129,41 @@ describe('members of archives', () => {
     })
   })
 
+  it('are those of the chunks of a distributed checkpoint and of the files of a dump, too', async () => {
+    const piece = (values: Float32Array) =>
+      torchZip({
+        'data.pkl': pickled(tensor({ count: values.length, size: [values.length], stride: [1] })),
+        'data/0': new Uint8Array(values.buffer),
+      })
+    const [first, second] = [piece(Float32Array.of(1, 2)), piece(Float32Array.of(3, 4))]
+    const dcp = join(scratch, `${count++}`)
+    const dump = join(scratch, `${count++}`)
+    mkdirSync(dcp)
+    mkdirSync(join(dump, 'dump_tensor_data'), { recursive: true })
+    const chunk = (offset: number, start: number, { length }: Uint8Array) => ({
+      offsets: [offset],
+      sizes: [2],
+      place: { file: '__0_0.distcp', start, length },
+    })
+    const chunks = [chunk(0, 0, first), chunk(2, first.length, second)]
+    writeFileSync(join(dcp, '.metadata'), distributedMetadata({ a: { size: [4], chunks } }))
+    writeFileSync(join(dcp, '__0_0.distcp'), Buffer.concat([first, second]))
+    const described = { type: 'torch.Tensor', dtype: 'torch.float32', shape: [2], data_name: 'x.pt' }
+    writeFileSync(join(dump, 'dump.json'), JSON.stringify({ task: 'tensor', data: { x: { output: [described] } } }))
+    writeFileSync(join(dump, 'dump_tensor_data/x.pt'), second)
+    for (const [place, file, base] of [
+      [dcp, '__0_0.distcp', first.length],
+      [dump, 'dump_tensor_data/x.pt', 0],
+    ] as const) {
+      expect((await verifyTrial(place)).ok).toBe(true)
+      const bytes = readFileSync(join(place, file))
+      const at = base + Buffer.from(second).indexOf(Buffer.from(Float32Array.of(3, 4).buffer))
+      bytes[at]! ^= 1
+      writeFileSync(join(place, file), bytes)
+      expect((await verifyTrial(place)).problems).toMatchObject([{ code: 'BadMemberChecksum', file, offset: at }])
+    }
+  })
+
   it('are noted where a file was written without', async () => {
     const path = changed(bytes => {
       for (
@@ -129,6 +177,43 @@ describe('members of archives', () => {
     const { ok, noteCounts } = await verifyTrial(path)
     expect([ok, noteCounts]).toEqual([true, { NoChecksums: 1 }])
   })
+})
+
+it('tells a statistic that contradicts the elements it was saved with', async () => {
+  const root = join(scratch, `${count++}`)
+  mkdirSync(join(root, 'dump_tensor_data'), { recursive: true })
+  const write = (name: string, size: readonly number[], storage: string, content: ArrayBufferView) => {
+    const elements = size.reduce((product, length) => product * length, 1)
+    const pickle = pickled(tensor({ storage, count: elements, size, stride: size.map(() => 1) }))
+    const bytes = new Uint8Array(content.buffer as ArrayBuffer)
+    writeFileSync(join(root, 'dump_tensor_data', `${name}.pt`), torchZip({ 'data.pkl': pickle, 'data/0': bytes }))
+  }
+  write('right', [2], 'FloatStorage', Float32Array.of(-1, 3))
+  write('scalar', [], 'FloatStorage', Float32Array.of(-2))
+  write('half', [2], 'HalfStorage', Uint16Array.of(0x7800, 0x7800))
+  write('wrong', [2], 'FloatStorage', Float32Array.of(-1, 3))
+  const entry = (name: string, dtype: string, shape: number[], [Max, Min, Mean, Norm]: readonly unknown[]) => ({
+    output: [{ type: 'torch.Tensor', dtype: `torch.${dtype}`, shape, Max, Min, Mean, Norm, data_name: `${name}.pt` }],
+  })
+  const data = {
+    right: entry('right', 'float32', [2], [3, -1, 1.0000001, 3.1622777]),
+    // torch gives a scalar as its own norm, and a norm in half precision as infinite.
+    scalar: entry('scalar', 'float32', [], [-2, -2, -2, -2]),
+    half: entry('half', 'float16', [2], [32768, 32768, 32768, 'inf']),
+    wrong: entry('wrong', 'float32', [2], [4, -1, null, 'nan']),
+  }
+  writeFileSync(join(root, 'dump.json'), JSON.stringify({ task: 'tensor', data }))
+  const { problems } = await verifyTrial(root)
+  const told = {
+    code: 'ReductionMismatch',
+    file: 'dump_tensor_data/wrong.pt',
+    offset: expect.any(Number),
+    tensor: 'wrong',
+  }
+  expect(problems).toMatchObject([
+    { ...told, expected: 'max 4, as it was saved beside the elements', found: '3 of them' },
+    { ...told, expected: 'l2 NaN, as it was saved beside the elements', found: '3.1622776601683795 of them' },
+  ])
 })
 
 it('notes a pickle that torch.load would run', async () => {

@@ -84,8 +84,9 @@ async function listedOf(path: string, trial: Trial, maxCollections: number): Pro
 /** The facts about checkpoints. */
 function checkpointListing({ checkpoint }: Trial): Pick<TrialListing, 'checkpoint'> {
   if (checkpoint === null) return {}
-  const { model, formats, family, parameters, tensors, dtypes, files, byteLength, metadata, aliases } = checkpoint
-  const counts = { parameters, tensors, dtypes, files, bytes: byteLength }
+  const { model, formats, family, parameters, elements, tensors, dtypes, files, byteLength, metadata, aliases } =
+    checkpoint
+  const counts = { parameters, elements, tensors, dtypes, files, bytes: byteLength }
   const texts = { metadata: Object.fromEntries(metadata), aliases: Object.fromEntries(aliases) }
   return { checkpoint: { model, formats, steps: family, ...counts, ...texts } }
 }

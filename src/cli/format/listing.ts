@@ -58,7 +58,9 @@ export interface CheckpointListing {
   readonly model: string
   readonly formats: readonly string[]
   readonly steps: string | null
+  /** 0 in a dump without weights. */
   readonly parameters: number
+  readonly elements: number
   readonly tensors: number
   readonly dtypes: readonly string[]
   readonly files: number
@@ -234,12 +236,21 @@ const MAX_METADATA = 8
 const MAX_VALUE_LENGTH = 60
 const MAX_ALIASES = 4
 
+/** `73,909 parameters in 24 tensors`; of a dump its elements. */
+export function elementsText({
+  parameters,
+  elements,
+  tensors,
+}: Pick<CheckpointListing, 'parameters' | 'elements' | 'tensors'>): string {
+  return `${counted(elements, parameters > 0 ? 'parameter' : 'element')} in ${counted(tensors, 'tensor')}`
+}
+
 /** `TinyLM: 73,909 parameters in 24 tensors, bfloat16, 2 shards, 148 kB`, and what the files say about themselves. */
 function checkpointLines(checkpoint: CheckpointListing, colors: Colors): string {
-  const { model, formats, steps, parameters, tensors, dtypes, files, bytes, metadata, aliases } = checkpoint
+  const { model, formats, steps, dtypes, files, bytes, metadata, aliases } = checkpoint
   const kinds = dtypes.length > 3 ? `${dtypes.slice(0, 3).join(', ')} and ${dtypes.length - 3} more` : dtypes.join(', ')
   const facts = [
-    `${counted(parameters, 'parameter')} in ${counted(tensors, 'tensor')}`,
+    elementsText(checkpoint),
     ...(kinds === '' ? [] : [kinds]),
     ...(files > 1 ? [counted(files, formats.every(format => format === 'safetensors') ? 'shard' : 'file')] : []),
     bytesText(bytes),

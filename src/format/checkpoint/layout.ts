@@ -73,6 +73,14 @@ function stepName(digits: string, family: string): StepName | null {
   return Number.isSafeInteger(step) ? { step, family } : null
 }
 
+/** True if what was saved are tensors as they were computed, and not a model: by formats, and by how the steps are named. */
+export function isDump(formats: readonly string[], family: string | null): boolean {
+  return (
+    (formats.length > 0 && formats.every(kind => kind === 'msprobe' || kind === 'nvdlfw-inspect' || kind === 'npy')) ||
+    /^(?:.*[-_.])?pass[-_=.]?<n>|^step=<n>___|^<n>\.<module>/i.test(family ?? '')
+  )
+}
+
 /** The step in the name of a directory, or of a file without its extension; null if there is none. */
 export function stepOf(name: string): StepName | null {
   for (const read of STEP_NAMES) {

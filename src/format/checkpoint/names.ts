@@ -17,11 +17,11 @@ const SCALE = /(?:^|[._])(?:\w*scales?(?:_inv|_2)?|\w*zeros|qzeros|g_idx|absmax|
 const RANDOM_STATE = /(?:^|[._])(?:\w*rng(?:_states?)?|random_states?)(?:[._]|$)/
 
 /** The gradient of a parameter, a loss, and what a layer gives, as trialscan.py, smdebug's hooks and most scripts name them. */
-const GRADIENT = /^grad(?:ient)?s?[/.]|[.]grad$/
+const GRADIENT = /^grad(?:ient)?s?[/.]|[.]grad$|[.]parameters_grad(?:[.]|$)|[.]backward[.]\d+[.]/
 const LOSS = /(?:^|[/_.])loss$/i
 /** Weights of all experts in one tensor, as transformers has them: `experts.down_proj`. */
 const EXPERTS = /(?:^|[.])experts[.]\w+_proj$/
-const OUTPUT = /_output_\d+$/
+const OUTPUT = /_output_\d+$|[.]forward[.]\d+[.]output(?:[.]|$)/
 
 /** Optimizer states that are collections of their own. */
 const STATES: readonly (readonly [collection: string, pattern: RegExp])[] = [

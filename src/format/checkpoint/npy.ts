@@ -17,4 +17,5 @@ export const NPZ: TensorFormat = {
   byName: path => (path.endsWith('.npz') ? 'yes' : 'no'),
   matches: head => head[0] === 0x50 && head[1] === 0x4b,
   read: async file => (await reader()).readNpzFile(file),
+  archives: async ({ path }) => [{ path, startByte: 0 }],
 }

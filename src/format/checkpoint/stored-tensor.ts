@@ -1,7 +1,7 @@
 /** The interface of checkpoint formats: the tensors of a file, and the places of their elements. */
 
 import type { FormatError } from '../../base/errors.js'
-import type { DType, Mode } from '../../base/types.js'
+import type { DType, Mode, ReductionName } from '../../base/types.js'
 
 /** A box of a tensor's elements in one file, as they lie there: little-endian. */
 export interface Block {
@@ -42,6 +42,8 @@ export interface StoredTensor {
   readonly aliasOf?: string
   /** Default: what its name says. */
   readonly collections?: readonly string[]
+  /** Statistics that were saved beside its elements, which they can be held against. */
+  readonly statistics?: ReadonlyMap<ReductionName, number>
 }
 
 /** A tensor that is there, but can't be read. */
@@ -88,10 +90,20 @@ export interface Surroundings {
   open(path: string): Promise<RangedFile>
 }
 
+/** A ZIP archive, alone in a file or among others: its members have a CRC-32. */
+export interface ArchivePlace {
+  readonly path: string
+  readonly startByte: number
+  /** Default: up to the end of the file. */
+  readonly byteLength?: number
+}
+
 /** A format: a line in the table of formats.ts. */
 export interface TensorFormat {
   /** The format's name in `ls`: `safetensors`. */
   readonly kind: string
+  /** The language of what describes the tensors: JSON may have a key twice, a pickle may name code. Default: another. */
+  readonly header?: 'json' | 'pickle'
   /**
    * Judges a path. `yes`: a file of this format, reported as broken if it is not. `perhaps`: a file of this format if its first bytes
    * agree. `part`: belongs to another file of this format, and is not read by itself.
@@ -103,6 +115,8 @@ export interface TensorFormat {
   matches(head: Uint8Array): boolean
   /** Reads by range, and never the elements of tensors. @throws FormatError, StoreError */
   read(file: RangedFile, around: Surroundings): Promise<TensorFileContents>
+  /** The archives that a file is, or describes. Default: none, and then nothing has a checksum. @throws FormatError, StoreError */
+  archives?(file: RangedFile): Promise<readonly ArchivePlace[]>
 }
 
 /** The number of leading bytes that `TensorFormat.matches` sees. */

@@ -1,6 +1,8 @@
 /** Lists the files of a trial, and reports problems that their names show. */
 
-import { StoreError } from '../../base/errors.js'
+import { quote, StoreError } from '../../base/errors.js'
+import { counted } from '../../base/number-text.js'
+import { checkpointFilesAmong } from '../../format/checkpoint/formats.js'
 import {
   COLLECTIONS_DIRECTORY,
   END_MARKERS,
@@ -8,10 +10,11 @@ import {
   INDEX_DIRECTORY,
   isPartOfTrial,
   isTemporary,
+  isTensorBoardFile,
   parseEventFileName,
   parseIndexFileName,
 } from '../../format/paths.js'
-import { kindOfPlace } from '../../format/place-kind.js'
+import { kindOfPlace, type PlaceKind } from '../../format/place-kind.js'
 import { describeDuplicate, isPartDirectory, TrialFiles } from '../../format/trial-files.js'
 import { listPlain, noTrial } from '../../scan/catalog/load/no-trial.js'
 import { isRemote, type Store } from '../../storage/store.js'
@@ -38,7 +41,9 @@ export async function listTrial(store: Store, findings: Findings): Promise<Liste
   const { ended, isPlain } = files
   await checkEndMarkers(store, findings)
   const everything = isPlain ? await listPlain(store) : []
-  if (kindOfPlace(everything) === 'checkpoint') return null
+  const kind = isPlain ? kindOfPlace(everything) : 'smdebug'
+  noteOthers(kind, isPlain ? everything : paths, findings)
+  if (kind === 'checkpoint') return null
   const events = isPlain ? new TrialFiles(everything).plainEvents : files.events
   if (isPlain && failure) throw failure
   if (isPlain && events.length === 0) throw await noTrial(store, everything)
@@ -52,6 +57,29 @@ export async function listTrial(store: Store, findings: Findings): Promise<Liste
     findings.note({ code: 'NoEndMarker', file: '', expected, found: 'none: the job still runs, or was stopped' })
   }
   return { files, events, root, unlisted }
+}
+
+/** Notes what is of another kind than the place, and is not read: checkpoints beside event files, and event files beside checkpoints. */
+function noteOthers(kind: PlaceKind | null, paths: readonly string[], findings: Findings): void {
+  const isOfCheckpoints = kind === 'checkpoint'
+  const others = isOfCheckpoints
+    ? paths.filter(path => !isTemporary(path) && isTensorBoardFile(path))
+    : checkpointFilesAmong(paths)
+  const [first] = others
+  if (kind === null || first === undefined) return
+  const [read, unread] = isOfCheckpoints ? ['checkpoints', 'event file'] : ['event files', 'checkpoint file']
+  const named = quote(topOf(first))
+  const apart = isOfCheckpoints ? '' : ', or move the event files into a directory of their own'
+  const advice =
+    new Set(others.map(topOf)).size === 1 ? `${named} by itself` : `each by itself, such as ${named}${apart}`
+  const found = `${counted(others.length, unread)} beside them, such as ${quote(first)}, not read: verify ${advice}`
+  findings.note({ code: 'NotRead', file: '', expected: `${read} alone, which are read`, found })
+}
+
+/** The topmost directory that a file lies in, or the file: it can be named to be read. */
+function topOf(path: string): string {
+  const at = path.indexOf('/')
+  return at < 0 ? path : path.slice(0, at)
 }
 
 /** Lists the directories. One that can't be listed is a problem; if none can be, there is no trial. */

@@ -43,11 +43,13 @@ export class RowChecks implements RowCheck {
     values: ValueCheck | null,
     digests: DigestCheck | null,
     onDigest: ((line: string) => void) | undefined,
+    others: readonly RowCheck[],
   ) {
     this.#values = values
     this.#digests = digests
     const listed = digests && { reductions: digests.digests, check: (row: ScanRow) => digests.check(row) }
-    this.#checks = [values, listed, onDigest ? recordOf(onDigest) : null].filter(check => check !== null)
+    const all = [values, listed, onDigest ? recordOf(onDigest) : null, ...others]
+    this.#checks = all.filter(check => check !== null)
     this.reductions = [...new Set(this.#checks.flatMap(({ reductions }) => reductions))]
   }
 
@@ -56,6 +58,7 @@ export class RowChecks implements RowCheck {
     trial: Trial,
     findings: Findings,
     { values = false, digests, onDigest }: RowOptions,
+    others: readonly RowCheck[] = [],
   ): Promise<RowChecks> {
     let held: DigestCheck | null = null
     if (digests !== undefined) {
@@ -74,7 +77,7 @@ export class RowChecks implements RowCheck {
         findings.note({ code: 'OtherDigestList', file: '', expected: 'a list of the same steps and workers', found })
       }
     }
-    return new RowChecks(values ? new ValueCheck(findings) : null, held, onDigest)
+    return new RowChecks(values ? new ValueCheck(findings) : null, held, onDigest, others)
   }
 
   check(row: ScanRow): void {

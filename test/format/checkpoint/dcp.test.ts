@@ -142,8 +142,12 @@ describe('what is missing is named, and the rest is read', () => {
     expect(found.unread.map(({ name }) => name)).toEqual(['a.weight'])
     expect(found.unread[0]!.error).toBeInstanceOf(FormatError)
     expect(found.unread[0]!.error.message).toMatch(message)
+    // Where its name stands in `.metadata`, or where the chunk lies.
+    expect(found.unread[0]!.error.fields.offset).toEqual(expect.any(Number))
     return found
   }
+
+  const nameAt = (metadata: Uint8Array, name: string): number => Buffer.from(metadata).indexOf(name)
 
   it('the file of a rank', async () => {
     const { problems } = await expectUnread(
@@ -151,8 +155,9 @@ describe('what is missing is named, and the rest is read', () => {
       /its chunks in __1_0\.distcp, got no such file/,
       'step-1/__1_0.distcp',
     )
+    const at = nameAt(twoRanks()[0], '__1_0.distcp')
     expect(problems.map(({ message }) => message)).toEqual([
-      'step-1/.metadata: expected the file __1_0.distcp of rank 1 beside it, got none',
+      `step-1/.metadata, byte ${at}: expected the file __1_0.distcp of rank 1 beside it, got none`,
     ])
   })
 
@@ -194,12 +199,10 @@ describe('what is missing is named, and the rest is read', () => {
   })
 
   it.each(['../other.distcp', 'a/b', 'C:x'])('a file elsewhere: %s', async file => {
-    const { problems } = await expectUnread(
-      changed(1, { place: { file, start: 0, length: 10 } }),
-      /a file beside \.metadata, got one elsewhere/,
-    )
+    const change = changed(1, { place: { file, start: 0, length: 10 } })
+    const { problems } = await expectUnread(change, /a file beside \.metadata, got one elsewhere/)
     expect(problems.map(({ message }) => message)).toEqual([
-      `step-1/.metadata: expected names of files beside .metadata, got ${JSON.stringify(file)}`,
+      `step-1/.metadata, byte ${nameAt(twoRanks(change)[0], file)}: expected names of files beside .metadata, got ${JSON.stringify(file)}`,
     ])
   })
 

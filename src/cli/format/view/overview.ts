@@ -5,6 +5,7 @@ import type { OverviewLine, TrialOverview } from '../../../view/overview/overvie
 import { enumeration, notFiniteText, numberText, remarks } from '../../../view/overview/remarks.js'
 import { type Colors, columns, padEnd, safe, safeName, widthOf, wrapped } from '../../terminal.js'
 import { sparkline } from '../bars.js'
+import { elementsText } from '../listing.js'
 import { bytesText, counted, countText } from '../number.js'
 
 const LEAST_WIDTH = 80
@@ -96,11 +97,11 @@ function headText(overview: TrialOverview, width: number, colors: Colors): strin
 function contentText({ tensors, isEnded, checkpoint }: TrialOverview): string {
   if (checkpoint === null)
     return `${counted(tensors, 'tensor')}, ${isEnded ? 'the training has ended' : 'the training may still run'}`
-  const { parameters, dtypes, family, formats } = checkpoint
+  const { dtypes, family, formats } = checkpoint
   const kind = family === null ? 'one checkpoint' : `checkpoints ${safe(family)}`
   const others = tensors - checkpoint.tensors
   return [
-    `${counted(parameters, 'parameter')} in ${counted(checkpoint.tensors, 'tensor')}`,
+    elementsText(checkpoint),
     ...(others > 0 ? [`${countText(others)} other tensors`] : []),
     ...dtypes.slice(0, 3),
     `${kind} of ${formats.join(' and ')}`,

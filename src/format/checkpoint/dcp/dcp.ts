@@ -7,6 +7,7 @@ import { LENGTH_BYTES } from '../safetensors/dtypes.js'
 import { SAFETENSORS } from '../safetensors/safetensors.js'
 import { type HeaderTensor, headerLength, parseHeader } from '../safetensors/safetensors-header.js'
 import {
+  type ArchivePlace,
   type Block,
   HEAD_BYTES,
   type RangedFile,
@@ -44,6 +45,16 @@ const ZIP = [0x50, 0x4b, 3, 4]
 export async function readDistributed(file: RangedFile, around: Surroundings): Promise<TensorFileContents> {
   const { described, facts } = await describedBy(file)
   return { ...(await new Checkpoint(file, around, described).read()), hasFullNames: true, metadata: facts }
+}
+
+/** The places of the chunks, each of which is an archive unless it is of safetensors. */
+export async function chunksOf(file: RangedFile): Promise<ArchivePlace[]> {
+  const { files, chunks } = (await describedBy(file)).described
+  const directory = file.path.slice(0, file.path.lastIndexOf('/') + 1)
+  return Array.from(chunks.files).flatMap((number, i) => {
+    if (number < 0) return []
+    return [{ path: directory + files[number]!, startByte: chunks.starts[i]!, byteLength: chunks.lengths[i]! }]
+  })
 }
 
 /** Reads `.metadata`. The pickle itself, which may take hundreds of megabytes, is not kept. */
@@ -110,19 +121,20 @@ class Checkpoint {
     const files: (RangedFile | null)[] = []
     for (let i = 0; i < this.#metadata.files.length; i += CHUNKS_AT_ONCE) {
       const names = this.#metadata.files.slice(i, i + CHUNKS_AT_ONCE)
-      files.push(...(await Promise.all(names.map(name => this.#open(name, problems)))))
+      const opened = names.map((name, j) => this.#open(name, this.#metadata.fileNamesAt[i + j]!, problems))
+      files.push(...(await Promise.all(opened)))
     }
     return files
   }
 
-  async #open(name: string, problems: FormatError[]): Promise<RangedFile | null> {
+  async #open(name: string, at: number, problems: FormatError[]): Promise<RangedFile | null> {
     try {
       return await this.#around.open(this.#directory + name)
     } catch (error) {
       if (!(error instanceof StoreError) || error.code !== 'NotFound') throw error
       const rank = /^__(\d+)_/.exec(name)?.[1]
       const whose = rank === undefined ? '' : ` of rank ${rank}`
-      problems.push(torchFault(this.#file.url, undefined, `the file ${name}${whose} beside it`, 'none'))
+      problems.push(torchFault(this.#file.url, at, `the file ${name}${whose} beside it`, 'none'))
       return null
     }
   }
@@ -136,7 +148,7 @@ class Checkpoint {
       name,
       dtype: typeof type === 'string' ? type : type.name,
       shape,
-      error: torchFault(this.#file.url, undefined, expected, got, { tensor: name }),
+      error: torchFault(this.#file.url, tensor.at, expected, got, { tensor: name }),
     })
     if (typeof type === 'string' || type.dtype === null) {
       return unread('elements that can be read', typeof type === 'string' ? type : type.name)

@@ -7,6 +7,7 @@ const reader = lazily(() => import('./dcp.js'))
 
 export const DISTRIBUTED: TensorFormat = {
   kind: 'dcp',
+  header: 'pickle',
 
   byName(path) {
     if (/(?:^|\/)\.metadata$/.test(path)) return 'yes'
@@ -19,4 +20,5 @@ export const DISTRIBUTED: TensorFormat = {
   matches: () => false,
 
   read: async (file, around) => (await reader()).readDistributed(file, around),
+  archives: async file => (await reader()).chunksOf(file),
 }

@@ -17,6 +17,8 @@ const MAX_OFFSETS = 3 * MAX_CHUNKS
 /** A tensor as `.metadata` has it. */
 export interface DistributedTensor {
   readonly name: string
+  /** The byte of `.metadata` at which its name begins. */
+  readonly at: number
   readonly shape: readonly number[]
   /** The dtype; a text if it is not a known one. */
   readonly type: ElementType | string
@@ -47,6 +49,8 @@ export interface DistributedMetadata {
   readonly tensors: readonly DistributedTensor[]
   readonly chunks: Chunks
   readonly files: readonly string[]
+  /** The byte of `.metadata` at which the name of each file begins. */
+  readonly fileNamesAt: readonly number[]
   /** Tensors whose description is no good. */
   readonly unread: readonly UnreadTensor[]
   /** The first faults of entries. */
@@ -84,11 +88,11 @@ export async function parseMetadata(pickle: Pickle): Promise<DistributedMetadata
   const { url, root } = pickle
   const due = turnsWhenDue()
   if (classOf(pickle, root) !== 'Metadata') {
-    throw torchFault(url, undefined, 'Metadata of torch.distributed.checkpoint', pickle.describe(root))
+    throw torchFault(url, 0, 'Metadata of torch.distributed.checkpoint', pickle.describe(root))
   }
   const described = field(pickle, root, 'state_dict_metadata')
   if (described === undefined || !pickle.isDict(described)) {
-    throw torchFault(url, undefined, 'state_dict_metadata: a dict', 'none')
+    throw torchFault(url, 0, 'state_dict_metadata: a dict', 'none')
   }
   const broken = new Map<string, UnreadTensor>()
   const tensors = new Map<string, DistributedTensor>()
@@ -104,9 +108,9 @@ export async function parseMetadata(pickle: Pickle): Promise<DistributedMetadata
     const [key, value] = [pickle.link(described, i), pickle.link(described, i + 1)]
     if (classOf(pickle, value) !== 'TensorStorageMetadata') continue
     const name = pickle.text(key)
-    if (name === undefined) throw torchFault(url, undefined, 'texts as names of tensors', pickle.describe(key))
+    if (name === undefined) throw torchFault(url, 0, 'texts as names of tensors', pickle.describe(key))
     try {
-      const { tensor, list } = tensorOf(pickle, name, value, count)
+      const { tensor, list } = tensorOf(pickle, { name, at: pickle.startOf(key) }, value, count)
       tensors.set(name, tensor)
       lists.set(name, list)
     } catch (error) {
@@ -133,20 +137,22 @@ export async function parseMetadata(pickle: Pickle): Promise<DistributedMetadata
   const files: string[] = []
   const fileNumbers = new Map<string, number>()
   const problems: FormatError[] = []
-  const blame = (expected: string, got: string): void => {
-    if (problems.length < MAX_PROBLEMS) problems.push(torchFault(url, undefined, expected, got))
+  const fileNamesAt: number[] = []
+  const blame = (at: number, expected: string, got: string): void => {
+    if (problems.length < MAX_PROBLEMS) problems.push(torchFault(url, at, expected, got))
   }
   const objects: { name: string; file: string; start: number; length: number }[] = []
   const placed = field(pickle, root, 'storage_data')
-  if (placed === undefined || !pickle.isDict(placed)) throw torchFault(url, undefined, 'storage_data: a dict', 'none')
+  if (placed === undefined || !pickle.isDict(placed)) throw torchFault(url, 0, 'storage_data: a dict', 'none')
   for (let i = 0; i < pickle.size(placed); i += 2) {
     if (i % AT_ONCE === 0) await due()
     const entry = placeOf(pickle, pickle.link(placed, i), pickle.link(placed, i + 1))
     let file = fileNumbers.get(entry.file)
     if (file === undefined) {
       const isSafe = /^[^/\\:\0]+$/.test(entry.file) && !entry.file.includes('..')
-      if (!isSafe) blame('names of files beside .metadata', JSON.stringify(entry.file.slice(0, 200)))
+      if (!isSafe) blame(entry.fileAt, 'names of files beside .metadata', JSON.stringify(entry.file.slice(0, 200)))
       file = isSafe ? files.push(entry.file) - 1 : UNSAFE_FILE
+      if (isSafe) fileNamesAt.push(entry.fileAt)
       fileNumbers.set(entry.file, file)
     }
     const { name, offset, index, start, length, isTransformed } = entry
@@ -157,7 +163,7 @@ export async function parseMetadata(pickle: Pickle): Promise<DistributedMetadata
       const chunk = tensor === undefined ? -1 : places.find(tensor, offset, index)
       if (tensor === undefined || chunk < 0) {
         const got = `one of ${JSON.stringify(name.slice(0, 200))} at [${offset.slice(0, 64)}]`
-        blame('places of chunks that tensors have', got)
+        blame(entry.nameAt, 'places of chunks that tensors have', got)
         continue
       }
       const at = tensor.firstChunk + chunk
@@ -166,24 +172,24 @@ export async function parseMetadata(pickle: Pickle): Promise<DistributedMetadata
       chunks.lengths[at] = length
     }
   }
-  return { tensors: [...tensors.values()], chunks, files, objects, unread: [...broken.values()], problems }
+  return { tensors: [...tensors.values()], chunks, files, fileNamesAt, objects, unread: [...broken.values()], problems }
 }
 
 /** A tensor of the metadata. @param count the chunks and offsets so far */
 function tensorOf(
   pickle: Pickle,
-  name: string,
+  { name, at }: Pick<DistributedTensor, 'name' | 'at'>,
   handle: Handle,
   count: { chunks: number; offsets: number },
 ): { readonly tensor: DistributedTensor; readonly list: Handle } {
-  const wrong = (expected: string, got: string) => torchFault(pickle.url, undefined, expected, got, { tensor: name })
+  const wrong = (expected: string, got: string) => torchFault(pickle.url, at, expected, got, { tensor: name })
   const shape = integersOf(pickle, field(pickle, handle, 'size'))
   if (shape === undefined || shape.length > MAX_DIMENSIONS) throw wrong('a size', 'none')
   const list = field(pickle, handle, 'chunks')
   if (list === undefined || !pickle.isSequence(list)) throw wrong('a list of chunks', 'none')
   const chunkCount = pickle.size(list)
   const type = typeOf(pickle, field(pickle, handle, 'properties'))
-  const tensor = { name, shape, type, chunkCount, firstChunk: count.chunks, firstAxis: count.offsets }
+  const tensor = { name, at, shape, type, chunkCount, firstChunk: count.chunks, firstAxis: count.offsets }
   const [chunks, offsets] = [count.chunks + chunkCount, count.offsets + chunkCount * shape.length]
   if (chunks > MAX_CHUNKS) throw wrong(`at most ${MAX_CHUNKS} chunks`, 'more')
   if (offsets > MAX_OFFSETS) throw wrong(`at most ${MAX_OFFSETS} offsets of chunks`, 'more')
@@ -199,8 +205,8 @@ async function fillChunks(
   { offsets, sizes }: Chunks,
   due: () => Promise<void> | undefined,
 ): Promise<void> {
-  const { name, shape, chunkCount, firstAxis } = tensor
-  const wrong = (expected: string, got: string) => torchFault(pickle.url, undefined, expected, got, { tensor: name })
+  const { name, at: nameAt, shape, chunkCount, firstAxis } = tensor
+  const wrong = (expected: string, got: string) => torchFault(pickle.url, nameAt, expected, got, { tensor: name })
   const rank = shape.length
   for (let chunk = 0; chunk < chunkCount; chunk++) {
     if (chunk % AT_ONCE === AT_ONCE - 1) await due()
@@ -245,6 +251,9 @@ function typeOf(pickle: Pickle, properties: Handle | undefined): ElementType | s
 
 interface Entry {
   readonly name: string
+  /** The bytes at which the names of tensor and file begin. */
+  readonly nameAt: number
+  readonly fileAt: number
   /** Undefined: it is not of a tensor. */
   readonly offset: readonly number[] | undefined
   readonly index: number | undefined
@@ -257,8 +266,8 @@ interface Entry {
 function placeOf(pickle: Pickle, key: Handle, value: Handle): Entry {
   const text = (handle: Handle | undefined) => (handle === undefined ? undefined : pickle.text(handle))
   const integer = (handle: Handle | undefined) => (handle === undefined ? undefined : pickle.integer(handle))
-  const name = text(field(pickle, key, 'fqn'))
-  const file = text(field(pickle, value, 'relative_path'))
+  const [nameHandle, fileHandle] = [field(pickle, key, 'fqn'), field(pickle, value, 'relative_path')]
+  const [name, file] = [text(nameHandle), text(fileHandle)]
   const [start, length] = [integer(field(pickle, value, 'offset')), integer(field(pickle, value, 'length'))]
   if (
     name === undefined ||
@@ -268,12 +277,15 @@ function placeOf(pickle: Pickle, key: Handle, value: Handle): Entry {
     start < 0 ||
     length < 0
   ) {
-    throw torchFault(pickle.url, undefined, 'a name and a place in storage_data', 'other values')
+    const at = name === undefined ? 0 : pickle.startOf(nameHandle!)
+    throw torchFault(pickle.url, at, 'a name and a place in storage_data', 'other values')
   }
   const given = field(pickle, key, 'offset')
   const transformed = field(pickle, value, 'transform_descriptors')
   return {
     name,
+    nameAt: pickle.startOf(nameHandle!),
+    fileAt: pickle.startOf(fileHandle!),
     offset: given === undefined || given === 0 ? undefined : integersOf(pickle, given),
     index: integer(field(pickle, key, 'index')),
     file,

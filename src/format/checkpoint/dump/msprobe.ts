@@ -15,7 +15,7 @@ import type {
   TensorFormat,
   UnreadTensor,
 } from '../stored-tensor.js'
-import { UNREADABLE } from '../torch/fault.js'
+import { torchFault, UNREADABLE } from '../torch/fault.js'
 import { TORCH } from '../torch/format.js'
 import { savedReduction } from './saved-statistics.js'
 
@@ -46,45 +46,66 @@ export const MSPROBE: TensorFormat = {
 
   matches: () => false,
   read: (file, around) => readDump(file, around),
+  archives: async file =>
+    (await dumpedIn(file)).flatMap(({ path }) => (path?.endsWith('.pt') ? [{ path, startByte: 0 }] : [])),
 }
 
 /** A tensor as `dump.json` describes it. */
 interface Described {
   readonly name: string
   readonly fields: Readonly<Record<string, unknown>>
+  /** The key of `data` under which it stands. */
+  readonly entry: string
+  /** The path of its file; null: it has none, or one outside of the dump. */
+  readonly path: string | null
+}
+
+/** The tensors that `dump.json` describes, in their order. */
+async function dumpedIn(file: RangedFile): Promise<readonly Described[]> {
+  return describedBy(file, (await jsonOf(file)).dump)
+}
+
+function describedBy({ url, path }: RangedFile, dump: Readonly<Record<string, unknown>>): readonly Described[] {
+  const data = recordOf(dump.data)
+  if (data === null) throw wrong(url, 0, 'data: an object', 'none')
+  const directory = `${path.slice(0, path.lastIndexOf('/') + 1)}${DATA_DIRECTORY}/`
+  return Object.entries(data).flatMap(([entry, value]) =>
+    [...describedIn(entry, value, 0)].map(({ name, fields }) => {
+      const { data_name: file } = fields
+      const isBeside = typeof file === 'string' && /^[^/\\\0]+\.(?:pt|npy)$/.test(file)
+      return { name, fields, entry, path: isBeside ? directory + file : null }
+    }),
+  )
 }
 
 async function readDump(file: RangedFile, around: Surroundings): Promise<TensorFileContents> {
-  const dump = await jsonOf(file)
-  const data = recordOf(dump.data)
-  if (data === null) throw wrong(file.url, 'data: an object', 'none')
-  const described = Object.entries(data).flatMap(([key, value]) => [...describedIn(key, value, 0)])
+  const { dump, text } = await jsonOf(file)
+  const described = describedBy(file, dump)
+  const places = new EntryPlaces(text)
   const tensors: StoredTensor[] = []
   const unread: UnreadTensor[] = []
   const problems: FormatError[] = []
   const seen = new Set<string>()
-  for (const [order, { name, fields }] of described.entries()) {
+  for (const [order, { name, fields, entry, path }] of described.entries()) {
+    const fault = (expected: string, got: string, code?: string): FormatError =>
+      wrong(file.url, places.byteOf(entry), expected, got, code)
     if (seen.has(name)) {
-      problems.push(wrong(file.url, 'each tensor once', `${quote(name)} again`))
+      problems.push(fault('each tensor once', `${quote(name)} again`))
       continue
     }
     seen.add(name)
     const { data_name: dataName } = fields
     if (typeof dataName === 'string') {
-      const read = await dumped(file, around, name, dataName)
+      const read = await dumped(path, around, { name, dataName, fault })
       const other = 'error' in read ? null : differenceFrom(fields, read)
       if ('error' in read) unread.push(read)
-      else tensors.push({ ...read, order })
-      if (other !== null)
-        problems.push(wrong(file.url, `${quote(name)} as ${other.expected}`, `${other.got} in ${dataName}`))
+      else tensors.push({ ...read, order, statistics: new Map(statisticsIn(fields)) })
+      if (other !== null) problems.push(fault(`${quote(name)} as ${other.expected}`, `${other.got} in ${dataName}`))
     } else {
-      const saved = STATISTICS.flatMap(([statistic, reduction]) => {
-        const value = numberOf(fields[statistic])
-        return value === null ? [] : savedReduction(reduction, name, value, { order })
-      })
-      for (const reduction of saved) tensors.push(reduction)
+      const saved = statisticsIn(fields)
+      for (const [reduction, value] of saved) tensors.push(savedReduction(reduction, name, value, { order }))
       if (saved.length === 0) {
-        const error = wrong(file.url, `statistics of ${quote(name)}`, 'none', UNREADABLE)
+        const error = fault(`statistics of ${quote(name)}`, 'none', UNREADABLE)
         unread.push({ name, dtype: String(fields.dtype), error })
       }
     }
@@ -95,8 +116,39 @@ async function readDump(file: RangedFile, around: Surroundings): Promise<TensorF
   return { tensors, unread, problems, hasFullNames: true, metadata: new Map([['format', 'msprobe'], ...facts]) }
 }
 
+function statisticsIn(fields: Described['fields']): (readonly [ReductionName, number])[] {
+  return STATISTICS.flatMap(([statistic, reduction]) => {
+    const value = numberOf(fields[statistic])
+    return value === null ? [] : [[reduction, value] as const]
+  })
+}
+
+/** The places of the keys of `data`, which are asked for in their order. */
+class EntryPlaces {
+  readonly #text: string
+  #char = 0
+  #byte = 0
+
+  constructor(text: string) {
+    this.#text = text
+  }
+
+  /** The byte at which a key begins; undefined if it is written otherwise than usual. */
+  byteOf(key: string): number | undefined {
+    const found = this.#text.indexOf(`${JSON.stringify(key)}:`, this.#char)
+    if (found < 0) return undefined
+    this.#byte += byteLengthOf(this.#text.slice(this.#char, found))
+    this.#char = found
+    return this.#byte
+  }
+}
+
+function byteLengthOf(text: string): number {
+  return new TextEncoder().encode(text).length
+}
+
 /** The tensors of an entry, in its order. */
-function* describedIn(name: string, value: unknown, depth: number): Generator<Described> {
+function* describedIn(name: string, value: unknown, depth: number): Generator<Pick<Described, 'name' | 'fields'>> {
   if (depth > MAX_DEPTH) return
   if (Array.isArray(value)) {
     for (const [i, item] of value.entries()) yield* describedIn(`${name}.${i}`, item, depth + 1)
@@ -127,40 +179,44 @@ function differenceFrom(
 
 /** A tensor that lies in a file of its own. */
 async function dumped(
-  { path, url }: RangedFile,
+  path: string | null,
   around: Surroundings,
-  name: string,
-  dataName: string,
+  of: { readonly name: string; readonly dataName: string; fault(expected: string, got: string): FormatError },
 ): Promise<StoredTensor | UnreadTensor> {
+  const { name, dataName, fault } = of
   const unread = (error: FormatError): UnreadTensor => ({ name, dtype: 'unknown', error })
-  if (!/^[^/\\\0]+\.(?:pt|npy)$/.test(dataName)) {
-    return unread(wrong(url, `a .pt or .npy in ${DATA_DIRECTORY}/ for ${name}`, JSON.stringify(dataName.slice(0, 200))))
+  if (path === null) {
+    return unread(fault(`a .pt or .npy in ${DATA_DIRECTORY}/ for ${name}`, JSON.stringify(dataName.slice(0, 200))))
   }
-  const place = `${path.slice(0, path.lastIndexOf('/') + 1)}${DATA_DIRECTORY}/${dataName}`
   try {
-    const file = await around.open(place)
-    const contents = await (dataName.endsWith('.npy') ? NPY : TORCH).read(file, { ...around, paths: [place] })
+    const file = await around.open(path)
+    const contents = await (dataName.endsWith('.npy') ? NPY : TORCH).read(file, { ...around, paths: [path] })
     const [tensor] = [...contents.tensors, ...contents.unread]
-    return tensor === undefined ? unread(wrong(file.url, 'a tensor', 'none')) : { ...tensor, name }
+    return tensor === undefined ? unread(wrong(file.url, 0, 'a tensor', 'none')) : { ...tensor, name }
   } catch (error) {
     if (error instanceof FormatError) return unread(error)
     if (!(error instanceof StoreError) || error.code !== 'NotFound') throw error
-    return unread(wrong(url, `${DATA_DIRECTORY}/${dataName} beside it`, 'no such file'))
+    return unread(fault(`${DATA_DIRECTORY}/${dataName} beside it`, 'no such file'))
   }
 }
 
-async function jsonOf(file: RangedFile): Promise<Readonly<Record<string, unknown>>> {
+async function jsonOf(
+  file: RangedFile,
+): Promise<{ readonly dump: Readonly<Record<string, unknown>>; readonly text: string }> {
   const { url, byteLength } = file
-  if (byteLength > MAX_JSON_BYTES) throw wrong(url, `at most ${MAX_JSON_BYTES} bytes`, `${byteLength}`)
+  if (byteLength > MAX_JSON_BYTES) throw wrong(url, 0, `at most ${MAX_JSON_BYTES} bytes`, `${byteLength}`)
+  const text = new TextDecoder().decode(await file.read(0, byteLength))
+  const plain = withoutBareNumbers(text)
   try {
-    const text = new TextDecoder().decode(await file.read(0, byteLength))
-    const dump = recordOf(JSON.parse(withoutBareNumbers(text)))
-    if (dump !== null) return dump
+    const dump = recordOf(JSON.parse(plain))
+    if (dump !== null) return { dump, text }
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
-    throw wrong(url, 'JSON', error.message.slice(0, 100))
+    const [, at] = /position (\d+)/.exec(error.message) ?? []
+    const end = at === undefined ? byteLength : plain === text ? byteLengthOf(text.slice(0, Number(at))) : undefined
+    throw wrong(url, end, 'JSON', error.message.slice(0, 100))
   }
-  throw wrong(url, 'an object in JSON', 'another value')
+  throw wrong(url, 0, 'an object in JSON', 'another value')
 }
 
 function recordOf(value: unknown): Readonly<Record<string, unknown>> | null {
@@ -178,6 +234,6 @@ function numberOf(value: unknown): number | null {
   return name === '-infinity' || name === '-inf' ? Number.NEGATIVE_INFINITY : null
 }
 
-function wrong(url: string, expected: string, got: string, code = 'BadDump'): FormatError {
-  return new FormatError(code, `${url}: expected ${expected}, got ${got}`, { url, expected, got })
+function wrong(url: string, offset: number | undefined, expected: string, got: string, code = 'BadDump'): FormatError {
+  return torchFault(url, offset, expected, got, { code })
 }

@@ -8,6 +8,7 @@ const reader = lazily(() => import('./read-safetensors.js'))
 
 export const SAFETENSORS: TensorFormat = {
   kind: 'safetensors',
+  header: 'json',
 
   byName: path => (path.endsWith('.safetensors') ? 'yes' : 'no'),
 

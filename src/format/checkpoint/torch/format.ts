@@ -8,6 +8,7 @@ const reader = lazily(() => import('./torch.js'))
 
 export const TORCH: TensorFormat = {
   kind: 'torch',
+  header: 'pickle',
 
   byName(path) {
     if (/\.(?:pt|pth)$|(?:^|\/)(?:pytorch_model|adapter_model)[^/]*\.bin$/.test(path)) return 'yes'
@@ -18,4 +19,5 @@ export const TORCH: TensorFormat = {
   matches: head => (head[0] === 0x50 && head[1] === 0x4b) || isLegacyTorch(head),
 
   read: async (file, around) => (await reader()).readTorch(file, around),
+  archives: async ({ path }) => [{ path, startByte: 0 }],
 }

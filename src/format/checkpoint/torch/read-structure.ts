@@ -24,6 +24,11 @@ export async function readStructure(file: RangedFile): Promise<FileStructure> {
   return { layout, foreign: foreignOf(pickle), dangerous: dangerousOf(pickle), structure }
 }
 
+/** The names in it that run code when torch loads it. @throws as `readStructure` */
+export async function dangerousIn(file: RangedFile): Promise<readonly string[]> {
+  return dangerousOf((await pickleOf(file)).pickle)
+}
+
 async function pickleOf(
   file: RangedFile,
 ): Promise<{ readonly pickle: Pickle; readonly layout: FileStructure['layout'] }> {

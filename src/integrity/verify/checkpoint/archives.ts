@@ -1,4 +1,4 @@
-/** Verifies ZIP archives (torch and .npz files): each stored member against the CRC-32 in the directory. */
+/** Verifies ZIP archives (of torch and numpy): each stored member against the CRC-32 in the directory. */
 
 import { crc32 } from 'node:zlib'
 import {
@@ -9,20 +9,25 @@ import {
   type ZipMember,
   type ZipSource,
 } from '../../../format/array/zip-directory.js'
+import type { ArchivePlace } from '../../../format/checkpoint/stored-tensor.js'
 import type { Store } from '../../../storage/store.js'
 import type { Findings } from '../findings.js'
 
 const CHUNK_BYTES = 4 << 20
 
-/** Reads every member of a file once, if it is an archive. Problems of its directory were reported when it was opened. */
-export async function checkArchive(store: Store, path: string, findings: Findings): Promise<void> {
+/** Reads every member of an archive once; of a place that holds none, nothing. Problems of its directory were reported when it was opened. */
+export async function checkArchive(
+  store: Store,
+  { path, startByte: base, byteLength: given }: ArchivePlace,
+  findings: Findings,
+): Promise<void> {
   const read = async (startByte: number, byteLength: number): Promise<Uint8Array> => {
     const bytes = new Uint8Array(byteLength)
-    const length = await store.readInto(path, startByte, bytes)
+    const length = await store.readInto(path, base + startByte, bytes)
     return bytes.subarray(0, length)
   }
   try {
-    const byteLength = await store.byteLength(path)
+    const byteLength = given ?? (await store.byteLength(path)) - base
     if (!isZip(await read(0, Math.min(4, byteLength)))) return
     const source: ZipSource = { url: store.url(path), byteLength, read }
     const { members } = await readZipDirectory(source)
@@ -48,7 +53,7 @@ export async function checkArchive(store: Store, path: string, findings: Finding
       findings.problem({
         code: 'BadMemberChecksum',
         file: path,
-        offset: start,
+        offset: base + start,
         expected: `CRC-32 ${hex(member.crc)} of ${JSON.stringify(member.name.slice(0, 200))}`,
         found: hex(crc),
         lost: 'what lies in that member can not be trusted',

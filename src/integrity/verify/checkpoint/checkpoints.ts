@@ -1,9 +1,10 @@
 /** Verifies checkpoints: the headers, that index and shards agree, and that all bytes can be read. */
 
 import { type FormatError, pathOfUrl, quote, type TrialscanError } from '../../../base/errors.js'
+import { formatOf } from '../../../format/checkpoint/formats.js'
 import { LENGTH_BYTES, MAX_HEADER_BYTES } from '../../../format/checkpoint/safetensors/dtypes.js'
 import { duplicateKeys } from '../../../format/checkpoint/safetensors/duplicate-keys.js'
-import { TORCH } from '../../../format/checkpoint/torch/format.js'
+import { HEAD_BYTES, type RangedFile } from '../../../format/checkpoint/stored-tensor.js'
 import { rangedFile } from '../../../scan/catalog/checkpoint/ranged-file.js'
 import { type TrialContents, TrialLoader } from '../../../scan/catalog/load/load.js'
 import { TrialState } from '../../../scan/catalog/state.js'
@@ -16,6 +17,7 @@ import { VERIFY_CODES, type VerifyCode } from '../problem.js'
 import { type DigestCounts, RowChecks, type RowOptions } from '../row-checks.js'
 import type { ValueCounts } from '../tensor-values.js'
 import { checkArchive } from './archives.js'
+import { StatisticsCheck } from './statistics.js'
 import { checkTotalSize } from './total-size.js'
 
 /** The length up to which headers are searched for duplicate keys. */
@@ -65,13 +67,11 @@ export async function verifyCheckpoints(
   }
   for (const path of contents.checkpointFiles) {
     signal?.throwIfAborted()
-    await findDuplicates(store, path, findings)
-    await checkArchive(store, path, findings)
-    await findCode(store, path, findings)
-    await checkTotalSize(store, path, findings)
+    await checkFile(store, path, findings)
   }
   const trial = new Trial('', storeName(access.spec), new TrialState(access, null, loader, contents))
-  const checks = await RowChecks.open(trial, findings, options)
+  const saved = new StatisticsCheck(contents.savedStatistics, findings)
+  const checks = await RowChecks.open(trial, findings, options, [saved])
   const { reductions } = checks
   const scan = trial.scan({ reductions: reductions.length > 0 ? reductions : ['count'], ...workOf(options) })
   const names = new Set<string>()
@@ -163,21 +163,30 @@ function tell(
   })
 }
 
-/** Finds names in a torch file that run code when torch opens it. */
-async function findCode(store: Store, path: string, findings: Findings): Promise<void> {
-  if (TORCH.byName(path) === 'no') return
+/** Checks of a file what its format has: archives, JSON, a pickle. What keeps it from being read was reported when it was opened. */
+async function checkFile(store: Store, path: string, findings: Findings): Promise<void> {
   try {
-    const { readStructure } = await import('../../../format/checkpoint/torch/read-structure.js')
-    const { dangerous } = await readStructure(await rangedFile(store, path))
-    if (dangerous.length === 0) return
-    const found = dangerous.slice(0, 5).join(', ').slice(0, 200)
-    findings.note({ code: 'RunsCode', file: path, expected: 'names of what a checkpoint needs', found })
+    const file = await rangedFile(store, path)
+    const format = formatOf(path, await file.read(0, Math.min(HEAD_BYTES, file.byteLength)))
+    if (format?.header === 'json') await findDuplicates(file, findings)
+    for (const place of (await format?.archives?.(file)) ?? []) await checkArchive(store, place, findings)
+    if (format?.header === 'pickle') await findCode(file, findings)
+    await checkTotalSize(store, path, findings)
   } catch (error) {
-    // Reported when the file was opened.
-    if (!(error instanceof Error) || (error.name !== 'StoreError' && error.name !== 'FormatError')) throw error
+    const isTold = error instanceof Error && ['StoreError', 'FormatError', 'SyntaxError'].includes(error.name)
+    if (!isTold) throw error
   } finally {
     store.release?.()
   }
+}
+
+/** Finds names in a pickle that run code when torch loads it. */
+async function findCode(file: RangedFile, findings: Findings): Promise<void> {
+  const { dangerousIn } = await import('../../../format/checkpoint/torch/read-structure.js')
+  const dangerous = await dangerousIn(file)
+  if (dangerous.length === 0) return
+  const found = dangerous.slice(0, 5).join(', ').slice(0, 200)
+  findings.note({ code: 'RunsCode', file: file.path, expected: 'names of what a checkpoint needs', found })
 }
 
 function relativeTo(store: Store, url: string): string {
@@ -186,34 +195,19 @@ function relativeTo(store: Store, url: string): string {
 }
 
 /** Finds tensor names that a header has twice, and keys that an entry has twice. A JSON parser keeps only the last. */
-async function findDuplicates(store: Store, path: string, findings: Findings): Promise<void> {
-  if (!path.endsWith('.safetensors')) return
-  try {
-    const prefix = new Uint8Array(LENGTH_BYTES)
-    if ((await store.readInto(path, 0, prefix)) < LENGTH_BYTES) return
-    const length = Number(new DataView(prefix.buffer).getBigUint64(0, true))
-    if (length > Math.min(MAX_HEADER_BYTES, MAX_SEARCHED_BYTES)) return
-    const json = new Uint8Array(length)
-    if ((await store.readInto(path, LENGTH_BYTES, json)) < length) return
-    const text = new TextDecoder().decode(json)
-    JSON.parse(text)
-    for (const { key, at, within } of duplicateKeys(text)) {
-      const found = `${JSON.stringify(key.slice(0, 200))} again`
-      const expected = within === null ? 'each name once in the header' : `each key of ${quote(within)} once`
-      findings.problem({
-        code: 'DuplicateTensor',
-        file: path,
-        offset: LENGTH_BYTES + at,
-        tensor: within ?? key,
-        expected,
-        found,
-      })
-    }
-  } catch (error) {
-    // Reported when the file was opened.
-    const isTold = error instanceof Error && ['StoreError', 'FormatError', 'SyntaxError'].includes(error.name)
-    if (!isTold) throw error
-  } finally {
-    store.release?.()
+async function findDuplicates(file: RangedFile, findings: Findings): Promise<void> {
+  const prefix = await file.read(0, LENGTH_BYTES)
+  if (prefix.length < LENGTH_BYTES) return
+  const length = Number(new DataView(prefix.buffer, prefix.byteOffset).getBigUint64(0, true))
+  if (length > Math.min(MAX_HEADER_BYTES, MAX_SEARCHED_BYTES)) return
+  const json = await file.read(LENGTH_BYTES, length)
+  if (json.length < length) return
+  const text = new TextDecoder().decode(json)
+  JSON.parse(text)
+  for (const { key, at, within } of duplicateKeys(text)) {
+    const found = `${JSON.stringify(key.slice(0, 200))} again`
+    const expected = within === null ? 'each name once in the header' : `each key of ${quote(within)} once`
+    const [offset, tensor] = [LENGTH_BYTES + at, within ?? key]
+    findings.problem({ code: 'DuplicateTensor', file: file.path, offset, tensor, expected, found })
   }
 }

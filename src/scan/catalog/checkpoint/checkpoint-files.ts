@@ -2,13 +2,12 @@
 
 import { FormatError, quote, type TrialscanError } from '../../../base/errors.js'
 import { inTurns, sortedInTurns } from '../../../base/turns.js'
-import type { DType, GlobalStep, Mode } from '../../../base/types.js'
-import { elementByteLength } from '../../../core/dtype.js'
+import type { GlobalStep, Mode } from '../../../base/types.js'
 import { TRAINER_STATE } from '../../../format/checkpoint/beside.js'
 import { checkpointFilesAmong } from '../../../format/checkpoint/formats.js'
 import { type CheckpointPlace, type Layout, layoutOf, layoutOfFile } from '../../../format/checkpoint/layout.js'
-import { collectionsOf, isParameter, orderKey } from '../../../format/checkpoint/names.js'
-import type { StoredTensor, UnreadTensor } from '../../../format/checkpoint/stored-tensor.js'
+import { collectionsOf, orderKey } from '../../../format/checkpoint/names.js'
+import type { StoredTensor } from '../../../format/checkpoint/stored-tensor.js'
 import type { CollectionConfig } from '../../../format/collections.js'
 import type { TensorLocation } from '../../../format/index-file.js'
 import { END_MARKERS } from '../../../format/paths.js'
@@ -19,32 +18,20 @@ import type { Access } from '../../runner/access.js'
 import { IndexColumns } from '../columns/index-columns.js'
 import type { IndexRows } from '../columns/saved-rows.js'
 import { type Beside, besideFiles, besideOf } from './beside-checkpoint.js'
+import { type CheckpointFacts, factsOf } from './facts.js'
 import { type Checkpoint, ONLY_WORKER, readCheckpoint } from './read-checkpoint.js'
 import { RECORD_END, RecordHeads } from './record-head.js'
 import { sourceRecord } from './source-record.js'
 
-/** The facts about the last checkpoint of a trial that has tensors, beside these. */
-export interface CheckpointFacts {
-  /** `safetensors`, `npz`, …: what was read. */
-  readonly formats: readonly string[]
-  /** The pattern of the steps' names: `checkpoint-<n>/`; null if there is one checkpoint. */
-  readonly family: string | null
-  /** The model's name in config.json; without one, the name of the trial. */
-  readonly model: string
-  readonly architecture: string | null
-  /** Elements of all tensors that are no optimizer's. */
-  readonly parameters: number
-  readonly tensors: number
-  /** The dtypes of the parameters, the most frequent first. */
-  readonly dtypes: readonly string[]
-  readonly files: number
-  readonly byteLength: number
-  /** Metadata in the files: text, never trusted. */
-  readonly metadata: ReadonlyMap<string, string>
-  /** Tensors that share all elements with another, as tied weights do: their names, and that of the other. */
-  readonly aliases: ReadonlyMap<string, string>
-  /** Tensors that are there and can't be read. */
-  readonly unread: readonly UnreadTensor[]
+/** Statistics of a tensor that its writer saved beside its elements. */
+export interface SavedStatistics {
+  readonly step: number
+  readonly worker: string
+  readonly tensor: string
+  readonly statistics: NonNullable<StoredTensor['statistics']>
+  /** The place of its elements. */
+  readonly file: string
+  readonly start: number
 }
 
 /** A checkpoint that was read, and where its records lie. */
@@ -252,6 +239,17 @@ export class CheckpointFiles {
     return [...this.#known.values()].flatMap(({ read }) => [...read.problems, ...read.unread.map(({ error }) => error)])
   }
 
+  /** Statistics that were saved beside tensors. */
+  statistics(): SavedStatistics[] {
+    return [...this.#known.values()].flatMap(({ read }) =>
+      read.groups.flatMap(({ step, worker, tensors }) =>
+        tensors.flatMap(({ name, statistics, blocks: [block] }) =>
+          statistics && block ? { step, worker, tensor: name, statistics, file: block.file, start: block.start } : [],
+        ),
+      ),
+    )
+  }
+
   /** Paths of the files that were read. */
   files(): string[] {
     return [...this.#known.values()].flatMap(({ place }) => place.files.map(({ path }) => path))
@@ -308,36 +306,7 @@ export class CheckpointFiles {
     const all = [...this.#known.values()]
     const last = all.findLast(({ read }) => read.groups.length > 0 || read.unread.length > 0) ?? all.at(-1)
     if (last === undefined || this.#layout === null) return null
-    const { read, model, place } = last
-    const counts = new Map<DType, number>()
-    const aliases = new Map<string, string>()
-    let [parameters, tensors, byteLength] = [0, 0, 0]
-    const stored = read.groups.flatMap(({ tensors }) => tensors)
-    await inTurns(stored, ({ name, dtype, shape, aliasOf, collections }) => {
-      const count = shape.reduce((product, size) => product * size, 1)
-      if (aliasOf !== undefined) {
-        aliases.set(name, aliasOf)
-        return
-      }
-      byteLength += count * elementByteLength(dtype)
-      if (!isParameter(name) || parseReductionName(name) !== null) return
-      if (collections && !collections.some(collection => collection === 'weights' || collection === 'biases')) return
-      tensors++
-      parameters += count
-      counts.set(dtype, count + (counts.get(dtype) ?? 0))
-    })
-    for (const { byteLength: own = 0 } of read.unread) byteLength += own
-    const dtypes = [...counts]
-      .filter(([, count]) => count > 0)
-      .sort((a, b) => b[1] - a[1])
-      .map(([dtype]) => dtype)
-    const { formats, metadata, unread, fileCount: files } = read
-    const { architecture } = model
-    const { family } = this.#layout
-    const placeName = place.place.slice(place.place.lastIndexOf('/') + 1)
-    const name = placeName === '' || family !== null ? storeName(this.#access.spec) : placeName
-    const facts = { formats, metadata, aliases, unread, files, parameters, tensors, byteLength, dtypes, architecture }
-    return { ...facts, family, model: architecture ?? name }
+    return factsOf(last, this.#layout, storeName(this.#access.spec))
   }
 }
 

@@ -8,7 +8,8 @@ import { kindOfPlace } from '../../../format/place-kind.js'
 import { isCollectionsFile, isIndexFile, ROOT_FILES, TrialFiles } from '../../../format/trial-files.js'
 import type { Access } from '../../runner/access.js'
 import { Catalog } from '../catalog.js'
-import type { CheckpointFacts, CheckpointFiles } from '../checkpoint/checkpoint-files.js'
+import type { CheckpointFiles, SavedStatistics } from '../checkpoint/checkpoint-files.js'
+import type { CheckpointFacts } from '../checkpoint/facts.js'
 import type { IndexRows } from '../columns/saved-rows.js'
 import { isInRange } from '../step-selection.js'
 import {
@@ -44,6 +45,8 @@ export interface TrialContents {
   readonly notes: readonly string[]
   /** Paths of the files of checkpoints. */
   readonly checkpointFiles: readonly string[]
+  /** Statistics that checkpoints have beside the elements of tensors. */
+  readonly savedStatistics: readonly SavedStatistics[]
 }
 
 export interface LoadOptions extends IndexedOptions {
@@ -179,6 +182,7 @@ export class TrialLoader {
       checkpoint: null,
       notes: [],
       checkpointFiles: [],
+      savedStatistics: [],
     }
     if (ended) this.#index.clear()
     return this.#contents
@@ -264,6 +268,7 @@ export class TrialLoader {
       checkpoint: await checkpoints.facts(),
       notes: checkpoints.notes(),
       checkpointFiles: checkpoints.files(),
+      savedStatistics: checkpoints.statistics(),
     }
     return this.#contents
   }

@@ -106,6 +106,7 @@ describe('names', () => {
     expect(otherQuantisation('a.weight', names('a.qweight', 'a.qzeros', 'a.g_idx'))).toBe('GPTQ')
     expect(otherQuantisation('a.weight', names('a.qweight', 'a.qzeros'))).toBe('GPTQ or AWQ')
     expect(otherQuantisation('a.weight', names('a.weight', 'a.weight.absmax'))).toBe('bitsandbytes')
+    expect(otherQuantisation('a.weight', names('a.weight', 'a.SCB'))).toBe('bitsandbytes')
     expect(otherQuantisation('a.weight', names('a.weight_packed', 'a.weight_scale'))).toBe('compressed-tensors')
     expect(otherQuantisation('a.weight', names('a.weight'))).toBeNull()
   })
@@ -183,6 +184,46 @@ describe('scales', () => {
     const weight: Stored = ['F64', [1, 2], [1e200, 1]]
     const { quantised } = await found(weight, scaled(e4m3([1, 2], [0, 1]), f32([], [1])))
     expect(quantised).toMatchObject({ notFinite: 0, maxAbsolute: 1e200 })
+  })
+})
+
+describe('what other libraries store', () => {
+  const codes = u8([2, 2], [1, 2, 3, 4])
+  const one = f32([1], [1])
+  const stored: readonly (readonly [string, readonly string[], boolean])[] = [
+    ['GPTQ', ['qweight', 'qzeros', 'scales', 'g_idx'], false],
+    ['GPTQ or AWQ', ['qweight', 'qzeros', 'scales'], false],
+    [
+      'bitsandbytes',
+      ['absmax', 'quant_map', 'nested_absmax', 'nested_quant_map', 'quant_state.bitsandbytes__nf4'].map(
+        name => `weight.${name}`,
+      ),
+      true,
+    ],
+    ['bitsandbytes', ['SCB', 'weight_format'], true],
+    ['compressed-tensors', ['weight_packed', 'weight_scale', 'weight_shape', 'weight_zero_point'], false],
+  ]
+
+  it.each(stored)('of %s is not compared, and told by its weights: %s', async (by, parts, hasWeight) => {
+    const norm = { 'norm.weight': f32([2], [1, 2]) }
+    const tensors = {
+      ...norm,
+      ...(hasWeight && { 'h.0.fc.weight': codes }),
+      ...Object.fromEntries(parts.map(name => [`h.0.fc.${name}`, one])),
+    }
+    const paths = [
+      checkpoint({ ...norm, 'h.0.fc.weight': f32([2, 4], new Float32Array(8)) }),
+      checkpoint(tensors),
+    ] as const
+    for (const [a, b] of [paths, [paths[1], paths[0]] as const]) {
+      const told: (readonly string[])[] = []
+      const found = await diff(a, b, { onNotCompared: ({ tensor, message }) => told.push([tensor, message]) })
+      expect([found.divergence, found.compared, found.equal, found.missing]).toEqual([null, 1, 1, 1])
+      expect(told).toEqual([['h.0.fc.weight', `quantised by ${by}, which is not compared`]])
+    }
+    // A norm that changed is told as between any two checkpoints.
+    const moved = checkpoint({ ...tensors, 'norm.weight': f32([2], [1, 3]) })
+    expect(await diff(paths[0], moved)).toMatchObject({ areCheckpoints: true, compared: 1, missing: 1 })
   })
 })
 

@@ -39,10 +39,22 @@ export function quantisedTensors(weight: string, names: ReadonlySet<string>): Qu
   return { form: 'nvfp4', weight: stored, scale, outer: { name: outer, divides: outer === divisor } }
 }
 
+/** Tensors that GPTQ, AWQ, bitsandbytes and compressed-tensors store beside a weight, or in its place. */
+const OTHER_PARTS =
+  /\.(?:qweight|qzeros|scales|g_idx|SCB|weight_(?:format|packed|shape|zero_point|g_idx)|weight\.(?:(?:nested_)?(?:absmax|quant_map)|quant_state\..+))$/
+
+/** The name of a weight without `.weight`, of a tensor that may be a part of it; null if it is none. */
+export function stemOfPart(name: string): string | null {
+  const end = name.search(OTHER_PARTS)
+  return end < 0 ? null : name.slice(0, end)
+}
+
 /** The kind of quantisation of a weight that can't be compared; null if there is none. */
 export function otherQuantisation(weight: string, names: ReadonlySet<string>): string | null {
   const stem = weight.replace(/\.weight$/, '')
   if (names.has(`${stem}.weight_packed`)) return 'compressed-tensors'
   if (names.has(`${stem}.qweight`)) return names.has(`${stem}.g_idx`) ? 'GPTQ' : 'GPTQ or AWQ'
-  return names.has(`${weight}.absmax`) || names.has(`${weight}.quant_map`) ? 'bitsandbytes' : null
+  return [`${weight}.absmax`, `${weight}.quant_map`, `${stem}.SCB`].some(name => names.has(name))
+    ? 'bitsandbytes'
+    : null
 }

@@ -13,7 +13,7 @@ import type { MeasureOptions, MeasureStats } from '../../trial/measure/measure.j
 import { stateOf, type Trial } from '../../trial/trial.js'
 import type { Paired, Pairing } from '../pairing.js'
 import { decibels } from '../wording.js'
-import { isScale, otherQuantisation, type QuantisedTensors, quantisedTensors } from './names.js'
+import { isPacked, isScale, otherQuantisation, type QuantisedTensors, quantisedTensors, stemOfPart } from './names.js'
 
 /** A weight of one run, and its quantised tensors in the other; a text names the quantisation if it can't be compared. */
 export interface QuantisedPair extends Paired {
@@ -43,20 +43,26 @@ export function quantisedAmong(pairing: Pairing, step: number, pairs: readonly P
   const { a, b } = pairing
   const [namesA, namesB] = [namesOf(a), namesOf(b)]
   if (a === b || (namesA === null) === (namesB === null)) {
+    const isStored = (name: string, names: ReadonlySet<string>) =>
+      isPacked(name) ||
+      name.endsWith('.qweight') ||
+      (quantisedTensors(name, names) ?? otherQuantisation(name, names)) !== null
     const isOnBoth = ({ place, otherTensor }: Paired) =>
-      quantisedTensors(place.tensor, namesA!) !== null && quantisedTensors(otherTensor, namesB!) !== null
+      isStored(place.tensor, namesA!) && isStored(otherTensor, namesB!)
     const stored = a === b || namesA === null ? 0 : pairs.filter(isOnBoth).length
     return { quantised: [], others: pairs, stored, isPart: () => false }
   }
   const [side, names] = namesA === null ? (['b', namesB!] as const) : (['a', namesA] as const)
   const quantised: QuantisedPair[] = []
   const parts = new Set<string>()
+  const stems = new Set<string>()
   const rest: Paired[] = []
   const take = (pair: Paired, weight: string): boolean => {
     const tensors = quantisedTensors(weight, names) ?? otherQuantisation(weight, names)
     if (tensors === null) return false
     quantised.push({ ...pair, tensors, side })
-    if (typeof tensors !== 'string') for (const part of [tensors.weight, tensors.scale]) parts.add(part)
+    if (typeof tensors === 'string') stems.add(weight.replace(/\.weight$/, ''))
+    else for (const part of [tensors.weight, tensors.scale]) parts.add(part)
     return true
   }
   const tensorOf = ({ place, otherTensor }: Paired) => (side === 'a' ? place.tensor : otherTensor)
@@ -72,7 +78,7 @@ export function quantisedAmong(pairing: Pairing, step: number, pairs: readonly P
     const found = pair ?? { place, rank: Number.POSITIVE_INFINITY, a: undefined, b: undefined }
     if (take({ ...found, otherTensor: tensor, otherWorker: worker }, tensor)) parts.add(tensor)
   }
-  const isPart = (name: string) => parts.has(name) || isScale(name)
+  const isPart = (name: string) => parts.has(name) || isScale(name) || stems.has(stemOfPart(name) ?? '')
   const others = rest.filter(pair => !(side === 'a' && pair.b === undefined && isPart(tensorOf(pair))))
   return { quantised, others, stored: 0, isPart }
 }
@@ -80,7 +86,7 @@ export function quantisedAmong(pairing: Pairing, step: number, pairs: readonly P
 /** The names of a run with quantised weights; null if it has none. */
 function namesOf(trial: Trial): ReadonlySet<string> | null {
   const { names } = stateOf(trial).catalog
-  const isQuantised = (name: string) => isScale(name) || /\.(?:qweight|absmax|quant_map)$/.test(name)
+  const isQuantised = (name: string) => isScale(name) || /\.(?:qweight|absmax|quant_map|SCB)$/.test(name)
   return names.some(isQuantised) ? new Set(names) : null
 }
 

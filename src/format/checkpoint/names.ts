@@ -9,10 +9,11 @@ const ADAPTER = /(?:^|[._])lora_(?:A|B|embedding_A|embedding_B|magnitude_vector)
 const HEAD = /(?:^|[.])(?:lm_head|embed_out|output|score|classifier|cls|heads?)(?:[.]|$)/i
 const FINAL_NORM = /(?:^|[.])(?:norm|ln_f|final_layernorm|final_layer_norm|ln_post|ln_final|post_layernorm)(?:[.]|$)/i
 const OPTIMIZER =
-  /^(?:optimizer|optim|opt|state)[._]|(?:^|[._])(?:exp_avg|exp_avg_sq|max_exp_avg_sq|momentum_buffer)(?:[.]|$)/
+  /^(?!state_dict[.])(?:optimizer|optim|opt|state)[._]|(?:^|[._])(?:exp_avg|exp_avg_sq|max_exp_avg_sq|momentum_buffer)(?:[.]|$)/
 const MASTER =
   /(?:^|[._])(?:master(?:_weights?|_params?)?|fp32(?:_flat_groups|_from_fp16)?|single_partition_of_fp32_groups)(?:[.]|$)/
-const SCALE = /(?:^|[._])(?:\w*scales?(?:_inv|_2)?|\w*zeros|qzeros|g_idx|absmax|quant_map|quant_state\S*)$/
+const SCALE =
+  /(?:^|[._])(?:\w*scales?(?:_inv|_2)?|\w*zeros|qzeros|g_idx|\w*absmax|\w*quant_map|quant_state\S*|SCB|weight_format|weight_shape)$/
 
 const RANDOM_STATE = /(?:^|[._])(?:\w*rng(?:_states?)?|random_states?)(?:[._]|$)/
 

@@ -3,12 +3,12 @@
 import { QueryError, TrialscanError } from '../base/errors.js'
 import type { DType } from '../base/types.js'
 import type { DifferenceTolerance } from '../trial/measure/difference.js'
-import type { MeasureOptions } from '../trial/measure/measure.js'
+import { Inquiry, type MeasureOptions } from '../trial/measure/measure.js'
 import type { TensorDifference } from '../trial/measure/question.js'
 import type { ScanSelection } from '../trial/scan-selection.js'
-import { stateOf } from '../trial/trial.js'
+import { stateOf, type Trial } from '../trial/trial.js'
 import { differenceOfWhole, joined } from './joined.js'
-import { type TiedTensor, tiedHead } from './names/aliases.js'
+import { embeddingsAmong, type TiedTensor, tiedHead } from './names/aliases.js'
 import type { NoiseFloor } from './noise.js'
 import { loggedNames, type Paired, type Pairing, type WantedTensors } from './pairing.js'
 import { judgeQuantised, type QuantisedOutcome, type QuantisedPair, quantisedAmong } from './quantised/pairs.js'
@@ -124,7 +124,7 @@ export class Comparison {
         this.stored += stored
         for (const pair of quantised) weights.push(pair)
         for (const place of onlyInB) {
-          if (!isPart(place.tensor) && !this.#logged.has(place.tensor)) this.#missing(place, 'second')
+          if (!isPart(place.tensor) && !this.#logged.has(place.tensor)) await this.#missing(place, 'second')
         }
         for (const pair of others) {
           // A step may have very many.
@@ -309,16 +309,30 @@ export class Comparison {
   }
 
   /** @param only which run has it; null: both, but neither has what the other has of it */
-  #missing(place: RecordPlaceInTime, only: 'first' | 'second' | null): void {
+  async #missing(place: RecordPlaceInTime, only: 'first' | 'second' | null): Promise<void> {
     const { a, b } = this.#pairing
     const tied = only === null ? null : tiedHead(place.tensor, only, stateOf(only === 'first' ? b : a).catalog.names)
     if (tied !== null) {
-      this.tied.push(tied)
+      if (this.tied.some(({ tensor }) => tensor === tied.tensor)) return
+      this.tied.push({ ...tied, isEqual: await this.#equalsEmbeddings(place, only === 'first' ? a : b) })
       return
     }
     this.missing++
     const none = 'values and reductions of the two have nothing in common'
     this.#notCompared(place, 'missing', only === null ? none : `only in the ${only} run`)
+  }
+
+  /** True if a head is equal to the embeddings beside it; null if these can't be compared. */
+  async #equalsEmbeddings({ tensor, step, worker }: RecordPlaceInTime, trial: Trial): Promise<boolean | null> {
+    const inquiry = new Inquiry()
+    const saved = inquiry.atStep(stateOf(trial), step).of(worker)
+    const [head, embeddings] = [tensor, embeddingsAmong(stateOf(trial).catalog.names)].map(name =>
+      saved?.get(name ?? ''),
+    )
+    if (!head?.hasValue || !embeddings?.hasValue) return null
+    const question = head.difference(embeddings)
+    for await (const _ of inquiry.answers(this.#options, this.stats)) if (question.isAnswered) break
+    return question.error === undefined ? question.value?.hasEqualBits === true : null
   }
 
   #notCompared(place: RecordPlaceInTime, kind: 'missing' | 'unreadable', message: string): void {

@@ -33,7 +33,7 @@ import {
   wantedOf,
   withoutLogged,
 } from './pairing.js'
-import { isPacked, isScale } from './quantised/names.js'
+import { isPacked, isScale, stemOfPart } from './quantised/names.js'
 import type { DifferenceAt } from './records.js'
 import type { TrendDeparture } from './trend.js'
 
@@ -113,6 +113,8 @@ export interface TrialDiff {
   readonly stored: number
   /** Names in the first run of tensors that are equal bit for bit, at most 100. */
   readonly equalTensors: readonly string[]
+  /** True if most of what workers of one run have in common differs, as where each has a part of a model. */
+  readonly seemParts: boolean
   /** Heads that one run lacks, tied to its embeddings. They don't count as missing. */
   readonly tied: readonly TiedTensor[]
   /** True if each run has one step, and of both weights and biases alone were compared: two checkpoints, which no order of execution leads through. */
@@ -223,7 +225,9 @@ export async function diffWorkers(trial: Trial, options?: DiffWorkersOptions): P
   )
   const isSelective = asked.tensors !== undefined || asked.collection !== undefined
   const selection = isSelective || parameters.length === 0 ? asked : { ...asked, collection: parameters }
-  return { ...(await compared(new WorkerPairing(trial), selection)), split: [], suggestions: [] }
+  const found = await compared(new WorkerPairing(trial), selection)
+  const seemParts = trial.checkpoint !== null && 2 * (found.equal + found.close) <= found.compared
+  return { ...found, seemParts: seemParts && found.divergence !== null, split: [], suggestions: [] }
 }
 
 /** The noise: the differences between runs of the same configuration. */
@@ -304,6 +308,7 @@ async function compared(
     missing,
     stored,
     equalTensors: [...comparison.equalTensors],
+    seemParts: false,
     tied: comparison.tied,
     areCheckpoints: a !== b && both.length === 1 && (await isCheckpoint(a)) && (await isCheckpoint(b)),
     logged:
@@ -344,7 +349,8 @@ async function isCheckpoint(trial: Trial): Promise<boolean> {
   if (onlyStep(trial) === null) return false
   const logged = loggedNames(trial)
   const kindOf = kindsOf(trial)
-  const isOther = (name: string) => !isScale(name) && !logged.has(name) && !isOptimizerState(name)
+  const isOther = (name: string) =>
+    !isScale(name) && stemOfPart(name) === null && !logged.has(name) && !isOptimizerState(name)
   const names = stateOf(trial).catalog.names.filter(isOther)
   let [parameters, others] = [0, 0]
   await inTurns(names, name => {

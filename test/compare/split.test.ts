@@ -92,6 +92,21 @@ describe('q, k and v in one, of which k and v are shorter', () => {
     expect(split).toEqual([{ tensor: 'h.0.qkv_proj.weight', of: a === fused ? 'first' : 'second', parts }])
   })
 
+  it('may lie beneath a wrapper in one run', async () => {
+    const of = (tensors: Readonly<Record<string, Matrix>>) =>
+      model(Object.fromEntries(Object.entries(tensors).map(([name, matrix]) => [`module._orig_mod.${name}`, matrix])))
+    const [whole, wrapped] = [
+      of({ 'h.0.qkv_proj.weight': stacked(q, k, v), 'h.norm.weight': numbers(1, 4, 1) }),
+      of({ ...separate, 'h.norm.weight': numbers(1, 4, 1) }),
+    ]
+    for (const [a, b] of [
+      [whole, apart],
+      [fused, wrapped],
+    ] as const) {
+      expect(await diff(a, b, { map })).toMatchObject({ divergence: null, equal: 4, missing: 0 })
+    }
+  })
+
   it('go by the names of their parts, and so do places in them', async () => {
     const changed: Matrix = [k[0], k[1].with(6, -1)]
     const b = model({ ...separate, 'h.0.k_proj.weight': changed, 'h.norm.weight': numbers(1, 4, 1) })

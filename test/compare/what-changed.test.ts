@@ -107,6 +107,108 @@ describe('checkpoints of a Trainer', () => {
   })
 })
 
+describe('a model', () => {
+  /** Numbers between -0.5 and 0.5 that look random. */
+  const noise = (count: number, seed: number) =>
+    Array.from({ length: count }, (_, i) => ((Math.imul(i + seed * 7919, 2654435761) >>> 0) % 1009) / 1009 - 0.5)
+  const [rows, columns] = [150, 48]
+  const base = noise(rows * columns, 1)
+  /** The base, and what an adapter of a rank adds to it. */
+  const merged = (rank: number) => {
+    const [left, right] = [noise(rows * rank, 2), noise(rank * columns, 3)]
+    return base.map((one, at) => {
+      const [row, column] = [Math.floor(at / columns), at % columns]
+      return (
+        one + left.slice(row * rank, (row + 1) * rank).reduce((sum, x, i) => sum + x * right[i * columns + column]!, 0)
+      )
+    })
+  }
+  const matrix = (name: string, values: readonly number[]) => tensorOf(name, 'F32', [rows, columns], values)
+  const models = (...changed: readonly (readonly number[])[]) =>
+    [changed.map(() => base), changed].map(ofModel =>
+      checkpoint(ofModel.map((values, i) => matrix(`model.layers.${i}.mlp.up_proj.weight`, values))),
+    )
+
+  it('into which an adapter was merged changed along few directions', async () => {
+    const { text } = await table(...models(merged(3), merged(3), base))
+    expect(text).toMatch(
+      /Low rank: model\.layers\.\d\.mlp\.up_proj\.weight and 1 more changed along at most 3 directions, which hold 95 % of ‖Δ‖² in 128 rows of each, as where a LoRA adapter was merged\./,
+    )
+  })
+
+  it.each([
+    ['that changed everywhere', noise(rows * columns, 9)],
+    ['of which few rows changed', base.map((one, at) => (at < 9 * columns ? one + 1 : one))],
+    ['with a NaN', merged(1).with(4, Number.NaN)],
+  ])('%s has no low rank', async (_, changed) => {
+    const { code, text } = await table(...models(changed))
+    expect([code, text.includes('Low rank')]).toEqual([1, false])
+  })
+
+  it('has a table of layers and kinds, with the largest change of each', async () => {
+    const names = ['input_layernorm', 'self_attn.q_proj', 'self_attn.k_proj', 'mlp.up_proj', 'rotary.inv_freq']
+    const at = (change: (layer: number, kind: number) => number) =>
+      checkpoint([
+        ...[0, 1, 10].flatMap(layer =>
+          names
+            .filter((_, kind) => layer < 10 || kind < 2)
+            .map((name, kind) =>
+              tensorOf(`model.layers.${layer}.${name}.weight`, 'F32', [2], [0, change(layer, kind)]),
+            ),
+        ),
+        tensorOf('lm_head.weight', 'F32', [2], [0, change(99, 0)]),
+      ])
+    const { stdout } = await trialscan(
+      'diff',
+      at(() => 1),
+      at((layer, kind) => 1 + (layer + 1) * 2 ** kind),
+      '--format',
+      'table',
+    )
+    const block = stdout.slice(stdout.indexOf('By layer'))
+    expect(block.split('\n').map(line => line.trim().split(/ +/).join(' '))).toEqual([
+      'By layer: the largest ‖Δ‖/‖a‖ of its tensors',
+      'layer norm attention mlp other',
+      '0 1 4 8 16',
+      '1 2 8 16 32',
+      '10 11 22',
+      '',
+    ])
+  })
+})
+
+describe('tensor-parallel ranks', () => {
+  const ranks = (name: string, shares: readonly (readonly SavedTensor[])[]) => {
+    const dir = join(scratch, name)
+    for (const [rank, tensors] of shares.entries()) {
+      writeFile(join(dir, `mp_rank_0${rank}.safetensors`), safetensors([...tensors, weight(0, 'norm.weight')]))
+    }
+    return dir
+  }
+  const note = 'Most tensors differ between these workers, as where each has a part of a model and no copy.'
+
+  it('are told to have parts where most of them differs', async () => {
+    const share = (start: number) => ['a', 'b'].map(name => weight(start, `${name}.weight`))
+    const dir = ranks('parts', [share(1), share(2)])
+    const { code, text } = await table(dir, '--workers')
+    expect([code, text.includes(note)]).toEqual([1, true])
+    expect((await table(dir, '--workers', '--tensor', 'norm')).code).toBe(0)
+    const whole = checkpoint([...['a', 'b'].map(name => counting(`${name}.weight`, [8, 3])), weight(0, 'norm.weight')])
+    const unify = join(scratch, 'unify.json')
+    writeFile(unify, JSON.stringify({ '[ab]\\.weight': 0 }))
+    const halves = ranks(
+      'halves',
+      [0, 12].map(start => ['a', 'b'].map(name => weight(start, `${name}.weight`))),
+    )
+    expect((await table(whole, halves, '--unify', unify)).text).toContain('no difference. 3 tensor values')
+  })
+
+  it('are copies where most of them is equal', async () => {
+    const { code, text } = await table(ranks('copies', [[weight(1)], [weight(1)], [weight(2)]]), '--workers')
+    expect([code, text.includes(note)]).toEqual([1, false])
+  })
+})
+
 describe('what was not compared', () => {
   it('is said where no difference was found', async () => {
     const { code, text } = await table(checkpoint([weight(), weight(0, 'b.weight')]), checkpoint([weight()]))
@@ -161,6 +263,7 @@ describe('what was not compared', () => {
     expect((await table(a, b)).text).toContain(
       '1 weight is quantised on both sides, and compared as stored, without its scales.',
     )
+    expect((await table(a, b)).text).toContain(' in a.weight, as stored: scales are compared on their own.')
     expect(await diff(a, a)).toMatchObject({ divergence: null })
   })
 })
@@ -177,8 +280,23 @@ describe('names', () => {
   it('a head is tied only where its run has no other head', async () => {
     const [a, b] = [checkpoint([head(), embeddings()]), checkpoint([head('x.'), embeddings()])]
     expect(await diff(a, b)).toMatchObject({ compared: 1, missing: 2, tied: [] })
-    const [tied] = (await diff(a, checkpoint([embeddings()]))).tied
-    expect(tied).toEqual({ tensor: 'lm_head.weight', only: 'first', tiedTo: 'model.embed_tokens.weight' })
+    const tied = { tensor: 'lm_head.weight', tiedTo: 'model.embed_tokens.weight', isEqual: true }
+    const without = checkpoint([embeddings()])
+    expect((await diff(a, without)).tied).toEqual([{ ...tied, only: 'first' }])
+    const other = checkpoint([weight(5, 'lm_head.weight'), embeddings()])
+    expect((await diff(without, other)).tied).toEqual([{ ...tied, only: 'second', isEqual: false }])
+    const { code, text } = await table(without, other)
+    expect(code).toBe(0)
+    expect(text).toContain('no difference in what was compared.')
+    expect(text).toContain('; in the second run it differs from its embeddings, and is not tied.')
+    expect((await table(a, without)).text).toContain('no difference. 1 tensor value')
+  })
+
+  it('under state_dict are those of a model', async () => {
+    const at = (start: number) => checkpoint([weight(start, 'state_dict.fc.weight'), moment(start)])
+    expect((await table(at(0), at(1))).text).toMatch(
+      /2 of 2 tensors changed, 1 of them of the optimizer\..* in state_dict\.fc\.weight\./,
+    )
   })
 })
 

@@ -2,6 +2,7 @@
 
 import { UsageError } from '../../base/errors.js'
 import { type DiffWorkersOptions, diff, diffWorkers, type TrialDiff } from '../../compare/diff.js'
+import { lowRankChanges } from '../../compare/rank.js'
 import type { DifferenceAt } from '../../compare/records.js'
 import { DIFFERENCE_COLUMNS, DifferenceTable } from '../../compare/table.js'
 import { isParameter } from '../../format/checkpoint/names.js'
@@ -12,6 +13,7 @@ import { isForPrograms, isReportFormat, reportText } from '../format/ci/text.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine } from '../format/lines.js'
 import { counted, countText, jsonNumber, shortList } from '../format/number.js'
+import { mostChanged } from '../format/view/changes.js'
 import { differenceTable, differenceText, halvingText, mapText, wayNotes } from '../format/view/difference.js'
 import { defined, type OutputFlags, type ReadingFlags, readingOptions, waitingOptions } from '../options/flags.js'
 import { settle } from '../options/given.js'
@@ -123,6 +125,10 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
               isFull: all === true,
               isFirst: first === true,
               top: flags.top ?? DEFAULT_TOP,
+              lowRank:
+                result.areCheckpoints && names.unify === undefined
+                  ? await lowRankChanges(a, b, mostChanged(result.differences))
+                  : [],
             }),
           )
         } else if (result.compared > 0) for (const message of lackNotes(result)) note(message)

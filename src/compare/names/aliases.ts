@@ -22,7 +22,7 @@ export interface NameAliases {
  */
 export function aliasesOf(namesA: readonly string[], namesB: readonly string[]): NameAliases | null {
   if (namesA.length === 0 || namesB.length === 0) return null
-  const [ofA, ofB] = [byCore(namesA), byCore(namesB)]
+  const [ofA, ofB] = [namesByCore(namesA), namesByCore(namesB)]
   const names = new Map<string, string>()
   const [first, second] = [new Set<string>(), new Set<string>()]
   for (const [core, a] of ofA) {
@@ -37,14 +37,19 @@ export function aliasesOf(namesA: readonly string[], namesB: readonly string[]):
   return names.size === 0 ? null : { names, first: [...first], second: [...second] }
 }
 
-/** Names by their core; null if several have it. */
-function byCore(names: readonly string[]): Map<string, string | null> {
+/** Names by what is left of them without prefixes; null if several have it. */
+export function namesByCore(names: readonly string[]): Map<string, string | null> {
   const found = new Map<string, string | null>()
   for (const name of names) {
-    const { core } = stripped(name)
+    const core = coreOf(name)
     found.set(core, found.has(core) ? null : name)
   }
   return found
+}
+
+/** A name without prefixes of wrappers. */
+export function coreOf(name: string): string {
+  return stripped(name).core
 }
 
 function stripped(name: string): { readonly core: string; readonly prefixes: readonly string[] } {
@@ -73,14 +78,24 @@ export interface TiedTensor {
   readonly only: 'first' | 'second'
   /** The embeddings of the run that lacks it. */
   readonly tiedTo: string
+  /** True if it is equal to the embeddings of its own run, as a tied one is; null: these can't be compared. */
+  readonly isEqual: boolean | null
 }
 
 const HEADS = /(?:^|\.)(?:lm_head|output_layer|embed_out)\.weight$/
 const EMBEDDINGS = /(?:^|\.)(?:embed_tokens|wte|word_embeddings|tok_embeddings|embed_in)\.weight$/
 
 /** @param names the names of the run that lacks the tensor @returns null if it is no head, or that run has a head or no embeddings */
-export function tiedHead(tensor: string, only: 'first' | 'second', names: readonly string[]): TiedTensor | null {
+export function tiedHead(
+  tensor: string,
+  only: 'first' | 'second',
+  names: readonly string[],
+): Omit<TiedTensor, 'isEqual'> | null {
   if (!HEADS.test(tensor) || names.some(name => HEADS.test(name))) return null
-  const tiedTo = names.find(name => EMBEDDINGS.test(name))
+  const tiedTo = embeddingsAmong(names)
   return tiedTo === undefined ? null : { tensor, only, tiedTo }
+}
+
+export function embeddingsAmong(names: readonly string[]): string | undefined {
+  return names.find(name => EMBEDDINGS.test(name))
 }

@@ -8,6 +8,7 @@ import { Catalog } from '../../scan/catalog/catalog.js'
 import { type CutPart, cutRecords } from '../../scan/catalog/checkpoint/cut-records.js'
 import { TrialState } from '../../scan/catalog/state.js'
 import { stateOf, Trial } from '../../trial/trial.js'
+import { coreOf, namesByCore } from './aliases.js'
 import { patternOf, splitsOf, type TensorMap, type TensorSplit } from './tensor-map.js'
 
 /** A tensor that was cut for the comparison. */
@@ -59,18 +60,21 @@ export async function cutTrial(
   splits: readonly TensorSplit[],
   isShared: boolean,
 ): Promise<CutTrial> {
-  const { access, catalog, contents, rangeSteps } = stateOf(trial)
+  const { catalog, contents } = stateOf(trial)
   const [own, others] = [new Set(catalog.names), new Set(stateOf(other).catalog.names)]
+  const byCore = namesByCore([...others])
+  // Prefixes of wrappers that one of them lacks are no part of a part's name.
+  const nameOf = (part: string) => (others.has(part) ? part : (byCore.get(coreOf(part)) ?? part))
   const used = new Set<TensorSplit>()
   const parts = new Map<string, readonly string[]>()
-  const cuttings = new Map<string, (dtype: DType, shape: readonly number[]) => readonly CutPart[]>()
+  const cuttings = new Map<string, Cut>()
   for (const split of splits) {
     const regex = patternOf(split.from)
     for (const tensor of own) {
       if ((split.from !== tensor && !regex.test(tensor)) || others.has(tensor) || cuttings.has(tensor)) continue
       const wanted = split.parts.map(part => {
         const { name, length = null } = typeof part === 'string' ? { name: part } : part
-        return { name: split.from === tensor ? name : tensor.replace(regex, name), length }
+        return { name: nameOf(split.from === tensor ? name : tensor.replace(regex, name)), length }
       })
       if (!wanted.some(({ name }) => others.has(name)) || wanted.some(({ name }) => own.has(name))) continue
       used.add(split)
@@ -86,6 +90,18 @@ export async function cutTrial(
     }
   }
   if (cuttings.size === 0) return { trial, used, parts }
+  return { trial: await withParts(trial, cuttings, parts), used, parts }
+}
+
+type Cut = (dtype: DType, shape: readonly number[]) => readonly CutPart[]
+
+/** A trial of checkpoints with parts in place of tensors. @param parts the names of parts that are none of the trial yet, for its collections */
+export async function withParts(
+  trial: Trial,
+  cuttings: ReadonlyMap<string, Cut>,
+  parts: CutTrial['parts'],
+): Promise<Trial> {
+  const { access, catalog, contents, rangeSteps } = stateOf(trial)
   const index = await cutRecords(access, catalog, name => cuttings.get(name) ?? null)
   const cut = {
     ...contents,
@@ -99,8 +115,7 @@ export async function cutTrial(
     collections: { ...contents.collections, collections: collectionsWith(contents.collections.collections, parts) },
     ended: true,
   }
-  const state = new TrialState(access, rangeSteps, { load: async () => cut }, cut)
-  return { trial: new Trial(trial.path, trial.name, state), used, parts }
+  return new Trial(trial.path, trial.name, new TrialState(access, rangeSteps, { load: async () => cut }, cut))
 }
 
 /** The length of a tensor along the axis, at the first step that has it. */

@@ -1,6 +1,7 @@
 /** The changes between two runs of one step each, such as two checkpoints: the largest relative changes first. */
 
 import type { TrialDiff } from '../../../compare/diff.js'
+import type { LowRankChange } from '../../../compare/rank.js'
 import type { DifferenceAt } from '../../../compare/records.js'
 import { decibels } from '../../../compare/wording.js'
 import { isOptimizerState } from '../../../format/checkpoint/names.js'
@@ -20,20 +21,19 @@ type Paragraph = (text: string, indent?: string) => string
  */
 export function changesBlocks(
   [a, b]: readonly [string, string],
-  { differences, compared, equal, close, noisy, missing, equalTensors, problems }: TrialDiff,
+  { differences, compared, equal, close, noisy, missing, equalTensors, problems, stored }: TrialDiff,
   paragraph: Paragraph,
   colors: Colors,
   top: number,
   width: number | null,
+  lowRank: readonly LowRankChange[],
 ): string[] {
   const quantised = differences.filter(one => one.quantised !== null)
-  const bySize = differences.filter(one => one.quantised === null).sort((x, y) => sizeOf(y) - sizeOf(x))
-  // Tensors of the model come before states of the optimizer.
-  const [states, model] = [true, false].map(is => bySize.filter(({ tensor }) => isOptimizerState(tensor) === is)) as [
+  const sorted = mostChanged(differences)
+  const [states, model] = [true, false].map(is => sorted.filter(({ tensor }) => isOptimizerState(tensor) === is)) as [
     DifferenceAt[],
     DifferenceAt[],
   ]
-  const sorted = [...model, ...states]
   const finite = (model.length > 0 ? model : states).filter(({ difference }) =>
     Number.isFinite(difference?.relativeNorm ?? Number.NaN),
   )
@@ -60,7 +60,7 @@ export function changesBlocks(
     ...(most === undefined
       ? []
       : [
-          `Largest relative change ‖Δ‖/‖a‖ ${percentText(most.difference!.relativeNorm!)} in ${safeName(most.tensor)}.`,
+          `Largest relative change ‖Δ‖/‖a‖ ${percentText(most.difference!.relativeNorm!)} in ${safeName(most.tensor)}${stored > 0 ? ', as stored: scales are compared on their own' : ''}.`,
         ]),
     ...(problems.length > 0 ? ['Some could not be read.'] : []),
   ]
@@ -76,7 +76,28 @@ export function changesBlocks(
     colors.bold(colors.red(paragraph(lead.join(' ')))),
     ...quantisedBlock(quantised, colors, top, width),
     ...(table === '' ? [] : [`${table}${reasons}${moreText(rest, colors)}`]),
+    ...lowRankBlock(lowRank, paragraph),
     ...layerBlock(finite, colors),
+  ]
+}
+
+/** The differences in the order of the table: tensors of the model before states of the optimizer. */
+export function mostChanged(differences: readonly DifferenceAt[]): readonly DifferenceAt[] {
+  const bySize = differences.filter(one => one.quantised === null).sort((x, y) => sizeOf(y) - sizeOf(x))
+  return [false, true].flatMap(is => bySize.filter(({ tensor }) => isOptimizerState(tensor) === is))
+}
+
+/** A sentence on changes of low rank; none if there are none. */
+function lowRankBlock(lowRank: readonly LowRankChange[], paragraph: Paragraph): string[] {
+  const [first] = lowRank
+  if (first === undefined) return []
+  const rank = Math.max(...lowRank.map(change => change.rank))
+  const others = lowRank.length - 1
+  const which = `${safeName(first.tensor)}${others > 0 ? ` and ${others} more` : ''}`
+  return [
+    paragraph(
+      `Low rank: ${which} changed along ${rank === 1 ? 'one direction' : `at most ${rank} directions`}, which ${rank === 1 ? 'holds' : 'hold'} 95 % of ‖Δ‖² in ${counted(first.rows, 'row')}${others > 0 ? ' of each' : ''}, as where a LoRA adapter was merged.`,
+    ),
   ]
 }
 

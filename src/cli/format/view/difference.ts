@@ -1,6 +1,7 @@
 /** The differences of two runs for people. The first line is the answer. */
 
 import type { TrialDiff } from '../../../compare/diff.js'
+import type { LowRankChange } from '../../../compare/rank.js'
 import type { DifferenceAt } from '../../../compare/records.js'
 import { type Colors, columns, fitted, safe, safeName, wrapped } from '../../terminal.js'
 import { apartNumbers, counted, countText, shortNumber } from '../number.js'
@@ -22,6 +23,8 @@ export interface DifferenceTableOptions {
   readonly isFirst: boolean
   /** Rows of the table of two runs of one step each. */
   readonly top: number
+  /** Changes of two checkpoints that are of low rank. */
+  readonly lowRank: readonly LowRankChange[]
 }
 
 /**
@@ -32,7 +35,7 @@ export function differenceTable(
   runs: readonly [string, string?],
   result: TrialDiff,
   lacking: readonly DifferenceAt[],
-  { columns: given, colors, isFull, isFirst, top }: DifferenceTableOptions,
+  { columns: given, colors, isFull, isFirst, top, lowRank }: DifferenceTableOptions,
 ): string {
   const width = Math.max(LEAST_WIDTH, Math.min(MAX_WIDTH, given || MAX_WIDTH))
   const paragraph: Paragraph = (text, indent = '') => `${wrapped(safe(text), width, indent, `${indent}  `)}\n`
@@ -46,7 +49,7 @@ export function differenceTable(
     blocks.push(color(paragraph(`${subject}: ${sameText(result)}. ${tally}.`)))
   } else if (b !== undefined && result.areCheckpoints) {
     const rows = isFull ? Number.POSITIVE_INFINITY : top
-    blocks.push(...changesBlocks([a!, b], result, paragraph, colors, rows, given || null))
+    blocks.push(...changesBlocks([a!, b], result, paragraph, colors, rows, given || null, lowRank))
   } else {
     const later = isFirst ? '; later steps were not compared' : ''
     blocks.push(
@@ -79,11 +82,11 @@ export function differenceText([a, b]: readonly [string, string?], result: Trial
 }
 
 /** The answer without a difference. It must not be mistaken for a statement about data that was not compared. */
-function sameText({ close, noisy, compared, missing, problems }: TrialDiff): string {
+function sameText({ close, noisy, compared, missing, problems, tied }: TrialDiff): string {
   if (compared === 0) return 'nothing was compared'
   if (problems.length > 0) return 'no difference in what could be read; some could not'
   const beyond = noisy > 0 ? ' beyond noise' : close > 0 ? ' beyond the tolerance' : ''
-  return `no difference${beyond}${missing > 0 ? ' in what was compared' : ''}`
+  return `no difference${beyond}${missing > 0 || tied.some(({ isEqual }) => isEqual === false) ? ' in what was compared' : ''}`
 }
 
 function tallyOf({ compared, steps, equal, close, noisy, missing, bisection }: TrialDiff): string {
@@ -177,7 +180,11 @@ function lackBlocks(
 }
 
 /** Sentences about what was compared with what. They have no full stop, as notes end. */
-export function* wayNotes({ divergence, aliases, split, tied, dtypes, stored, logged }: TrialDiff): Generator<string> {
+export function* wayNotes(result: TrialDiff): Generator<string> {
+  const { divergence, seemParts, aliases, split, tied, dtypes, stored, logged } = result
+  if (seemParts) {
+    yield 'Most tensors differ between these workers, as where each has a part of a model and no copy. Parts are put together by diff of two runs with --unify; --tensor norm compares what tensor-parallel ranks have in common'
+  }
   if (aliases !== null) yield aliasesText(aliases)
   if (split.length > 0) yield splitText(split)
   for (const one of tied) yield tiedText(one)
@@ -205,8 +212,12 @@ function splitText(split: TrialDiff['split']): string {
   return `${safeName(tensor)} of the ${of} run is compared in ${counted(parts.length, 'part')}, as the map says: ${parts.map(safeName).join(', ')}${others}`
 }
 
-function tiedText({ tensor, only, tiedTo }: TrialDiff['tied'][number]): string {
-  return `${safeName(tensor)} is only in the ${only} run: the other leaves it out, as writers do where it is tied to ${safeName(tiedTo)}`
+function tiedText({ tensor, only, tiedTo, isEqual }: TrialDiff['tied'][number]): string {
+  return `${safeName(tensor)} is only in the ${only} run: the other leaves it out, as writers do where it is tied to ${safeName(tiedTo)}${
+    isEqual === null
+      ? ''
+      : `; in the ${only} run it ${isEqual ? 'equals its embeddings' : 'differs from its embeddings, and is not tied'}`
+  }`
 }
 
 function dtypesText({ dtype, otherDtype, count }: TrialDiff['dtypes'][number]): string {

@@ -1,0 +1,127 @@
+/** Tells changes of low rank, such as a merged LoRA adapter leaves, by a few rows of each tensor. */
+
+import { TrialscanError } from '../base/errors.js'
+import type { DType } from '../base/types.js'
+import { elementByteLength, isFloat } from '../core/dtype.js'
+import type { CutPart } from '../scan/catalog/checkpoint/cut-records.js'
+import { stateOf, type Trial } from '../trial/trial.js'
+import { withParts } from './names/cut.js'
+import type { DifferenceAt } from './records.js'
+
+/** Tensors that are looked at. */
+const MOST_TENSORS = 5
+/** Rows and columns of a sample, and the elements of its rows: 32 MiB of float64. */
+const MOST_ROWS = 128
+const MOST_COLUMNS = 1024
+const MOST_ELEMENTS = 1 << 22
+/** Rows and columns that have to change: what is smaller is of low rank by itself. */
+const LEAST_LENGTH = 32
+/** The share of ‖Δ‖² beyond which directions count as none: 16-bit weights round what was added. */
+const REST = 0.05
+
+export interface LowRankChange {
+  readonly tensor: string
+  /** The number of directions that hold 95 % of ‖Δ‖² in the sample. */
+  readonly rank: number
+  readonly rows: number
+}
+
+/**
+ * Looks at the first of the differences that are of matrices. Of each, up to 128 rows are read.
+ * @param differences those of two checkpoints; what they were compared by has to be in the trials under their names
+ */
+export async function lowRankChanges(
+  a: Trial,
+  b: Trial,
+  differences: readonly DifferenceAt[],
+): Promise<readonly LowRankChange[]> {
+  if (a.checkpoint === null || b.checkpoint === null) return []
+  const [ofA, ofB] = [a, b].map(trial => new Set(stateOf(trial).catalog.names)) as [Set<string>, Set<string>]
+  const matrices = differences
+    .filter(({ difference, tensor, otherTensor }) => {
+      const [rows = 0, columns = 0, ...others] = difference?.shape ?? []
+      const isMatrix =
+        Math.min(rows, columns) >= LEAST_LENGTH && others.length === 0 && columns * rowsOf(rows) <= MOST_ELEMENTS
+      const dtypes = difference === null ? [] : [difference.dtype, difference.otherDtype]
+      const isReal =
+        difference?.notFinite === 'neither' && dtypes.every(one => isFloat(one) && elementByteLength(one) >= 1)
+      return isMatrix && isReal && ofA.has(tensor) && ofB.has(otherTensor)
+    })
+    .slice(0, MOST_TENSORS)
+  if (matrices.length === 0) return []
+  const found: LowRankChange[] = []
+  try {
+    const [rowsA, rowsB] = [
+      await sampled(a, new Set(matrices.map(({ tensor }) => tensor))),
+      await sampled(b, new Set(matrices.map(({ otherTensor }) => otherTensor))),
+    ]
+    for (const { tensor, otherTensor, step, otherStep, worker, otherWorker, difference } of matrices) {
+      const { data: p, shape } = await rowsA.tensor(tensor).value(step, { worker })
+      const { data: q } = await rowsB.tensor(otherTensor).value(otherStep, { worker: otherWorker })
+      const [rows, columns] = [shape[0]!, difference!.shape![1]!]
+      const stride = Math.ceil(columns / MOST_COLUMNS)
+      const changes = Array.from({ length: rows }, (_, row) =>
+        Float64Array.from({ length: Math.ceil(columns / stride) }, (_, i) => {
+          const at = row * columns + i * stride
+          return Number(p[at]) - Number(q[at])
+        }),
+      )
+      const rank = rankOf(changes)
+      if (rank !== null) found.push({ tensor, rank, rows })
+    }
+  } catch (error) {
+    // A hint is left out where its rows can't be read.
+    if (!(error instanceof TrialscanError)) throw error
+  }
+  return found
+}
+
+function rowsOf(rows: number): number {
+  return Math.min(rows, MOST_ROWS)
+}
+
+/** A trial that has of some tensors only rows at equal distances. */
+function sampled(trial: Trial, tensors: ReadonlySet<string>): Promise<Trial> {
+  const cut =
+    (name: string) =>
+    (_: DType, shape: readonly number[]): readonly CutPart[] => {
+      const rows = rowsOf(shape[0]!)
+      const runs = Array.from({ length: rows }, (_, i) => {
+        const row = Math.floor((i * shape[0]!) / rows)
+        return [row, row + 1] as const
+      })
+      return [{ name, axis: 0, runs }]
+    }
+  return withParts(trial, new Map([...tensors].map(name => [name, cut(name)])), new Map())
+}
+
+/**
+ * The number of rows that span all but a twentieth of the squares, each chosen as the one of which most is left.
+ * @param rows are overwritten
+ * @returns null if they are more than a fourth of the rows or columns that changed, as they are of any change, or these are fewer than 32
+ */
+export function rankOf(rows: readonly Float64Array[]): number | null {
+  const [squares, changed] = [rows.map(row => dot(row, row)), new Set<number>()]
+  for (const row of rows) for (let i = 0; i < row.length; i++) if (row[i] !== 0) changed.add(i)
+  const total = squares.reduce((sum, one) => sum + one, 0)
+  const least = Math.min(squares.filter(one => one > 0).length, changed.size)
+  const most = least < LEAST_LENGTH ? 0 : least / 4
+  for (let rank = 1; rank <= most; rank++) {
+    const largest = squares.indexOf(Math.max(...squares))
+    const direction = rows[largest]!.slice()
+    const length = squares[largest]!
+    for (const [at, row] of rows.entries()) {
+      const along = dot(row, direction) / length
+      for (let i = 0; i < row.length; i++) row[i]! -= along * direction[i]!
+      squares[at] = dot(row, row)
+    }
+    if (squares.reduce((sum, one) => sum + one, 0) <= REST * total) return rank
+  }
+  return null
+}
+
+function dot(a: Float64Array, b: Float64Array): number {
+  let sum = 0
+  for (let i = 0; i < a.length; i++) sum += a[i]! * b[i]!
+  return sum
+}

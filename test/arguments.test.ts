@@ -225,5 +225,11 @@ it('the message names the argument', async () => {
   expect(await messageOf(() => tensor.reductionValue('mean' as never, 0 as never))).toBe(
     'expected step to be a whole number, got "mean"',
   )
+  expect(await messageOf(() => (tensor.reductionValue as Call)(0))).toBe(
+    'tensor.reductionValue: expected name to be the name of a reduction, got none',
+  )
+  expect(await messageOf(() => trial.scan({ regex: 'loss' } as never))).toBe(
+    'trial.scan has no option "regex"; did you mean tensors?',
+  )
   expect(await messageOf(() => trial.tensor(7 as never))).toBe('trial.tensor: expected name to be a text, got 7')
 })

@@ -112,6 +112,8 @@ describe('tensorNames', () => {
     [{ regex: ['^loss$', /^SHAPED$/i] }, ['loss', 'shaped']],
     [{ regex: /a/g }, ['accuracy', 'fc.bias', 'gradient/fc.weight', 'shaped']],
     [{ regex: [] }, []],
+    [{ tensors: ['fc.weight', /^LOSS$/i] }, ['fc.weight', 'loss']],
+    [{ tensors: 'weight', collection: 'weights', mode: 'EVAL' }, ['fc.weight']],
     [{ collection: 'weights' }, ['fc.weight', 'gradient/fc.weight']],
     [{ collection: 'weights', mode: 'EVAL' }, ['fc.weight']],
     [{ collection: 'weights', step: 11 }, ['fc.weight']],

@@ -97,7 +97,8 @@ function wrong(call: string, described: Described, issue: v.BaseIssue<unknown>):
 
 function unknownOption(call: string, described: Described, keys: readonly string[]): UsageError {
   const known = Object.keys(within(described, keys.slice(0, -1)).entries)
-  const nearest = nearestNames(keys.at(-1)!.replaceAll(/[-_]/g, ''), known)
+  const last = keys.at(-1)!.replaceAll(/[-_]/g, '')
+  const nearest = last === 'regex' && known.includes('tensors') ? ['tensors'] : nearestNames(last, known)
   const hint = nearest.length > 0 ? `did you mean ${nearest.join(' or ')}?` : `it takes ${known.join(', ')}`
   const option = keys.join('.')
   return new UsageError(`${call} has no option ${quote(option)}; ${hint}`, { call, option, nearest })

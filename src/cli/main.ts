@@ -144,6 +144,19 @@ class NamedCommand extends Command {
   }
 }
 
+/** Words that stand for a command in other programs, or in the library. */
+const OTHER_WORDS: Readonly<Record<string, string>> = {
+  value: 'show TRIAL TENSOR',
+  values: 'dump TRIAL',
+  reductions: 'scan TRIAL',
+  compare: 'diff TRIAL TRIAL',
+  capture: 'python > trialscan.py',
+  validate: 'verify TRIAL',
+}
+// An option before the command, such as --help, concerns all commands.
+const named = process.argv.slice(2).find(argument => argument !== '--no-color') ?? ''
+const hint = Object.hasOwn(OTHER_WORDS, named) ? `What is meant may be trialscan ${OTHER_WORDS[named]}\n` : ''
+
 const program = new NamedCommand('trialscan')
   .description(
     'Reads the tensors that a training saved: checkpoints, trials of SageMaker Debugger, runs of TensorBoard.',
@@ -157,7 +170,7 @@ const program = new NamedCommand('trialscan')
     outputError: (text, write) =>
       write(text.replace(/^error: /, 'trialscan: ').replace(/(?!\n)[\p{Cc}\p{Cf}]/gu, '\ufffd')),
   })
-  .showHelpAfterError('See trialscan --help.')
+  .showHelpAfterError(`${hint}See trialscan --help.`)
   .exitOverride()
   .addHelpText(
     'after',
@@ -189,8 +202,6 @@ const ADDING: readonly (readonly [names: string, add: () => void])[] = [
   ['fleet', () => addFleetCommands(program, runCommand)],
   ['bench', () => addBenchCommand(program, runCommand, VERSION)],
 ]
-// An option before the command, such as --help, concerns all commands.
-const named = process.argv.slice(2).find(argument => argument !== '--no-color') ?? ''
 const adding = ADDING.filter(([names]) => names.split(' ').includes(named))
 // Each command's options take some milliseconds, so only the named command gets its own; help gets all.
 for (const [, add] of adding.length > 0 ? adding : ADDING) add()

@@ -75,9 +75,15 @@ export function screenWidth(onTerminal: boolean): number {
   return onTerminal ? process.stdout.columns || SCREEN_WIDTH : SCREEN_WIDTH
 }
 
-/** A text that fits a width, cut in its middle, since names differ at their ends. */
+/** The width that tables fit: that of the terminal; elsewhere null, since other programs read one row a line. */
+export function tableWidth(onTerminal: boolean): number | null {
+  return onTerminal ? screenWidth(true) : null
+}
+
+/** A text that fits a width, cut in its middle, since names differ at their ends. A text that is cut loses its colours. */
 export function elided(text: string, width: number): string {
   if (widthOf(text) <= width) return text
+  text = text.replace(COLOUR, '')
   const tail = Math.ceil((width - 1) * 0.7)
   return `${text.slice(0, width - 1 - tail)}…${text.slice(-tail)}`
 }
@@ -113,31 +119,18 @@ export function safeName(name: string): string {
  * Lines of aligned columns.
  * @param rows safe texts; the rows may differ in length
  * @param right the indices of the columns that are aligned right
+ * @param width that lines are to fit; null for no limit
  */
-export function columns(rows: Iterable<readonly string[]>, right: readonly number[] = []): string {
-  return [...columnLines(rows, right)].join('')
+export function columns(
+  rows: Iterable<readonly string[]>,
+  right: readonly number[] = [],
+  width: number | null = null,
+): string {
+  return [...columnLines(rows, right, width)].join('')
 }
 
-/** The shortest width of cut cells. */
+/** The shortest width of columns whose texts are cut. */
 const MIN_CELL_WIDTH = 16
-
-/**
- * Rows whose lines fit a width, with the cells of a column cut in their middle.
- * @param width null for no limit
- */
-export function fitted(
-  rows: readonly (readonly string[])[],
-  column: number,
-  width: number | null,
-): readonly (readonly string[])[] {
-  if (width === null) return rows
-  const widths: number[] = []
-  for (const row of rows) for (const [i, text] of row.entries()) widths[i] = Math.max(widths[i] ?? 0, widthOf(text))
-  const excess = widths.reduce((sum, width) => sum + width + 2, -2) - width
-  if (excess <= 0) return rows
-  const most = Math.max(MIN_CELL_WIDTH, (widths[column] ?? 0) - excess)
-  return rows.map(row => row.map((text, i) => (i === column ? elided(text, most) : text)))
-}
 
 /** Names and the cells of the long column keep these widths as long as there is another column to leave out. */
 const NAME_WIDTH = 36
@@ -169,8 +162,9 @@ export function narrowed(
   const most = Math.max(LONG_WIDTH, width - total() + widths[long]!)
   const cells = rows.map(row => kept.map(i => (i === long ? elided(row[i] ?? '', most) : (row[i] ?? ''))))
   return columns(
-    fitted(cells, 0, width),
+    cells,
     right.map(i => kept.indexOf(i)),
+    width,
   )
 }
 
@@ -178,22 +172,63 @@ export function narrowed(
 const MEASURED_AT_ONCE = 4096
 
 /**
- * The lines one by one, after empty texts if there are many rows.
+ * The lines one by one, after empty texts if there are many rows. Where they do not fit, the longest texts are cut in their middle;
+ * columns for which that is not enough are below the first.
  * @param rows are iterated twice
  */
-export function* columnLines(rows: Iterable<readonly string[]>, right: readonly number[] = []): Generator<string> {
+export function* columnLines(
+  rows: Iterable<readonly string[]>,
+  right: readonly number[] = [],
+  width: number | null = null,
+): Generator<string> {
   const widths: number[] = []
   let measured = 0
   for (const row of rows) {
     if (++measured % MEASURED_AT_ONCE === 0) yield ''
     for (const [i, text] of row.entries()) {
-      const width = widthOf(text)
-      widths[i] = Math.max(widths[i] ?? 0, width > MAX_COLUMN_WIDTH ? 0 : width)
+      const cell = widthOf(text)
+      widths[i] = Math.max(widths[i] ?? 0, width === null && cell > MAX_COLUMN_WIDTH ? 0 : cell)
     }
   }
-  const line = (row: readonly string[]) =>
-    row.map((text, i) => (right.includes(i) ? padStart(text, widths[i]!) : padEnd(text, widths[i]!))).join('  ')
-  for (const row of rows) yield `${line(row).trimEnd()}\n`
+  if (width !== null) shorten(widths, right, width)
+  const cell = (text: string, i: number) => {
+    const shown = width === null ? text : elided(text, widths[i]!)
+    return right.includes(i) ? padStart(shown, widths[i]!) : padEnd(shown, widths[i]!)
+  }
+  for (const row of rows) yield `${besideOrBelow(row.map(cell), 0, width)}\n`
+}
+
+/** Makes the widest of the columns of texts narrower, until all fit or none is wide. */
+function shorten(widths: number[], right: readonly number[], width: number): void {
+  for (;;) {
+    const excess = widths.reduce((sum, cell) => sum + cell + 2, -2) - width
+    const texts = widths.map((cell, i) => (right.includes(i) ? 0 : cell))
+    const widest = Math.max(0, ...texts)
+    if (excess <= 0 || widest <= MIN_CELL_WIDTH) return
+    const second = Math.max(MIN_CELL_WIDTH, ...texts.filter(cell => cell < widest))
+    widths[texts.indexOf(widest)] = Math.max(widest - excess, Math.min(second, widest - 1))
+  }
+}
+
+/** Cells beside one another, and what a line has no room for on further lines. @param indent of those */
+export function besideOrBelow(cells: readonly string[], indent: number, width: number | null): string {
+  if (width === null) return cells.join('  ').trimEnd()
+  const lines: string[] = []
+  let line = ''
+  let used = 0
+  for (const cell of cells) {
+    const more = widthOf(cell.trimEnd())
+    if (used > 0 && more > 0 && used + 2 + more > width) {
+      lines.push(line.trimEnd())
+      used = Math.max(2, Math.min(indent, width - more))
+      line = ' '.repeat(used) + cell
+    } else {
+      line += used > 0 ? `  ${cell}` : cell
+      used += used > 0 ? 2 : 0
+    }
+    used += widthOf(cell)
+  }
+  return [...lines, line.trimEnd()].join('\n')
 }
 
 /** Writes a line for people to stderr. */

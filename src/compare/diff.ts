@@ -12,7 +12,7 @@ import { DIFFERENCE_TOLERANCE_KINDS, type DifferenceTolerance } from '../trial/m
 import type { MeasureOptions } from '../trial/measure/measure.js'
 import { createTrial } from '../trial/open.js'
 import { type ScanSelection, SELECTION_KINDS, unmatchedAmong, unmatchedParts } from '../trial/scan-selection.js'
-import { stateOf, Trial } from '../trial/trial.js'
+import { expectTrial, stateOf, Trial } from '../trial/trial.js'
 import { type Bisection, bisectSteps } from './bisect.js'
 import { Comparison, type ComparisonOptions, type DtypePair } from './comparison.js'
 import type { NameAliases, TiedTensor } from './names/aliases.js'
@@ -216,8 +216,7 @@ async function diffTrials(first: Trial, second: Trial, asked: DiffOptions): Prom
  * @throws UsageError, and what a scan throws
  */
 export async function diffWorkers(trial: Trial, options?: DiffWorkersOptions): Promise<TrialDiff> {
-  if (!isTrials([trial]))
-    throw new UsageError(`diffWorkers: expected a trial, got ${told(trial)}`, { call: 'diffWorkers' })
+  expectTrial('diffWorkers', trial)
   const asked = checkOptions('diffWorkers', DIFF_WORKERS_OPTIONS, options)
   const { collections } = stateOf(trial).contents.collections
   const parameters = ['weights', 'biases'].filter(

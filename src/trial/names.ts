@@ -25,6 +25,8 @@ export interface TensorNamesOptions {
   readonly step?: number
   /** Only tensors saved in this mode. */
   readonly mode?: Mode
+  /** Names, or patterns as in `regex`, as a scan takes them. */
+  readonly tensors?: NamePatterns
   /** Python patterns (strings) or JavaScript ones, matched anywhere in the name. Can't be combined with `collection`. */
   readonly regex?: NamePatterns
   readonly collection?: string | Collection
@@ -36,6 +38,7 @@ const NAMES_KINDS: Kinds<NamesAtOptions> = { step: kinds.step, mode: kinds.mode 
 const NAMES_AT_OPTIONS = optionsOf<NamesAtOptions>(NAMES_KINDS)
 export const TENSOR_NAMES_OPTIONS = optionsOf<TensorNamesOptions>({
   ...NAMES_KINDS,
+  tensors: kinds.oneOrMore('a name or a pattern', 'such', kinds.pattern),
   regex: kinds.oneOrMore('a pattern', 'patterns', kinds.pattern),
   collection: kinds.that('the name of a collection, or a collection', isCollection),
 })
@@ -88,7 +91,7 @@ export function collectionOf(state: TrialState, trial: string, name: string): Co
 
 /** Names of saved tensors that meet all of the options, sorted. */
 export function namesAmong(state: TrialState, trial: string, options: TensorNamesOptions): string[] {
-  const { step, mode, regex, collection } = options
+  const { step, mode, tensors, regex, collection } = options
   if (regex !== undefined && collection !== undefined) {
     throw new UsageError('expected regex or collection, got both')
   }
@@ -100,6 +103,10 @@ export function namesAmong(state: TrialState, trial: string, options: TensorName
   } else if (mode !== undefined && mode !== 'GLOBAL')
     workerSteps = catalog.workerSteps.filter(saved => saved.mode === mode)
   let names = workerSteps === catalog.workerSteps ? [...catalog.names] : namesAt(workerSteps)
+  if (tensors !== undefined) {
+    const selected = new Set(asList(tensors).flatMap(one => namesOf(catalog, one)))
+    names = names.filter(name => selected.has(name))
+  }
   if (regex !== undefined) names = names.filter(matcher(asList(regex)))
   if (collection !== undefined) {
     const members = new Set(

@@ -1,12 +1,11 @@
 /** One tensor of a trial, over all its steps. */
 
-import { expectStep } from '../base/arguments.js'
+import { expectStep, expectText } from '../base/arguments.js'
 import {
   errorFromData,
   FormatError,
   pathOfUrl,
   QueryError,
-  quote,
   ShapeUnavailableForStep,
   StepNotYetAvailable,
   StoreError,
@@ -174,8 +173,7 @@ export class Tensor {
     const asked = checkOptions('tensor.reductionValue', REDUCTION_OPTIONS, options)
     const { mode = 'GLOBAL', worker, abs = false } = asked
     expectStep(step)
-    if (typeof name !== 'string')
-      throw new UsageError(`expected the name of a reduction behind the step, got ${quote(String(name))}`)
+    expectText('tensor.reductionValue', 'name', name, 'the name of a reduction')
     const [reduction = name] = parseReductions([abs && !name.startsWith('abs_') ? `abs_${name}` : name])
     const isSavedIn = ({ reductions }: SavedTensor) => isReductionName(reduction) && reductions.has(reduction)
     const found = await this.#saved.find(step, mode, worker, saved => hasValue(saved) || isSavedIn(saved))

@@ -1,14 +1,16 @@
 /** What a new user writes, and what is answered. */
 
+import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
 import * as zlib from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { columns, fitted, widthOf } from '#dist/cli/terminal.js'
+import { columns, widthOf } from '#dist/cli/terminal.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
 import { ROOT } from '../support/golden.js'
 import { scratchDirectory } from '../support/scratch.js'
-import { DTYPES, PLAIN, trialscan } from './run.js'
+import { CLI, DTYPES, PLAIN, trialscan } from './run.js'
 
 const MLP = join(ROOT, 'fixtures/trials/mlp-vanishing')
 const scratch = scratchDirectory('friction')
@@ -110,6 +112,7 @@ it.each<[string, string[], number, RegExp]>([
     2,
     /expected (--)?shards to be a whole number from 1/,
   ],
+  ['value', [MLP, 'loss'], 2, /unknown command 'value'\nWhat is meant may be trialscan show TRIAL TENSOR\n/],
 ])('%s %j is told in the words of the command line', async (command, args, code, message) => {
   const outcome = await trialscan(command, ...args)
   expect([outcome.code, outcome.stderr]).toEqual([code, expect.stringMatching(message)])
@@ -143,10 +146,45 @@ it('tables fit the terminal', () => {
     ['0', `a/${'long/'.repeat(20)}name`, 'worker_0', 'values'],
     ['10', 'b', 'worker_0', 'values'],
   ]
-  const lines = columns(fitted(rows, 1, 80), [0]).split('\n')
+  const lines = columns(rows, [0], 80).split('\n')
   expect(Math.max(...lines.map(widthOf))).toBe(80)
   expect(lines[0]).toMatch(/^ 0 {2}a\/long.*….*name {2}worker_0 {2}values$/)
-  expect(fitted(rows, 1, null)).toBe(rows)
+  const below = columns([['a', ...Array.from({ length: 9 }, (_, i) => `number${i}`)]], [], 40)
+  expect(below).toBe('a  number0  number1  number2  number3\n  number4  number5  number6  number7\n  number8\n')
+})
+
+it('tables of all commands fit a terminal of 80 columns', () => {
+  const trials = ['cnn-raw-and-reductions', 'dtypes', 'mlp-vanishing', 'mlp-all-zero', 'workers-tf-devices']
+  const [cnn, dtypes, vanishing, zero, devices] = trials.map(name => join(ROOT, 'fixtures/trials', name)) as [
+    string,
+    string,
+    string,
+    string,
+    string,
+  ]
+  const commands = [
+    ...[cnn, dtypes, vanishing, devices].flatMap(trial => [
+      ['ls', trial],
+      ['scan', trial, '--reductions', 'min,max,mean,std,l2,abs_max'],
+    ]),
+    ...['summary', 'check', 'nan', 'verify', 'scan'].map(command => [command, devices]),
+    ['top', devices, '--by', 'abs_max'],
+    ['diff', vanishing, zero],
+    ['ls', ...trials.map(name => join(ROOT, 'fixtures/trials', name))],
+    ['check', cnn, vanishing, devices],
+  ]
+  // Standard output as a terminal, which it is not in a test.
+  const terminal = 'data:text/javascript,Object.assign(process.stdout,{isTTY:true,columns:80})'
+  for (const args of commands) {
+    const asked = ['--import', terminal, CLI, ...args, '--format', 'table']
+    const { stdout } = spawnSync(process.execPath, asked, { encoding: 'utf8' })
+    const lines = stripVTControlCharacters(stdout).split('\n')
+    expect(lines.length, args.join(' ')).toBeGreaterThan(1)
+    expect(
+      lines.filter(line => widthOf(line) > 80),
+      args.join(' '),
+    ).toEqual([])
+  }
 })
 
 it('a suggestion of two numbers needs a common word', async () => {

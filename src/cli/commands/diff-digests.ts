@@ -21,7 +21,7 @@ import { Progress } from '../progress.js'
 import { expectReplaceable } from '../real-path.js'
 import { nothingSelected, selectionOf, unscannedParts } from '../scan/selection.js'
 import { openTrial } from '../scan/trials.js'
-import { type Colors, colorsFor, columns, fitted, note, safe, safeName, wrapped } from '../terminal.js'
+import { type Colors, colorsFor, columns, note, safe, safeName, wrapped } from '../terminal.js'
 import type { DiffFlags } from './diff.js'
 
 /** The options of diff that apply to two runs, or to numbers. */
@@ -237,7 +237,7 @@ function* tableOf(
       safe(short(difference.got)),
     ]),
   ]
-  yield `\n${columns(fitted(rows, 0, screen))}`
+  yield `\n${columns(rows, [], screen)}`
   const all = Object.values(counts).reduce((sum, count) => sum + count, 0)
   if (all > shown.length) yield `  and ${countText(all - shown.length)} more: --all lists them\n`
 }

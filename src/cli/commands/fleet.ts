@@ -25,7 +25,7 @@ import { Progress } from '../progress.js'
 import { expectOutside, expectReplaceableIn, localTrial } from '../real-path.js'
 import { requestedStatistics, type SelectionFlags, selectionOf } from '../scan/selection.js'
 import { Losses, opened, trialsAt } from '../scan/trials.js'
-import { colorsFor, columnLines, note, safe } from '../terminal.js'
+import { colorsFor, columnLines, note, safe, tableWidth } from '../terminal.js'
 import { VERSION } from '../version.js'
 
 export interface PlanFlags extends Omit<SelectionFlags, 'modeSteps'>, TrialFlags {
@@ -389,7 +389,7 @@ function* statusText(
       ]
     })
     yield '\n'
-    yield* columnLines([head, ...rowsOf], [0, 2, 3, 5])
+    yield* columnLines([head, ...rowsOf], [0, 2, 3, 5], tableWidth(onTerminal))
     const more = failed.length + waiting.length - listed.length
     if (more > 0) yield `… and ${countText(more)} more: \`--format csv\`\n`
   }

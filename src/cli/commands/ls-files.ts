@@ -7,7 +7,7 @@ import { csvLine, jsonLine } from '../format/lines.js'
 import { bytesText } from '../format/number.js'
 import { onlyPlaceOptions, type S3Flags } from '../options/s3.js'
 import { writeTo } from '../output.js'
-import { columns, safe } from '../terminal.js'
+import { columns, safe, tableWidth } from '../terminal.js'
 
 interface FilesFlags extends S3Flags {
   readonly format: FormatOf<'ls'>
@@ -48,5 +48,5 @@ function filesText(
     modified.slice(0, 19).replace('T', ' '),
     safe(trial === '' ? path : `${trial}: ${path}`),
   ])
-  return columns([['size', 'written (UTC)', 'file'], ...cells], [0])
+  return columns([['size', 'written (UTC)', 'file'], ...cells], [0], tableWidth(onTerminal))
 }

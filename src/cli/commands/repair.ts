@@ -11,7 +11,7 @@ import { defined } from '../options/flags.js'
 import { settle } from '../options/given.js'
 import { onlyPlaceOptions, type S3Flags } from '../options/s3.js'
 import { writeTo } from '../output.js'
-import { colorsFor, columns, note, safe } from '../terminal.js'
+import { colorsFor, columns, note, safe, tableWidth } from '../terminal.js'
 
 export interface RepairFlags extends S3Flags {
   readonly out: string
@@ -95,7 +95,7 @@ function table({ files, records, bytes, leftOut, leftOutCount, rebuilt, ignored 
   let text = ''
   if (leftOut.length > 0) {
     const head = ['file', 'offset', 'bytes', 'step', 'tensors'].map(title => dim(title))
-    text += `${bold('Left out')}\n${columns([head, ...leftOut.map(leftOutRow)], [1, 2, 3])}`
+    text += `${bold('Left out')}\n${columns([head, ...leftOut.map(leftOutRow)], [1, 2, 3], tableWidth(process.stdout.isTTY))}`
     // Reasons are sentences, too long for a column.
     const reasons = new Map(leftOut.map(({ code, reason }) => [code, reason]))
     text += [...reasons].map(([code, reason]) => `  ${yellow(code)}, as in: ${safe(reason)}\n`).join('')

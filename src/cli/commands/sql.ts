@@ -14,7 +14,7 @@ import { expectReplaceableIn } from '../real-path.js'
 import { Losses, trialsAt } from '../scan/trials.js'
 import { type Answer, Database } from '../sql/database.js'
 import { expectOneKind, filesOfTable, jsonOf, makeTables, shortText, textOf, viewOfFiles } from '../sql/tables.js'
-import { colorsFor, columnLines, note, safe, safeJson, safeName } from '../terminal.js'
+import { colorsFor, columnLines, note, safe, safeJson, safeName, tableWidth } from '../terminal.js'
 
 export interface SqlFlags extends S3Flags, OutputFlags<'sql'> {
   readonly checkLevel?: CheckLevel
@@ -111,7 +111,7 @@ async function writeTable(
     shown.push(row.map(value => safeName(shortText(value))))
   }
   const head = names.map(name => colors.bold(safe(name)))
-  await output.writeAll(columnLines([head, ...shown], [...numeric]))
+  await output.writeAll(columnLines([head, ...shown], [...numeric], tableWidth(onTerminal)))
   if (count > MAX_TABLE_ROWS) {
     note(
       `these are the first ${countText(MAX_TABLE_ROWS)} of ${counted(count, 'row')}: --format csv and jsonl have all`,

@@ -21,7 +21,7 @@ import { matchedText, matchingRows, newTally, type Tally } from '../scan/matchin
 import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedParts } from '../scan/selection.js'
 import { TopRows } from '../scan/top-rows.js'
 import { Losses, opened, trialsAt } from '../scan/trials.js'
-import { colorsFor, note } from '../terminal.js'
+import { note } from '../terminal.js'
 
 export interface TopFlags extends SelectionFlags, S3Flags, ReadingFlags, OutputFlags<'top'> {
   readonly by?: string
@@ -227,7 +227,7 @@ function linesOf(
 ): Iterable<string> {
   if (format === 'csv') return cellCsv(rows, columns, onTerminal)
   if (format === 'jsonl') return cellJson(rows, columns, onTerminal)
-  return cellTable(rows, columns, colorsFor(onTerminal ? process.stdout : null))
+  return cellTable(rows, columns, onTerminal)
 }
 
 /** Notes on facts that the printed rows don't show. */

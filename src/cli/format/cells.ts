@@ -4,7 +4,7 @@ import type { TrialscanError } from '../../base/errors.js'
 import type { ScanRow } from '../../scan/job/row.js'
 import * as rowText from '../../scan/job/row.js'
 import type { ColumnValue, RowColumn } from '../../table/columns.js'
-import { type Colors, columnLines, safe, safeJson, safeName } from '../terminal.js'
+import { type Colors, colorsFor, columnLines, safe, safeJson, safeName, tableWidth } from '../terminal.js'
 import { csvLine } from './lines.js'
 import {
   bucketsText,
@@ -31,14 +31,19 @@ export function cellsOf(row: ScanRow, columns: readonly RowColumn[]): Cells {
 }
 
 /** A header and aligned columns. */
-export function* cellTable(rows: readonly Cells[], columns: readonly RowColumn[], colors: Colors): Generator<string> {
+export function* cellTable(
+  rows: readonly Cells[],
+  columns: readonly RowColumn[],
+  onTerminal: boolean,
+): Generator<string> {
+  const colors = colorsFor(onTerminal ? process.stdout : null)
   const head = columns.map(({ name }) => colors.bold(safe(name)))
   const body = rows.map(({ values, error }) => {
     const texts = values.map((value, i) => shownText(value, columns[i]!, colors))
     return error ? [...texts, colors.red(safe(`${error.code}: ${error.message}`))] : texts
   })
   const right = columns.flatMap(({ kind }, i) => (kind === 'number' ? [i] : []))
-  yield* columnLines([head, ...body], right)
+  yield* columnLines([head, ...body], right, tableWidth(onTerminal))
 }
 
 function shownText(value: ColumnValue, { name, reduction }: RowColumn, colors: Colors): string {

@@ -9,11 +9,11 @@ import {
   colorsFor,
   columnLines,
   columns,
-  fitted,
   safe,
   safeJson,
   safeName,
-  screenWidth,
+  tableWidth,
+  wrapped,
 } from '../terminal.js'
 import type { FormatOf } from './formats.js'
 import { csvLine } from './lines.js'
@@ -84,7 +84,7 @@ export function* listingText(
 ): Generator<string> {
   switch (format) {
     case 'table':
-      yield* listingTable(listing, colorsFor(onTerminal ? process.stdout : null))
+      yield* listingTable(listing, colorsFor(onTerminal ? process.stdout : null), tableWidth(onTerminal))
       break
     case 'json':
       yield* listingJson({ listing, problems }, onTerminal)
@@ -130,7 +130,7 @@ export async function* listingsText(
   if (format === 'table') {
     const { bold } = colorsFor(onTerminal ? process.stdout : null)
     const head = ['trial', 'tensors', 'steps', 'global steps', 'workers', 'bytes', 'job'].map(bold)
-    yield* columnLines(fitted([head, ...rows], 0, onTerminal ? screenWidth(true) : null), [1, 2, 4, 5])
+    yield* columnLines([head, ...rows], [1, 2, 4, 5], tableWidth(onTerminal))
   }
 }
 
@@ -193,7 +193,7 @@ function csvCells(tensor: TensorSummary) {
   return [name, dtype, ...shapes, ...steps, byteLength, savedReductions.join(' '), error?.code, error?.message]
 }
 
-function* listingTable(listing: TrialListing, colors: Colors): Generator<string> {
+function* listingTable(listing: TrialListing, colors: Colors, width: number | null): Generator<string> {
   const { name, complete, bytes, steps, workers, workers_with_data, collections, tensors } = listing
   const title = (text: string, count?: number) =>
     `\n${colors.bold(text)}${count === undefined ? '' : ` (${countText(count)})`}\n`
@@ -201,10 +201,10 @@ function* listingTable(listing: TrialListing, colors: Colors): Generator<string>
   const state = complete ? 'the job has ended' : 'the job may still run'
   yield [
     checkpoint
-      ? checkpointLines(checkpoint, colors)
+      ? checkpointLines(checkpoint, colors, width)
       : `${colors.bold(safeName(name))}: ${counted(tensors.length, 'tensor')}, ${bytesText(bytes)}; ${state}\n`,
     title('Steps'),
-    stepsTable(steps),
+    stepsTable(steps, width),
     title('Workers', workers.length),
     ...workers.map(worker => `  ${safeName(worker)}${workers_with_data.includes(worker) ? '' : '  (nothing saved)'}\n`),
     title('Collections', collections.length),
@@ -215,6 +215,7 @@ function* listingTable(listing: TrialListing, colors: Colors): Generator<string>
           : [],
       ),
       [1],
+      width,
     ),
     collections.some(({ members }) => members === null) ? `  … the others: \`--json\`\n` : '',
     title('Tensors', tensors.length),
@@ -228,6 +229,7 @@ function* listingTable(listing: TrialListing, colors: Colors): Generator<string>
       },
     },
     [4],
+    width,
   )
 }
 
@@ -246,7 +248,7 @@ export function elementsText({
 }
 
 /** `TinyLM: 73,909 parameters in 24 tensors, bfloat16, 2 shards, 148 kB`, and what the files say about themselves. */
-function checkpointLines(checkpoint: CheckpointListing, colors: Colors): string {
+function checkpointLines(checkpoint: CheckpointListing, colors: Colors, width: number | null): string {
   const { model, formats, steps, dtypes, files, bytes, metadata, aliases } = checkpoint
   const kinds = dtypes.length > 3 ? `${dtypes.slice(0, 3).join(', ')} and ${dtypes.length - 3} more` : dtypes.join(', ')
   const facts = [
@@ -265,10 +267,11 @@ function checkpointLines(checkpoint: CheckpointListing, colors: Colors): string 
   const shared = tied.slice(0, MAX_ALIASES).map(([name, other]) => `${safeName(name)} with ${safeName(other)}`)
   const rest = tied.length > MAX_ALIASES ? [`${countText(tied.length - MAX_ALIASES)} more`] : []
   const kind = `  ${steps === null ? 'a checkpoint' : `checkpoints ${safe(steps)}`} of ${formats.join(' and ') || 'no format'}`
+  const line = (text: string) => `${width === null ? text : wrapped(text, width, '', '    ')}\n`
   return [
-    `${colors.bold(safeName(model))}: ${facts.join(', ')}\n`,
-    `${kind}${said.length > 0 ? `; its files say: ${[...said, ...more].join(', ')}` : ''}\n`,
-    ...(tied.length > 0 ? [`  share their elements: ${[...shared, ...rest].join(', ')}\n`] : []),
+    line(`${colors.bold(safeName(model))}: ${facts.join(', ')}`),
+    line(`${kind}${said.length > 0 ? `; its files say: ${[...said, ...more].join(', ')}` : ''}`),
+    ...(tied.length > 0 ? [line(`  share their elements: ${[...shared, ...rest].join(', ')}`)] : []),
   ].join('')
 }
 
@@ -277,7 +280,7 @@ function spanText(numbers: readonly number[]): string {
 }
 
 /** A row for each mode, with its mode steps and its global steps; then one for all steps. */
-function stepsTable(steps: TrialListing['steps']): string {
+function stepsTable(steps: TrialListing['steps'], width: number | null): string {
   const { GLOBAL: all, ...byMode } = steps
   const incomplete = (listing: StepListing) =>
     listing.incomplete.length > 0 ? `not yet complete: ${shortList(listing.incomplete)}` : ''
@@ -291,6 +294,7 @@ function stepsTable(steps: TrialListing['steps']): string {
   return columns(
     [head, ...modes.map(([mode, listing]) => row(mode, listing, spanText(listing.numbers))), row('all', all!, '')],
     [1],
+    width,
   )
 }
 

@@ -1,8 +1,9 @@
 /** Rows as a table for people. Widths are set before the first row, so that rows are shown as they come. */
 
+import type { TrialscanError } from '../../base/errors.js'
 import type { StatisticName } from '../../base/types.js'
 import type { ScanRow } from '../../scan/job/row.js'
-import { type Colors, elided, padEnd, padStart, safe, safeName, widthOf } from '../terminal.js'
+import { besideOrBelow, type Colors, elided, padEnd, padStart, safe, safeName, widthOf, wrapped } from '../terminal.js'
 import type { RowWriter } from './lines.js'
 import {
   bucketsText,
@@ -37,8 +38,9 @@ const SHORT_NUMBER_WIDTH = 10
 const SHORT_DIGITS = 4
 /** The width of the columns of dtype and shape. */
 const KIND_WIDTH = 26
-/** The shortest width of cut names. */
+/** The shortest width of cut names, and that of cut workers. */
 const MIN_NAME_WIDTH = 24
+const CUT_WORKER_WIDTH = 16
 /** The number of reductions that are shown even if names must be cut. */
 const LEAST_NUMBERS = 3
 
@@ -49,11 +51,14 @@ export function tableFormat(wanted: readonly StatisticName[] | null, scope: Tabl
   const hasWorkers = workers.length > 1
   const stepWidth = Math.max(4, String(lastStep).length)
   const modeWidth = Math.max(4, ...modes.map(mode => mode.length + 1 + String(lastStep).length))
-  const workerWidth = widest('worker', workers)
   const longest = widest('tensor', names)
-  const before = stepWidth + 2 + (hasModes ? modeWidth + 2 : 0) + (hasWorkers ? workerWidth + 2 : 0)
   const all = wanted ?? TABLE_REDUCTIONS
-  const isShort = before + longest + KIND_WIDTH + all.length * (NUMBER_WIDTH + 2) > width
+  const longestWorker = widest('worker', workers)
+  const beforeWorker = stepWidth + 2 + (hasModes ? modeWidth + 2 : 0)
+  const whole = beforeWorker + (hasWorkers ? longestWorker + 2 : 0) + longest + KIND_WIDTH
+  const isShort = whole + all.length * (NUMBER_WIDTH + 2) > width
+  const workerWidth = isShort ? Math.min(longestWorker, CUT_WORKER_WIDTH) : longestWorker
+  const before = beforeWorker + (hasWorkers ? workerWidth + 2 : 0)
   const space = Math.floor((width - before - Math.min(longest, MIN_NAME_WIDTH)) / (SHORT_NUMBER_WIDTH + 2))
   const reductions = wanted ?? (isShort ? all.slice(0, Math.max(LEAST_NUMBERS, space)) : all)
   const numberWidth = isShort ? SHORT_NUMBER_WIDTH : NUMBER_WIDTH
@@ -64,8 +69,8 @@ export function tableFormat(wanted: readonly StatisticName[] | null, scope: Tabl
   const place = (step: string, mode: string, worker: string, tensor: string, dtype: string, shape: string) => {
     const cells = [padStart(step, stepWidth)]
     if (hasModes) cells.push(padEnd(mode, modeWidth))
-    if (hasWorkers) cells.push(padEnd(worker, workerWidth))
-    cells.push(padEnd(isShort ? elided(tensor, nameWidth) : tensor, nameWidth))
+    if (hasWorkers) cells.push(padEnd(isShort ? elided(worker, workerWidth) : worker, workerWidth))
+    cells.push(padEnd(isShort ? elided(tensor, Math.max(14, nameWidth)) : tensor, nameWidth))
     if (!isShort) cells.push(padEnd(dtype, 10), padEnd(shape, 12))
     return cells.join('  ')
   }
@@ -79,21 +84,30 @@ export function tableFormat(wanted: readonly StatisticName[] | null, scope: Tabl
     const text = padStart(isComplex(value) ? complexText(value, short) : short(value), numberWidths[i]!)
     return /Inf|NaN/.test(text) ? colors.red(text) : text
   }
+  const fit = Number.isFinite(width) ? width : null
+  const lines = (start: string, cells: readonly string[]) =>
+    besideOrBelow([start, ...cells], before + nameWidth + 2, fit)
+  const errorLine = (start: string, { code, message }: TrialscanError) => {
+    const text = safe(`${code}: ${message}`)
+    const isLong = fit !== null && widthOf(start) + 2 + text.length > fit
+    return isLong
+      ? `${start}\n${colors.red(wrapped(text, fit, '      ', '      '))}\n`
+      : `${start}  ${colors.red(text)}\n`
+  }
   const head = reductions.map((name, i) => padStart(name, numberWidths[i]!))
   return {
-    head: `${colors.bold([place('step', 'mode', 'worker', 'tensor', 'dtype', 'shape'), ...head].join('  ').trimEnd())}\n`,
+    head: `${colors.bold(lines(place('step', 'mode', 'worker', 'tensor', 'dtype', 'shape'), head))}\n`,
     line(row: ScanRow): string {
       const { tensor, step, mode, modeStep, worker, dtype, shape, saved, error } = row
-      const name = tensor === null ? '(all of the step)' : safeName(tensor)
+      const whole = tensor === null ? '(all of the step)' : safeName(tensor)
+      // Where there is no column for it, the name has it.
+      const name = isShort && saved ? `${elided(whole, Math.max(8, nameWidth - 6))} saved` : whole
       const kind = saved ? 'saved' : (dtype ?? '?')
       const start = place(String(step), `${mode} ${modeStep}`, safe(worker), name, kind, shapeText(shape))
-      if (error && Object.keys(row.reductions).length === 0) {
-        return `${start}  ${colors.red(safe(`${error.code}: ${error.message}`))}\n`
-      }
+      if (error && Object.keys(row.reductions).length === 0) return errorLine(start, error)
       const numbers = reductions.map((name, i) => number(row, name, i))
-      if (isShort && saved) numbers.push('saved')
-      if (error) numbers.push(colors.red(safe(`${error.code}: ${error.message}`)))
-      return `${[start, ...numbers].join('  ').trimEnd()}\n`
+      const text = lines(start, numbers)
+      return error ? errorLine(text, error) : `${text}\n`
     },
   }
 }

@@ -1,6 +1,6 @@
 /** Findings of several trials: lines that begin with the trial, or a line a trial for people. */
 
-import { type Colors, colorsFor, columnLines, fitted, safe, screenWidth, wrapped } from '../../terminal.js'
+import { type Colors, colorsFor, columnLines, safe, tableWidth, wrapped } from '../../terminal.js'
 import { type Lost, objectOfSeveral, type Report, unreadReport, type Verdict } from '../ci/report.js'
 import { isReportFormat, reportText } from '../ci/text.js'
 import type { FormatOf } from '../formats.js'
@@ -25,8 +25,7 @@ export function severalFormats(
   isExplained: boolean | undefined,
 ): SeveralFormats {
   if (format === 'jsonl') return { of: path => findingJsonl(onTerminal, isExplained, path), end: () => [] }
-  if (format === 'table')
-    return summary(colorsFor(onTerminal ? process.stdout : null), onTerminal ? screenWidth(true) : null)
+  if (format === 'table') return summary(colorsFor(onTerminal ? process.stdout : null), tableWidth(onTerminal))
   if (format === 'json') {
     const trials: string[] = []
     return {
@@ -95,7 +94,7 @@ function summary(colors: Colors, width: number | null): SeveralFormats {
     },
     *end() {
       const head = ['trial', 'steps', 'findings', 'rules that fired, and at which step first'].map(colors.bold)
-      yield* columnLines(fitted([head, ...lines.map(line => cells(line, colors))], 0, width), [1, 2])
+      yield* columnLines([head, ...lines.map(line => cells(line, colors))], [1, 2], width)
       const sick = lines.filter(({ findings }) => findings > 0)
       const unread = lines.filter(({ read }) => read !== null).length
       if (sick.length === 0) {

@@ -3,7 +3,7 @@
 import type { TrialDiff } from '../../../compare/diff.js'
 import type { LowRankChange } from '../../../compare/rank.js'
 import type { DifferenceAt } from '../../../compare/records.js'
-import { type Colors, columns, fitted, safe, safeName, wrapped } from '../../terminal.js'
+import { type Colors, columns, safe, safeName, wrapped } from '../../terminal.js'
 import { apartNumbers, counted, countText, shortNumber } from '../number.js'
 import { changesBlocks } from './changes.js'
 
@@ -115,7 +115,7 @@ function restBlock({ differences }: TrialDiff, isFull: boolean, colors: Colors, 
   const more = rest.length - shown.length
   const hint = more > 0 ? colors.dim(`  and ${countText(more)} more: --all shows each\n`) : ''
   const title = colors.bold(`Then ${counted(rest.length, 'difference')} in ${counted(tensors, 'tensor')}`)
-  return [`${title}\n${columns(fitted(shown.map(rowOf), 1, width), [0])}${hint}`]
+  return [`${title}\n${columns(shown.map(rowOf), [0], width)}${hint}`]
 }
 
 /** The growth of differences, and the halving that found them. */

@@ -3,7 +3,7 @@
 import type { LoggedAround, NonFiniteCheckpoint } from '../../../compare/non-finite/at-checkpoint.js'
 import type { NonFiniteOrigin, NonFiniteTrace } from '../../../compare/non-finite/trace.js'
 import type { NonFiniteRecord, PassedOverflow, RecordPlaceInTime } from '../../../compare/records.js'
-import { type Colors, columns, fitted, safe, safeName, wrapped } from '../../terminal.js'
+import { type Colors, columns, safe, safeName, wrapped } from '../../terminal.js'
 import { counted, countText, shortList, shortNumber } from '../number.js'
 
 const MAX_WIDTH = 100
@@ -64,7 +64,7 @@ export function nonFiniteTable(
     const rest = later.length - shown.length
     const more = rest > 0 ? colors.dim(`  and ${countText(rest)} more: --all shows each\n`) : ''
     blocks.push(
-      `${colors.bold(`Then in ${counted(later.length, 'more tensor')}`)}\n${columns(fitted(fitted(shown.map(rowOf), 5, given || null), 0, given || null))}${more}`,
+      `${colors.bold(`Then in ${counted(later.length, 'more tensor')}`)}\n${columns(shown.map(rowOf), [], given || null)}${more}`,
     )
   }
   if (leftOut > 0) {

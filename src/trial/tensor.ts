@@ -225,7 +225,7 @@ export class Tensor {
     const names = [...saved.reductions.keys()]
     const read = Promise.all(names.map(name => readOneReduction(this.#state, workerStep, saved, name, asked)))
     const values = await this.#reading(read, found, step, mode)
-    return new Map(names.map((name, i) => [name, values[i]!]))
+    return new Map(names.map((name, i) => [name, values[i] as ReductionValue]))
   }
 
   /**

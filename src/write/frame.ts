@@ -36,7 +36,7 @@ export function inFrame(
   out.room(HEADER_LENGTH)
   out.setUint32(0, payloadLength)
   out.setUint32(4, 0)
-  out.setUint32(8, checksumOfLength(payloadLength))
+  out.setUint32(8, masked(crc32c(BigUint64Array.of(BigInt(payloadLength)))))
   out.setUint32(-FOOTER_LENGTH, UNCHECKED_CRC)
   const [head, tail] = [out.written(tailLength), out.end(tailLength)]
   return { head, content, tail, byteLength: payloadLength + FRAMING_LENGTH }
@@ -53,20 +53,6 @@ export function seal(pieces: readonly Uint8Array[]): void {
   }
   const [bytes, stored] = [pieces[last]!, masked(crc)]
   for (let i = 0; i < FOOTER_LENGTH; i++) bytes[bytes.length - FOOTER_LENGTH + i] = stored >>> (8 * i)
-}
-
-/** Checksums of lengths, since a training writes records of few lengths over and over. */
-const checksums = new Map<number, number>()
-const MOST_CHECKSUMS = 1000
-
-function checksumOfLength(byteLength: number): number {
-  let known = checksums.get(byteLength)
-  if (known === undefined) {
-    known = masked(crc32c(new Uint8Array(BigUint64Array.of(BigInt(byteLength)).buffer)))
-    if (checksums.size === MOST_CHECKSUMS) checksums.clear()
-    checksums.set(byteLength, known)
-  }
-  return known
 }
 
 /** The checksum as TFRecord stores it: rotated, with a constant added. */

@@ -197,45 +197,35 @@ export interface StatisticColumn {
 /** A column for each name. */
 export function statisticColumns(names: readonly StatisticName[]): readonly StatisticColumn[] {
   let next = 0
-  return names.map((name): StatisticColumn => {
-    if (isMomentName(name)) {
-      const read: StatisticColumn['read'] = (into, moments) => {
-        into[name] = moments.reduction(name)
-      }
-      return { name, read }
-    }
-    if (name === 'sketch') {
-      const read: StatisticColumn['read'] = (into, _, __, sketched) => {
-        if (sketched !== undefined) into.sketch = sketched
-      }
-      return { name, read }
-    }
-    if (isSketchedPercentile(name)) {
-      const q = Number(name.slice(2)) / 100
-      const read: StatisticColumn['read'] = (into, _, __, sketched) => {
-        into[name] = sketched?.quantile(q)
-      }
-      return { name, read }
-    }
+  return names.map(name => {
     const statistic = elementStatistic(name)
     const first = next
     next += statistic === null ? 0 : answerLength(statistic)
-    const end = next
-    if (isPercentileName(name)) {
-      const read: StatisticColumn['read'] = (into, _, answers) => {
-        into[name] = answers[first]
-      }
-      return { name, read }
-    }
-    if (isDigestName(name)) {
-      const read: StatisticColumn['read'] = (into, _, answers) => {
-        into[name] = digestFrom(answers.subarray(first, end))
-      }
-      return { name, read }
-    }
-    const read: StatisticColumn['read'] = (into, _, answers) => {
-      into[name] = histogramFrom([...answers.subarray(first, end)])
-    }
-    return { name, read }
+    return { name, read: readerOf(name, first, next) }
   })
+}
+
+/** @param first the index of the first of its answers @param end the index behind the last */
+function readerOf(name: StatisticName, first: number, end: number): StatisticColumn['read'] {
+  if (isMomentName(name)) {
+    return (into, moments) => {
+      into[name] = moments.reduction(name)
+    }
+  }
+  if (name === 'sketch') {
+    return (into, _, __, sketched) => {
+      if (sketched !== undefined) into.sketch = sketched
+    }
+  }
+  if (isSketchedPercentile(name)) {
+    const q = Number(name.slice(2)) / 100
+    return (into, _, __, sketched) => {
+      into[name] = sketched?.quantile(q)
+    }
+  }
+  return (into, _, answers) => {
+    if (isPercentileName(name)) into[name] = answers[first]
+    else if (isDigestName(name)) into[name] = digestFrom(answers.subarray(first, end))
+    else into[name] = histogramFrom([...answers.subarray(first, end)])
+  }
 }

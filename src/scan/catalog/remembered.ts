@@ -12,8 +12,6 @@ export const MAX_REMEMBERED = 8192
 export class Remembered {
   /** The records by identity, the most recently used last, with the stamp of the file before the read. */
   readonly #records = new Map<string, { readonly stamp: Float64Array; readonly told: KnownReductions }>()
-  /** An iterator over the keys that evictions advance. A new one would pass all deleted keys again, thousands of them: 3 µs. */
-  #eldest: Iterator<string> | undefined
 
   /** The known reductions of a record; undefined if its file has changed since. */
   get(key: string, stamp: Float64Array): KnownReductions | undefined {
@@ -28,13 +26,10 @@ export class Remembered {
   set(key: string, stamp: Float64Array, told: KnownReductions): void {
     this.#records.delete(key)
     this.#records.set(key, { stamp, told })
-    if (this.#records.size <= MAX_REMEMBERED) return
-    this.#eldest ??= this.#records.keys()
-    this.#records.delete(this.#eldest.next().value!)
+    if (this.#records.size > MAX_REMEMBERED) this.#records.delete(this.#records.keys().next().value!)
   }
 
   clear(): void {
     this.#records.clear()
-    this.#eldest = undefined
   }
 }

@@ -127,7 +127,6 @@ type RowPieces = Omit<RowFormat, 'line'>
 /** Comma-separated values, quoted as RFC 4180 says, with one header row; lines end with a newline. */
 function csv(reductions: readonly StatisticName[], trial?: string): RowPieces {
   const first = trial === undefined ? '' : `${csvCell(trial)},`
-  const numbers = new NumberTexts(plainNumber)
   const name: RowPieces['name'] = tensor => first + csvCell(tensor ?? '')
   const place: RowPieces['place'] = ({ step, mode, modeStep, worker }) =>
     `,${step},${mode},${modeStep},${csvCell(worker)}`
@@ -145,7 +144,6 @@ function csv(reductions: readonly StatisticName[], trial?: string): RowPieces {
       text.name(tensor, name)
       text.utf8(place(row))
       text.ascii(dtypeText(dtype) + shapeText(shape))
-      numbers.reset()
       for (const name of reductions) {
         const value = reductionOf(row, name)
         text.ascii(',')
@@ -153,7 +151,7 @@ function csv(reductions: readonly StatisticName[], trial?: string): RowPieces {
         if (isHistogram(value)) text.ascii(value.counts.join(' '))
         else if (isSketch(value)) writeBuckets(value, text)
         else if (typeof value === 'string') text.ascii(value)
-        else text.ascii(isComplex(value) ? complexText(value) : numbers.of(value))
+        else text.ascii(isComplex(value) ? complexText(value) : plainNumber(value))
       }
       text.ascii(`,${saved},`)
       if (error) {
@@ -169,7 +167,6 @@ function csv(reductions: readonly StatisticName[], trial?: string): RowPieces {
 function jsonl(reductions: readonly StatisticName[], trial?: string): RowPieces {
   const first = trial === undefined ? '' : `"trial":${JSON.stringify(trial)},`
   const keys = reductions.map(name => [name, `,"${name}":`] as const)
-  const numbers = new NumberTexts(jsonNumber)
   const name: RowPieces['name'] = tensor => `{${first}"tensor":${JSON.stringify(tensor)}`
   const place: RowPieces['place'] = ({ step, mode, modeStep, worker }) =>
     `,"step":${step},"mode":"${mode}","mode_step":${modeStep},"worker":${JSON.stringify(worker)}`
@@ -188,7 +185,6 @@ function jsonl(reductions: readonly StatisticName[], trial?: string): RowPieces 
       text.utf8(place(row))
       // A record that could not be read at all has neither dtype nor shape.
       if (!error || dtype !== null || saved) text.ascii(dtypeText(dtype) + JSON.stringify(shape))
-      numbers.reset()
       for (const [name, key] of keys) {
         const value = reductionOf(row, name)
         if (value === undefined) continue
@@ -197,7 +193,7 @@ function jsonl(reductions: readonly StatisticName[], trial?: string): RowPieces 
         else if (isSketch(value)) writeSketch(value, text)
         else if (typeof value === 'string') text.ascii(`"${value}"`)
         else if (isComplex(value)) text.ascii(`{"re":${jsonNumber(value.re)},"im":${jsonNumber(value.im)}}`)
-        else text.ascii(numbers.of(value))
+        else text.ascii(jsonNumber(value))
       }
       if (saved) text.ascii(',"saved":true')
       if (error) text.utf8(`,"error":${JSON.stringify(errorObject(error))}`)
@@ -291,32 +287,6 @@ export class TextWriter {
     const grown = new Uint8Array(Math.max(needed, this.#bytes.length * 2))
     grown.set(this.#bytes.subarray(0, this.#length))
     this.#bytes = grown
-  }
-}
-
-/** Texts of a row's numbers. Several of the eighteen are the same number (l1 and abs_sum), which is formatted once. */
-class NumberTexts {
-  readonly #write: (value: number | bigint) => string
-  readonly #values: (number | bigint)[] = []
-  readonly #texts: string[] = []
-
-  constructor(write: (value: number | bigint) => string) {
-    this.#write = write
-  }
-
-  reset(): void {
-    this.#values.length = 0
-    this.#texts.length = 0
-  }
-
-  of(value: number | bigint): string {
-    // 0 has two texts; otherwise equal numbers have one.
-    const known = value === 0 ? -1 : this.#values.indexOf(value)
-    if (known >= 0) return this.#texts[known]!
-    const text = this.#write(value)
-    this.#values.push(value)
-    this.#texts.push(text)
-    return text
   }
 }
 

@@ -5,9 +5,9 @@
 
 import { ReductionUndefined, withFullPath } from '../../base/errors.js'
 import { NO_OPTIONS } from '../../base/options.js'
-import type { DType, MomentName, StatisticName } from '../../base/types.js'
+import type { DType, StatisticName } from '../../base/types.js'
 import { KnownMoments } from '../../core/border/abi.js'
-import { isDefined, Moments, momentsOf, type ReductionValue, setFor, undefinedReduction } from '../../core/moments.js'
+import { isDefined, Moments, momentsOf, setFor, undefinedReduction } from '../../core/moments.js'
 import {
   elementStatistics,
   isMomentName,
@@ -57,20 +57,6 @@ const SMALL_BYTES = 64 << 10
 const gathered = new Gathered<ReductionRequest>()
 
 /** The reduction of one saved tensor, read together with all others of the same turn of the event loop. */
-export function readOneReduction(
-  state: TrialState,
-  workerStep: WorkerStep,
-  saved: SavedTensor,
-  reduction: MomentName,
-  options: ReadOptions,
-): Promise<ReductionValue>
-export function readOneReduction(
-  state: TrialState,
-  workerStep: WorkerStep,
-  saved: SavedTensor,
-  reduction: StatisticName,
-  options: ReadOptions,
-): Promise<StatisticValue>
 export function readOneReduction(
   state: TrialState,
   workerStep: WorkerStep,

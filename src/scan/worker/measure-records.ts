@@ -192,27 +192,22 @@ class Measurement {
       const hasTasks = this.#hasTasks(record)
       const isContent = kind === 'content' && hasTasks
       const region = engine.reserveBytes(isContent ? Math.ceil(dataByteLength / parts) + BLOCK_ELEMENTS * size : 0)
-      let [byteLength, count] = [0, 0]
-      const keep = (address: Address, more: number, elements: number): void => {
-        engine.view((region + byteLength) as Address, more).set(engine.view(address, more))
-        byteLength += more
-        count += elements
-      }
-      const { row, checksum } = await large.reducePart(part, parts, known, hasTasks ? keep : undefined)
-      this.#checksums[record] = checksum
-      this.#table.reduce(record, row)
+      const kept = hasTasks ? region : undefined
+      const { rows, checksums } = await large.reduceParts(part, 1, parts, known, { kept })
+      this.#checksums[record] = checksums[0]!
+      this.#table.reduce(record, rows)
       if (!hasTasks) return
       if (kind === 'strings') {
         this.#takeStrings(record, found, () => large.copyStrings(this.#unfoldBudget))
         return
       }
-      let address = region
+      const first = isContent ? large.firstOf(part, parts) : 0
+      let [address, count] = [region, isContent ? large.firstOf(part + 1, parts) - first : 0]
       if (!isContent && part === 0) {
         const bytes = large.copyElements(new UnfoldBudget(this.#job.windowByteLength))
         address = copyIn(engine, bytes)
         count = bytes.length / size
       }
-      const first = isContent ? large.firstOf(part, parts) : 0
       this.#runTasks(record, { dtype, shape, address, count, first, isUnfolded: isShort(found) })
     } catch (error) {
       this.#fail(record, error)

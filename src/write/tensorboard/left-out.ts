@@ -1,12 +1,11 @@
 /** Counts images, audio and graphs in TensorBoard event files, which a trial can't hold. */
 
-import { type FileBytes, MalformedEvent, type UnreadKind, walkUnread } from '../../format/event-head.js'
+import { MalformedEvent, type UnreadKind, walkUnread } from '../../format/event-head.js'
 import { DEFAULT_MEMORY } from '../../scan/job/plan/memory.js'
 import type { Access } from '../../scan/runner/access.js'
 import { runTwice } from '../../scan/runner/runner.js'
-import type { Store } from '../../storage/store.js'
+import { FilePieces } from '../../scan/worker/file-pieces.js'
 
-const WINDOW_BYTES = 1 << 20
 /** The length with its checksum; another checksum follows the payload. */
 const [HEAD_BYTES, FOOT_BYTES] = [12, 4]
 /** The number of names that are listed for each kind. */
@@ -48,9 +47,10 @@ export function mediaOf(texts: readonly string[]): 'image' | 'audio' | null {
 /** @param paths event files. Damaged parts are skipped here; whoever reads the values reports them. */
 export async function addLeftOut(leftOut: LeftOut, access: Access, paths: readonly string[]): Promise<void> {
   for (const path of paths) {
-    const file = new Window(access.store, path)
+    const { store } = access
+    const file = new FilePieces(store, path, await store.byteLength(path))
     let before = 0
-    for (let at = 0; await file.load(at, HEAD_BYTES); ) {
+    for (let at = 0; await load(file, at, HEAD_BYTES); ) {
       const next = await addRecord(leftOut, file, at)
       if (next === null) {
         for await (const start of recordsFrom(access, path, before)) {
@@ -80,8 +80,8 @@ async function* recordsFrom(access: Access, path: string, startByte: number): As
 }
 
 /** @returns the end of the record; null if there is none, or it can't be read */
-async function addRecord(leftOut: LeftOut, file: Window, at: number): Promise<number | null> {
-  if (!(await file.load(at, HEAD_BYTES))) return null
+async function addRecord(leftOut: LeftOut, file: FilePieces, at: number): Promise<number | null> {
+  if (!(await load(file, at, HEAD_BYTES))) return null
   const head = file.slice(at, HEAD_BYTES)
   const start = at + HEAD_BYTES
   const end = start + Number(new DataView(head.buffer, head.byteOffset).getBigUint64(0, true))
@@ -92,13 +92,13 @@ async function addRecord(leftOut: LeftOut, file: Window, at: number): Promise<nu
 }
 
 /** The kind of an event; null if the bytes are no complete event. */
-async function unreadIn(file: Window, start: number, end: number) {
+async function unreadIn(file: FilePieces, start: number, end: number) {
   const walk = walkUnread(file, start, end)
   try {
     for (;;) {
       const next = walk.next()
       if (next.done) return next.value
-      if (!(await file.load(next.value.at, next.value.byteLength))) return null
+      if (!(await load(file, next.value.at, next.value.byteLength))) return null
     }
   } catch (error) {
     if (error instanceof MalformedEvent) return null
@@ -106,36 +106,8 @@ async function unreadIn(file: Window, start: number, end: number) {
   }
 }
 
-/** A part of a file in memory, read as needed. */
-class Window implements FileBytes {
-  readonly #store: Store
-  readonly #path: string
-  #bytes = new Uint8Array(WINDOW_BYTES)
-  #start = 0
-  #length = 0
-
-  constructor(store: Store, path: string) {
-    this.#store = store
-    this.#path = path
-  }
-
-  /** @returns true if the file has these bytes */
-  async load(at: number, byteLength: number): Promise<boolean> {
-    if (this.has(at, byteLength)) return true
-    this.#start = at
-    this.#length = await this.#store.readInto(this.#path, at, this.#bytes)
-    return this.has(at, byteLength)
-  }
-
-  has(at: number, byteLength: number): boolean {
-    return at >= this.#start && at + byteLength <= this.#start + this.#length
-  }
-
-  byte(at: number): number {
-    return this.#bytes[at - this.#start]!
-  }
-
-  slice(at: number, byteLength: number): Uint8Array {
-    return this.#bytes.subarray(at - this.#start, at - this.#start + byteLength)
-  }
+/** @returns true if the file has these bytes, which are then in memory */
+async function load(file: FilePieces, at: number, byteLength: number): Promise<boolean> {
+  if (!file.has(at, byteLength)) await file.load(at)
+  return file.has(at, byteLength)
 }

@@ -31,7 +31,6 @@ import {
   stampAt,
 } from './index-cache.js'
 import { listParts } from './no-trial.js'
-import { RowsByPath } from './rows-by-path.js'
 
 /** Index files to read, in columns by name, since there may be a million. */
 class UnreadFiles {
@@ -76,7 +75,7 @@ export class IndexedFiles {
   readonly #options: IndexedOptions
   #columns = new IndexColumns()
   /** The rows of the index files that count, by path. */
-  readonly #rows = new RowsByPath()
+  readonly #rows = new Map<string, number>()
   /** The stamps of index files when they were examined, for the cache. */
   #stamps: IndexStamps[] = []
   /** True if the cache is stale. */
@@ -107,7 +106,7 @@ export class IndexedFiles {
   /** The rows of the index files that count. */
   async rows(): Promise<IndexRows> {
     const columns = this.#columns
-    const { rows } = this.#rows
+    const rows = Int32Array.from(this.#rows.values())
     const others = await otherWorkersIn(columns, rows)
     const faults = new Map<number, TrialscanError>()
     for (const [path, row] of others.size > 0 ? this.#rows : []) {
@@ -190,7 +189,6 @@ export class IndexedFiles {
     const unread = duplicates.size === 0 ? candidates : candidates.filter(path => !duplicates.has(path))
     const cachedCount = await this.#fromCache(unread, isFirst)
     const isAllCached = cachedCount === unread.length
-    // Looking up paths takes a map of them all.
     const left = cachedCount === 0 || isAllCached ? unread : unread.filter(path => !this.#isRead(path))
     const readCount = isAllCached ? 0 : await this.#read(left)
     if (readCount > 0 || this.#isCacheOld) this.#writeCache()
@@ -199,7 +197,7 @@ export class IndexedFiles {
 
   #add(path: string, row: number): void {
     this.#hasCSV ||= path.endsWith('.csv')
-    this.#rows.add(path, row)
+    this.#rows.set(path, row)
   }
 
   #isRead(path: string): boolean {
@@ -311,7 +309,7 @@ export class IndexedFiles {
 
 /** The index files for the cache, made into objects one by one. */
 function* stampedFiles(
-  rows: RowsByPath,
+  rows: ReadonlyMap<string, number>,
   columns: IndexColumns,
   stamps: ReadonlyMap<string, Float64Array>,
 ): Generator<StampedFile> {

@@ -2,18 +2,14 @@
 export class Interner {
   readonly names: string[] = []
   readonly #numbers = new Map<string, number>()
-  /** The last result: the same file is often looked up many times in a row. */
-  #last = -1
 
   number(name: string): number {
-    if (this.names[this.#last] === name) return this.#last
     let number = this.#numbers.get(name)
     if (number === undefined) {
       number = this.names.length
       this.names.push(name)
       this.#numbers.set(name, number)
     }
-    this.#last = number
     return number
   }
 

@@ -361,9 +361,9 @@ export class LargeRecord {
     known: KnownMoments,
     {
       kept,
-      sketch,
+      sketch = null,
       digests,
-    }: { readonly kept: Address | undefined; readonly sketch: Sketch | null; readonly digests: PartDigests | null },
+    }: { kept?: Address | undefined; sketch?: Sketch | null; digests?: PartDigests | null },
   ) {
     const engine = this.#engine
     const { dtype, kind } = this.found
@@ -383,26 +383,6 @@ export class LargeRecord {
     // Values that are stored one by one, not in tensor_content, are already in memory.
     if (first === 0 && kind === 'values') engine.addValuesToRow(this.#batch, rows, known, sketch)
     return { rows: engine.rows(rows, count).slice(), checksums }
-  }
-
-  /** Computes moments of one part of the elements. @param also receives the same elements, in the core's memory and in order */
-  async reducePart(
-    part: number,
-    parts: number,
-    known: KnownMoments,
-    also?: (address: Address, byteLength: number, count: number) => void,
-  ) {
-    const engine = this.#engine
-    const { dtype, kind } = this.found
-    const row = engine.reserveBatch(1)
-    engine.resetRow(row)
-    const checksum = await this.streamPart(part, parts, (address, count, byteLength) => {
-      engine.addToRow(row, dtype, address, count, 0, known)
-      also?.(address, byteLength, count)
-    })
-    // Values that are stored one by one, not in tensor_content, are already in memory.
-    if (part === 0 && kind === 'values') engine.addValuesToRow(this.#batch, row, known)
-    return { row: engine.rows(row, 1).slice(), checksum }
   }
 
   /** Copies elements that are not in tensor_content; the checksum is not verified. */

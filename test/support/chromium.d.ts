@@ -13,11 +13,13 @@ export interface Locator {
   locator(selector: string): Locator
   click(): Promise<void>
   isVisible(): Promise<boolean>
+  scrollIntoViewIfNeeded(): Promise<void>
 }
 
 export interface Page {
   readonly keyboard: { press(key: string): Promise<void>; type(text: string): Promise<void> }
   readonly mouse: { move(x: number, y: number): Promise<void> }
+  readonly touchscreen: { tap(x: number, y: number): Promise<void> }
   goto(url: string): Promise<unknown>
   goBack(): Promise<unknown>
   reload(): Promise<unknown>
@@ -56,7 +58,7 @@ export interface BrowserContext {
 
 export interface Browser {
   newPage(): Promise<Page>
-  newContext(): Promise<BrowserContext>
+  newContext(options?: { hasTouch: boolean; viewport: { width: number; height: number } }): Promise<BrowserContext>
   newBrowserCDPSession(): Promise<{ send(method: string): Promise<unknown> }>
   close(): Promise<void>
 }

@@ -745,10 +745,51 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
           'document.documentElement.scrollWidth - document.documentElement.clientWidth',
         )
         expect(beyond, view).toBeLessThanOrEqual(0)
+        // Findings and scores are not cut: each has its line.
+        const cut = await page.evaluate(
+          `[...document.querySelectorAll('.overview .wide')].filter(one => one.scrollWidth > one.clientWidth).length`,
+        )
+        expect(cut, view).toBe(0)
       }
       await close(trials)
     }
     await page.setViewportSize({ width: 1280, height: 720 })
+  })
+
+  it('is read by touch on a narrow screen', async () => {
+    const { url, trials } = await write(join(TRIALS, 'mlp-vanishing'))
+    const context = await browser.newContext({ hasTouch: true, viewport: { width: 390, height: 844 } })
+    const touched = await context.newPage()
+    const show = async (view: string) => {
+      await touched.goto('about:blank')
+      await touched.goto(`${url}#${view}`)
+      await touched.waitForSelector('#report:not([aria-busy])')
+    }
+    const middleOf = async (selector: string): Promise<readonly [number, number]> => {
+      await touched.locator(selector).first().scrollIntoViewIfNeeded()
+      return (await touched.evaluate(
+        `(({ left, top, width, height }) => [left + width * 0.7, top + height / 2])(document.querySelector('${selector}').getBoundingClientRect())`,
+      )) as [number, number]
+    }
+    const touch = async (selector: string) => touched.touchscreen.tap(...(await middleOf(selector)))
+    await show('layers')
+    await touch('canvas')
+    await touched.waitForSelector('.readout:has-text("abs_mean ")')
+    const [cut, action] = (await touched.evaluate(
+      `[document.querySelector('.readout').scrollWidth - document.querySelector('.readout').clientWidth, getComputedStyle(document.querySelector('canvas')).touchAction]`,
+    )) as [number, string]
+    // A finger that moves scrolls the page.
+    expect([cut <= 0, action]).toEqual([true, 'manipulation'])
+    await touch('canvas')
+    await touched.waitForSelector('h2.name')
+    await show('distributions')
+    await touch('.panel svg')
+    await touched.waitForSelector('.panel p:has-text(" elements (")')
+    await show('overview')
+    await touch('.curve svg')
+    await touched.waitForSelector('.curve [aria-label=tip]:has-text("step ")')
+    await context.close()
+    await close(trials)
   })
 
   it('shows all distributions of a kind at one step, with their numbers as a scan has them', async () => {

@@ -19,5 +19,10 @@ export function link(name: string, open: OpenTensor): HTMLElement {
     open(name)
   }
   const href = `#tensor=${encodeURIComponent(name)}`
-  return h('a', { href, onclick: event => follow(event, name), title: shown(name) }, shortened(name, 60))
+  return h('a', { href, onclick: event => follow(event, name), title: shown(name) }, ...breakable(shortened(name, 60)))
+}
+
+/** A name that may be broken behind its separators. */
+function breakable(name: string): readonly (string | HTMLElement)[] {
+  return name.split(/(?<=[/._:])/).flatMap((part, i) => (i === 0 ? [part] : [h('wbr', {}), part]))
 }

@@ -186,8 +186,8 @@ export async function startPage({ version }: LiveData): Promise<void> {
   }
   const row = (one: Listed): HTMLElement => {
     const { id, path, state, changed, steps, lastStep, tensors, findings } = one
-    const number = (value: number | null | undefined) =>
-      h('td', { class: 'number' }, value == null ? '' : String(value))
+    const number = (name: string, value: number | null | undefined) =>
+      h('td', { class: 'number', ...(value != null && { 'data-name': name }) }, value == null ? '' : String(value))
     return h(
       'tr',
       {},
@@ -206,10 +206,10 @@ export async function startPage({ version }: LiveData): Promise<void> {
       h('td', { class: state === 'failed' ? 'found' : '' }, STATES[state]),
       h('td', {}, sparkline(one)),
       h('td', {}, changed ? h('time', { datetime: changed, title: changed }, agoText(changed)) : ''),
-      number(steps),
-      number(lastStep),
-      number(tensors),
-      number(findings),
+      number('steps', steps),
+      number('last step', lastStep),
+      number('tensors', tensors),
+      number('findings', findings),
       h('td', {}, verdictOf(one)),
     )
   }
@@ -252,7 +252,7 @@ export async function startPage({ version }: LiveData): Promise<void> {
     ),
     said,
     chart,
-    h('div', { class: 'wide' }, h('table', { class: 'trials' }, h('thead', {}, h('tr', {}, ...heads)), body)),
+    h('div', { class: 'wide' }, h('table', { class: 'trials stacked' }, h('thead', {}, h('tr', {}, ...heads)), body)),
     h(
       'footer',
       {},

@@ -86,7 +86,9 @@ export class HeatMap {
     this.#image = imageOf(options)
     this.#view = { row: 0, step: 0, rows: options.rows, steps: options.steps }
     const { opens = 'the tensor' } = options
-    this.#hint = `Point at a cell to read it${opens === null ? '' : `, click it to open ${opens}`}. Drag to move; Ctrl or Shift and the wheel zoom; a double click shows all.`
+    this.#hint = matchMedia('(hover: none)').matches
+      ? `Touch a cell to read it${opens === null ? '' : `, and again to open ${opens}`}.`
+      : `Point at a cell to read it${opens === null ? '' : `, click it to open ${opens}`}. Drag to move; Ctrl or Shift and the wheel zoom; a double click shows all.`
     this.#canvas = h('canvas', {
       tabindex: 0,
       role: 'application',
@@ -153,6 +155,8 @@ export class HeatMap {
       }
       held = null
     })
+    // A finger that scrolls the page.
+    canvas.addEventListener('pointercancel', () => (held = null))
     canvas.addEventListener('pointerleave', ({ pointerType }) => pointerType !== 'touch' && this.#point(null))
     canvas.addEventListener(
       'wheel',

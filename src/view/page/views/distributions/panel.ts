@@ -84,7 +84,8 @@ export class Panel {
       for (const event of ['pointermove', 'pointerdown'] as const) {
         svg.addEventListener(event, ({ clientX }) => this.#tell(svg, group, i, clientX))
       }
-      svg.addEventListener('pointerleave', () => (this.#title.textContent = this.#said))
+      // What a finger has touched stays when it is lifted.
+      svg.addEventListener('pointerleave', ({ pointerType }) => pointerType !== 'touch' && this.#say(this.#said))
       return svg
     })
     this.element = h('div', { class: 'panel' }, title, this.#title, h('div', { class: 'sides' }, ...this.pictures))
@@ -105,7 +106,7 @@ export class Panel {
       said.push(...group.flatMap(outline => textOf(outline, step) ?? []))
     }
     this.#said = said.slice(0, MAX_SAID).join('; ') + (said.length > MAX_SAID ? '; …' : '')
-    this.#title.textContent = this.#said
+    this.#say(this.#said)
     for (const svg of this.pictures) {
       svg.setAttribute('aria-label', `The distribution of ${shown(name)}: ${said.join('; ')}`)
     }
@@ -185,7 +186,12 @@ export class Panel {
       const bar = one && barsOf(one, axes).find(({ low, high }) => axes.place(low) <= at && at < axes.place(high))
       return bar ? [`${outline.who === '' ? '' : `${outline.who}: `}${barText(bar, one)}`] : []
     })
-    this.#title.textContent = said.length === 0 ? this.#said : said.join('; ')
+    this.#say(said.length === 0 ? this.#said : said.join('; '))
+  }
+
+  /** Breaks lines between numbers, and none of them at its exponent. */
+  #say(text: string): void {
+    this.#title.replaceChildren(...text.split(/(?<=[,;:] )/).map(part => h('span', {}, part)))
   }
 }
 

@@ -239,14 +239,18 @@ function plot(
   },
 ): SVGElement {
   const every = Math.ceil(layers.length / Math.min(MAX_LABELS, (width - 100) / 13))
+  const prefix = commonPrefix(layers)
+  const texts = layers.map(name => shortened(name.slice(prefix), 20))
+  // They stand aslant.
+  const textHeight = 24 + 5.5 * Math.max(0, ...texts.map(({ length }) => length))
   const colors = all.map((_, i) => (isPair ? runColor(i) : lineColor(0)))
   const isDrawn = (x: number) => Number.isFinite(x) && x > 0
   const log = domain[0]! > 0 && Number.isFinite(domain[0]!)
   const svg = Plot.plot({
     width,
-    height: 352,
+    height: 210 + textHeight,
     marginLeft: 76,
-    marginBottom: 142,
+    marginBottom: textHeight,
     marginTop: 18,
     style: STYLE,
     x: {
@@ -254,7 +258,7 @@ function plot(
       domain: layers,
       label: null,
       tickRotate: -50,
-      tickFormat: (name: string, i: number) => (i % every === 0 ? shortened(withoutPrefix(name), 20) : ''),
+      tickFormat: (_: string, i: number) => (i % every === 0 ? texts[i]! : ''),
       tickSize: 3,
     },
     y: log
@@ -324,9 +328,11 @@ function decades([least, most]: readonly number[]): number[] {
   return Array.from({ length: to - from + 1 }, (_, i) => 10 ** (from + i)).filter((_, i) => i % every === 0)
 }
 
-/** A gradient's name without its prefix, such as `gradient/`. */
-function withoutPrefix(name: string): string {
-  return name.replace(/^grad(ient)?s?[/._]/, '')
+/** The length of what all names begin with, up to a separator. */
+function commonPrefix(names: readonly string[]): number {
+  const [first = ''] = names
+  const ends = [...first.matchAll(/[/._:]/g)].map(({ index }) => index + 1)
+  return ends.findLast(end => names.every(name => name.length > end && name.startsWith(first.slice(0, end)))) ?? 0
 }
 
 function tipOf({ layer, mean, low, high, workers }: Point): string {

@@ -48,7 +48,7 @@ export async function overview(
     ])
     const parts = [
       comparison && comparisonText(comparison),
-      ...trials.map((trial, i) => verdict(trial, isPair ? i : null)),
+      h('div', { class: 'courses' }, ...trials.map((trial, i) => verdict(trial, isPair ? i : null))),
       scores,
       courses(trials, [...losses, ...metrics], flowing, open),
       ...reports,
@@ -240,8 +240,8 @@ function findings(trial: ShownTrial, place: number | null, open: OpenTensor): (H
       {},
       h('td', {}, isCause ? h('span', { class: 'cause' }, 'cause') : h('span', { class: 'muted' }, 'follows')),
       h('td', {}, first.rule),
-      h('td', { class: 'number' }, String(view.steps[first.step])),
-      h('td', { class: 'number' }, String(count)),
+      h('td', { class: 'number', 'data-name': 'from step' }, String(view.steps[first.step])),
+      h('td', { class: 'number', 'data-name': 'steps' }, String(count)),
       h(
         'td',
         {},
@@ -266,7 +266,7 @@ function findings(trial: ShownTrial, place: number | null, open: OpenTensor): (H
         { class: 'wide' },
         h(
           'table',
-          {},
+          { class: 'stacked' },
           h(
             'thead',
             {},

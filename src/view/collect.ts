@@ -21,6 +21,8 @@ import { chosenSeries, chosenSteps, ridgeOf } from './ridges.js'
 import { classesOf } from './samples/classes.js'
 import { elementsOf } from './samples/elements.js'
 import { type EmbeddingOptions, embeddingOf } from './samples/embedding.js'
+import { treesOf } from './samples/trees.js'
+import { unitsOf } from './samples/units.js'
 import { Skeleton } from './skeleton.js'
 
 /** The number of findings that a page lists. */
@@ -102,12 +104,17 @@ class Collection {
     const classes = await classesOf(trial, selection, skeleton)
     const shown = embedding === null ? null : await embeddingOf(trial, embedding, selection, skeleton)
     const elements = await elementsOf(trial, selection, skeleton, this.#tensors, this.#order)
+    const shapes = new Map(this.#tensors.map(({ name, shape }) => [name, shape]))
+    const units = await unitsOf(trial, selection, skeleton, tensor => shapes.get(tensor) ?? null)
     return {
       ...(await this.#view(scan.stats.readBytes)),
       elements,
       classes,
       hasClasses: classes !== null,
       embedding: shown,
+      units,
+      trees: await treesOf(trial, selection, skeleton),
+      hasUnits: units.length > 0,
     }
   }
 
@@ -134,7 +141,9 @@ class Collection {
     if (sketch instanceof Distribution && drawn.has(step)) this.#sketches.get(series)?.set(step, sketch)
   }
 
-  async #view(readBytes: number): Promise<Omit<TrialView, 'elements' | 'classes' | 'hasClasses' | 'embedding'>> {
+  async #view(
+    readBytes: number,
+  ): Promise<Omit<TrialView, 'elements' | 'classes' | 'hasClasses' | 'embedding' | 'units' | 'hasUnits' | 'trees'>> {
     const { steps, mode, modeStep, workers, series, states } = this.#skeleton
     const sketches = [...this.#sketches].sort(([a], [b]) => a - b)
     return {

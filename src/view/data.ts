@@ -145,6 +145,41 @@ export interface ValueView {
   readonly numbers: PackedNumbers
 }
 
+/** The units of a layer: how many of the outputs of each are off. */
+export interface UnitsView {
+  readonly tensor: string
+  /** Dead: outputs of a ReLU that are 0; saturated: those of tanh or sigmoid where the slope is less than a hundredth of the largest. */
+  readonly isOff: 'dead' | 'saturated'
+  readonly units: number
+  /** Indices into the steps. */
+  readonly steps: readonly number[]
+  /** The outputs of each unit at each of these steps: samples, times positions in an image or a text. */
+  readonly counts: readonly number[]
+  /** The outputs that are off, of each unit, one step after the other. */
+  readonly off: PackedNumbers
+}
+
+/** The trees that XGBoost grew at a step. */
+export interface TreeView {
+  /** Index into the steps. */
+  readonly step: number
+  readonly nodes: readonly TreeNode[]
+}
+
+export interface TreeNode {
+  /** The feature that is split at; null for a leaf. */
+  readonly feature: string | null
+  /** Samples below go to `yes`; null for a leaf. */
+  readonly split: number | null
+  /** Indices of the nodes below; −1 for none. */
+  readonly yes: number
+  readonly no: number
+  /** By how much the split lowers the loss; of a leaf, what it adds to the prediction. */
+  readonly gain: number
+  /** The samples that come here, about (the sum of their second derivatives). */
+  readonly cover: number
+}
+
 /** The number of steps of a mode that are shown. */
 export interface ThinnedView {
   readonly mode: Mode
@@ -257,6 +292,12 @@ export interface TrialView {
   /** True if there are labels and predictions. */
   readonly hasClasses: boolean
   readonly embedding: EmbeddingView | null
+  /** The units of layers; null until somebody looks. */
+  readonly units: readonly UnitsView[] | null
+  /** XGBoost's trees; null until somebody looks. */
+  readonly trees: readonly TreeView[] | null
+  /** True if there are outputs of activations. */
+  readonly hasUnits: boolean
   /** Findings, in the order of their steps. */
   readonly findings: readonly FindingView[]
   /** The number of all findings; a page lists only some of very many. */

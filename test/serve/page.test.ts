@@ -162,6 +162,17 @@ describe.runIf(hasChromium || isRequired('chromium'))('a served page', () => {
     expect(wrong).toEqual([])
   })
 
+  it('has the trees, and how many outputs of units are off', async () => {
+    await open([trialPath('xgb-cancer'), trialPath('mlp-all-zero')], '/trials/xgb-cancer#boosting')
+    await page.waitForSelector('.trees .note:has-text("The tree at step 30: 3 leaves, 2 deep.")')
+    await go('/trials/mlp-all-zero#units')
+    const { html } = await reportHtml(await createTrial(trialPath('mlp-all-zero'), { refresh: 'manual' }))
+    const [{ units }] = dataOf(html).trials as unknown as [{ readonly units: readonly { readonly tensor: string }[] }]
+    const names = await page.locator('.units h4').allTextContents()
+    expect(names).toEqual(units.map(({ tensor }) => tensor))
+    expect(wrong).toEqual([])
+  })
+
   it('lists many trials: searched, sorted, compared', async () => {
     const names = ['mlp-vanishing', 'mlp-all-zero', 'workers-4', 'dtypes']
     await open([...names.map(trialPath), join(scratch, 'nothing-there')], '/')

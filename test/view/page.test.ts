@@ -22,6 +22,7 @@ const TABS = {
   kinds: 'Layers × kinds',
   distributions: 'Distributions',
   tensor: 'Tensors',
+  units: 'Units',
   classes: 'Classes',
   boosting: 'Features',
   embedding: 'Embedding',
@@ -665,6 +666,76 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     expect(new Map(rows.slice(1).map(row => row.split(',') as [string, string]))).toEqual(shap)
     const sizes = rows.slice(1).map(row => Math.abs(Number(row.split(',')[1])))
     expect(sizes).toEqual(sizes.toSorted((a, b) => b - a))
+    expect(wrong).toEqual([])
+    await close(trials)
+  })
+
+  it('has the trees as they were saved, and their depth', async () => {
+    const { url, trials } = await write(join(TRIALS, 'xgb-cancer'))
+    await open(url, 'boosting?step=0')
+    const table = new Map<string, readonly string[]>()
+    for (const column of ['ID', 'Feature', 'Split', 'Yes', 'No', 'Gain', 'Cover'])
+      table.set(column, Array.from((await trials[0]!.tensor(`trees/${column}`).value(0)).data, String))
+    const ids = table.get('ID')!
+    const rows = (await copied('.trees')).slice(1).map(row => row.split(','))
+    expect(rows.map(([, , feature]) => feature)).toEqual(table.get('Feature'))
+    for (const [i, [, , , split, yes, no, gain, cover]] of rows.entries()) {
+      const isLeaf = table.get('Feature')![i] === 'Leaf'
+      const below = ['Yes', 'No'].map(column => String(isLeaf ? -1 : ids.indexOf(table.get(column)![i]!)))
+      expect([split, yes, no, gain, cover]).toEqual([
+        ...[isLeaf ? '' : table.get('Split')![i], ...below, table.get('Gain')![i], table.get('Cover')![i]],
+      ])
+    }
+    const leaves = rows.filter(([, , feature]) => feature === 'Leaf').length
+    const depth = Math.max(...rows.map(([, depth]) => Number(depth)))
+    expect(await page.textContent('.trees .note')).toBe(`The tree at step 0: ${leaves} leaves, ${depth} deep.`)
+    expect(await page.locator('.trees svg').first().locator('circle').count()).toBe(rows.length)
+    await page.fill('.trees input[type=range]', '2')
+    await page.waitForSelector('.trees .note:has-text("The tree at step 30: 3 leaves, 2 deep.")')
+    expect(wrong).toEqual([])
+    await close(trials)
+  })
+
+  it('has the share of the batch for which each unit is dead or saturated', async () => {
+    const directory = join(scratch, 'units')
+    const writer = new TrialWriter(directory)
+    const nan = Number.NaN
+    const dead = [
+      [1, 0, nan, 2, 0, 1],
+      [1, 0, 1, 0, 0, 1],
+    ]
+    // Two samples of a channel of two positions, and of one that is at its ends.
+    const images = [0.1, -0.2, 1, -0.999, 0.3, 0.4, 0.999, 1]
+    for (const step of [0, 1]) {
+      const float = (name: string, shape: readonly number[], values: readonly number[]) =>
+        ({ name, dtype: 'float32', shape, values }) as const
+      writer.step({
+        step,
+        tensors: [
+          float('relu0_output_0', [2, 3], dead[step]!),
+          float('gradient/relu0_output_0', [2, 3], dead[step]!),
+          float('act1_output_0', [2, 2, 1, 2], images),
+        ],
+      })
+    }
+    writer.end()
+    const { url, trials } = await write(directory)
+    await open(url, 'units')
+    expect([...(await cellsOf(3, 2))]).toEqual([
+      ['unit 0 · step 0', '0 for 0 of 2 outputs'],
+      ['unit 0 · step 1', '0 for 1 of 2 outputs'],
+      ['unit 1 · step 0', '0 for 2 of 2 outputs'],
+      ['unit 1 · step 1', '0 for 2 of 2 outputs'],
+      ['unit 2 · step 0', '0 for 0 of 2 outputs'],
+      ['unit 2 · step 1', '0 for 0 of 2 outputs'],
+    ])
+    expect(await page.locator('.units .card .note').allTextContents()).toEqual([
+      '1 of 3 units is 0 for the whole batch at step 1.',
+      '1 of 2 units is saturated for the whole batch at step 1.',
+    ])
+    expect((await copied('.units figure:nth-of-type(2)')).slice(1)).toEqual([
+      ...['act1_output_0,0,0,0,4', 'act1_output_0,1,0,4,4', 'act1_output_0,0,1,0,4', 'act1_output_0,1,1,4,4'],
+    ])
     expect(wrong).toEqual([])
     await close(trials)
   })

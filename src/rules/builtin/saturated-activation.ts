@@ -6,6 +6,7 @@ import type { TensorAtStep } from '../../trial/measure/tensor-at-step.js'
 import { builtin, each, type Judgements } from '../base/builtin.js'
 import type { Moment } from '../base/moment.js'
 import { SQUASHING_INPUTS, SQUASHING_OUTPUTS } from '../base/names.js'
+import { FLAT_FROM, functionBy, functionOf, type Squashing, sigmoid } from '../base/squashing.js'
 import { numberText } from '../base/wording.js'
 import { list, number } from '../parameters.js'
 import type { Found } from '../rule.js'
@@ -39,10 +40,10 @@ export class SaturatedActivation extends builtin({
       SQUASHING_OUTPUTS,
       'if the inputs were not saved, or their names do not show the function, the outputs do',
     ],
-    threshold_tanh_min: ['-2.993', FLAT],
-    threshold_tanh_max: ['2.993', FLAT],
-    threshold_sigmoid_min: ['-5.986', FLAT],
-    threshold_sigmoid_max: ['5.986', FLAT],
+    threshold_tanh_min: [`-${FLAT_FROM.tanh}`, FLAT],
+    threshold_tanh_max: [`${FLAT_FROM.tanh}`, FLAT],
+    threshold_sigmoid_min: [`-${FLAT_FROM.sigmoid}`, FLAT],
+    threshold_sigmoid_max: [`${FLAT_FROM.sigmoid}`, FLAT],
     threshold_inactivity: ['10', 'a node that is flat for nine samples in ten hardly learns'],
   },
 }) {
@@ -80,7 +81,7 @@ export class SaturatedActivation extends builtin({
         sigmoid: tensor.activity(sigmoid(bounds.sigmoid[0]), sigmoid(bounds.sigmoid[1]), threshold_inactivity),
       }),
       ({ counts, tanh, sigmoid: squashed }, tensor) => {
-        const squashing = functionOf(tensor.name) ?? functionBy(counts.value)
+        const squashing = functionOf(tensor.name) ?? functionIn(counts.value)
         if (squashing === null) return null
         return this.#judge((squashing === 'tanh' ? tanh : squashed).value, tensor)
       },
@@ -104,31 +105,12 @@ export class SaturatedActivation extends builtin({
   }
 }
 
-type Squashing = 'tanh' | 'sigmoid'
-
-function sigmoid(x: number): number {
-  return 1 / (1 + Math.exp(-x))
-}
-
-/** The function according to the name; null if it names none. */
-function functionOf(name: string): Squashing | null {
-  const lower = name.toLowerCase()
-  return lower.includes('sigmoid') ? 'sigmoid' : lower.includes('tanh') ? 'tanh' : null
-}
-
 /** The name of the same layer's input. */
 function inputOf(output: string): string {
   return output.replace('_output', '_input').replace('/outputs', '/inputs')
 }
 
-/**
- * The function according to the values: tanh is between -1 and 1, sigmoid between 0 and 1. ReLU may stay below 1, too, but has exact
- * zeros, which sigmoid hardly has unless it also reaches 1.
- */
-function functionBy(moments: Moments): Squashing | null {
+function functionIn(moments: Moments): Squashing | null {
   if (moments.count === 0) return null
-  const [min, max] = [moments.reduction('min') as number, moments.reduction('max') as number]
-  if (!(min >= -1 && max <= 1)) return null
-  if (min < 0) return 'tanh'
-  return moments.zeroCount === 0 || max === 1 ? 'sigmoid' : null
+  return functionBy(moments.reduction('min') as number, moments.reduction('max') as number, moments.zeroCount)
 }

@@ -17,9 +17,19 @@ import { overview } from './views/overview/overview.js'
 import { classesView } from './views/samples/classes.js'
 import { type EmbeddingChoice, embeddingView } from './views/samples/embedding.js'
 import { type TensorChoice, tensorView } from './views/tensor.js'
+import { unitsView } from './views/units.js'
 import type { View } from './views/view.js'
 
-type ViewName = 'overview' | 'layers' | 'kinds' | 'distributions' | 'tensor' | 'classes' | 'boosting' | 'embedding'
+type ViewName =
+  | 'overview'
+  | 'layers'
+  | 'kinds'
+  | 'distributions'
+  | 'tensor'
+  | 'units'
+  | 'classes'
+  | 'boosting'
+  | 'embedding'
 
 /** The views: their names, the texts of their tabs, and a test whether a trial has anything to show in them. */
 const VIEWS: readonly (readonly [name: ViewName, text: string, isThere: (trials: readonly ShownTrial[]) => boolean])[] =
@@ -29,6 +39,7 @@ const VIEWS: readonly (readonly [name: ViewName, text: string, isThere: (trials:
     ['kinds', 'Layers × kinds', hasKinds],
     ['distributions', 'Distributions', trials => distributionKinds(trials).length > 0],
     ['tensor', 'Tensors', () => true],
+    ['units', 'Units', trials => trials.some(({ view }) => view.hasUnits)],
     ['classes', 'Classes', trials => trials.some(({ view }) => view.hasClasses)],
     ['boosting', 'Features', trials => trials.some(isBoosted)],
     [
@@ -222,6 +233,7 @@ export class Page {
     if (name === 'kinds') return kindsView(trials, this.#kindsChoice, open)
     if (name === 'distributions') return distributionsView(trials, this.#distributionsChoice, open)
     if (name === 'tensor') return tensorView(trials, this.#tensorChoice, open)
+    if (name === 'units') return unitsView(trials, open)
     if (name === 'classes') return classesView(trials)
     if (name === 'boosting') return boostingView(trials, this.#boostingChoice)
     if (name === 'embedding') return embeddingView(trials, this.#embeddingChoice)

@@ -12,7 +12,9 @@ import {
   SERVED_STATISTICS,
   type ServedComparison,
   type ShownStatistic,
+  type TreeView,
   type TrialView,
+  type UnitsView,
 } from '../data.js'
 
 /** The tensors of some numbers. */
@@ -33,6 +35,8 @@ export interface Source {
   /** The distributions of a tensor's series. */
   ridges(tensor: string): Promise<readonly RidgeView[]>
   classes(): Promise<ClassesView | null>
+  units(): Promise<readonly UnitsView[]>
+  trees(): Promise<readonly TreeView[]>
   /** True if any tensor can be embedded, not only the one that was chosen before. */
   readonly embedsAny: boolean
   /** The embedding of a tensor. @param tensor used if any tensor can be embedded */
@@ -57,6 +61,8 @@ export function fileSource(view: TrialView): Source {
     ridges: async tensor =>
       view.ridges.filter(({ series }) => view.tensors[view.series[series]!.tensor]!.name === tensor),
     classes: async () => view.classes,
+    units: async () => view.units ?? [],
+    trees: async () => view.trees ?? [],
     embedsAny: false,
     embedding: async () => view.embedding,
     elementSteps: series => view.elements.filter(one => one.series === series).map(({ step }) => step),
@@ -86,6 +92,8 @@ export function liveSource(base: string, view: TrialView): Source {
     },
     ridges: tensor => get(`/view/ridges?tensor=${encodeURIComponent(tensor)}`),
     classes: () => get('/view/classes'),
+    units: () => get('/view/units'),
+    trees: () => get('/view/trees'),
     embedsAny: true,
     embedding: tensor => get(`/view/embedding?tensor=${encodeURIComponent(tensor)}`),
     elementSteps: elementStepsOf(view),
@@ -103,18 +111,19 @@ export function liveSource(base: string, view: TrialView): Source {
 
 /** A source cut to the steps and series of the view: the server may know more by now. */
 export function upTo(view: TrialView, source: Source): Source {
+  const isKnown = (step: number) => step < view.steps.length
   const known = <T extends ClassesView | EmbeddingView>(all: T | null): T | null =>
     all && {
       ...all,
-      steps: (all.steps as readonly { readonly step: number }[]).filter(({ step }) => step < view.steps.length),
+      steps: (all.steps as readonly { readonly step: number }[]).filter(({ step }) => isKnown(step)),
     }
   return {
     ...source,
     ridges: async tensor =>
-      (await source.ridges(tensor)).filter(
-        ({ series, steps }) => series < view.series.length && steps.every(step => step < view.steps.length),
-      ),
+      (await source.ridges(tensor)).filter(({ series, steps }) => series < view.series.length && steps.every(isKnown)),
     classes: async () => known(await source.classes()),
+    trees: async () => (await source.trees()).filter(({ step }) => isKnown(step)),
+    units: async () => (await source.units()).map(one => ({ ...one, steps: one.steps.filter(isKnown) })),
     embedding: async tensor => known(await source.embedding(tensor)),
   }
 }

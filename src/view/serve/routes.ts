@@ -18,7 +18,7 @@ import { type App, type Context, compressed, newApp } from './http.js'
 import type { Scope } from './kept-columns.js'
 import { OPENAPI } from './openapi.js'
 import { addPages } from './pages.js'
-import type { ServedTrial } from './served-trial.js'
+import { PARTS, type ServedTrial } from './served-trial.js'
 import { streamOf } from './streams.js'
 import { BACKGROUND, type Turns } from './turns.js'
 
@@ -147,7 +147,8 @@ class Routes {
       return one.column(name, scope)
     })
     this.#get('/api/trials/:id/view/ridges', [NAME], (one, asked) => one.ridges(asked.text('tensor')!))
-    this.#get('/api/trials/:id/view/classes', [], (one, _, signal) => one.classes(signal))
+    for (const part of Object.keys(PARTS) as (keyof typeof PARTS)[])
+      this.#get(`/api/trials/:id/view/${part}`, [], (one, _, signal) => one.part(part, signal))
     this.#get('/api/trials/:id/view/embedding', EMBEDDING, (one, asked, signal) => {
       const [labels, images, reconstructions] = ['labels', 'images', 'reconstructions'].map(name => asked.text(name))
       const named = {

@@ -7,13 +7,15 @@ import type { Kind } from '../../trial/kinds/kinds.js'
 import { kindsOf } from '../../trial/kinds/kinds.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
 import { findingsOf, identityOf, unjudged } from '../collect.js'
-import type { ClassesView, EmbeddingView, RidgeView, ServedStatistic, TensorView, TrialView } from '../data.js'
+import type { EmbeddingView, RidgeView, ServedStatistic, TensorView, TrialView } from '../data.js'
 import { Judging } from '../judged.js'
 import { LossCourse, type LossView } from '../overview/loss-course.js'
 import { packed } from '../packing.js'
 import { ridgesOf } from '../ridges.js'
 import { classesOf, labelNames } from '../samples/classes.js'
 import { type EmbeddingOptions, embeddingOf } from '../samples/embedding.js'
+import { treesOf } from '../samples/trees.js'
+import { unitsOf, unitTensors } from '../samples/units.js'
 import { Skeleton } from '../skeleton.js'
 import { KeptColumns, type Scope, type ScopedColumn } from './kept-columns.js'
 import { BACKGROUND } from './turns.js'
@@ -46,6 +48,10 @@ const TELL_MS = 250
 const PROGRESS_MS = 1000
 /** The largest number of tensors whose dtypes and shapes are read. */
 const MAX_DESCRIBED = 20_000
+
+/** The parts of a page that are made of values when somebody looks. */
+export const PARTS = { classes: classesOf, units: unitsOf, trees: treesOf }
+export type Part<K extends keyof typeof PARTS> = Awaited<ReturnType<(typeof PARTS)[K]>>
 
 export class ServedTrial {
   readonly id: string
@@ -268,6 +274,9 @@ export class ServedTrial {
       classes: null,
       hasClasses: labelNames(trial) !== null,
       embedding: null,
+      units: null,
+      trees: null,
+      hasUnits: unitTensors(tensors).length > 0,
       ...(this.#judging ? findingsOf(this.#judging, of) : unjudged(this.#options.judges ? 'waiting' : 'off')),
       remarks: null,
       problems: [...new Set([...problemLines(trial.problems), ...(this.#judging?.problems.lines ?? [])])],
@@ -300,11 +309,13 @@ export class ServedTrial {
     })
   }
 
-  /** The predictions of labels; null if there are no labels or predictions. */
-  async classes(signal: AbortSignal): Promise<ClassesView | null> {
+  /** What is read of values: null or nothing if there is none. */
+  async part<K extends keyof typeof PARTS>(name: K, signal: AbortSignal): Promise<Part<K>> {
     const trial = await this.open()
+    await this.#describe(trial)
     const { of } = await this.#bones()
-    return classesOf(trial, { ...this.#reading, signal }, of)
+    const shapeOf = (tensor: string) => this.#descriptions.get(tensor)?.shape ?? null
+    return PARTS[name](trial, { ...this.#reading, signal }, of, shapeOf) as Promise<Part<K>>
   }
 
   /** A tensor's samples as points of a plane. @throws as `embeddingOf` */

@@ -1,10 +1,10 @@
 /** The messages between the app's page and its reader, a worker that has opened the trial. */
 
-import type { ClassesView, EmbeddingView, RidgeView, ServedStatistic } from '../../view/data.js'
+import type { EmbeddingView, RidgeView, ServedStatistic } from '../../view/data.js'
 import type { LoadedTrial } from '../../view/page/live.js'
 import type { Elements, ScopedColumn } from '../../view/page/trials.js'
 import type { Scope } from '../../view/serve/kept-columns.js'
-import type { Change } from '../../view/serve/served-trial.js'
+import type { Change, PARTS } from '../../view/serve/served-trial.js'
 
 /** A place that was picked, dropped or named. */
 export type Picked =
@@ -27,7 +27,7 @@ export interface Calls {
   view(): Promise<LoadedTrial['view']>
   column(name: ServedStatistic, scope: Scope): Promise<ScopedColumn>
   ridges(tensor: string): Promise<readonly RidgeView[]>
-  classes(): Promise<ClassesView | null>
+  part(name: keyof typeof PARTS): Promise<unknown>
   embedding(tensor: string): Promise<EmbeddingView>
   elements(tensor: string, step: number, worker: string): Promise<Elements>
 }

@@ -3,7 +3,7 @@
 import { SERVED_STATISTICS, type ServedStatistic } from '../../view/data.js'
 import type { LoadedTrial } from '../../view/page/live.js'
 import { elementStepsOf, upTo } from '../../view/page/trials.js'
-import type { Change } from '../../view/serve/served-trial.js'
+import type { Change, PARTS, Part } from '../../view/serve/served-trial.js'
 import type { Calls, FromReader, Picked, Refusal, ToReader } from './messages.js'
 
 interface Waiting {
@@ -70,7 +70,9 @@ export class Opened {
         statistics: SERVED_STATISTICS,
         column: (name, scope) => this.#call('column', name as ServedStatistic, scope),
         ridges: tensor => this.#call('ridges', tensor),
-        classes: () => this.#call('classes'),
+        classes: () => this.#part('classes'),
+        units: () => this.#part('units'),
+        trees: () => this.#part('trees'),
         embedsAny: true,
         embedding: tensor => this.#call('embedding', tensor),
         elementSteps: elementStepsOf(view),
@@ -80,6 +82,10 @@ export class Opened {
         },
       }),
     }
+  }
+
+  #part<K extends keyof typeof PARTS>(name: K): Promise<Part<K>> {
+    return this.#call('part', name) as Promise<Part<K>>
   }
 
   #call<K extends keyof Calls>(name: K, ...args: Parameters<Calls[K]>): ReturnType<Calls[K]> {

@@ -40,7 +40,7 @@ const calls: Calls = {
   view: () => trial.view(),
   column: (name, scope) => trial.column(name, scope),
   ridges: tensor => trial.ridges(tensor),
-  classes: () => trial.classes(new AbortController().signal),
+  part: name => trial.part(name, new AbortController().signal),
   embedding: tensor => trial.embedding({ embed: tensor }, new AbortController().signal),
   async elements(tensor, step, worker) {
     const value = await (await trial.open()).tensor(tensor).value(step, { worker })

@@ -36,6 +36,7 @@ export interface HeatMapOptions {
 }
 
 const MOST_LABELS = 260
+const LETTER = 7
 const AXIS = 26
 /** The width of a step's number and of a name; where names have less, they stand aslant, which takes such a height and width. */
 const STEP_WIDTH = 64
@@ -78,6 +79,7 @@ export class HeatMap {
   #cursor: { row: number; step: number } | null = null
   #isDue = false
   readonly #plotHeight: number
+  readonly #longest: number
   #width = 0
   #height = 0
 
@@ -86,9 +88,7 @@ export class HeatMap {
     this.#image = imageOf(options)
     this.#view = { row: 0, step: 0, rows: options.rows, steps: options.steps }
     const { opens = 'the tensor' } = options
-    this.#hint = matchMedia('(hover: none)').matches
-      ? `Touch a cell to read it${opens === null ? '' : `, and again to open ${opens}`}.`
-      : `Point at a cell to read it${opens === null ? '' : `, click it to open ${opens}`}. Drag to move; Ctrl or Shift and the wheel zoom; a double click shows all.`
+    this.#hint = hintOf(opens)
     this.#canvas = h('canvas', {
       tabindex: 0,
       role: 'application',
@@ -98,6 +98,7 @@ export class HeatMap {
     this.#readout = h('p', { class: 'readout', 'aria-live': 'polite' }, this.#hint)
     this.element = h('div', { class: 'heat-map' }, this.#readout, this.#canvas)
     this.#plotHeight = Math.max(MIN_HEIGHT, Math.min(MAX_HEIGHT, options.rows * ROW_HEIGHT))
+    this.#longest = longestName(options)
     this.#setHeight()
     this.#listen()
     const { numbers, chosenRow = -1 } = options
@@ -224,7 +225,7 @@ export class HeatMap {
 
   /** The width of the row names. */
   get #labels(): number {
-    return Math.min(MOST_LABELS, Math.round(this.#width * 0.4))
+    return Math.min(this.#longest, MOST_LABELS, Math.round(this.#width * 0.4))
   }
 
   get #plotWidth(): number {
@@ -340,6 +341,20 @@ export class HeatMap {
       context.fillText(text, Math.min(x, this.#width - half), this.#plotHeight + 8)
     }
   }
+}
+
+/** What can be done with a mouse, or with fingers. @param opens what opens; null for nothing */
+function hintOf(opens: string | null): string {
+  return matchMedia('(hover: none)').matches
+    ? `Touch a cell to read it${opens === null ? '' : `, and again to open ${opens}`}.`
+    : `Point at a cell to read it${opens === null ? '' : `, click it to open ${opens}`}. Drag to move; Ctrl or Shift and the wheel zoom; a double click shows all.`
+}
+
+/** The width of the longest row name, about. */
+function longestName({ rows, rowText }: HeatMapOptions): number {
+  let most = 1
+  for (let row = 0; row < rows; row++) most = Math.max(most, rowText(row).length)
+  return 16 + LETTER * most
 }
 
 /** Lines at the foot of a picture, in the colours of its columns. */

@@ -1,12 +1,13 @@
-/** XGBoost's trees: the features at which they split, and their depth. */
+/** XGBoost's trees: the features at which they split, and their shape. */
 
 import * as Plot from '@observablehq/plot'
-import { choice, h, term } from '../dom.js'
+import { choice, h } from '../dom.js'
 import { badge } from '../names.js'
-import { actions, describe, fitting, type Line, lineChart } from '../pictures/charts.js'
+import { actions, describe, halfWidth, type Line, lineChart } from '../pictures/charts.js'
 import { lineColor } from '../pictures/colors.js'
 import { short, shown } from '../text.js'
 import type { ShownTrial } from '../trials.js'
+import { treesPart } from './trees.js'
 import type { View } from './view.js'
 
 const IMPORTANCE = /^feature_importance\/([^/]+)\/(.+)$/
@@ -37,7 +38,7 @@ function featureOf(name: string): readonly [measure: string, feature: string] | 
 
 /** True if a trial has trees. */
 export function isBoosted({ view }: ShownTrial): boolean {
-  return view.tensors.some(({ name }) => featureOf(name) !== null || name === 'trees/Node')
+  return view.tensors.some(({ name }) => featureOf(name) !== null || name === 'trees/ID')
 }
 
 export async function boostingView(given: readonly ShownTrial[], chosen: BoostingChoice): Promise<View> {
@@ -56,7 +57,7 @@ export async function boostingView(given: readonly ShownTrial[], chosen: Boostin
         {},
         trials.length > 1 ? h('h2', {}, badge(i), shown(trial.view.name)) : null,
         ...(await importance(trial, chosen.measure)),
-        await depths(trial),
+        await treesPart(trial),
       ),
     )
     parts.replaceChildren(...(await Promise.all(drawn)))
@@ -90,35 +91,26 @@ export async function boostingView(given: readonly ShownTrial[], chosen: Boostin
   return { element, update }
 }
 
-async function linesOf(
-  trial: ShownTrial,
-  pattern: (name: string) => string | null,
-  statistic: 'mean' | 'max',
-  map = (x: number) => x,
-): Promise<Line[]> {
+async function linesOf(trial: ShownTrial, pattern: (name: string) => string | null): Promise<Line[]> {
   const { view } = trial
-  const column = await trial.column(statistic, { kind: 'other' })
+  const column = await trial.column('mean', { kind: 'other' })
   if (column === null) return []
   return view.tensors.flatMap(({ name }, tensor) => {
     const text = pattern(name)
     const [series] = trial.seriesOf[tensor]!
     if (text === null || series === undefined) return []
     const points = view.steps.flatMap((x, step) =>
-      column.has(step) && column.isThere(series, step) ? [{ x, y: map(column.at(series, step)) }] : [],
+      column.has(step) && column.isThere(series, step) ? [{ x, y: column.at(series, step) }] : [],
     )
     return points.length === 0 ? [] : [{ name: shown(text), color: lineColor(0), isDashed: false, points }]
   })
 }
 
 async function importance(trial: ShownTrial, measure: string): Promise<HTMLElement[]> {
-  const all = await linesOf(
-    trial,
-    name => {
-      const [own, feature] = featureOf(name) ?? []
-      return own === measure ? feature! : null
-    },
-    'mean',
-  )
+  const all = await linesOf(trial, name => {
+    const [own, feature] = featureOf(name) ?? []
+    return own === measure ? feature! : null
+  })
   if (all.length === 0) return []
   const lastStep = Math.max(...all.map(({ points }) => points.at(-1)!.x))
   const last = all
@@ -127,7 +119,7 @@ async function importance(trial: ShownTrial, measure: string): Promise<HTMLEleme
     .sort((a, b) => Math.abs(b.importance) - Math.abs(a.importance))
   const shownBars = last.slice(0, MAX_FEATURES)
   const svg = Plot.plot({
-    width: fitting(500),
+    width: halfWidth(),
     height: 60 + shownBars.length * 18,
     marginLeft: 110,
     marginBottom: 40,
@@ -172,40 +164,11 @@ async function importance(trial: ShownTrial, measure: string): Promise<HTMLEleme
         lineChart({
           label: `The importance of ${[...most].join(', ')} by ${measure} over the steps`,
           lines,
-          width: fitting(500),
+          width: halfWidth(),
           height: 300,
           yLabel: measure,
         }),
       ),
     ),
   ]
-}
-
-async function depths(trial: ShownTrial): Promise<HTMLElement | null> {
-  const lines = await linesOf(
-    trial,
-    name => (name === 'trees/Node' ? 'depth' : null),
-    'max',
-    node => Math.floor(Math.log2(node + 1)),
-  )
-  if (lines.length === 0) return null
-  return h(
-    'div',
-    { class: 'card' },
-    h(
-      'h4',
-      {},
-      term(
-        'Least depth of the trees',
-        'The tree of each step is at least ⌊log₂(largest node + 1)⌋ deep; trees that lean to one side are deeper.',
-      ),
-    ),
-    lineChart({
-      label: 'The least depth of the tree of each step',
-      lines,
-      width: 1100,
-      height: 180,
-      yLabel: 'least depth',
-    }),
-  )
 }

@@ -22,6 +22,7 @@ const PICTURES = [
   ['tensor', ['mlp-vanishing'], 'tensor=gradient%2FDeepSigmoid_hidden.7.weight', 'light', {}],
   ['compared', ['mlp-vanishing', 'mlp-all-zero'], 'overview', 'light', {}],
   ['compared-layers', ['mlp-vanishing', 'mlp-all-zero'], 'layers', 'light', {}],
+  ['units', ['cnn-dead-relu'], 'units', 'light', {}],
   ['classes', ['cnn-good'], 'classes', 'light', {}],
   ['features', ['xgb-cancer'], 'boosting', 'light', {}],
   ['embedding', ['autoencoder'], 'embedding', 'light', { embed: 'bottleneck_output' }],

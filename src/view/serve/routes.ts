@@ -150,13 +150,11 @@ class Routes {
     for (const part of Object.keys(PARTS) as (keyof typeof PARTS)[])
       this.#get(`/api/trials/:id/view/${part}`, [], (one, _, signal) => one.part(part, signal))
     this.#get('/api/trials/:id/view/embedding', EMBEDDING, (one, asked, signal) => {
-      const [labels, images, reconstructions] = ['labels', 'images', 'reconstructions'].map(name => asked.text(name))
-      const named = {
-        ...(labels !== undefined && { labels }),
-        ...(images !== undefined && { images }),
-        ...(reconstructions !== undefined && { reconstructions }),
-      }
-      return one.embedding({ embed: asked.text('tensor')!, ...named }, signal)
+      const named = ['labels', 'images', 'reconstructions'].flatMap(name => {
+        const value = asked.text(name)
+        return value === undefined ? [] : [[name, value] as const]
+      })
+      return one.embedding({ embed: asked.text('tensor')!, ...Object.fromEntries(named) }, signal)
     })
     app.get('/api/compare/:a/:b', context => this.#compare(context))
     app.get('/api/trials/:id/events', async context => {

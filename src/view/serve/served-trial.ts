@@ -53,6 +53,18 @@ const MAX_DESCRIBED = 20_000
 export const PARTS = { classes: classesOf, units: unitsOf, trees: treesOf }
 export type Part<K extends keyof typeof PARTS> = Awaited<ReturnType<(typeof PARTS)[K]>>
 
+/** The parts of a view that are asked for alone. */
+const UNREAD = {
+  columns: [],
+  ridges: [],
+  elements: [],
+  classes: null,
+  embedding: null,
+  units: null,
+  trees: null,
+  remarks: null,
+} as const
+
 export class ServedTrial {
   readonly id: string
   readonly path: string
@@ -268,17 +280,10 @@ export class ServedTrial {
       tensors: tensors.map((name, i) => ({ name, kind: kinds[i]!, ...(this.#descriptions.get(name) ?? none) })),
       series,
       states: packed(states),
-      columns: [],
-      ridges: [],
-      elements: [],
-      classes: null,
+      ...UNREAD,
       hasClasses: labelNames(trial) !== null,
-      embedding: null,
-      units: null,
-      trees: null,
       hasUnits: unitTensors(tensors).length > 0,
       ...(this.#judging ? findingsOf(this.#judging, of) : unjudged(this.#options.judges ? 'waiting' : 'off')),
-      remarks: null,
       problems: [...new Set([...problemLines(trial.problems), ...(this.#judging?.problems.lines ?? [])])],
       values: states.reduce((sum, state) => sum + state, 0),
       readBytes: 0,
@@ -309,7 +314,7 @@ export class ServedTrial {
     })
   }
 
-  /** What is read of values: null or nothing if there is none. */
+  /** A part of a page that is made of values; null or empty if the trial has none. */
   async part<K extends keyof typeof PARTS>(name: K, signal: AbortSignal): Promise<Part<K>> {
     const trial = await this.open()
     await this.#describe(trial)

@@ -343,7 +343,7 @@ export class HeatMap {
   }
 }
 
-/** What can be done with a mouse, or with fingers. @param opens what opens; null for nothing */
+/** A hint for a mouse, or for fingers. @param opens what opens; null for nothing */
 function hintOf(opens: string | null): string {
   return matchMedia('(hover: none)').matches
     ? `Touch a cell to read it${opens === null ? '' : `, and again to open ${opens}`}.`

@@ -21,7 +21,7 @@ Wherever a trial is expected, s3://bucket/prefix is one on S3. Credentials are f
 
 Every command has these options:
 ${Object.values(S3_OPTIONS)
-  .map(({ flags, help }) => `  ${flags.padEnd(22)} ${help}`)
+  .map(([flags, help]) => `  ${flags.padEnd(22)} ${help}`)
   .join('\n')}
 
 docs/s3.md has more.`

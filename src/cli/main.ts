@@ -7,15 +7,15 @@
 import { Command, CommanderError, type Option } from 'commander'
 import { EXIT, EXIT_HELP } from './exit.js'
 import { helpText, TOPICS } from './help-text.js'
-import { addBenchCommand } from './options/bench.js'
-import { addFileCommands } from './options/files.js'
-import { addFleetCommands } from './options/fleet.js'
-import { addPythonCommand, addRecordCommand } from './options/record.js'
-import { addRuleCommands } from './options/rules.js'
-import { addTableCommands } from './options/tables.js'
-import { addTensorBoardCommands } from './options/tensorboard.js'
-import { addTensorCommands } from './options/tensors.js'
-import { addViewCommands } from './options/view.js'
+import { BENCH_COMMANDS } from './options/bench.js'
+import { EXCHANGE_COMMANDS } from './options/exchange.js'
+import { FILE_COMMANDS } from './options/files.js'
+import { FLEET_COMMANDS } from './options/fleet.js'
+import { addCommand } from './options/options.js'
+import { RULE_COMMANDS } from './options/rules.js'
+import { TABLE_COMMANDS } from './options/tables.js'
+import { TENSOR_COMMANDS } from './options/tensors.js'
+import { VIEW_COMMANDS } from './options/view.js'
 import { VERSION } from './version.js'
 
 /** The time that a command has to end after a signal. */
@@ -189,22 +189,14 @@ ${EXIT_HELP}
 See also: trialscan help steps, trialscan help s3.`),
   )
 
-/** The command names and the functions that add them, in the order of the help. */
-const ADDING: readonly (readonly [names: string, add: () => void])[] = [
-  ['ls scan show top', () => addTensorCommands(program, runCommand)],
-  ['diff nan check rule-invoker', () => addRuleCommands(program, runCommand)],
-  ['sql dump', () => addTableCommands(program, runCommand)],
-  ['summary report serve', () => addViewCommands(program, runCommand)],
-  ['verify reindex copy repair', () => addFileCommands(program, runCommand)],
-  ['record', () => addRecordCommand(program, runCommand)],
-  ['python', () => addPythonCommand(program, runCommand)],
-  ['export import', () => addTensorBoardCommands(program, runCommand)],
-  ['fleet', () => addFleetCommands(program, runCommand)],
-  ['bench', () => addBenchCommand(program, runCommand, VERSION)],
+/** The commands, in the order of the help. */
+const COMMANDS = [
+  ...[...TENSOR_COMMANDS, ...RULE_COMMANDS, ...TABLE_COMMANDS, ...VIEW_COMMANDS],
+  ...[...FILE_COMMANDS, ...EXCHANGE_COMMANDS, ...FLEET_COMMANDS, ...BENCH_COMMANDS],
 ]
-const adding = ADDING.filter(([names]) => names.split(' ').includes(named))
+const namedCommands = COMMANDS.filter(({ name }) => name.split(' ')[0] === named)
 // Each command's options take some milliseconds, so only the named command gets its own; help gets all.
-for (const [, add] of adding.length > 0 ? adding : ADDING) add()
+for (const command of namedCommands.length > 0 ? namedCommands : COMMANDS) addCommand(program, command, runCommand)
 
 /** Options of `rule-invoker` may have underscores (`--trial_dir`), as in Tornasole's. */
 function withDashes(argv: readonly string[]): readonly string[] {

@@ -18,6 +18,7 @@ import { expectS3, onlyPlaceOptions, type S3Flags } from '../options/s3.js'
 import { Output } from '../output.js'
 import { Progress } from '../progress.js'
 import { type Colors, colorsFor, columns, note, safe, safeJson } from '../terminal.js'
+import { VERSION } from '../version.js'
 
 export interface BenchFlags extends S3Flags {
   readonly quick?: boolean
@@ -35,19 +36,14 @@ interface Machine {
 }
 
 /** @returns the exit code */
-export async function bench(
-  path: string | undefined,
-  flags: BenchFlags,
-  version: string,
-  signal: AbortSignal,
-): Promise<number> {
+export async function bench(path: string | undefined, flags: BenchFlags, signal: AbortSignal): Promise<number> {
   const [cpu] = cpus()
   const machine: Machine = {
     cpu: cpu?.model.trim() ?? 'unknown',
     cores: cpus().length,
     platform: `${process.platform} ${process.arch}`,
     node: process.versions.node,
-    trialscan: version,
+    trialscan: VERSION,
   }
   const progress = new Progress(false, path === undefined ? 'measurements' : 'rows')
   try {

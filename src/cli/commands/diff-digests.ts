@@ -13,16 +13,35 @@ import { isForPrograms, isReportFormat, reportText } from '../format/ci/text.js'
 import { csvLine, jsonLine } from '../format/lines.js'
 import { counted, countText } from '../format/number.js'
 import { inputPieces, noteInput } from '../input-file.js'
-import { readingOptions } from '../options/flags.js'
+import { type OutputFlags, type ReadingFlags, readingOptions } from '../options/flags.js'
 import { settle } from '../options/given.js'
-import { expectS3 } from '../options/s3.js'
+import { expectS3, type S3Flags } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectReplaceable } from '../real-path.js'
-import { nothingSelected, selectionOf, unscannedParts } from '../scan/selection.js'
+import { nothingSelected, type SelectionFlags, selectionOf, unscannedParts } from '../scan/selection.js'
 import { openTrial } from '../scan/trials.js'
 import { type Colors, colorsFor, columns, note, safe, safeName, wrapped } from '../terminal.js'
-import type { DiffFlags } from './diff.js'
+
+/** The options of diff. */
+export interface DiffFlags extends SelectionFlags, S3Flags, ReadingFlags, OutputFlags<'diff'> {
+  readonly digests?: string
+  readonly map?: string
+  readonly rtol?: number
+  readonly atol?: number
+  readonly tolerance?: 'exact' | 'dtype' | 'numpy'
+  readonly noise?: readonly string[]
+  readonly workers?: boolean
+  readonly unify?: string
+  readonly bisect?: boolean
+  readonly follow?: boolean
+  readonly timeout?: number
+  readonly poll?: number
+  readonly first?: boolean
+  readonly all?: boolean
+  readonly top?: number
+  readonly quiet?: boolean
+}
 
 /** The options of diff that apply to two runs, or to numbers. */
 const OF_RUNS = [

@@ -15,42 +15,17 @@ import { csvLine } from '../format/lines.js'
 import { counted, countText, jsonNumber, shortList } from '../format/number.js'
 import { mostChanged } from '../format/view/changes.js'
 import { differenceTable, differenceText, halvingText, mapText, wayNotes } from '../format/view/difference.js'
-import { defined, type OutputFlags, type ReadingFlags, readingOptions, waitingOptions } from '../options/flags.js'
+import { defined, readingOptions, waitingOptions } from '../options/flags.js'
 import { settle } from '../options/given.js'
-import { expectS3, type S3Flags } from '../options/s3.js'
+import { expectS3 } from '../options/s3.js'
 import { Lines, type Output, writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectReplaceableIn } from '../real-path.js'
-import {
-  isSelective,
-  nothingSelected,
-  type SelectionFlags,
-  selectionOf,
-  selectionText,
-  unscannedParts,
-} from '../scan/selection.js'
+import { isSelective, nothingSelected, selectionOf, selectionText, unscannedParts } from '../scan/selection.js'
 import { partitionIn, tensorMapIn } from '../scan/tensor-map.js'
 import { openTrial } from '../scan/trials.js'
 import { colorsFor, note, safeJson, safeName } from '../terminal.js'
-
-export interface DiffFlags extends SelectionFlags, S3Flags, ReadingFlags, OutputFlags<'diff'> {
-  readonly digests?: string
-  readonly map?: string
-  readonly rtol?: number
-  readonly atol?: number
-  readonly tolerance?: 'exact' | 'dtype' | 'numpy'
-  readonly noise?: readonly string[]
-  readonly workers?: boolean
-  readonly unify?: string
-  readonly bisect?: boolean
-  readonly follow?: boolean
-  readonly timeout?: number
-  readonly poll?: number
-  readonly first?: boolean
-  readonly all?: boolean
-  readonly top?: number
-  readonly quiet?: boolean
-}
+import type { DiffFlags } from './diff-digests.js'
 
 /** The number of reported tensors that only one of the runs has. */
 const MOST_MISSING = 100_000
@@ -60,6 +35,11 @@ const DEFAULT_TOP = 16
 
 /** @returns the exit code */
 export async function runDiff(paths: readonly string[], given: DiffFlags, signal: AbortSignal): Promise<number> {
+  const { digests } = given
+  if (digests !== undefined) {
+    const { diffDigests } = await import('./diff-digests.js')
+    return diffDigests(paths, { ...given, digests }, signal)
+  }
   expectUse(paths, given)
   const flags = settle('diff', paths[0]!, given)
   const { out, onTerminal, format, first, all, noise = [] } = flags

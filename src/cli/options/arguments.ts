@@ -5,42 +5,37 @@ import type { StepSlice } from '../../scan/catalog/step-selection.js'
 import { parseSteps } from '../../scan/catalog/step-text.js'
 import { type Command, FORMATS, type FormatName, formatNames } from '../format/formats.js'
 
-/** Gathers the values of a repeatable option. */
-export function collect(value: string, previous: readonly string[] = []): readonly string[] {
-  return [...previous, value]
-}
-
 /** Parses a path. Blanks around it, as copying leaves them, are dropped. */
-export function pathText(text: string): string {
+function pathText(text: string): string {
   const path = text.trim()
   if (path === '') throw new InvalidArgumentError('Expected a path, got an empty text.')
   return path
 }
 
-export function paths(text: string, previous: readonly string[] = []): readonly string[] {
-  return [...previous, pathText(text)]
-}
-
-export function wholeNumberArgument(text: string): number {
-  if (!/^\d+$/.test(text) || !Number.isSafeInteger(Number(text))) {
-    throw new InvalidArgumentError('Expected a whole number below 2^53.')
+/** @returns a parser of numbers that accepts what `isMeant` does */
+function numberText(expected: string, form: RegExp, isMeant: (number: number) => boolean): (text: string) => number {
+  return text => {
+    const number = Number(text)
+    if (form.test(text) && isMeant(number)) return number
+    throw new InvalidArgumentError(`Expected ${expected}.`)
   }
-  return Number(text)
 }
 
+const WHOLE = /^\d+$/
+const DECIMAL = /^\d*\.?\d+$/
+
+const wholeNumber = numberText('a whole number below 2^53', WHOLE, Number.isSafeInteger)
 /** Parses the library's `memory`, in MiB. */
-export function memoryArgument(text: string): number {
-  const mebibytes = Number(text)
-  if (/^\d+$/.test(text) && mebibytes >= 4 && mebibytes <= 2048) return mebibytes
-  throw new InvalidArgumentError('Expected a whole number of MiB from 4 to 2048.')
-}
-
+const memory = numberText('a whole number of MiB from 4 to 2048', WHOLE, size => size >= 4 && size <= 2048)
 /** Parses the memory limit of a query, in MiB. */
-export function queryMemory(text: string): number {
-  const mebibytes = Number(text)
-  if (/^\d+$/.test(text) && mebibytes >= 64 && mebibytes <= 2 ** 20) return mebibytes
-  throw new InvalidArgumentError('Expected a whole number of MiB from 64 to 1048576.')
-}
+export const queryMemory = numberText(
+  'a whole number of MiB from 64 to 1048576',
+  WHOLE,
+  size => size >= 64 && size <= 2 ** 20,
+)
+const rate = numberText('a number of GB/s above 0', DECIMAL, rate => rate > 0)
+export const tolerance = numberText('a number from 0 on', /\S/, number => number >= 0)
+const seconds = numberText('a number of seconds, up to a million', DECIMAL, number => number <= 1e6)
 
 /** Steps as they were written, and their selection. */
 export interface StepsText {
@@ -49,7 +44,7 @@ export interface StepsText {
 }
 
 /** Parses steps as `parseSteps` does. */
-export function stepsText(text: string): StepsText {
+function stepsText(text: string): StepsText {
   const selection = parseSteps(text)
   if (selection === null) {
     throw new InvalidArgumentError(
@@ -80,13 +75,8 @@ export function formatName(command: Command): (text: string) => FormatName {
 }
 
 /** Parses names of reductions: `mean,abs_max`, `mean abs_max`, `all` or `all,sketch`. */
-export function reductionList(text: string): readonly string[] {
+function reductionList(text: string): readonly string[] {
   return text.trim().split(/\s*,\s*|\s+/)
-}
-
-/** Parses a mode, which may be written in any case. */
-export function upperCase(text: string): string {
-  return text.toUpperCase()
 }
 
 /** Parses `a,b`: paths or other words without commas. */
@@ -99,28 +89,6 @@ export function commaSeparated(text: string): readonly string[] {
   return words
 }
 
-/** Parses a rate in GB/s. */
-export function rate(text: string): number {
-  const number = Number(text)
-  if (!/^\d*\.?\d+$/.test(text) || number === 0) throw new InvalidArgumentError('Expected a number of GB/s above 0.')
-  return number
-}
-
-/** Parses a number from 0 on. */
-export function tolerance(text: string): number {
-  const number = Number(text)
-  if (text.trim() === '' || !(number >= 0)) throw new InvalidArgumentError('Expected a number from 0 on.')
-  return number
-}
-
-export function seconds(text: string): number {
-  const number = Number(text)
-  if (!/^\d*\.?\d+$/.test(text) || number > 1e6) {
-    throw new InvalidArgumentError('Expected a number of seconds, up to a million.')
-  }
-  return number
-}
-
 /** A rule that `--rule` names. */
 export interface RuleText {
   /** The whole argument. */
@@ -129,11 +97,8 @@ export interface RuleText {
   readonly parameters: Readonly<Record<string, string>>
 }
 
-/**
- * Parses `NAME,k=v,k=v`, repeatable. A piece without `k=` continues the value before it, so that values may contain
- * commas.
- */
-export function ruleTexts(text: string, previous: readonly RuleText[] = []): readonly RuleText[] {
+/** Parses `NAME,k=v,k=v`. A piece without `k=` continues the value before it, so that values may contain commas. */
+function ruleText(text: string): RuleText {
   const [name = '', ...pieces] = text.split(',')
   const rule = name.trim()
   if (rule === '') throw new InvalidArgumentError('Expected the name of a rule.')
@@ -149,5 +114,26 @@ export function ruleTexts(text: string, previous: readonly RuleText[] = []): rea
     } else if (last !== undefined) parameters.set(last, `${parameters.get(last)},${piece}`)
     else throw new InvalidArgumentError(`Expected parameter=value after the comma, got ${JSON.stringify(piece)}.`)
   }
-  return [...previous, { text, rule, parameters: Object.fromEntries(parameters) }]
+  return { text, rule, parameters: Object.fromEntries(parameters) }
+}
+
+/** The parsers of values, by their names in help. Other values stay as they are. */
+const READERS: Readonly<Record<string, (text: string) => unknown>> = {
+  ...{ FILE: pathText, DIR: pathText, PLACE: pathText, PATH: pathText },
+  ...{ PLAN: pathText, RUNS: pathText, TRIAL: pathText, TRIALS: pathText },
+  ...{ N: wholeNumber, A: wholeNumber, B: wholeNumber, BYTES: wholeNumber },
+  ...{ 'RULE,…': commaSeparated, 'CODE,…': commaSeparated, PATHS: commaSeparated },
+  ...{ MIB: memory, R: tolerance, 'GB/S': rate, SECONDS: seconds },
+  ...{ STEPS: stepsText, LIST: reductionList, MODE: text => text.toUpperCase(), 'NAME[,k=v…]': ruleText },
+}
+
+/**
+ * The parser of an option or argument, which gathers the values of one that is repeatable.
+ * @param flags such as `--rule <NAME>` or `[TRIALS...]`
+ */
+export function readerOf(flags: string, help: string): ((text: string, previous: unknown) => unknown) | undefined {
+  const [, name = '', dots] = /[<[](.*?)(\.\.\.)?[>\]]$/.exec(flags) ?? []
+  const read = READERS[name]
+  if (dots === undefined && !help.endsWith('repeatable')) return read
+  return (text, previous = []) => [...(previous as readonly unknown[]), read ? read(text) : text]
 }

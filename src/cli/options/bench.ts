@@ -1,24 +1,17 @@
 /** The command that measures: bench. */
 
-import type { Command } from 'commander'
-import { pathText } from './arguments.js'
-import { completed, type RunCommand, THREADS, TRIAL } from './options.js'
+import { type CommandDefinition, TRIAL } from './options.js'
 
-/**
- * Adds the command.
- * @param version the version of trialscan
- */
-export function addBenchCommand(program: Command, run: RunCommand, version: string): void {
-  completed(
-    program
-      .command('bench')
-      .description('How fast this machine is: the kernels beside plain JS, numpy and tfjs; or a scan of a trial.')
-      .argument('[TRIAL]', `${TRIAL}; without it, the kernels are measured`, pathText)
-      .option('--quick', 'of the kernels: smaller arrays and fewer rounds, under 20 s')
-      .addOption(THREADS)
-      .option('--json', 'one object, for programs'),
-    [],
-    `Examples:
+export const BENCH_COMMANDS: readonly CommandDefinition[] = [
+  {
+    name: 'bench',
+    description: 'How fast this machine is: the kernels beside plain JS, numpy and tfjs; or a scan of a trial.',
+    arguments: { '[TRIAL]': `${TRIAL}; without it, the kernels are measured` },
+    options: `
+      --quick               of the kernels: smaller arrays and fewer rounds, under 20 s
+      --threads
+      --json                one object, for programs`,
+    help: `Examples:
   $ trialscan bench --quick
   $ trialscan bench ./my-training
   $ trialscan bench --json | jq '.kernels[] | select(.kernel == "CRC-32C").contenders'
@@ -34,7 +27,6 @@ else: from the page cache, and from the disk (O_DIRECT, Linux only).
 json: machine { cpu, cores, platform, node, trialscan, numpy, tfjs } and kernels [{ kernel, dtype, bytes,
 contenders: [{ engine, ms, gbPerSecond, ratio }] }]; of a trial: machine, trial, tensors, records, bytes, threads, failedRows,
 openSeconds, scanSeconds, spentSeconds, waitSeconds, pageCacheRate and diskRate (bytes a second), boundBy, uncachedBoundBy.`,
-  ).action((trial: string | undefined, options) =>
-    run('bench', async signal => (await import('../commands/bench.js')).bench(trial, options, version, signal)),
-  )
-}
+    load: async () => (await import('../commands/bench.js')).bench,
+  },
+]

@@ -1,37 +1,23 @@
 /** The commands about the files of a trial: verify, reindex, copy and repair. */
 
-import type { Command } from 'commander'
-import { commaSeparated, paths, pathText } from './arguments.js'
-import {
-  completed,
-  FAIL_FAST,
-  formatOption,
-  MEMORY,
-  OUT,
-  QUIET,
-  type RunCommand,
-  THREADS,
-  TRIAL,
-  TRIALS,
-} from './options.js'
+import { type CommandDefinition, TRIAL, TRIALS } from './options.js'
 
 /** The grace of repair, in milliseconds: if interrupted, it may have to remove thousands of files. */
 const REPAIR_GRACE_MS = 60_000
 
-/** Adds the commands. */
-export function addFileCommands(program: Command, run: RunCommand): void {
-  completed(
-    program
-      .command('verify')
-      .description('What is wrong with the files of a trial: every record, index entry and file is checked.')
-      .argument('<TRIALS...>', TRIALS, paths)
-      .option('--deep', 'also check values: strings, and saved reductions against their tensors')
-      .option('--values', 'also read all tensors: NaN, infinities, and what is zero, constant or beyond half precision')
-      .option('--digests <FILE>', 'hold all tensors against a list of digests', pathText)
-      .option('--record <FILE>', 'write such a list of all tensors', pathText)
-      .option('--fail-on <CODE,…>', 'exit with 4 only for these problems', commaSeparated),
-    [THREADS, MEMORY, FAIL_FAST, formatOption('verify'), OUT, QUIET],
-    `Examples:
+export const FILE_COMMANDS: readonly CommandDefinition[] = [
+  {
+    name: 'verify',
+    description: 'What is wrong with the files of a trial: every record, index entry and file is checked.',
+    arguments: { '<TRIALS...>': TRIALS },
+    options: `
+      --deep                also check values: strings, and saved reductions against their tensors
+      --values              also read all tensors: NaN, infinities, and what is zero, constant or beyond half precision
+      --digests <FILE>      hold all tensors against a list of digests
+      --record <FILE>       write such a list of all tensors
+      --fail-on <CODE,…>    exit with 4 only for these problems
+      --threads --memory --fail-fast --format --out --quiet --allow-symlinks`,
+    help: `Examples:
   $ trialscan verify ./my-training
   $ trialscan verify ./my-training --deep --out problems.csv
   $ trialscan verify ./my-checkpoint --values
@@ -49,22 +35,16 @@ offset, tensor, step, expected, found, lost, advice, message; then one object wi
 threads; with --values also values_read and values_found (tensors, each at each step and of each worker), with --digests
 digests_equal and digests_listed. csv: the problems and notes, without the summary. Of several trials, all of these begin with trial. The codes:
 docs/verify.md.`,
-  ).action((trials: string[], options) =>
-    run('verify', async signal => (await import('../commands/verify.js')).verify(trials, options, signal)),
-  )
-
-  completed(
-    program
-      .command('reindex')
-      .description("Writes index files for a trial that has lost its own, or has Tornasole's.")
-      .argument('<TRIAL>', TRIAL, pathText)
-      .requiredOption(
-        '--out <DIR>',
-        'the directory to write to: the files go to DIR/index; outside of the trial',
-        pathText,
-      ),
-    [THREADS, formatOption('reindex')],
-    `Examples:
+    load: async () => (await import('../commands/verify.js')).verify,
+  },
+  {
+    name: 'reindex',
+    description: "Writes index files for a trial that has lost its own, or has Tornasole's.",
+    arguments: { '<TRIAL>': TRIAL },
+    options: `
+      !--out <DIR>           the directory to write to: the files go to DIR/index; outside of the trial
+      --threads --format --allow-symlinks`,
+    help: `Examples:
   $ trialscan reindex s3://my-bucket/my-training --out ./rebuilt --format csv
   $ trialscan reindex ./my-training --out ./rebuilt && cp -r ./rebuilt/index ./my-training/
 
@@ -72,37 +52,32 @@ The files are made from the index files there are or, where there are none, from
 shapes that were saved. At the first file that can't be read it ends, before anything is written.
 
 jsonl, csv: one line for each file, with file, step, worker, bytes. json: one object with trial, out, files.`,
-  ).action((trial: string, options) =>
-    run('reindex', async signal => (await import('../commands/reindex.js')).reindex(trial, options, signal)),
-  )
-
-  completed(
-    program
-      .command('copy')
-      .description("A trial's files on disk, as they are: those that are new, or have changed.")
-      .argument('<TRIAL>', TRIAL, pathText)
-      .argument('<DIR>', 'the directory to copy to, outside of the trial', pathText),
-    [],
-    `Examples:
+    load: async () => (await import('../commands/reindex.js')).reindex,
+  },
+  {
+    name: 'copy',
+    description: "A trial's files on disk, as they are: those that are new, or have changed.",
+    arguments: { '<TRIAL>': TRIAL, '<DIR>': 'the directory to copy to, outside of the trial' },
+    options: `
+      --allow-symlinks`,
+    help: `Examples:
   $ trialscan copy s3://my-bucket/my-training/debug-output ./my-training
   $ trialscan copy s3://my-bucket/my-training/debug-output ./my-training && trialscan check ./my-training
 
 A file is copied if it is not there, has another length there, or was written after its copy; nothing is removed. While the job
 still runs, call it again for what has come since. Index files come after what they name, and the end of the job comes last: a copy
 that was interrupted is a trial that still runs.`,
-  ).action((trial: string, directory: string, options) =>
-    run('copy', async signal => (await import('../commands/copy.js')).copy(trial, directory, options, signal)),
-  )
-
-  completed(
-    program
-      .command('repair')
-      .description('Writes a clean copy of a trial: what is whole is kept, the rest is left out and reported.')
-      .argument('<TRIAL>', TRIAL, pathText)
-      .requiredOption('--out <DIR>', 'the directory to write to: new or empty, and outside of the trial', pathText)
-      .option('--checksums', 'give every record the true checksum of its payload; the hook leaves it out by default'),
-    [THREADS, formatOption('repair')],
-    `Examples:
+    load: async () => (await import('../commands/copy.js')).copy,
+  },
+  {
+    name: 'repair',
+    description: 'Writes a clean copy of a trial: what is whole is kept, the rest is left out and reported.',
+    arguments: { '<TRIAL>': TRIAL },
+    options: `
+      !--out <DIR>           the directory to write to: new or empty, and outside of the trial
+      --checksums           give every record the true checksum of its payload; the hook leaves it out by default
+      --threads --format --allow-symlinks`,
+    help: `Examples:
   $ trialscan repair ./my-training --out ./clean
   $ trialscan repair s3://my-bucket/my-training --out ./clean --checksums
   $ trialscan repair ./my-training --out ./clean --format jsonl | jq 'select(.left_out)'
@@ -118,11 +93,7 @@ object with trial, out, files, records, bytes, left_out_count. json: that last o
 arrays. csv: what was left out.
 
 Exit code 0: everything was kept. 4: something was left out; the copy is there all the same.`,
-  ).action((trial: string, options) =>
-    run(
-      'repair',
-      async signal => (await import('../commands/repair.js')).repair(trial, options, signal),
-      REPAIR_GRACE_MS,
-    ),
-  )
-}
+    graceMs: REPAIR_GRACE_MS,
+    load: async () => (await import('../commands/repair.js')).repair,
+  },
+]

@@ -1,19 +1,10 @@
-/** The options that several commands share, with their help. */
+/** Commands as they are defined: options as lines of text, from which parsing, help and checks follow. */
 
-import { type Command, Option } from 'commander'
-import { type Command as CommandName, FORMATS, formatNames } from '../format/formats.js'
+import { Argument, type Command, Option } from 'commander'
+import { FORMATS, formatNames, type Command as OutputCommand } from '../format/formats.js'
 import { helpText, TOPICS_HELP } from '../help-text.js'
-import {
-  collect,
-  formatName,
-  memoryArgument,
-  pathText,
-  seconds,
-  stepsText,
-  upperCase,
-  wholeNumberArgument,
-} from './arguments.js'
-import { S3_OPTIONS, type S3Option } from './s3.js'
+import { formatName, readerOf } from './arguments.js'
+import { S3_OPTIONS } from './s3.js'
 
 /**
  * Runs a command and sets the exit code.
@@ -25,125 +16,125 @@ export type RunCommand = (
   graceMs?: number,
 ) => Promise<void>
 
+export interface CommandDefinition {
+  /** The words of the command, such as `fleet plan`. */
+  readonly name: string
+  readonly description: string
+  readonly usage?: string
+  /** The arguments, each with its help. */
+  readonly arguments?: Readonly<Record<string, string>>
+  /**
+   * One option a line: its flags, then its help behind two spaces or more. `!` marks one that is required. A line of
+   * flags alone names shared options. Undefined: the command takes none, not even those of S3, and its help is whole.
+   */
+  readonly options?: string
+  /** Settings of some options, by their long flags. */
+  readonly special?: Special
+  /** True if unknown options are arguments. */
+  readonly takesAnyOption?: boolean
+  readonly help: string
+  readonly graceMs?: number
+  /** Loads the function, which takes the arguments, the options and a signal. Undefined: a group of commands. */
+  readonly load?: () => Promise<(...given: never[]) => Promise<number>>
+}
+
+type Special = Readonly<Record<string, (option: Option) => Option>>
+
 export const TRIALS = 'trials: directories, patterns, or places in which trials lie; on disk or at s3://bucket/prefix'
 export const TRIAL = 'the directory of the trial, which holds collections/, index/ and events/; or s3://bucket/prefix'
 
-export const TENSOR = option(
-  '--tensor <NAME>',
-  'the tensor of that name; any other text is a Python pattern, found anywhere in names; repeatable',
-  collect,
+/** The options that select tensors, steps and workers. */
+export const SELECTION = '--tensor --collection --steps --mode-steps --mode --worker'
+/** The options for how values are read. */
+export const READING = '--check-level --threads --memory'
+/** The options for which files belong to a trial. */
+export const PLACES = '--allow-symlinks --abandoned-steps'
+
+/** The options that several commands share. */
+const SHARED = new Map(
+  linesOf(`
+  --tensor <NAME>        the tensor of that name; any other text is a Python pattern, found anywhere in names; repeatable
+  --collection <NAME>    members of the collection; repeatable
+  --steps <STEPS>        global steps, such as 100:200, 0:100:10, -5:, last or 0,10,20 (trialscan help steps)
+  --mode-steps <STEPS>   mode steps, written the same way; with --mode where there are several
+  --mode <MODE>          only steps of that mode: TRAIN, EVAL or PREDICT
+  --worker <NAME>        only data of that worker; repeatable
+  --check-level <LEVEL>  which checksums to verify: none, those of the lengths (the default), or all
+  --threads <N>          threads to work on; 0: only the main one (default: what the work is worth)
+  --memory <MIB>         how many MiB of file contents a thread may hold (default: 64)
+  --out <FILE>           write to this file, which appears when it is whole; - is standard output
+  --timeout <SECONDS>    with --follow: how long to wait for a step that does not come (default: 600)
+  --poll <SECONDS>       with --follow: how often to look for new steps where there are no file events (default: 2; on S3 5)
+  --quiet                print the verdict alone
+  --fail-fast            of several trials: end at the first that can't be read
+  --where <EXPRESSION>   only rows for which this is true, such as 'nan_count > 0'
+  --checksums            give every record the true checksum of its payload; smdebug's own reader can't read them
+  !--redis <URL>         the server: redis://[:password@]host[:port][/database], with TLS rediss://
+  --queue <NAME>         the queue (default: trialscan- and the version)
+  --allow-symlinks       follow symbolic links that lead out of a directory, and to other trials
+  --abandoned-steps      of TensorBoard's files: with the steps that a restart of the training has left behind`).map(
+    line => [/--[\w-]+/.exec(line)![0], line],
+  ),
 )
 
-export const COLLECTION = option('--collection <NAME>', 'members of the collection; repeatable', collect)
+const SPECIAL: Special = { '--check-level': option => option.choices(['none', 'minimal', 'full']) }
 
-export const STEPS = option(
-  '--steps <STEPS>',
-  'global steps, such as 100:200, 0:100:10, -5:, last or 0,10,20 (trialscan help steps)',
-  stepsText,
-)
-export const MODE_STEPS = option(
-  '--mode-steps <STEPS>',
-  'mode steps, written the same way; with --mode where there are several',
-  stepsText,
-)
-
-export const MODE = option('--mode <MODE>', 'only steps of that mode: TRAIN, EVAL or PREDICT', upperCase)
-
-export const WORKER = option('--worker <NAME>', 'only data of that worker; repeatable', collect)
-
-export const CHECK_LEVEL = new Option(
-  '--check-level <LEVEL>',
-  'which checksums to verify: none, those of the lengths (the default), or all',
-).choices(['none', 'minimal', 'full'])
-
-export const THREADS = option(
-  '--threads <N>',
-  'threads to work on; 0: only the main one (default: what the work is worth)',
-  wholeNumberArgument,
-)
-
-export const MEMORY = option(
-  '--memory <MIB>',
-  'how many MiB of file contents a thread may hold (default: 64)',
-  memoryArgument,
-)
-
-/** The group of options that select tensors, steps and workers. */
-export const SELECTION: readonly Option[] = [TENSOR, COLLECTION, STEPS, MODE_STEPS, MODE, WORKER]
-/** The group of options for how values are read. */
-export const READING: readonly Option[] = [CHECK_LEVEL, THREADS, MEMORY]
-
-export const OUT = option(
-  '--out <FILE>',
-  'write to this file, which appears when it is whole; - is standard output',
-  pathText,
-)
-
-export const TIMEOUT = option(
-  '--timeout <SECONDS>',
-  'with --follow: how long to wait for a step that does not come (default: 600)',
-  seconds,
-)
-export const POLL = option(
-  '--poll <SECONDS>',
-  'with --follow: how often to look for new steps where there are no file events (default: 2; on S3 5)',
-  seconds,
-)
-
-export const QUIET = new Option('--quiet', 'print the verdict alone')
-
-export const FAIL_FAST = new Option('--fail-fast', "of several trials: end at the first that can't be read")
-
-export const WHERE = new Option('--where <EXPRESSION>', "only rows for which this is true, such as 'nan_count > 0'")
-
-/** `--format`, with the formats that the command has. */
-export function formatOption(name: CommandName): Option {
-  const { names, piped } = FORMATS[name]
-  const otherwise = names[0] === piped ? piped : `${names[0]} on a terminal, else ${piped}`
-  const isDirectory = name === 'reindex' || name === 'repair'
-  const text = `${formatNames(name)} (default: ${isDirectory ? '' : 'what --out ends in, or '}${otherwise})`
-  return option('--format <FORMAT>', text, formatName(name))
-}
-
-/**
- * Makes an option with a parser.
- * @param read also receives the option's previous value
- */
-function option<T>(flags: string, description: string, read: (text: string, previous: T) => T): Option {
-  return new Option(flags, description).argParser(read)
-}
-
-/** Commands that read files of trials as they are. */
-const OF_FILES: readonly string[] = ['verify', 'reindex', 'copy', 'repair']
-/** Commands that open trials. */
-const OF_TRIALS: readonly string[] =
-  'ls scan show top dump summary report diff nan check sql export import serve plan'.split(' ')
-
-function withTrialOptions(command: Command): Command {
-  const isOfTrials = OF_TRIALS.includes(command.name())
-  if (!isOfTrials && !OF_FILES.includes(command.name())) return command
-  command.option('--allow-symlinks', 'follow symbolic links that lead out of a directory, and to other trials')
-  if (!isOfTrials) return command
-  return command.option(
-    '--abandoned-steps',
-    "of TensorBoard's files: with the steps that a restart of the training has left behind",
+/** Adds a command to the program, or to the group that its name begins with. */
+export function addCommand(program: Command, definition: CommandDefinition, run: RunCommand): void {
+  const { name, description, usage, options, special, help, graceMs, load } = definition
+  const [group, member] = name.split(' ')
+  const parent = member === undefined ? program : program.commands.find(command => command.name() === group)!
+  const command = parent.command(member ?? name).description(description)
+  if (usage !== undefined) command.usage(usage)
+  for (const [flags, text] of Object.entries(definition.arguments ?? {})) {
+    const argument = new Argument(flags, text)
+    const read = readerOf(flags, text)
+    command.addArgument(read ? argument.argParser(read) : argument)
+  }
+  if (options === undefined) command.addHelpText('after', help)
+  else {
+    for (const option of optionsIn(options, name, { ...SPECIAL, ...special })) command.addOption(option)
+    for (const [flags, text] of Object.values(S3_OPTIONS)) command.addOption(optionOf(flags, text).hideHelp())
+    command.allowUnknownOption(definition.takesAnyOption === true).showHelpAfterError(`See trialscan ${name} --help.`)
+    command.addHelpText('after', helpText(`\n${help}\n${TOPICS_HELP}`))
+  }
+  if (load === undefined) return
+  command.action((...given: unknown[]) =>
+    run(name, async signal => (await load())(...([...given.slice(0, -1), signal] as never[])), graceMs),
   )
 }
 
-/** Adds the given options to a command, then those of S3 and of trials, and its help. */
-export function completed(command: Command, options: readonly Option[], help: string): Command {
-  for (const option of options) command.addOption(option)
-  const { parent } = command
-  const name = parent?.parent ? `${parent.name()} ${command.name()}` : command.name()
-  return withS3Options(withTrialOptions(command))
-    .showHelpAfterError(`See trialscan ${name} --help.`)
-    .addHelpText('after', helpText(`\n${help}\n${TOPICS_HELP}`))
+function linesOf(text: string): readonly string[] {
+  return text.split('\n').flatMap(line => line.trim() || [])
 }
 
-function withS3Options(command: Command): Command {
-  for (const { flags, read } of Object.values<S3Option>(S3_OPTIONS)) {
-    const hidden = new Option(flags).hideHelp()
-    command.addOption(read ? hidden.argParser(read) : hidden)
+function* optionsIn(text: string, command: string, special: Special): Generator<Option> {
+  for (const line of linesOf(text)) {
+    const lines = line.includes('  ') ? [line] : line.split(' ').map(flag => SHARED.get(flag) ?? formatLine(command))
+    for (const whole of lines) {
+      const [, mark, flags, help] = /^(!?)(.*?) {2,}(.*)$/.exec(whole) as unknown as [string, string, string, string]
+      const option = optionOf(flags, help).makeOptionMandatory(mark === '!')
+      if (option.long === '--format' && isOfFormats(command)) option.argParser(formatName(command))
+      yield special[option.long!]?.(option) ?? option
+    }
   }
-  return command
+}
+
+function optionOf(flags: string, help: string): Option {
+  const option = new Option(flags, help)
+  const read = readerOf(flags, help)
+  return read ? option.argParser(read) : option
+}
+
+function isOfFormats(command: string): command is OutputCommand {
+  return Object.hasOwn(FORMATS, command)
+}
+
+/** `--format`, with the formats that the command has. */
+function formatLine(command: string): string {
+  const name = command as OutputCommand
+  const { names, piped } = FORMATS[name]
+  const otherwise = names[0] === piped ? piped : `${names[0]} on a terminal, else ${piped}`
+  const isDirectory = name === 'reindex' || name === 'repair'
+  return `--format <FORMAT>  ${formatNames(name)} (default: ${isDirectory ? '' : 'what --out ends in, or '}${otherwise})`
 }

@@ -1,35 +1,26 @@
 /** The commands for other programs: sql and dump. */
 
-import type { Command } from 'commander'
-import { pathText, queryMemory, seconds } from './arguments.js'
-import {
-  CHECK_LEVEL,
-  completed,
-  FAIL_FAST,
-  formatOption,
-  OUT,
-  READING,
-  type RunCommand,
-  SELECTION,
-  THREADS,
-  TRIAL,
-} from './options.js'
+import { queryMemory } from './arguments.js'
+import { type CommandDefinition, PLACES, READING, SELECTION, TRIAL } from './options.js'
 
-/** Adds the commands. */
-export function addTableCommands(program: Command, run: RunCommand): void {
-  completed(
-    program
-      .command('sql')
-      .description('A query in SQL over trials, or over tables that scan has written. Needs DuckDB.')
-      .usage('[options] <TRIAL|TABLE>... <QUERY>')
-      .argument('<ARGUMENTS...>', 'trials, or tables (.parquet, .csv, .jsonl, or a directory of them); then the query')
-      .addOption(CHECK_LEVEL)
-      .addOption(THREADS)
-      .option('--memory <MIB>', 'how many MiB the query may take (default: 1024)', queryMemory)
-      .option('--timeout <SECONDS>', 'how long the query may take (default: 600)', seconds)
-      .option('--allow-files', 'let the query read and write files of this machine'),
-    [FAIL_FAST, formatOption('sql'), OUT],
-    `Examples:
+export const TABLE_COMMANDS: readonly CommandDefinition[] = [
+  {
+    name: 'sql',
+    description: 'A query in SQL over trials, or over tables that scan has written. Needs DuckDB.',
+    usage: '[options] <TRIAL|TABLE>... <QUERY>',
+    arguments: {
+      '<ARGUMENTS...>': 'trials, or tables (.parquet, .csv, .jsonl, or a directory of them); then the query',
+    },
+    options: `
+      --check-level --threads
+      --memory <MIB>        how many MiB the query may take (default: 1024)
+      --timeout <SECONDS>   how long the query may take (default: 600)
+      --allow-files         let the query read and write files of this machine
+      --fail-fast --format --out ${PLACES}`,
+    special: {
+      '--memory': option => option.argParser(queryMemory),
+    },
+    help: `Examples:
   $ trialscan sql ./my-training "select count(*) from scan where abs_mean < 1e-7"
   $ trialscan sql ./run-1 ./run-2 "select trial, step, mean from scan order by all"
   $ trialscan scan ./my-training --out all.parquet && trialscan sql all.parquet "select tensor, max(abs_max) from scan group by all"
@@ -51,18 +42,16 @@ A query reaches no other files, writes none, loads no extensions and makes no co
 
 jsonl: an object for each row; NaN and infinities are texts, whole numbers have all their digits. Ten queries that people
 need, and the columns: docs/tables.md.`,
-  ).action((given: string[], options) =>
-    run('sql', async signal => (await import('../commands/sql.js')).sql(given, options, signal)),
-  )
-
-  completed(
-    program
-      .command('dump')
-      .description('The values of tensors, for numpy: one .npz of all, or a directory with a .npy for each.')
-      .argument('<TRIAL>', TRIAL, pathText)
-      .requiredOption('--out <PLACE>', 'a file .npz, or a directory', pathText),
-    [...SELECTION, ...READING],
-    `Examples:
+    load: async () => (await import('../commands/sql.js')).sql,
+  },
+  {
+    name: 'dump',
+    description: 'The values of tensors, for numpy: one .npz of all, or a directory with a .npy for each.',
+    arguments: { '<TRIAL>': TRIAL },
+    options: `
+      !--out <PLACE>         a file .npz, or a directory
+      ${SELECTION} ${READING} ${PLACES}`,
+    help: `Examples:
   $ trialscan dump ./my-training --tensor 'weight$' --steps last --out weights.npz
   $ python3 -c 'import numpy; print(numpy.load("weights.npz")["100/fc.weight"].shape)'
   $ trialscan dump ./my-training --collection losses --out losses/
@@ -74,7 +63,6 @@ strings become unicode strings.
 
 Whatever their size, a few values are in memory at once. What can't be read is named on standard error, and the exit code is 4;
 everything else is written.`,
-  ).action((trial: string, options) =>
-    run('dump', async signal => (await import('../commands/dump.js')).dump(trial, options, signal)),
-  )
-}
+    load: async () => (await import('../commands/dump.js')).dump,
+  },
+]

@@ -1,52 +1,21 @@
 /** The commands that show what was saved: ls, scan, show and top. */
 
-import { type Command, Option } from 'commander'
-import {
-  commaSeparated,
-  oneStep,
-  paths,
-  pathText,
-  reductionList,
-  stepsText,
-  upperCase,
-  wholeNumberArgument,
-} from './arguments.js'
-import {
-  CHECK_LEVEL,
-  COLLECTION,
-  completed,
-  FAIL_FAST,
-  formatOption,
-  MEMORY,
-  MODE,
-  MODE_STEPS,
-  OUT,
-  READING,
-  type RunCommand,
-  SELECTION,
-  STEPS,
-  TENSOR,
-  THREADS,
-  TRIAL,
-  TRIALS,
-  WHERE,
-  WORKER,
-} from './options.js'
+import { commaSeparated, oneStep } from './arguments.js'
+import { type CommandDefinition, PLACES, READING, SELECTION, TRIAL, TRIALS } from './options.js'
 
 /** The names of kinds of pictures, repeated from format/view/picture.ts, which is loaded only for a picture. */
 const PICTURE_NAMES = ['auto', 'kitty', 'sixel', 'blocks', 'none']
 
-/** Adds the commands. */
-export function addTensorCommands(program: Command, run: RunCommand): void {
-  completed(
-    program
-      .command('ls')
-      .description('What a trial holds: its steps by mode, workers, collections and tensors.')
-      .argument('<TRIALS...>', TRIALS, paths)
-      .option('--json', 'the same as --format json')
-      .option('--files', 'the files below the place, with their lengths and when they were written'),
-    [FAIL_FAST, formatOption('ls'), OUT],
-    `Examples:
+export const TENSOR_COMMANDS: readonly CommandDefinition[] = [
+  {
+    name: 'ls',
+    description: 'What a trial holds: its steps by mode, workers, collections and tensors.',
+    arguments: { '<TRIALS...>': TRIALS },
+    options: `
+      --json                the same as --format json
+      --files               the files below the place, with their lengths and when they were written
+      --fail-fast --format --out ${PLACES}`,
+    help: `Examples:
   $ trialscan ls ./my-training
   $ trialscan ls ./my-training --format json | jq '.tensors[] | select(.dtype == "float16").name'
   $ trialscan ls ./my-training --out tensors.csv
@@ -66,35 +35,21 @@ json: one object with all of it:
   problems     what could not be read: code, message, file, offset?
 jsonl, csv: the tensors, one a line.
 Of several trials: the table has a line for each, json one object with all of them in trials; jsonl and csv begin with trial.`,
-  ).action((trials: string[], options) =>
-    run('ls', async () => (await import('../commands/ls.js')).ls(trials, options)),
-  )
-
-  completed(
-    program
-      .command('scan')
-      .description('Reductions (mean, max, …) of many tensors in one pass: a row for each tensor, step and worker.')
-      .argument('<TRIALS...>', TRIALS, paths)
-      .addOption(TENSOR)
-      .addOption(COLLECTION)
-      .addOption(STEPS)
-      .addOption(MODE_STEPS)
-      .addOption(MODE)
-      .addOption(WORKER)
-      .option(
-        '--reductions <LIST>',
-        'all, or some of min, max, mean, std, variance, sum, prod, l1, l2, separated by commas; abs_ before a name: of the absolute values (default: all; in a table min,max,mean,std,l2). Also count, nan_count, inf_count, zero_count, percentiles (p50, p99.9) histogram (histogram:64, histogram:-1:0:1), and approximately sketch and ~p50; crc32c and sha256 of the elements',
-        reductionList,
-      )
-      .addOption(WHERE)
-      .addOption(CHECK_LEVEL)
-      .addOption(THREADS)
-      .addOption(MEMORY)
-      .option('--resume', 'with --out DIR: go on where a scan into it has ended')
-      .addOption(FAIL_FAST)
-      .option('--stats', 'print what the scan cost on standard error'),
-    [formatOption('scan'), OUT],
-    `Examples:
+    load: async () => (await import('../commands/ls.js')).ls,
+  },
+  {
+    name: 'scan',
+    description: 'Reductions (mean, max, …) of many tensors in one pass: a row for each tensor, step and worker.',
+    arguments: { '<TRIALS...>': TRIALS },
+    options: `
+      ${SELECTION}
+      --reductions <LIST>   all, or some of min, max, mean, std, variance, sum, prod, l1, l2, separated by commas; abs_ before a name: of the absolute values (default: all; in a table min,max,mean,std,l2). Also count, nan_count, inf_count, zero_count, percentiles (p50, p99.9) histogram (histogram:64, histogram:-1:0:1), and approximately sketch and ~p50; crc32c and sha256 of the elements
+      --where ${READING}
+      --resume              with --out DIR: go on where a scan into it has ended
+      --fail-fast
+      --stats               print what the scan cost on standard error
+      --format --out ${PLACES}`,
+    help: `Examples:
   $ trialscan scan ./my-training --tensor '^gradient/' --mode TRAIN --mode-steps -5:
   $ trialscan scan ./my-training --steps 100:200 --reductions mean,abs_max --out means.csv
   $ trialscan scan ./my-training --where 'nan_count > 0 and step < 1000'
@@ -116,41 +71,31 @@ parquet, arrow: docs/tables.md.
 Several trials: directories, patterns such as 'runs/*', and directories or prefixes in which trials lie. Rows then begin with trial.
 A trial that can't be opened is told at the end. --out DIR/ writes DIR/trial=…/part-00000.parquet for each, and DIR/_SUCCESS
 when all are there; --resume leaves out those that are there, of the same files and options.`,
-  ).action((trials: string[], options) =>
-    run('scan', async signal => (await import('../commands/scan.js')).runScan(trials, options, signal)),
-  )
-
-  completed(
-    program
-      .command('show')
-      .description(
-        'One tensor at one step: its values in short, statistics and a histogram. Without a tensor: what a file of torch or a pickle holds.',
-      )
-      .argument('<TRIAL>', `${TRIAL}; without a tensor a file: .pt, .pth, .bin, .ckpt, .pkl, .metadata`, pathText)
-      .argument('[TENSOR]', 'the full name of the tensor; after -- if it begins with a dash')
-      .option('--step <N>', 'the global step; -1 or last: the last that has the tensor (the default)', oneStep)
-      .option('--mode-step <N>', 'the step of the mode in place of the global one; -1 or last: its last', oneStep)
-      .option(
-        '--mode <MODE>',
-        'the mode that --mode-step counts in: TRAIN, EVAL or PREDICT; alone: the last step of that mode',
-        upperCase,
-      )
-      .option('--worker <NAME>', 'the worker (default: the first that has any data)')
-      .addOption(
-        new Option(
-          '--steps <STEPS>',
-          'at these steps, such as 0:100: a histogram a line in place of the values; with --out x.gif those that are drawn',
-        ).argParser(stepsText),
-      )
-      .addOption(
-        new Option(
-          '--picture <HOW>',
-          'the values as a heat map or images (default: auto on a terminal, else none)',
-        ).choices(PICTURE_NAMES),
-      )
-      .option('--npy <FILE>', 'also write the values to a .npy file for numpy', pathText),
-    [formatOption('show'), OUT],
-    `Examples:
+    load: async () => (await import('../commands/scan.js')).runScan,
+  },
+  {
+    name: 'show',
+    description:
+      'One tensor at one step: its values in short, statistics and a histogram. Without a tensor: what a file of torch or a pickle holds.',
+    arguments: {
+      '<TRIAL>': `${TRIAL}; without a tensor a file: .pt, .pth, .bin, .ckpt, .pkl, .metadata`,
+      '[TENSOR]': 'the full name of the tensor; after -- if it begins with a dash',
+    },
+    options: `
+      --step <N>            the global step; -1 or last: the last that has the tensor (the default)
+      --mode-step <N>       the step of the mode in place of the global one; -1 or last: its last
+      --mode <MODE>         the mode that --mode-step counts in: TRAIN, EVAL or PREDICT; alone: the last step of that mode
+      --worker <NAME>       the worker (default: the first that has any data)
+      --steps <STEPS>       at these steps, such as 0:100: a histogram a line in place of the values; with --out x.gif those that are drawn
+      --picture <HOW>       the values as a heat map or images (default: auto on a terminal, else none)
+      --npy <FILE>          also write the values to a .npy file for numpy
+      --format --out ${PLACES}`,
+    special: {
+      '--step': option => option.argParser(oneStep),
+      '--mode-step': option => option.argParser(oneStep),
+      '--picture': option => option.choices(PICTURE_NAMES),
+    },
+    help: `Examples:
   $ trialscan show ./my-training fc.weight
   $ trialscan show ./my-training CrossEntropyLoss_output_0 --mode EVAL --mode-step 3
   $ trialscan show ./my-training fc.weight --steps :
@@ -167,27 +112,25 @@ npy: a file for numpy. bfloat16, which numpy does not have, becomes float32 (not
 strings become unicode strings.
 --out x.gif, --out x.html: histograms of the tensor, or of those that a pattern matches, one step after the other: an animation,
 or a page to go through them.`,
-  ).action((trial: string, tensor: string | undefined, options) =>
-    run('show', async () => (await import('../commands/show.js')).runShow(trial, tensor, options)),
-  )
-
-  completed(
-    program
-      .command('top')
-      .description('The rows of a scan that are largest or smallest by a number, or that an expression is true for.')
-      .argument('<TRIALS...>', TRIALS, paths)
-      .option('--by <COLUMN>', 'rank by this number: any that scan --reductions takes, or step, mode_step, rank, size')
-      .addOption(new Option('--desc', 'the largest first (the default)').conflicts('asc'))
-      .option('--asc', 'the smallest first')
-      .option('-n, --limit <N>', 'how many rows to print (default: 20)', wholeNumberArgument)
-      .addOption(WHERE)
-      .option(
-        '--columns <LIST>',
-        'what to print after tensor and step, separated by commas (default: mode, mode_step, worker, and what --by and --where name)',
-        commaSeparated,
-      ),
-    [...SELECTION, ...READING, FAIL_FAST, formatOption('top'), OUT],
-    `Examples:
+    load: async () => (await import('../commands/show.js')).runShow,
+  },
+  {
+    name: 'top',
+    description: 'The rows of a scan that are largest or smallest by a number, or that an expression is true for.',
+    arguments: { '<TRIALS...>': TRIALS },
+    options: `
+      --by <COLUMN>         rank by this number: any that scan --reductions takes, or step, mode_step, rank, size
+      --desc                the largest first (the default)
+      --asc                 the smallest first
+      -n, --limit <N>       how many rows to print (default: 20)
+      --where
+      --columns <LIST>      what to print after tensor and step, separated by commas (default: mode, mode_step, worker, and what --by and --where name)
+      ${SELECTION} ${READING} --fail-fast --format --out ${PLACES}`,
+    special: {
+      '--desc': option => option.conflicts('asc'),
+      '--columns': option => option.argParser(commaSeparated),
+    },
+    help: `Examples:
   $ trialscan top ./my-training --by abs_max
   $ trialscan top ./my-training --by l2 --asc -n 5 --collection gradients --columns mode,mode_step,mean,std
   $ trialscan top ./my-training --where 'nan_count > 0 or inf_count > 0'
@@ -206,7 +149,6 @@ A column that a row does not have is null, and a comparison with null is not tru
 
 jsonl: an object a line with tensor, step and the columns, written as scan writes them; csv: the same with a header.
 docs/cli.md has the details.`,
-  ).action((trials: string[], options) =>
-    run('top', async signal => (await import('../commands/top.js')).runTop(trials, options, signal)),
-  )
-}
+    load: async () => (await import('../commands/top.js')).runTop,
+  },
+]

@@ -1,64 +1,44 @@
 /** The commands for people: summary, report and serve. */
 
-import { type Command, Option } from 'commander'
-import { collect, paths, pathText, wholeNumberArgument } from './arguments.js'
-import {
-  completed,
-  FAIL_FAST,
-  formatOption,
-  MEMORY,
-  OUT,
-  READING,
-  type RunCommand,
-  SELECTION,
-  THREADS,
-  TRIALS,
-} from './options.js'
+import { type CommandDefinition, PLACES, READING, SELECTION, TRIALS } from './options.js'
 
-/** Adds the commands. */
-export function addViewCommands(program: Command, run: RunCommand): void {
-  completed(
-    program
-      .command('summary')
-      .description('A training at a glance: its losses, gradients, weights and updates, and what the rules say.')
-      .argument('<TRIALS...>', TRIALS, paths)
-      .option('--follow', 'show it again as the job completes steps, until it ends')
-      .option('--all', `all lines of each section, however many layers there are`),
-    [...SELECTION, ...READING, FAIL_FAST, formatOption('summary'), OUT],
-    `Examples:
+export const VIEW_COMMANDS: readonly CommandDefinition[] = [
+  {
+    name: 'summary',
+    description: 'A training at a glance: its losses, gradients, weights and updates, and what the rules say.',
+    arguments: { '<TRIALS...>': TRIALS },
+    options: `
+      --follow              show it again as the job completes steps, until it ends
+      --all                 all lines of each section, however many layers there are
+      ${SELECTION} ${READING} --fail-fast --format --out ${PLACES}`,
+    help: `Examples:
   $ trialscan summary ./my-training
   $ trialscan summary ./my-training --follow
   $ trialscan summary ./my-training --mode TRAIN --steps -100:
 
 As wide as the terminal (COLUMNS elsewhere), and 80 columns at least. Each block of a line is one step, or, of more steps than fit,
 the mean of several. Gradients, weights and updates each share one logarithmic scale, so that layers can be compared.`,
-  ).action((trials: string[], options) =>
-    run('summary', async signal => (await import('../commands/summary.js')).summary(trials, options, signal)),
-  )
-  completed(
-    program
-      .command('report')
-      .description('A page about a training, or about two that are compared: one file that opens in any browser.')
-      .argument('<TRIALS...>', 'one trial or two: directories, or s3://bucket/prefix', paths)
-      .addOption(new Option('-o, --out <FILE>', 'the page').default('report.html', 'report.html'))
-      .option('--title <TEXT>', 'the title of the page (default: the names of the trials)')
-      .addOption(
-        new Option(
-          '--map <FILE>',
-          'of two trials: JSON that says which tensor of the first is which of the second',
-        ).argParser(pathText),
-      )
-      .option(
-        '--embed <NAME>',
-        'a tensor whose first axis is that of samples, shown as points of a plane; a part of its name will do',
-      )
-      .option('--labels <NAME>', 'what colours these points (default: labels by their usual names)')
-      .option('--images <NAME>', 'what the model was given, as images beside the points (default: its input)')
-      .option('--reconstructions <NAME>', 'what it made of that (default: its output, if that has the same shape)')
-      .option('--perplexity <N>', 'of t-SNE: about how many neighbours a point has (default: 30)', wholeNumberArgument)
-      .option('--iterations <N>', 'of t-SNE (default: 350) and UMAP', wholeNumberArgument),
-    [...SELECTION, ...READING],
-    `Examples:
+    load: async () => (await import('../commands/summary.js')).summary,
+  },
+  {
+    name: 'report',
+    description: 'A page about a training, or about two that are compared: one file that opens in any browser.',
+    arguments: { '<TRIALS...>': 'one trial or two: directories, or s3://bucket/prefix' },
+    options: `
+      -o, --out <FILE>      the page
+      --title <TEXT>        the title of the page (default: the names of the trials)
+      --map <FILE>          of two trials: JSON that says which tensor of the first is which of the second
+      --embed <NAME>        a tensor whose first axis is that of samples, shown as points of a plane; a part of its name will do
+      --labels <NAME>       what colours these points (default: labels by their usual names)
+      --images <NAME>       what the model was given, as images beside the points (default: its input)
+      --reconstructions <NAME>  what it made of that (default: its output, if that has the same shape)
+      --perplexity <N>      of t-SNE: about how many neighbours a point has (default: 30)
+      --iterations <N>      of t-SNE (default: 350) and UMAP
+      ${SELECTION} ${READING} ${PLACES}`,
+    special: {
+      '--out': option => option.default('report.html', 'report.html'),
+    },
+    help: `Examples:
   $ trialscan report ./my-training
   $ trialscan report ./run-1 ./run-2 --out compared.html
   $ trialscan report ./autoencoder --embed bottleneck_output
@@ -72,30 +52,24 @@ steps, numbers are rounded to three digits, and of most reductions every few ste
 A map holds names or patterns of whole names, each with the name in the second trial: { "module\\.(.*)": "$1" }.
 
 docs/report.md explains the views.`,
-  ).action((trials: string[], options) =>
-    run('report', async signal => (await import('../commands/report.js')).report(trials, options, signal)),
-  )
-  completed(
-    program
-      .command('serve')
-      .description('Pages about trainings over HTTP, live while they run, and an API for other programs.')
-      .argument('[TRIALS...]', `${TRIALS}; without one, the app, a page that opens them in the browser`, paths)
-      .addOption(
-        new Option('--port <N>', 'where to listen; 0: any that is free (default: 7070)').argParser(wholeNumberArgument),
-      )
-      .option('--host <ADDRESS>', 'which address to listen at (default: 127.0.0.1, which only this machine reaches)')
-      .addOption(
-        new Option('--token <TEXT>', 'what clients must show, 16 characters or more; required for other addresses').env(
-          'TRIALSCAN_TOKEN',
-        ),
-      )
-      .option('--cors <ORIGIN>', 'an origin whose pages may read the answers; repeatable', collect)
-      .option('--no-rules', 'without rules, which read all of each trial that is looked at')
-      .addOption(
-        new Option('--max-work <N>', 'scans and reads at once; more wait (default: 4)').argParser(wholeNumberArgument),
-      ),
-    [THREADS, MEMORY],
-    `Examples:
+    load: async () => (await import('../commands/report.js')).report,
+  },
+  {
+    name: 'serve',
+    description: 'Pages about trainings over HTTP, live while they run, and an API for other programs.',
+    arguments: { '[TRIALS...]': `${TRIALS}; without one, the app, a page that opens them in the browser` },
+    options: `
+      --port <N>            where to listen; 0: any that is free (default: 7070)
+      --host <ADDRESS>      which address to listen at (default: 127.0.0.1, which only this machine reaches)
+      --token <TEXT>        what clients must show, 16 characters or more; required for other addresses
+      --cors <ORIGIN>       an origin whose pages may read the answers; repeatable
+      --no-rules            without rules, which read all of each trial that is looked at
+      --max-work <N>        scans and reads at once; more wait (default: 4)
+      --threads --memory ${PLACES}`,
+    special: {
+      '--token': option => option.env('TRIALSCAN_TOKEN'),
+    },
+    help: `Examples:
   $ trialscan serve ./my-training
   $ trialscan serve
   $ trialscan serve './runs/*' --port 8080
@@ -106,7 +80,6 @@ Without trials, a page at /app/ opens those that one picks or drops, on this mac
 A trial is opened when somebody looks at it, and only what is looked at is read. /api/openapi.json describes the API. Ctrl-C ends it.
 
 docs/serve.md has more, with Python.`,
-  ).action((trials: string[], options) =>
-    run('serve', async signal => (await import('../commands/serve.js')).serve(trials, options, signal)),
-  )
-}
+    load: async () => (await import('../commands/serve.js')).serve,
+  },
+]

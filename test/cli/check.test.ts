@@ -8,7 +8,7 @@ import type { Verdict } from '#dist/cli/format/ci/report.js'
 import type { JudgingReport, JudgingRule } from '#dist/cli/format/finding/format.js'
 import { findingJsonl } from '#dist/cli/format/finding/lines.js'
 import { findingTable, worstOf } from '#dist/cli/format/finding/table.js'
-import { ruleTexts, seconds } from '#dist/cli/options/arguments.js'
+import { ruleText, seconds } from '#dist/cli/options/arguments.js'
 import { colorsFor, widthOf } from '#dist/cli/terminal.js'
 import {
   Confusion,
@@ -90,7 +90,7 @@ const unreadable = new FormatError('TruncatedRecord', 'file:///t/e%20f: short', 
 
 describe('--rule', () => {
   const parsed = (text: string): unknown => {
-    const [first] = ruleTexts(text)
+    const first = ruleText(text)
     return [first!.rule, first!.parameters]
   }
   it.each<[string, string, Record<string, string>]>([
@@ -110,7 +110,7 @@ describe('--rule', () => {
     ['AllZero,ReLU', /parameter=value after the comma, got "ReLU"/],
     ['AllZero,threshold=1,threshold=2', /threshold is given twice/],
   ])('%j is refused', (text, message) => {
-    expect(() => ruleTexts(text)).toThrow(message)
+    expect(() => ruleText(text)).toThrow(message)
   })
 
   it('reads seconds', () => {

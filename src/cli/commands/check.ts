@@ -15,8 +15,8 @@ import { selectTensorNames } from '../../trial/scan-selection.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
 import { EXIT } from '../exit.js'
 import { tellVerdict, type Verdict, verdictOf } from '../format/ci/report.js'
-import { isReportFormat } from '../format/ci/text.js'
-import { findingObject, findingReport } from '../format/finding/cases.js'
+import { Answers, writerIn } from '../format/ci/text.js'
+import { findingAnswer } from '../format/finding/cases.js'
 import type { FindingFormat } from '../format/finding/format.js'
 import { findingCsv, findingJsonl } from '../format/finding/lines.js'
 import { severalFormats } from '../format/finding/summary.js'
@@ -221,12 +221,16 @@ function findingFormat(
   format: FormatOf<'check'>,
   onTerminal: boolean,
 ): FindingFormat {
-  if (format === 'jsonl') return findingJsonl(onTerminal, isExplained)
-  if (format === 'csv') return findingCsv(onTerminal)
-  if (format === 'json') return findingObject(path)
-  if (isReportFormat(format)) return findingReport(format, path)
   const columns = onTerminal ? process.stdout.columns : undefined
-  return findingTable(columns, colorsFor(onTerminal ? process.stdout : null), { isFull, isExplained })
+  return writerIn<FormatOf<'check'>, FindingFormat>(
+    format,
+    {
+      jsonl: () => findingJsonl(onTerminal, isExplained),
+      csv: () => findingCsv(onTerminal),
+      table: () => findingTable(columns, colorsFor(onTerminal ? process.stdout : null), { isFull, isExplained }),
+    },
+    format => findingAnswer(path, new Answers(format, 'check'), true),
+  )
 }
 
 /** The requested rules. */

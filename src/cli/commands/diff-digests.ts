@@ -8,8 +8,8 @@ import {
   type DigestDifferenceKind,
 } from '../../compare/digests/digests.js'
 import { EXIT, heavier } from '../exit.js'
-import { type Case, stateOfVerdict, tellVerdict, type Verdict, verdictFields, verdictOf } from '../format/ci/report.js'
-import { isForPrograms, isReportFormat, reportText } from '../format/ci/text.js'
+import { type Case, tellVerdict, type Verdict, verdictCase, verdictFields, verdictOf } from '../format/ci/report.js'
+import { Answers, isForPrograms, writerIn } from '../format/ci/text.js'
 import { csvLine, jsonLine } from '../format/lines.js'
 import { counted, countText } from '../format/number.js'
 import { inputPieces, noteInput } from '../input-file.js'
@@ -105,17 +105,20 @@ export async function diffDigests(
       const code = codeOf(result)
       verdict = verdictOf(code, answerOf(trial.name, digests, result))
       if (flags.quiet && out === undefined) return result
-      const cases = [caseOf(verdict, result)]
       await output.writeAll(
-        isReportFormat(format)
-          ? [reportText(format, [{ command: 'diff', trial: path, verdict, cases }])]
-          : format === 'json'
-            ? [jsonObject(path, digests, verdict, result)]
-            : format === 'table'
-              ? tableOf(trial.name, digests, result, { top, colors })
-              : format === 'csv'
-                ? csvOf(result, onTerminal)
-                : jsonOf(result, onTerminal),
+        writerIn<typeof format, Iterable<string>>(
+          format,
+          {
+            table: () => tableOf(trial.name, digests, result, { top, colors }),
+            csv: () => csvOf(result, onTerminal),
+            jsonl: () => jsonOf(result, onTerminal),
+          },
+          format => {
+            const cases = () => [caseOf(verdict, result)]
+            const json = () => jsonObject(path, digests, verdict, result)
+            return [new Answers(format, 'diff').add({ trial: path, verdict, cases, json }).text()]
+          },
+        ),
       )
       return result
     })
@@ -164,21 +167,18 @@ function answerOf(trial: string, list: string, { compared, equal, counts }: Dige
   return [`${trial} and ${list}: ${countText(equal)} of ${counted(compared, 'tensor')} equal`, ...rest].join('; ')
 }
 
-function caseOf({ word, text }: Verdict, { differences }: DigestComparison): Case {
+function caseOf(verdict: Verdict, { differences }: DigestComparison): Case {
   const results = differences.map(({ tensor, step, worker, kind, expected, got }) => ({
     message: `${tensor ?? 'all of the step'}: ${kind}, expected ${expected}, got ${got}`,
     ...{ tensor, step, worker },
   }))
-  const state = stateOfVerdict(word)
-  return { name: 'as the list says', state, message: word === 'passed' ? '' : text, results }
+  return verdictCase('as the list says', verdict, results)
 }
 
 function jsonObject(trial: string, list: string, verdict: Verdict, comparison: DigestComparison): string {
   const { compared, equal, differences } = comparison
-  return jsonLine(
-    { trial, list, ...verdictFields(verdict), compared, equal, differences: differences.map(objectOf) },
-    true,
-  )
+  const counts = { compared, equal, differences: differences.map(objectOf) }
+  return JSON.stringify({ trial, list, ...verdictFields(verdict), ...counts })
 }
 
 /** True if neither the trial nor the list has anything selected. */

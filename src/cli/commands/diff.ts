@@ -8,8 +8,8 @@ import { DIFFERENCE_COLUMNS, DifferenceTable } from '../../compare/table.js'
 import { isParameter } from '../../format/checkpoint/names.js'
 import type { Trial } from '../../trial/trial.js'
 import { EXIT, heavier } from '../exit.js'
-import { type Case, stateOfVerdict, tellVerdict, type Verdict, verdictFields, verdictOf } from '../format/ci/report.js'
-import { isForPrograms, isReportFormat, reportText } from '../format/ci/text.js'
+import { type Case, tellVerdict, type Verdict, verdictCase, verdictFields, verdictOf } from '../format/ci/report.js'
+import { Answers, isForPrograms } from '../format/ci/text.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine } from '../format/lines.js'
 import { counted, countText, jsonNumber, shortList } from '../format/number.js'
@@ -91,10 +91,10 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
         const omitted = result.logged.length > 0 ? `; not compared: ${result.logged.map(safeName).join(', ')}` : ''
         verdict = verdictOf(code, (selection === null ? answer : `${answer}; only ${selection}`) + omitted)
         if (isSilent) return result
-        if (format === 'json') await output.write(jsonObject(paths, verdict, result, lacking))
-        else if (isReportFormat(format)) {
-          const report = { command: 'diff', trial: paths.at(-1)!, verdict, cases: [caseOf(verdict, result)] }
-          await output.write(reportText(format, [report]))
+        if (isForPrograms(format)) {
+          const cases = () => [caseOf(verdict, result)]
+          const json = () => jsonObject(paths, verdict, result, lacking)
+          await output.write(new Answers(format, 'diff').add({ trial: paths.at(-1)!, verdict, cases, json }).text())
         } else if (format === 'table') {
           const columns = process.stdout.columns ?? Number(process.env.COLUMNS || 0)
           const colors = colorsFor(onTerminal ? process.stdout : null)
@@ -138,13 +138,12 @@ function codeOf({ compared, divergence, problems }: TrialDiff): number {
   return problems.length > 0 ? heavier(code, EXIT.format) : code
 }
 
-function caseOf({ word, text }: Verdict, { differences, problems }: TrialDiff): Case {
+function caseOf(verdict: Verdict, { differences, problems }: TrialDiff): Case {
   const results = differences.map(({ tensor, step, worker, message }) => ({
     message: `step ${step}: ${tensor}: ${message}`,
     ...{ tensor, step, worker },
   }))
-  const state = stateOfVerdict(word)
-  return { name: 'no difference', state, message: word === 'passed' ? '' : text, help: problems.join('\n'), results }
+  return verdictCase('no difference', verdict, results, problems.join('\n'))
 }
 
 /** One JSON object: the verdict, every difference, and the tensors that only one run has. */
@@ -158,7 +157,7 @@ function jsonObject(
   const list = (differences: readonly DifferenceAt[]) => `[${differences.map(objectOf).join(',')}]`
   const first = divergence === null ? 'null' : objectOf(divergence)
   const tail = `"missing":${list(lacking)},"problems":${JSON.stringify(problems)}`
-  return `${safeJson(`${head},"divergence":${first},"differences":${list(differences)},${tail}}`)}\n`
+  return `${head},"divergence":${first},"differences":${list(differences)},${tail}}`
 }
 
 /** @throws UsageError for options that don't go together */

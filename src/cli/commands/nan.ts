@@ -4,8 +4,9 @@ import type { NonFiniteCheckpoint } from '../../compare/non-finite/at-checkpoint
 import { type NonFiniteTrace, traceNonFinite } from '../../compare/non-finite/trace.js'
 import type { NonFiniteRecord } from '../../compare/records.js'
 import { EXIT, heavier } from '../exit.js'
-import { type Case, stateOfVerdict, tellVerdict, type Verdict, verdictFields, verdictOf } from '../format/ci/report.js'
-import { isForPrograms, isReportFormat, reportText } from '../format/ci/text.js'
+import { type Case, tellVerdict, type Verdict, verdictCase, verdictFields, verdictOf } from '../format/ci/report.js'
+import { Answers, isForPrograms, writerIn } from '../format/ci/text.js'
+import type { FormatOf } from '../format/formats.js'
 import { csvLine } from '../format/lines.js'
 import { nonFiniteTable, nonFiniteText } from '../format/view/non-finite.js'
 import { type OutputFlags, type ReadingFlags, readingOptions } from '../options/flags.js'
@@ -56,22 +57,19 @@ export async function nan(path: string, given: NanFlags, signal: AbortSignal): P
     const verdict = verdictOf(code, selection === null ? answer : `${answer}; only ${selection}`)
     const isSilent = isEmpty && !isForPrograms(format)
     const columns = process.stdout.columns ?? Number(process.env.COLUMNS || 0)
-    const lines =
-      format === 'jsonl'
-        ? jsonLines(trace, onTerminal)
-        : format === 'csv'
-          ? csvLines(trace, onTerminal)
-          : format === 'json'
-            ? [jsonObject(path, verdict, trace)]
-            : isReportFormat(format)
-              ? [reportText(format, [{ command: 'nan', trial: path, verdict, cases: [caseOf(verdict, trace)] }])]
-              : [
-                  nonFiniteTable(trial.name, trace, {
-                    columns,
-                    colors: colorsFor(onTerminal ? process.stdout : null),
-                    isFull: all === true,
-                  }),
-                ]
+    const table = () => {
+      const colors = colorsFor(onTerminal ? process.stdout : null)
+      return [nonFiniteTable(trial.name, trace, { columns, colors, isFull: all === true })]
+    }
+    const lines = writerIn<FormatOf<'nan'>, Iterable<string>>(
+      format,
+      { jsonl: () => jsonLines(trace, onTerminal), csv: () => csvLines(trace, onTerminal), table },
+      format => {
+        const cases = () => [caseOf(verdict, trace)]
+        const json = () => jsonObject(path, verdict, trace)
+        return [new Answers(format, 'nan').add({ trial: path, verdict, cases, json }).text()]
+      },
+    )
     if (!isSilent && !(flags.quiet && out === undefined)) await writeTo(out, output => output.writeAll(lines))
     for (const problem of trace.problems) note(problem)
     if (flags.quiet || isForPrograms(format)) tellVerdict(verdict)
@@ -95,21 +93,20 @@ function checkpointOf({ wholeStep, logged, ...rest }: NonFiniteCheckpoint) {
   }
 }
 
-function caseOf({ word, text }: Verdict, { origin, later, problems }: NonFiniteTrace): Case {
+function caseOf(verdict: Verdict, { origin, later, problems }: NonFiniteTrace): Case {
   const results = (origin === null ? [] : [origin, ...later]).map(({ tensor, step, worker }) => ({
     message: `step ${step}: ${tensor} of ${worker} is not finite`,
     ...{ tensor, step, worker },
   }))
-  const state = stateOfVerdict(word)
-  const help = [...(state === 'unread' && origin !== null ? [text] : []), ...problems].join('\n')
-  return { name: 'finite', state, message: word === 'passed' ? '' : text, help, results }
+  const isPartial = verdict.word === 'unread' && origin !== null
+  return verdictCase('finite', verdict, results, [...(isPartial ? [verdict.text] : []), ...problems].join('\n'))
 }
 
 function jsonObject(trial: string, verdict: Verdict, trace: NonFiniteTrace): string {
   const [first, ...later] = [...jsonLines(trace, false)].map(line => line.trimEnd())
   const head = JSON.stringify({ trial, ...verdictFields(verdict) }).slice(0, -1)
   const problems = JSON.stringify(trace.problems)
-  return `${safeJson(`${head},${first!.slice(1, -1)},"later":[${later.join(',')}],"problems":${problems}}`)}\n`
+  return `${head},${first!.slice(1, -1)},"later":[${later.join(',')}],"problems":${problems}}`
 }
 
 /** The origin, then a line for each other tensor of a worker. */

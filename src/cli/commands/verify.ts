@@ -3,9 +3,9 @@
 import { nearestNames, suggest, UsageError } from '../../base/errors.js'
 import { VERIFY_CODES, type VerifyProblem } from '../../integrity/verify/problem.js'
 import { verifyTrial } from '../../integrity/verify/verify.js'
-import { type FailOn, verdictOfFiles, verifyReport } from '../format/ci/of-verify.js'
+import { type FailOn, verdictOfFiles, verifyAnswers } from '../format/ci/of-verify.js'
 import { tellVerdict, type Verdict, verdictOf } from '../format/ci/report.js'
-import { isForPrograms, isReportFormat } from '../format/ci/text.js'
+import { isForPrograms, writerIn } from '../format/ci/text.js'
 import type { FormatOf } from '../format/formats.js'
 import { counted, countText } from '../format/number.js'
 import { type VerifyFormat, verifyCsv, verifyJsonl } from '../format/verify-lines.js'
@@ -162,9 +162,14 @@ async function verifyOne(
 }
 
 function verifyFormat(isOnly: boolean, format: FormatOf<'verify'>, onTerminal: boolean, failOn: FailOn): VerifyFormat {
-  if (format === 'json' || isReportFormat(format)) return verifyReport(format, isOnly, failOn)
-  if (format === 'jsonl') return verifyJsonl(isOnly, onTerminal)
-  if (format === 'csv') return verifyCsv(isOnly, onTerminal)
   const columns = onTerminal ? process.stdout.columns : undefined
-  return verifyTable(isOnly, columns, colorsFor(onTerminal ? process.stdout : null))
+  return writerIn<FormatOf<'verify'>, VerifyFormat>(
+    format,
+    {
+      jsonl: () => verifyJsonl(isOnly, onTerminal),
+      csv: () => verifyCsv(isOnly, onTerminal),
+      table: () => verifyTable(isOnly, columns, colorsFor(onTerminal ? process.stdout : null)),
+    },
+    format => verifyAnswers(format, isOnly, failOn),
+  )
 }

@@ -35,7 +35,7 @@ export const queryMemory = numberText(
 )
 const rate = numberText('a number of GB/s above 0', DECIMAL, rate => rate > 0)
 export const tolerance = numberText('a number from 0 on', /\S/, number => number >= 0)
-const seconds = numberText('a number of seconds, up to a million', DECIMAL, number => number <= 1e6)
+export const seconds = numberText('a number of seconds, up to a million', DECIMAL, number => number <= 1e6)
 
 /** Steps as they were written, and their selection. */
 export interface StepsText {
@@ -98,7 +98,7 @@ export interface RuleText {
 }
 
 /** Parses `NAME,k=v,k=v`. A piece without `k=` continues the value before it, so that values may contain commas. */
-function ruleText(text: string): RuleText {
+export function ruleText(text: string): RuleText {
   const [name = '', ...pieces] = text.split(',')
   const rule = name.trim()
   if (rule === '') throw new InvalidArgumentError('Expected the name of a rule.')
@@ -134,6 +134,6 @@ const READERS: Readonly<Record<string, (text: string) => unknown>> = {
 export function readerOf(flags: string, help: string): ((text: string, previous: unknown) => unknown) | undefined {
   const [, name = '', dots] = /[<[](.*?)(\.\.\.)?[>\]]$/.exec(flags) ?? []
   const read = READERS[name]
-  if (dots === undefined && !help.endsWith('repeatable')) return read
+  if (dots === undefined && !help.includes('; repeatable')) return read
   return (text, previous = []) => [...(previous as readonly unknown[]), read ? read(text) : text]
 }

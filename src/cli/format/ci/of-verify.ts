@@ -3,19 +3,10 @@
 import type { VerifyCode } from '../../../integrity/verify/problem.js'
 import type { Verification } from '../../../integrity/verify/verify.js'
 import { EXIT } from '../../exit.js'
-import { safeJson } from '../../terminal.js'
 import { counted, countText } from '../number.js'
 import { problemFields, type VerifyFormat } from '../verify-lines.js'
-import {
-  type Case,
-  objectOfSeveral,
-  type Report,
-  type Result,
-  unreadReport,
-  type Verdict,
-  verdictFields,
-} from './report.js'
-import { type ReportFormat, reportText } from './text.js'
+import { type Case, type Result, type Verdict, verdictFields } from './report.js'
+import { Answers, type ProgramFormat } from './text.js'
 
 /** The codes that count for the exit code. Undefined: all of problems. */
 export type FailOn = ReadonlySet<string> | undefined
@@ -41,27 +32,25 @@ export function verdictOfFiles({ problemCounts, noteCounts, problems, stats }: V
   return { word: 'passed', exitCode: EXIT.ok, text }
 }
 
-/** @param format of reports, or json @param isOnly true if there is one trial */
-export function verifyReport(format: ReportFormat | 'json', isOnly: boolean, failOn: FailOn): VerifyFormat {
-  const reports: Report[] = []
-  const objects: string[] = []
+/** @param isOnly true if there is one trial */
+export function verifyAnswers(format: ProgramFormat, isOnly: boolean, failOn: FailOn): VerifyFormat {
+  const answers = new Answers(format, 'verify')
   return {
     head: '',
     line: () => '',
     end(trial, verification, verdict) {
-      reports.push({ command: 'verify', trial, verdict, cases: casesOf(verification, failOn) })
       const { problems, notes, problemCounts, noteCounts } = verification
-      const counts = { problem_counts: problemCounts, note_counts: noteCounts }
-      const lists = { problems: problems.map(problemFields), notes: notes.map(problemFields) }
-      if (format === 'json')
-        objects.push(safeJson(JSON.stringify({ trial, ...verdictFields(verdict), ...counts, ...lists })))
+      const json = () =>
+        JSON.stringify({
+          trial,
+          ...verdictFields(verdict),
+          ...{ problem_counts: problemCounts, note_counts: noteCounts },
+          ...{ problems: problems.map(problemFields), notes: notes.map(problemFields) },
+        })
+      answers.add({ trial, verdict, cases: () => casesOf(verification, failOn), json })
       return ''
     },
-    tail(verdict, lost) {
-      if (format !== 'json')
-        return reportText(format, [...reports, ...lost.map(({ path, error }) => unreadReport('verify', path, error))])
-      return isOnly ? `${objects[0] ?? ''}\n` : objectOfSeveral('verify', verdict, objects, lost)
-    },
+    tail: (verdict, lost) => (isOnly ? answers.text() : answers.text(verdict, lost)),
   }
 }
 

@@ -1,7 +1,7 @@
 /** The outcome of a command as cases, for programs that show tests or findings, and its verdict. */
 
 import { EXIT } from '../../exit.js'
-import { note, safeJson } from '../../terminal.js'
+import { note } from '../../terminal.js'
 
 /**
  * The outcome of a command. `unread`: something could not be read, or a rule has failed. `unjudged`: nothing of the
@@ -66,9 +66,10 @@ export function verdictOf(exitCode: number, text: string): Verdict {
   return { word: WORDS.get(exitCode) ?? 'unread', exitCode, text }
 }
 
-/** The state of a case that stands for a whole verdict. */
-export function stateOfVerdict(word: VerdictWord): Case['state'] {
-  return word === 'interrupted' ? 'unread' : word
+/** A case that stands for a whole verdict. */
+export function verdictCase(name: string, { word, text }: Verdict, results: readonly Result[], help?: string): Case {
+  const state = word === 'interrupted' ? 'unread' : word
+  return { name, state, message: word === 'passed' ? '' : text, ...(help !== undefined && { help }), results }
 }
 
 /** The keys of a verdict in JSON. */
@@ -76,29 +77,7 @@ export function verdictFields({ word, exitCode, text }: Verdict) {
   return { verdict: word, exit_code: exitCode, text }
 }
 
-/** One JSON object for several trials: their common verdict, and the object of each. */
-export function objectOfSeveral(
-  command: string,
-  verdict: Verdict,
-  trials: readonly string[],
-  lost: readonly Lost[],
-): string {
-  const unread = lost.map(({ path, error }) => {
-    const { verdict } = unreadReport(command, path, error)
-    return JSON.stringify({ trial: path, ...verdictFields(verdict) })
-  })
-  const head = JSON.stringify(verdictFields(verdict)).slice(0, -1)
-  return `${safeJson(`${head},"trials":[${[...trials, ...unread].join(',')}]}`)}\n`
-}
-
 /** Writes the verdict as the last line to stderr. */
 export function tellVerdict({ word, text }: Verdict): void {
   note(`verdict: ${word}; ${text}`)
-}
-
-/** The case and the verdict of a trial that could not be read. */
-export function unreadReport(command: string, trial: string, error: unknown): Report {
-  const message = error instanceof Error ? error.message : String(error)
-  const verdict = verdictOf(EXIT.format, message)
-  return { command, trial, verdict, cases: [{ name: 'read', state: 'unread', message, results: [] }] }
 }

@@ -2,51 +2,40 @@
 
 import { problemLines } from '../../../base/problem-lines.js'
 import type { DiagnosedFinding } from '../../../rules/diagnosis.js'
-import { safeJson } from '../../terminal.js'
-import type { Case, Report, Result } from '../ci/report.js'
-import { verdictFields } from '../ci/report.js'
-import { type ReportFormat, reportText } from '../ci/text.js'
+import { type Case, type Result, type Verdict, verdictFields } from '../ci/report.js'
+import type { Answers } from '../ci/text.js'
 import { counted } from '../number.js'
 import { distinct, type FindingFormat, isFindingOf, type JudgingReport, type JudgingRule } from './format.js'
 import { findingJson, missingJson, problemJson, rateJson } from './lines.js'
 import { titleOf, whenAndWhere, worstText } from './table.js'
 
-/** @param onReport receives the report if several are written at once; the text is then empty */
-export function findingReport(format: ReportFormat, trial: string, onReport?: (report: Report) => void): FindingFormat {
+/** @param answers those of all trials @param isOnly true if there is one trial, whose text is then written at once */
+export function findingAnswer(trial: string, answers: Answers, isOnly: boolean): FindingFormat {
   return {
     isLive: false,
     tellsMissing: true,
     line: () => '',
     end(judged, verdict) {
-      const report = { command: 'check', trial, verdict, cases: casesOf(judged) }
-      onReport?.(report)
-      return onReport ? '' : reportText(format, [report])
+      const json = () => findingObject(trial, judged, verdict)
+      answers.add({ trial, verdict, cases: () => casesOf(judged), json })
+      return isOnly ? answers.text() : ''
     },
   }
 }
 
 /** One JSON object: the verdict, the findings, and the data that was not judged, with reasons. */
-export function findingObject(trial: string, onObject?: (json: string) => void): FindingFormat {
-  return {
-    isLive: false,
-    tellsMissing: true,
-    line: () => '',
-    end(judged, verdict) {
-      const { selection, state, steps, findings, missing, problems, toSave, learningRates = [] } = judged
-      const fields = { trial, ...verdictFields(verdict), selection, state, steps }
-      const lists = [
-        ['findings', findings.map(findingJson)],
-        ['learning_rates', learningRates.map(rateJson)],
-        ['not_judged', missing.map(missingJson)],
-        ['to_save', toSave.map(collection => JSON.stringify(collection))],
-        ['problems', problems.map(problemJson)],
-      ] as const
-      const members = lists.map(([name, items]) => `"${name}":[${items.join(',')}]`)
-      const json = safeJson(`${JSON.stringify(fields).slice(0, -1)},${members.join(',')}}`)
-      onObject?.(json)
-      return onObject ? '' : `${json}\n`
-    },
-  }
+function findingObject(trial: string, judged: JudgingReport, verdict: Verdict): string {
+  const { selection, state, steps, findings, missing, problems, toSave, learningRates = [] } = judged
+  const fields = { trial, ...verdictFields(verdict), selection, state, steps }
+  const lists = [
+    ['findings', findings.map(findingJson)],
+    ['learning_rates', learningRates.map(rateJson)],
+    ['not_judged', missing.map(missingJson)],
+    ['to_save', toSave.map(collection => JSON.stringify(collection))],
+    ['problems', problems.map(problemJson)],
+  ] as const
+  const members = lists.map(([name, items]) => `"${name}":[${items.join(',')}]`)
+  return `${JSON.stringify(fields).slice(0, -1)},${members.join(',')}}`
 }
 
 function casesOf(judged: JudgingReport): readonly Case[] {

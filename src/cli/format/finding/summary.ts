@@ -1,11 +1,11 @@
 /** Findings of several trials: lines that begin with the trial, or a line a trial for people. */
 
 import { type Colors, colorsFor, columnLines, safe, tableWidth, wrapped } from '../../terminal.js'
-import { type Lost, objectOfSeveral, type Report, unreadReport, type Verdict } from '../ci/report.js'
-import { isReportFormat, reportText } from '../ci/text.js'
+import type { Lost, Verdict } from '../ci/report.js'
+import { Answers, writerIn } from '../ci/text.js'
 import type { FormatOf } from '../formats.js'
 import { counted, countText } from '../number.js'
-import { findingObject, findingReport } from './cases.js'
+import { findingAnswer } from './cases.js'
 import { type FindingFormat, judgingOf, readText } from './format.js'
 import { findingCsv, findingJsonl } from './lines.js'
 
@@ -24,34 +24,27 @@ export function severalFormats(
   onTerminal: boolean,
   isExplained: boolean | undefined,
 ): SeveralFormats {
-  if (format === 'jsonl') return { of: path => findingJsonl(onTerminal, isExplained, path), end: () => [] }
-  if (format === 'table') return summary(colorsFor(onTerminal ? process.stdout : null), tableWidth(onTerminal))
-  if (format === 'json') {
-    const trials: string[] = []
-    return {
-      of: path => findingObject(path, json => trials.push(json)),
-      end: (verdict, lost) => [objectOfSeveral('check', verdict, trials, lost)],
-    }
-  }
-  if (isReportFormat(format)) {
-    const reports: Report[] = []
-    return {
-      of: path => findingReport(format, path, report => reports.push(report)),
-      end: (_, lost) => {
-        const unread = lost.map(({ path, error }) => unreadReport('check', path, error))
-        return [reportText(format, [...reports, ...unread])]
-      },
-    }
-  }
   let isFirst = true
-  return {
-    of: path => {
-      const ofTrial = findingCsv(onTerminal, { path, isFirst })
-      isFirst = false
-      return ofTrial
-    },
-    end: () => [],
+  const csvOf = (path: string): FindingFormat => {
+    const ofTrial = findingCsv(onTerminal, { path, isFirst })
+    isFirst = false
+    return ofTrial
   }
+  return writerIn<FormatOf<'check'>, SeveralFormats>(
+    format,
+    {
+      jsonl: () => ({ of: path => findingJsonl(onTerminal, isExplained, path), end: () => [] }),
+      csv: () => ({ of: csvOf, end: () => [] }),
+      table: () => summary(colorsFor(onTerminal ? process.stdout : null), tableWidth(onTerminal)),
+    },
+    format => {
+      const answers = new Answers(format, 'check')
+      return {
+        of: path => findingAnswer(path, answers, false),
+        end: (verdict, lost) => [answers.text(verdict, lost)],
+      }
+    },
+  )
 }
 
 /** The line of a trial. */

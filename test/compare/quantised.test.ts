@@ -165,6 +165,39 @@ describe('scales', () => {
     expect((await found(f32(shape, b), scaled(codes, scales))).quantised!.worstBlock.index).toEqual([3, 0])
   })
 
+  it('are of weights that one run alone has quantised, whatever else is quantised in the other', async () => {
+    const shape = [2, 2]
+    const [codes, scale] = [e4m3(shape, [1, 2, 3, 4]), f32([], [0.5])]
+    const floats = f32(shape, [0.5, 1, 1.5, 3])
+    const fp8 = (name: string) => ({
+      [`${name}.weight`]: codes,
+      [`${name}.weight_scale`]: scale,
+      [`${name}.input_scale`]: scale,
+    })
+    const cache = { 'attn.k_scale': scale }
+    const a = checkpoint({ ...cache, ...fp8('x'), ...fp8('both'), 'y.weight': floats })
+    const b = checkpoint({ ...cache, ...fp8('y'), ...fp8('both'), 'x.weight': floats })
+    const { differences, missing, stored, compared } = await diff(a, b)
+    expect(differences.map(({ tensor, kind, quantised }) => [tensor, kind, quantised?.maxAbsolute]).sort()).toEqual([
+      ['x.weight', 'quantised', 1],
+      ['y.weight', 'quantised', 1],
+    ])
+    // The cache's scale, and of what both have quantised the codes and two scales.
+    expect([missing, stored, compared]).toEqual([0, 1, 6])
+    const plain = checkpoint({ ...cache, 'x.weight': floats, 'y.weight': floats, 'both.weight': floats })
+    for (const pair of [
+      [a, plain],
+      [plain, a],
+    ] as const) {
+      const told = await diff(...pair)
+      expect([told.differences.map(({ kind }) => kind), told.missing, told.equal]).toEqual([
+        ['quantised', 'quantised'],
+        0,
+        2,
+      ])
+    }
+  })
+
   it('are told where they do not fit', async () => {
     const codes = e4m3([6, 10], new Float32Array(60))
     const weight = f32([6, 10], new Float32Array(60))

@@ -19,6 +19,11 @@ export function isScale(name: string): boolean {
   return SCALES.test(name)
 }
 
+/** The name of a weight without `.weight`, of its scale. */
+export function stemOfScale(name: string): string {
+  return name.replace(SCALES, '')
+}
+
 /** True for packed numbers under a name of their own, instead of the weight's. */
 export function isPacked(name: string): boolean {
   return /(?:\.weight_packed|_blocks)$/.test(name)

@@ -13,7 +13,15 @@ import type { MeasureOptions, MeasureStats } from '../../trial/measure/measure.j
 import { stateOf, type Trial } from '../../trial/trial.js'
 import type { Paired, Pairing } from '../pairing.js'
 import { decibels } from '../wording.js'
-import { isPacked, isScale, otherQuantisation, type QuantisedTensors, quantisedTensors, stemOfPart } from './names.js'
+import {
+  isPacked,
+  isScale,
+  otherQuantisation,
+  type QuantisedTensors,
+  quantisedTensors,
+  stemOfPart,
+  stemOfScale,
+} from './names.js'
 
 /** A weight of one run, and its quantised tensors in the other; a text names the quantisation if it can't be compared. */
 export interface QuantisedPair extends Paired {
@@ -38,31 +46,45 @@ interface Sorted {
   isPart(name: string): boolean
 }
 
-/** Separates the pairs of a step with quantised weights from the others. */
+/** Separates the pairs of a step with weights that one run has quantised from the others. */
 export function quantisedAmong(pairing: Pairing, step: number, pairs: readonly Paired[]): Sorted {
   const { a, b } = pairing
-  const [namesA, namesB] = [namesOf(a), namesOf(b)]
-  if (a === b || (namesA === null) === (namesB === null)) {
-    const isStored = (name: string, names: ReadonlySet<string>) =>
-      isPacked(name) ||
-      name.endsWith('.qweight') ||
-      (quantisedTensors(name, names) ?? otherQuantisation(name, names)) !== null
-    const isOnBoth = ({ place, otherTensor }: Paired) =>
-      isStored(place.tensor, namesA!) && isStored(otherTensor, namesB!)
-    const stored = a === b || namesA === null ? 0 : pairs.filter(isOnBoth).length
-    return { quantised: [], others: pairs, stored, isPart: () => false }
+  const names = { a: namesOf(a), b: namesOf(b) }
+  if (a === b || (names.a ?? names.b) === null) return { quantised: [], others: pairs, stored: 0, isPart: () => false }
+  const ofB = sortedBy('b', names, pairing, step, pairs)
+  const ofA = sortedBy('a', names, pairing, step, ofB.others)
+  const { others } = ofA
+  const isOnBoth = ({ place, otherTensor }: Paired) => isStored(place.tensor, names.a) && isStored(otherTensor, names.b)
+  return {
+    quantised: [...ofB.quantised, ...ofA.quantised],
+    others,
+    stored: others.filter(isOnBoth).length,
+    isPart: name => ofB.isPart(name) || ofA.isPart(name),
   }
-  const [side, names] = namesA === null ? (['b', namesB!] as const) : (['a', namesA] as const)
+}
+
+type QuantisedNames = Readonly<Record<'a' | 'b', ReadonlySet<string> | null>>
+
+/** @param side the run whose weights are quantised, of all or some layers */
+function sortedBy(
+  side: 'a' | 'b',
+  { [side]: names, [side === 'a' ? 'b' : 'a']: otherNames }: QuantisedNames,
+  pairing: Pairing,
+  step: number,
+  pairs: readonly Paired[],
+): Omit<Sorted, 'stored'> {
+  if (!names) return { quantised: [], others: pairs, isPart: () => false }
   const quantised: QuantisedPair[] = []
   const parts = new Set<string>()
   const stems = new Set<string>()
   const rest: Paired[] = []
   const take = (pair: Paired, weight: string): boolean => {
     const tensors = quantisedTensors(weight, names) ?? otherQuantisation(weight, names)
-    if (tensors === null) return false
+    if (tensors === null || isStored(side === 'a' ? pair.otherTensor : pair.place.tensor, otherNames ?? null))
+      return false
     quantised.push({ ...pair, tensors, side })
-    if (typeof tensors === 'string') stems.add(weight.replace(/\.weight$/, ''))
-    else for (const part of [tensors.weight, tensors.scale]) parts.add(part)
+    stems.add(weight.replace(/\.weight$/, ''))
+    if (typeof tensors !== 'string') for (const part of [tensors.weight, tensors.scale]) parts.add(part)
     return true
   }
   const tensorOf = ({ place, otherTensor }: Paired) => (side === 'a' ? place.tensor : otherTensor)
@@ -78,9 +100,23 @@ export function quantisedAmong(pairing: Pairing, step: number, pairs: readonly P
     const found = pair ?? { place, rank: Number.POSITIVE_INFINITY, a: undefined, b: undefined }
     if (take({ ...found, otherTensor: tensor, otherWorker: worker }, tensor)) parts.add(tensor)
   }
-  const isPart = (name: string) => parts.has(name) || isScale(name) || stems.has(stemOfPart(name) ?? '')
+  // Where both runs have scales, those of weights that are quantised in both are tensors as others are.
+  const isPart = (name: string) =>
+    parts.has(name) ||
+    stems.has(stemOfPart(name) ?? '') ||
+    (isScale(name) && (!otherNames || stems.has(stemOfScale(name))))
   const others = rest.filter(pair => !(side === 'a' && pair.b === undefined && isPart(tensorOf(pair))))
-  return { quantised, others, stored: 0, isPart }
+  return { quantised, others, isPart }
+}
+
+/** True for codes: of a weight that is quantised, in a known way or another. */
+function isStored(name: string, names: ReadonlySet<string> | null): boolean {
+  if (names === null) return false
+  return (
+    isPacked(name) ||
+    name.endsWith('.qweight') ||
+    (quantisedTensors(name, names) ?? otherQuantisation(name, names)) !== null
+  )
 }
 
 /** The names of a run with quantised weights; null if it has none. */

@@ -9,6 +9,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import {
   closePools,
   createTrial,
+  diff,
   evaluate,
   exportTensorBoard,
   Rule,
@@ -24,7 +25,7 @@ import { uniform } from '../fixtures/random.js'
 import { DTYPES, objects, trialscan } from './cli/run.js'
 import { crc32c } from './oracle/crc32c.js'
 import { bytesOfTensor, contentsOf, FIXTURES, readContent } from './support/checkpoint-files.js'
-import { distributedMetadata, pickled, tensor, torchZip } from './support/pickles.js'
+import { dict, distributedMetadata, pickled, tensor, torchZip } from './support/pickles.js'
 import { HAS_S3, makeBucket, OPTIONS, upload } from './support/s3.js'
 import { rejectionOf, rowsOf } from './support/scanning.js'
 import { scratchDirectory } from './support/scratch.js'
@@ -100,6 +101,11 @@ describe('digests are those of the elements in C order', () => {
       'fortran.npy': npy({ ...w, bytes: bytesOf(turned) }, 'Fortran'),
       'dense.pt': saved([rows, columns], [columns, 1], floats),
       'turned.pt': saved([rows, columns], [1, rows], turned),
+      'named.pt': torchZip({
+        'data.pkl': pickled(dict({ w: tensor({ count: floats.length, size: [rows, columns], stride: [columns, 1] }) })),
+        'data/0': bytesOf(floats),
+        version: Buffer.from('3\n'),
+      }),
       'dcp/.metadata': distributedMetadata({
         w: {
           size: [rows, columns],
@@ -119,6 +125,10 @@ describe('digests are those of the elements in C order', () => {
     for (const place of [...Object.keys(files).filter(path => !path.startsWith('dcp')), 'dcp', 'shards']) {
       const found = await digestsIn(join(root, place))
       expect(found.w ?? Object.values(found)[0], place).toEqual(expected)
+    }
+    for (const place of ['named.pt', 'dcp', 'shards']) {
+      const { divergence, equal } = await diff(join(root, place), join(root, 'a.safetensors'), { tensors: '^w$' })
+      expect([divergence, equal], place).toEqual([null, 1])
     }
   })
 

@@ -311,7 +311,10 @@ export class Comparison {
   /** @param only which run has it; null: both, but neither has what the other has of it */
   async #missing(place: RecordPlaceInTime, only: 'first' | 'second' | null): Promise<void> {
     const { a, b } = this.#pairing
-    const tied = only === null ? null : tiedHead(place.tensor, only, stateOf(only === 'first' ? b : a).catalog.names)
+    const other = only === 'first' ? b : a
+    // What is lost of a damaged checkpoint is not left out.
+    const canBeTied = only !== null && other.problems.length === 0
+    const tied = canBeTied ? tiedHead(place.tensor, only, stateOf(other).catalog.names) : null
     if (tied !== null) {
       if (this.tied.some(({ tensor }) => tensor === tied.tensor)) return
       this.tied.push({ ...tied, isEqual: await this.#equalsEmbeddings(place, only === 'first' ? a : b) })

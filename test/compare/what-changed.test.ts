@@ -1,5 +1,6 @@
 /** The first line of `diff` of two checkpoints: it is the answer, and says of what it was drawn. */
 
+import { readFileSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { createTrial, diff } from '#dist/index.js'
@@ -203,6 +204,12 @@ describe('tensor-parallel ranks', () => {
     expect((await table(whole, halves, '--unify', unify)).text).toContain('no difference. 3 tensor values')
   })
 
+  it('of which there is one are compared with a worker of another name', async () => {
+    const found = await diff(ranks('one', [[weight(1)]]), checkpoint([weight(1), weight(1, 'norm.weight')]))
+    expect([found.compared, found.equal]).toEqual([2, 1])
+    expect([found.divergence?.worker, found.divergence?.otherWorker]).toEqual(['rank_0', 'worker_0'])
+  })
+
   it('are copies where most of them is equal', async () => {
     const { code, text } = await table(ranks('copies', [[weight(1)], [weight(1)], [weight(2)]]), '--workers')
     expect([code, text.includes(note)]).toEqual([1, false])
@@ -290,6 +297,11 @@ describe('names', () => {
     expect(text).toContain('no difference in what was compared.')
     expect(text).toContain('; in the second run it differs from its embeddings, and is not tied.')
     expect((await table(a, without)).text).toContain('no difference. 1 tensor value')
+    expect((await diff(checkpoint([weight(0, 'output.weight')]), checkpoint([embeddings(), head()]))).tied).toEqual([])
+    // In a file that is cut off it is lost.
+    const cut = checkpoint([embeddings(), head()])
+    truncateSync(join(cut, 'model.safetensors'), readFileSync(join(cut, 'model.safetensors')).length - 8)
+    expect(await diff(a, cut)).toMatchObject({ compared: 1, missing: 1, tied: [] })
   })
 
   it('under state_dict are those of a model', async () => {

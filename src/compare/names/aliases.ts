@@ -82,7 +82,7 @@ export interface TiedTensor {
   readonly isEqual: boolean | null
 }
 
-const HEADS = /(?:^|\.)(?:lm_head|output_layer|embed_out)\.weight$/
+const HEADS = /(?:^|\.)(?:lm_head|output_layer|embed_out)\.weight$|^(?:model\.)?output\.weight$/
 const EMBEDDINGS = /(?:^|\.)(?:embed_tokens|wte|word_embeddings|tok_embeddings|embed_in)\.weight$/
 
 /** @param names the names of the run that lacks the tensor @returns null if it is no head, or that run has a head or no embeddings */

@@ -307,6 +307,13 @@ def _table(command, trials, options):
         return _framed([line for line in lines if "divergence" not in line])  # That is the first difference, again.
     import pyarrow.ipc
     table = pyarrow.ipc.open_stream(_run(command, trials, {"format": "arrow", **options})).read_all()
+    columns = dict(zip(table.column_names, table.columns))
+    if command == "scan" and len(table) > 0:  # Only columns that say something, as in JSON Lines.
+        columns = {name: column for name, column in columns.items() if column.null_count < len(column)}
+        for name, is_said in (("trial", len(trials) > 1), ("saved", True in columns["saved"].to_pylist())):
+            is_said or columns.pop(name)
+    texts = {name: column.cast("string") for name, column in columns.items() if pyarrow.types.is_dictionary(column.type)}
+    table = pyarrow.table({**columns, **texts})
     if importlib.util.find_spec("pandas") is None:
         return Table((name, table[name].to_pylist()) for name in table.column_names)
     return table.to_pandas()

@@ -1,11 +1,12 @@
 /** trialscan.py reads trials over the command line: tables, values, findings, pages, and errors that say what to do. */
 
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { tableFromIPC } from 'apache-arrow'
 import { describe, expect, it } from 'vitest'
 import { trialscan } from '../cli/run.js'
 import { ROOT } from '../support/golden.js'
-import { hasModule, python, TRIALSCAN_PY } from '../support/python.js'
+import { hasModule, hasPyarrow, PYARROW, python, TRIALSCAN_PY } from '../support/python.js'
 import { scratchDirectory } from '../support/scratch.js'
 
 const scratch = scratchDirectory('reading')
@@ -103,26 +104,52 @@ print(json.dumps([list(frame), len(frame["mean"]), "not_judged" in found.attrs])
   expect(attrs).toBe(true)
 })
 
-it('with pyarrow tables come as Arrow', () => {
-  const stub = join(scratch, 'stub', 'pyarrow')
-  mkdirSync(stub, { recursive: true })
-  writeFileSync(join(stub, '__init__.py'), '')
-  // A stand-in that counts bytes of the stream: Arrow's begin with the mark of a message.
-  writeFileSync(
-    join(stub, 'ipc.py'),
-    `class Column:
-    def __init__(self, data): self.data = data
-    def to_pylist(self): return [self.data[:4].hex()]
-class Reader:
-    column_names = ["mark"]
-    def __init__(self, data): self.data = data
-    def read_all(self): return self
-    def __getitem__(self, name): return Column(self.data)
-def open_stream(data): return Reader(data)
-`,
-  )
-  const script = `import sys\nsys.modules["pandas"] = None\nprint(json.dumps(trialscan.scan(TRIAL, steps=0)))`
-  expect(answer(script, { path: [join(scratch, 'stub')] })).toEqual({ mark: ['ffffffff'] })
+it('a scan with pyarrow asks for a stream of Arrow', () => {
+  const script = `
+bytes = trialscan._run("scan", (TRIAL,), {"steps": 0, "reductions": "mean", "format": "arrow"})
+print(json.dumps(bytes.hex()))`
+  const table = tableFromIPC(Buffer.from(answer(script), 'hex'))
+  expect(table.numRows).toBeGreaterThan(2)
+  expect([...table.getChild('mean')!].every(Number.isFinite)).toBe(true)
+})
+
+// pyarrow is no package of Debian 12, and PyPI is not reached everywhere.
+describe.runIf(hasPyarrow())('with pyarrow itself', () => {
+  it.runIf(hasModule('pandas')).each(['scan', 'diff'])('%s has the columns and rows that JSON Lines have', command => {
+    const script = `
+import pandas, sys
+def call():
+    if "${command}" == "scan":
+        return trialscan.scan(TRIAL, "fixtures/trials/dtypes", collection="gradients", reductions=["mean", "abs_max", "nan_count"])
+    return trialscan.diff(TRIAL, "fixtures/trials/mlp-all-zero")
+called = []
+lines = trialscan._lines
+trialscan._lines = lambda output: called.append(1) or lines(output)
+arrow = call()
+assert not called
+sys.modules["pyarrow"] = None
+plain = call()
+assert called
+order = ["step", "tensor", "kind"] if "${command}" == "diff" else []
+if order:
+    arrow, plain = (one.sort_values(order, ignore_index=True)[list(plain.columns)] for one in (arrow, plain))
+for frame in (arrow, plain):
+    for name in ("shape", "element", "largest"):
+        if name in frame: frame[name] = [list(one) if hasattr(one, '__len__') else None for one in frame[name]]
+pandas.testing.assert_frame_equal(arrow.where(arrow.notna(), None), plain.where(plain.notna(), None), check_dtype=False)
+print(json.dumps(len(arrow)))`
+    expect(answer(script, { path: [PYARROW] })).toBeGreaterThan(2)
+  })
+
+  it('without pandas they are lists', () => {
+    const script = `
+import sys
+sys.modules["pandas"] = None
+frame = trialscan.scan(TRIAL, steps=0, reductions="mean")
+print(json.dumps([list(frame), frame["worker"][0]]))`
+    const [columns, worker] = answer(script, { path: [PYARROW] })
+    expect([columns.includes('mean'), columns.includes('error_code'), worker]).toEqual([true, false, 'worker_0'])
+  })
 })
 
 it.runIf(hasModule('numpy'))('a value is an array', () => {

@@ -13,6 +13,13 @@ export function hasModule(name: 'torch' | 'pandas' | 'numpy'): boolean {
   return isRequired(name) || spawnSync(PYTHON, ['-c', `import ${name}`]).status === 0
 }
 
+/** The directory of pyarrow, if it is in none that Python searches. */
+export const PYARROW = process.env.TRIALSCAN_PYARROW ?? ''
+
+export function hasPyarrow(): boolean {
+  return python('import pyarrow', { path: [PYARROW] }).status === 0
+}
+
 /** Runs a script. @param path of modules, beside trialscan.py */
 export function python(
   script: string,

@@ -1,5 +1,5 @@
 """What trialscan.py costs a training: the median CPU time of a step, without it and with what it can save.
-Usage: python3 bench/capture.py
+Usage: python3 bench/capture.py [STEPS]
 """
 import contextlib, pathlib, statistics, sys, tempfile, time
 import torch
@@ -7,7 +7,7 @@ import torch
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "python"))
 from trialscan import capture
 
-STEPS = 20
+STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 20
 torch.set_num_threads(1)  # The others wait in loops, which would count.
 model = torch.nn.Sequential(
     torch.nn.Linear(784, 512), torch.nn.ReLU(), torch.nn.Linear(512, 512), torch.nn.ReLU(), torch.nn.Linear(512, 10),

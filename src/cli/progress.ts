@@ -62,6 +62,6 @@ export class Progress {
 }
 
 /** The rest of the work in words; no time, since nobody knows when the next item comes. */
-function restText(done: number, total: number): string {
+export function restText(done: number, total: number): string {
   return done < total ? `${total - done} to go` : 'waiting for the next'
 }

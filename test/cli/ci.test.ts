@@ -232,6 +232,15 @@ describe('check', () => {
     expect([left.code, left.stderr]).toEqual([2, expect.stringContaining('got DeadRelu, which --rule does not name')])
   })
 
+  it('has an error in place of a verdict where it can not begin', async () => {
+    const { code, stdout, stderr } = await trialscan('check', join(scratch, 'nosuch'), '--format', 'json')
+    expect([code, stdout, stderr]).toEqual([
+      3,
+      '',
+      expect.stringMatching(/^trialscan: .*: no such file or directory\n$/),
+    ])
+  })
+
   it('prints the verdict alone where it is to be quiet', async () => {
     const { code, stdout, stderr } = await trialscan('check', VANISHING, PLAIN, '--quiet')
     expect([code, stdout]).toEqual([1, ''])

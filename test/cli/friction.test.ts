@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import * as zlib from 'node:zlib'
 import { describe, expect, it } from 'vitest'
+import { restText } from '#dist/cli/progress.js'
 import { columns, widthOf } from '#dist/cli/terminal.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
 import { ROOT } from '../support/golden.js'
@@ -69,9 +70,17 @@ describe('--out', () => {
     }
   })
 
-  it.each(['x.png', 'x.xlsx', 'x.feather', 'x.gz'])('%s is refused with what is possible', async name => {
-    const { code, stderr } = await trialscan('scan', PLAIN, '--out', join(scratch, name))
-    expect([code, stderr]).toEqual([2, expect.stringMatching(/table, jsonl, csv, parquet or arrow.*\.gz or \.zst/)])
+  it.each(['x.png', 'x.xlsx', 'x.feather', 'x.gz', 'x.html', 'x.npz'])(
+    '%s is refused with what is possible',
+    async name => {
+      const { code, stderr } = await trialscan('scan', PLAIN, '--out', join(scratch, name))
+      expect([code, stderr]).toEqual([2, expect.stringMatching(/table, jsonl, csv, parquet or arrow.*\.gz or \.zst/)])
+    },
+  )
+
+  it.each(['x.pdf', 'x.png', 'x.json'])('%s is no page', async name => {
+    const { code, stderr } = await trialscan('report', PLAIN, '--out', join(scratch, name))
+    expect([code, stderr]).toEqual([2, expect.stringContaining('expected a file name that ends in .html')])
   })
 
   it('parquet is not compressed once more', async () => {
@@ -134,6 +143,15 @@ it('SQL without DuckDB says what installs it, in a clone, too', async () => {
   expect(stderr).toContain(
     'npm install @duckdb/node-api; in a clone of trialscan: npm install --no-save --save-dev @duckdb/node-api',
   )
+})
+
+it('ls has the steps of each tensor, and of many saved reductions their number', async () => {
+  const { stdout } = await trialscan('ls', join(ROOT, 'fixtures/trials/cnn-raw-and-reductions'))
+  expect(stdout).toMatch(/CNN_conv0\.weight +float32 +8x1x3x3 +3: 0 to 43 +2\.8 KB +4 reductions\n/)
+})
+
+it('a bar that waits for a training says so', () => {
+  expect([restText(3, 3), restText(1, 3)]).toEqual(['waiting for the next', '2 to go'])
 })
 
 it('verify tells threads in words', async () => {

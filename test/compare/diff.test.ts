@@ -2,6 +2,7 @@
 
 import { cpSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { afterAll, describe, expect, it } from 'vitest'
 import { createTrial, type DifferenceAt, diff, type Trial } from '#dist/index.js'
 import { elementBytes, type StepTensor, TrialWriter } from '../../fixtures/event-writer.js'
@@ -55,6 +56,12 @@ async function compared(a: readonly (readonly StepTensor[])[], b: typeof a, opti
 const place = ({ step, tensor, worker, element, kind }: DifferenceAt) => ({ step, tensor, worker, element, kind })
 
 describe('two runs', () => {
+  it('are opened where their places are given', async () => {
+    const place = join(ROOT, 'fixtures/trials/mlp-all-zero')
+    const found = await diff(place, pathToFileURL(place))
+    expect([found.divergence, found.compared]).toEqual([null, 60])
+  })
+
   it('that are the same do not differ', async () => {
     const run = [[f32('w', [1, Number.NaN, -0]), f32('loss', [2], [])]]
     expect(await compared(run, run)).toMatchObject({

@@ -74,6 +74,15 @@ callback.on_train_end(None, state, control, model=model)
   })
 })
 
+it.runIf(hasModule('torch'))('what it costs is what bench/capture.py prints', () => {
+  const script = 'import runpy, sys; runpy.run_path(sys.argv.pop(1), run_name="__main__")'
+  const { status, stdout } = python(script, { args: [join(ROOT, 'bench/capture.py'), '2'] })
+  expect(status).toBe(0)
+  const namesOf = (table: string) => [...table.matchAll(/^\| ([^|]+) \| [\d.]+ ms \|/gm)].map(([, name]) => name)
+  expect(namesOf(stdout)).toEqual(namesOf(text))
+  expect(namesOf(text)).toHaveLength(5)
+})
+
 describe.runIf(hasModule('torch'))('examples', () => {
   /** What an example prints, with single spaces. */
   function example(name: string): string {

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { tableFromIPC } from 'apache-arrow'
 import { describe, expect, it } from 'vitest'
 import { trialscan } from '../cli/run.js'
+import { askDuckDB, HAS_DUCKDB } from '../support/duckdb.js'
 import { ROOT } from '../support/golden.js'
 import { hasModule, hasPyarrow, PYARROW, python, TRIALSCAN_PY } from '../support/python.js'
 import { scratchDirectory } from '../support/scratch.js'
@@ -200,6 +201,28 @@ with warnings.catch_warnings(record=True) as caught:
 print(json.dumps([str(one.message)[:40] for one in caught]))`)
     expect(said).toHaveLength(1)
   })
+})
+
+/** The blocks of docs/python.md that read the table of a scan. */
+const [asked, , framed] = [
+  ...readFileSync(join(ROOT, 'docs/python.md'), 'utf8').matchAll(/^```python\n([\s\S]*?)^```$/gm),
+].map(([, code]) => code!)
+
+async function written(): Promise<string> {
+  const out = join(scratch, 'run.parquet')
+  await trialscan('scan', TRIAL, '--reductions', 'mean,abs_max,nan_count', '--out', out)
+  return out
+}
+
+it.runIf(HAS_DUCKDB)('the table of docs/python.md answers to its SQL', async () => {
+  const [, query] = /duckdb\.sql\("(.*)"\)/.exec(asked!)!
+  expect(await askDuckDB(query!.replace('run.parquet', await written()))).toHaveLength(5)
+})
+
+it.runIf(hasPyarrow() && hasModule('pandas'))('the table of docs/python.md is a frame of pandas', async () => {
+  const script = framed!.replace('run.parquet', await written()).replace(/^print.*$/m, '')
+  const { stdout } = python(`${script}\nprint(len(frame), str(frame["abs_max"].dtype))`, { path: [PYARROW] })
+  expect(stdout).toMatch(/^\d+ float64\n$/)
 })
 
 it('docs/python.md runs', () => {

@@ -719,6 +719,12 @@ it.each(whenLong)('several windows give what one would', async () => {
 })
 
 describe('of a job that runs', () => {
+  it('judges what is there and does not wait, unless it is to follow', async () => {
+    const { trial } = await running(3)
+    const { findings, complete } = await evaluate(new Always(trial))
+    expect([findings.length, complete, trial.loadedAllSteps]).toEqual([1, false, false])
+  })
+
   it('goes on as steps come, until it ends', async () => {
     const directory = join(scratch, 'live')
     const job = await LiveWriter.start(directory)

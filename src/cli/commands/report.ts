@@ -4,6 +4,7 @@ import { UsageError } from '../../base/errors.js'
 import type { Trial } from '../../trial/trial.js'
 import { reportHtml } from '../../view/report.js'
 import { EXIT } from '../exit.js'
+import { formatOfName, isForeignName } from '../format/formats.js'
 import { bytesText, counted } from '../format/number.js'
 import { defined, type ReadingFlags, readingOptions } from '../options/flags.js'
 import { expectS3, type S3Flags } from '../options/s3.js'
@@ -28,10 +29,14 @@ export interface ReportFlags extends SelectionFlags, S3Flags, ReadingFlags {
   readonly iterations?: number
 }
 
+const HTML = /\.html?(\.gz|\.zst)?$/i
+
 /** @returns the exit code */
 export async function report(paths: readonly string[], flags: ReportFlags, signal: AbortSignal): Promise<number> {
   const { out, map, title, embed, labels, images, reconstructions, perplexity, iterations } = flags
   if (paths.length > 2) throw new UsageError(`expected one trial or two that are compared, got ${paths.length}`)
+  if (formatOfName(out) ?? isForeignName(out.replace(HTML, '')))
+    throw new UsageError(`expected a file name that ends in .html, got ${out}`)
   expectS3(flags, paths)
   const names = map === undefined ? undefined : await tensorMapIn(map)
   if (out !== '-') await expectReplaceableIn(paths, out)

@@ -43,7 +43,8 @@ const ENDINGS: Readonly<Record<string, FormatName>> = {
 }
 
 /** The endings of formats that no command writes. */
-const FOREIGN = /\.(avro|bz2|db|feather|gz|h5|hdf5|jpe?g|ods|orc|pdf|png|sqlite3?|tsv|xlsx?|xz|zip|zst)$/i
+const FOREIGN =
+  /\.(avro|bz2|db|feather|gif|gz|h5|hdf5|html?|jpe?g|md|npz|ods|orc|pdf|pickle|pkl|png|pth?|safetensors|sqlite3?|svg|tsv|xlsx?|xz|ya?ml|zip|zst)$/i
 
 /** True if a file's name tells a format that no command writes. */
 export function isForeignName(path: string): boolean {

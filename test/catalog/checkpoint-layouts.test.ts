@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { createTrial, findTrials, verifyTrial } from '#dist/index.js'
 import { counting, npy, safetensors, writeFile } from '../../fixtures/checkpoint-writer.js'
+import { npy as npyOf, of, zip } from '../support/array-files.js'
 import { dict, int, type Piece, pickled, tensor, text, torchZip } from '../support/pickles.js'
 import { scratchDirectory } from '../support/scratch.js'
 
@@ -26,6 +27,7 @@ const indexOf = (weight_map: Record<string, string>) => JSON.stringify({ metadat
 /** Writes files that nobody writes any more. */
 function place(name: string, files: Readonly<Record<string, Content>>): string {
   const root = join(scratch, name)
+  mkdirSync(root, { recursive: true })
   for (const [path, content] of Object.entries(files)) writeFile(join(root, path), Buffer.from(content))
   for (const entry of readdirSync(root, { recursive: true, withFileTypes: true })) {
     utimesSync(join(entry.parentPath, entry.name), 1e9, 1e9)
@@ -212,8 +214,8 @@ it.each<[string, Record<string, Content>, string[], string[]]>([
     },
     ['M.forward.0.input.1', 'a'],
     [
-      '/step0/rank0/dump.json: expected "a" as float32 [3], got float32 [2] in a.pt',
-      '/step0/rank0/dump.json: expected statistics of "M.forward.0.input.2", got none',
+      '/step0/rank0/dump.json, byte 9: expected "a" as float32 [3], got float32 [2] in a.pt',
+      '/step0/rank0/dump.json, byte 9: expected statistics of "M.forward.0.input.2", got none',
     ],
   ],
   [
@@ -248,6 +250,44 @@ it.each<[string, Record<string, Content>, string[], string[]]>([
 it('a file that begins like none of tensors is noted', async () => {
   const root = place('other', { 'model.safetensors': shard('a'), 'tokenizer.bin': 'no tensors' })
   expect((await told(root)).notes).toEqual(['tokenizer.bin is not read: it begins like no file of tensors'])
+})
+
+it('formats that are known and not read are named', async () => {
+  const root = place('zarr', {
+    'iter_0000001/common.pt': torchFile(),
+    'iter_0000001/decoder.weight/.zarray': '{}',
+    'iter_0000001/decoder.weight/0.0': 'x',
+    'iter_0000001/tf_model.h5': 'x',
+  })
+  expect((await told(root)).notes).toEqual([
+    '"iter_0000001/decoder.weight/.zarray" is of a format that is not read: zarr, as Megatron wrote it before torch_dist',
+    '"iter_0000001/tf_model.h5" is of a format that is not read: HDF5, of Keras',
+  ])
+})
+
+it('what Lightning saves under state_dict is the model, and no state of an optimizer', async () => {
+  const root = place('lightning', {
+    'epoch=3-step=500.ckpt': torchFile(w => dict({ state_dict: dict({ 'a.weight': w }) })),
+  })
+  const trial = await createTrial(root, { refresh: 'manual' })
+  expect(trial.checkpoint).toMatchObject({ parameters: 2, tensors: 1 })
+  expect(trial.steps()).toEqual([500])
+  expect([...trial.collections().keys()]).toEqual(['weights'])
+  await trial.close()
+})
+
+it('an array of texts in an archive is listed as unread, and its step is whole', async () => {
+  const texts = npyOf(of('<U1', '(2,)'), new Uint8Array(8))
+  const root = place('texts', {})
+  const archive = zip([
+    { name: 'a.npy', content: ARRAY },
+    { name: 's.npy', content: texts },
+  ])
+  writeFile(join(root, 'step_1.npz'), archive)
+  const trial = await createTrial(root, { refresh: 'manual' })
+  expect([trial.steps(), trial.tensorNames()]).toEqual([[1], ['a']])
+  expect(trial.problems.map(({ code }) => code)).toEqual(['UnreadableDType'])
+  await trial.close()
 })
 
 it('directories of workers are one trial of the directory above', async () => {

@@ -149,7 +149,10 @@ it('says of a place that is none what is there, and what would be taken', async 
   const directory = join(scratch, 'none')
   for (const name of ['notes.txt', 'sub/model.gguf']) writeFile(join(directory, name), Buffer.from('x'))
   const taken = /expected a trial: .*event files, or checkpoints \(\.safetensors, .*\), but there are other files: /
-  await expect(createTrial(directory)).rejects.toThrow(new RegExp(`${taken.source}"notes.txt", "sub/model.gguf"`))
+  await expect(createTrial(directory)).rejects.toThrow(
+    new RegExp(`${taken.source}"notes.txt", "sub/model.gguf"; .*: GGUF$`),
+  )
+  await expect(createTrial(join(directory, 'sub/model.gguf'))).rejects.toThrow(/got one of a format .* not read: GGUF$/)
   await expect(createTrial(join(directory, 'notes.txt'))).rejects.toThrow(
     /a file of tensors \(\.safetensors, .*got another/,
   )

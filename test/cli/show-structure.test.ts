@@ -67,6 +67,8 @@ list: 2 items
     const directory = await cli('show', FIXTURES)
     expect(directory.code).not.toBe(0)
     expect(directory.stderr).toMatch(/directory/)
+    const array = await cli('show', join(FIXTURES, 'base/model.safetensors'))
+    expect(array.stderr).toMatch(/expected the name of a tensor after a file of safetensors, got none: trialscan ls /)
     const other = await cli('show', join(FIXTURES, 'expected/dcp.json'))
     expect(other.stderr).toMatch(/expected a file of torch\.save, got/)
     const format = await cli('show', join(FIXTURES, 'torch/zip.pt'), '--format', 'csv')

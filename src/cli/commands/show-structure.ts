@@ -2,6 +2,8 @@
 
 import { statSync } from 'node:fs'
 import { UsageError } from '../../base/errors.js'
+import { formatOf } from '../../format/checkpoint/formats.js'
+import { isShardIndex } from '../../format/checkpoint/safetensors/shards.js'
 import { type PickleStructure, pickleStructure } from '../../scan/catalog/checkpoint/structure.js'
 import { EXIT } from '../exit.js'
 import type { FormatOf } from '../format/formats.js'
@@ -22,10 +24,11 @@ export async function showStructure(
   flags: S3Flags & { readonly format: FormatOf<'show'>; readonly out?: string; readonly onTerminal: boolean },
 ): Promise<number> {
   const { format, out, onTerminal } = flags
-  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) {
-    throw new UsageError(
-      `expected the name of a tensor after the directory of a trial, got none: trialscan ls ${path} lists them`,
-    )
+  const isDirectory = statSync(path, { throwIfNoEntry: false })?.isDirectory()
+  const kind = formatOf(path, new Uint8Array(0))
+  if (isDirectory || isShardIndex(path) || (kind !== null && kind.header !== 'pickle')) {
+    const place = isDirectory ? 'the directory of a trial' : `a file of ${kind?.kind ?? 'shards'}`
+    throw new UsageError(`expected the name of a tensor after ${place}, got none: trialscan ls ${path} lists them`)
   }
   if (format !== 'table' && format !== 'json') {
     throw new UsageError(`expected --format table or json where no tensor is named, got ${format}`)

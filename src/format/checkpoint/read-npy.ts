@@ -6,6 +6,7 @@ import { type ArraySource, countOf } from '../array/source.js'
 import { contentStart, readZipDirectory, STORED, type ZipMember } from '../array/zip-directory.js'
 import { withRanges } from './ranges.js'
 import type { RangedFile, StoredTensor, TensorFileContents, UnreadTensor } from './stored-tensor.js'
+import { UNREADABLE } from './torch/fault.js'
 
 /** The largest length of a member's header and its array's, as numpy writes them. */
 const MEMBER_HEAD_BYTES = 512
@@ -87,11 +88,11 @@ function arrayIn(source: ArraySource, file: RangedFile, name: string, begin: num
   const { kind, isBigEndian, isFortran, shape, start } = header
   const availableLength = source.byteLength - start
   const dtype = KINDS[kind]
-  const wrong = (expected: string, got: string): UnreadTensor => {
-    const error = fault(file, begin, `${expected} for ${quote(name)}`, got)
+  const wrong = (expected: string, got: string, code?: string): UnreadTensor => {
+    const error = fault(file, begin, `${expected} for ${quote(name)}`, got, code)
     return { name, dtype: kind, shape, byteLength: availableLength, error }
   }
-  if (dtype === undefined) return wrong(`elements of ${Object.keys(KINDS).join(', ')}`, kind)
+  if (dtype === undefined) return wrong(`elements of ${Object.keys(KINDS).join(', ')}`, kind, UNREADABLE)
   const size = Number(kind.slice(1))
   if (isBigEndian && size > 1)
     return wrong('little-endian elements', 'big-endian ones: write it again in the order of this machine')
@@ -104,9 +105,9 @@ function arrayIn(source: ArraySource, file: RangedFile, name: string, begin: num
   return { name, dtype, shape, blocks: [{ file: file.path, start: begin + start, ...strides }] }
 }
 
-function fault({ url }: RangedFile, offset: number, expected: string, got: string): FormatError {
+function fault({ url }: RangedFile, offset: number, expected: string, got: string, code = 'BadArrayFile'): FormatError {
   const message = `${url}, byte ${offset}: expected ${expected}, got ${got}`
-  return new FormatError('BadArrayFile', message, { url, offset, expected, got })
+  return new FormatError(code, message, { url, offset, expected, got })
 }
 
 /** Maps items, a limited number at a time. */

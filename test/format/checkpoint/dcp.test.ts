@@ -129,6 +129,37 @@ describe('chunks', () => {
   })
 })
 
+it('layers that Megatron stacks into one tensor are tensors of their own', async () => {
+  const name = 'decoder.layers.mlp.weight'
+  const pieces = [chunkFile([2, 2], 0), chunkFile([2, 2], 4), chunkFile([4], 100)] as const
+  const place = (file: string, start: number, { length }: Uint8Array) => ({ file, start, length })
+  // Cut along the layers, and along an axis of each.
+  const metadata = distributedMetadata({
+    [name]: {
+      size: [2, 4],
+      chunks: [
+        { offsets: [0, 0], sizes: [2, 2], place: place('__0_0.distcp', 0, pieces[0]) },
+        { offsets: [0, 2], sizes: [2, 2], place: place('__0_0.distcp', pieces[0].length, pieces[1]) },
+      ],
+    },
+    'output.weight': { size: [4], chunks: [{ offsets: [0], sizes: [4], place: place('__1_0.distcp', 0, pieces[2]) }] },
+  })
+  const files: Files = { 'step-1/__0_0.distcp': bytesOf(pieces[0], pieces[1]), 'step-1/__1_0.distcp': pieces[2] }
+  const namesIn = (found: Awaited<ReturnType<typeof read>>) => found.tensors.map(tensor => tensor.name)
+  expect(namesIn(await read(metadata, files))).toEqual([name, 'output.weight'])
+  const metadataJson = bytesOf('{"sharded_backend": "torch_dist", "sharded_backend_version": 1}')
+  const layers = await read(metadata, { ...files, 'step-1/metadata.json': metadataJson })
+  expect(namesIn(layers)).toEqual(['decoder.layers.0.mlp.weight', 'decoder.layers.1.mlp.weight', 'output.weight'])
+  const numbers = layers.tensors.map(tensor => [
+    ...new Float32Array(bytesOfTensor(tensor, path => files[path]!).buffer),
+  ])
+  expect(numbers).toEqual([
+    [0, 1, 4, 5],
+    [2, 3, 6, 7],
+    [100, 101, 102, 103],
+  ])
+})
+
 describe('what is missing is named, and the rest is read', () => {
   async function expectUnread(
     change: (piece: DistributedPiece) => DistributedPiece,

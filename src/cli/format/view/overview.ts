@@ -102,7 +102,7 @@ function contentText({ tensors, isEnded, checkpoint }: TrialOverview): string {
   const others = tensors - checkpoint.tensors
   return [
     elementsText(checkpoint),
-    ...(others > 0 ? [`${countText(others)} other tensors`] : []),
+    ...(others > 0 ? [counted(others, 'other tensor')] : []),
     ...dtypes.slice(0, 3),
     `${kind} of ${formats.join(' and ')}`,
   ].join(', ')

@@ -32,12 +32,14 @@ import {
   TRANSFORMED,
   UNSAFE_FILE,
 } from './metadata.js'
+import { layerByLayer, type SizedTensor } from './stacked.js'
 
 const MAX_METADATA_BYTES = 2 ** 30
 /** The number of chunks that are all opened. Beyond it, chunks of one file with the same dtype and overhead share a layout. */
 const MAX_OPENED_CHUNKS = 512
 const CHUNKS_AT_ONCE = 32
 const MAX_NAMED_FILES = 3
+const MAX_FACTS_BYTES = 64 << 10
 const MAX_OBJECTS = 20
 /** The magic of a ZIP archive. */
 const ZIP = [0x50, 0x4b, 3, 4]
@@ -102,18 +104,31 @@ class Checkpoint {
   async read(): Promise<TensorFileContents> {
     const problems = [...this.#metadata.problems]
     const files = await this.#openFiles(problems)
-    const tensors: StoredTensor[] = []
+    const tensors: SizedTensor[] = []
     const unread = [...this.#metadata.unread]
     const due = turnsWhenDue()
     for (let i = 0; i < this.#metadata.tensors.length; i += CHUNKS_AT_ONCE) {
       const some = this.#metadata.tensors.slice(i, i + CHUNKS_AT_ONCE)
-      for (const tensor of await Promise.all(some.map(tensor => this.#tensor(tensor, files)))) {
+      for (const [j, tensor] of (await Promise.all(some.map(tensor => this.#tensor(tensor, files)))).entries()) {
         if ('error' in tensor) unread.push(tensor)
-        else tensors.push(tensor)
+        else tensors.push({ tensor, elementByteLength: (some[j]!.type as ElementType).byteLength })
       }
       await due()
     }
-    return { tensors, unread, problems }
+    const whole = (await this.#isOfMegatron()) ? layerByLayer(tensors) : tensors.map(({ tensor }) => tensor)
+    return { tensors: whole, unread, problems }
+  }
+
+  /** True if Megatron wrote it, as `metadata.json` says. */
+  async #isOfMegatron(): Promise<boolean> {
+    try {
+      const file = await this.#around.open(`${this.#directory}metadata.json`)
+      const text = new TextDecoder().decode(await file.read(0, Math.min(MAX_FACTS_BYTES, file.byteLength)))
+      return /"sharded_backend"\s*:\s*"torch_dist"/.test(text)
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error
+      return false
+    }
   }
 
   /** The files of the ranks; null for one that is missing. */

@@ -8,6 +8,7 @@ import { checkpointFilesAmong } from '../../../format/checkpoint/formats.js'
 import { type CheckpointPlace, type Layout, layoutOf, layoutOfFile } from '../../../format/checkpoint/layout.js'
 import { collectionsOf, orderKey } from '../../../format/checkpoint/names.js'
 import type { StoredTensor } from '../../../format/checkpoint/stored-tensor.js'
+import { notesOnUnread } from '../../../format/checkpoint/unread-formats.js'
 import type { CollectionConfig } from '../../../format/collections.js'
 import type { TensorLocation } from '../../../format/index-file.js'
 import { END_MARKERS } from '../../../format/paths.js'
@@ -64,6 +65,8 @@ export class CheckpointFiles {
   /** By place and step: files that each say their step lie in one place. */
   #known = new Map<string, KnownCheckpoint>()
   #writing: readonly string[] = []
+  /** Notes on files of formats that are not read. */
+  #unreadNotes: readonly string[] = []
   #scalarRows: KnownCheckpoint['rows'] = []
   #versions = 0
   #hasEndMarker = false
@@ -96,6 +99,7 @@ export class CheckpointFiles {
     const layout = this.#layoutOf(paths)
     if (layout === null) return null
     const isFirst = this.#layout === null
+    if (this.#file === null) this.#unreadNotes = notesOnUnread(paths)
     this.#layout = layout
     const hasEndMarker = paths.some(path => END_MARKERS.includes(path))
     const { store } = this.#access
@@ -267,6 +271,7 @@ export class CheckpointFiles {
     return [
       ...this.#writing,
       ...others,
+      ...this.#unreadNotes,
       ...notesOnRanks([...this.#known.values()].map(({ place }) => place)),
       ...[...this.#known.values()].flatMap(({ read }) => read.notes),
     ]

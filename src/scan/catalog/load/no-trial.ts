@@ -2,6 +2,7 @@
 
 import { MissingCollectionFiles, quote, StoreError } from '../../../base/errors.js'
 import { isCheckpointFile } from '../../../format/checkpoint/formats.js'
+import { notesOnUnread } from '../../../format/checkpoint/unread-formats.js'
 import {
   COLLECTIONS_DIRECTORY,
   EVENTS_DIRECTORY,
@@ -86,7 +87,8 @@ const NONE = 'there are none'
 function shownFiles(paths: readonly string[]): string {
   if (paths.length === 0) return 'there is no file'
   const more = paths.length > MAX_NAMED ? ` and ${paths.length - MAX_NAMED} more` : ''
-  return `there are other files: ${paths.slice(0, MAX_NAMED).map(quote).join(', ')}${more}`
+  const files = paths.slice(0, MAX_NAMED).map(quote).join(', ')
+  return [`there are other files: ${files}${more}`, ...notesOnUnread(paths)].join('; ')
 }
 
 function trialsBelow(trials: readonly string[]): string | null {

@@ -4,6 +4,7 @@ import { basename, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { StoreError } from '../../../base/errors.js'
 import { CHECKPOINT_FILES, isCheckpointFile } from '../../../format/checkpoint/formats.js'
+import { unreadFormatOf } from '../../../format/checkpoint/unread-formats.js'
 import { isFile } from '../../../storage/local/file.js'
 import { storeSpec } from '../../../storage/open.js'
 import type { PlainStoreSpec } from '../../../storage/store.js'
@@ -32,6 +33,7 @@ export function placeOf(path: string, options: NonNullable<Parameters<typeof sto
 }
 
 function noTensors(path: string, url: string): StoreError {
-  const message = `${path.trim()}: expected a directory, or a file of tensors (${CHECKPOINT_FILES}), got another file`
+  const unread = unreadFormatOf(path)
+  const message = `${path.trim()}: expected a directory, or a file of tensors (${CHECKPOINT_FILES}), got ${unread === null ? 'another file' : `one of a format that is not read: ${unread}`}`
   return new StoreError('NotADirectory', message, { url })
 }

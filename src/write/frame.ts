@@ -42,7 +42,7 @@ export function inFrame(
   return { head, content, tail, byteLength: payloadLength + FRAMING_LENGTH }
 }
 
-/** Sets the true checksum of a record's payload. It is fastest if the record lies in the core's memory. */
+/** Sets the true checksum of a record's payload. */
 export function seal(pieces: readonly Uint8Array[]): void {
   const last = pieces.length - 1
   let crc = 0

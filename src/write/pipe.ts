@@ -1,31 +1,12 @@
 /** A queue of bytes on their way to a store. */
 
-import { EngineError } from '../base/errors.js'
-import { allocate } from '../kernels/allocate.js'
-
 /** The length from which pieces are passed on unchanged; shorter ones are collected. */
 const LONG_BYTES = 256 << 10
-
-/** Used buffers in the core's memory, kept since allocating one takes longer than filling it. */
-const spare: Uint8Array[] = []
-const MOST_SPARE = 8
-/** False once the core's address space is exhausted: chunks are ordinary buffers then. */
-let hasAddressSpace = true
-
-function newBuffer(): Uint8Array {
-  try {
-    if (hasAddressSpace) return allocate('uint8', LONG_BYTES)
-  } catch (error) {
-    if (!(error instanceof EngineError && error.code === 'NoAddressSpace')) throw error
-    hasAddressSpace = false
-  }
-  return new Uint8Array(LONG_BYTES)
-}
 
 interface Chunk {
   readonly bytes: Uint8Array
   /** Called when the store has written the chunk. */
-  readonly written: () => void
+  readonly written?: () => void
 }
 
 export class Pipe implements AsyncIterable<Uint8Array> {
@@ -92,7 +73,7 @@ export class Pipe implements AsyncIterable<Uint8Array> {
   takeAll(take: (chunks: readonly Uint8Array[]) => boolean): boolean {
     this.#flush()
     if (!take(this.#chunks.map(({ bytes }) => bytes))) return false
-    for (const { written } of this.#chunks) written()
+    for (const { written } of this.#chunks) written?.()
     this.#chunks.length = 0
     this.#byteLength = 0
     return true
@@ -122,7 +103,7 @@ export class Pipe implements AsyncIterable<Uint8Array> {
       }
       yield chunk.bytes
       this.#byteLength -= chunk.bytes.length
-      chunk.written()
+      chunk.written?.()
       this.#changed()
     }
   }
@@ -130,7 +111,7 @@ export class Pipe implements AsyncIterable<Uint8Array> {
   /** Room for short pieces. */
   #room(byteLength: number): Uint8Array {
     if (this.#gatheredLength + byteLength > LONG_BYTES) this.#flush()
-    this.#gathered ??= spare.pop() ?? newBuffer()
+    this.#gathered ??= new Uint8Array(LONG_BYTES)
     const start = this.#gatheredLength
     this.#gatheredLength += byteLength
     return this.#gathered.subarray(start, this.#gatheredLength)
@@ -138,16 +119,10 @@ export class Pipe implements AsyncIterable<Uint8Array> {
 
   #flush(): void {
     if (this.#gathered === null) return
-    const buffer = this.#gathered
-    const bytes = buffer.subarray(0, this.#gatheredLength)
+    const bytes = this.#gathered.subarray(0, this.#gatheredLength)
     this.#gathered = null
     this.#gatheredLength = 0
-    this.#push({
-      bytes,
-      written: () => {
-        if (spare.length < MOST_SPARE) spare.push(buffer)
-      },
-    })
+    this.#push({ bytes })
   }
 
   #push(chunk: Chunk): void {

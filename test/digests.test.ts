@@ -216,16 +216,13 @@ describe('a digest is text', () => {
     const expected = await digestsIn(place)
     const rows = objects((await lines('--format', 'jsonl')).join('\n'))
     expect(Object.fromEntries(rows.map(({ tensor, crc32c, sha256 }) => [tensor, { crc32c, sha256 }]))).toEqual(expected)
-    for (const [format, gap] of [
-      ['csv', ','],
-      ['table', '  +'],
-    ] as const) {
-      const [head, ...others] = await lines('--format', format)
-      expect(head).toMatch(new RegExp(`crc32c${gap === ',' ? gap : ' +'}sha256`))
-      expect(others.length).toBe(rows.length)
-      for (const [i, { crc32c, sha256 }] of rows.entries())
-        expect(others[i]).toMatch(new RegExp(`${crc32c}${gap}${sha256}`))
-    }
+    const [head, ...others] = await lines('--format', 'csv')
+    expect([head, others.length]).toEqual([expect.stringContaining('crc32c,sha256'), rows.length])
+    for (const [i, { crc32c, sha256 }] of rows.entries()) expect(others[i]).toContain(`${crc32c},${sha256}`)
+    // Of a table, what is too wide for the terminal is below the first columns.
+    const words = (await lines('--format', 'table')).join(' ').split(/ +/)
+    const expectedWords = rows.flatMap(({ crc32c, sha256 }) => [crc32c, sha256])
+    expect(words.filter(word => expectedWords.includes(word))).toEqual(expectedWords)
   })
 
   it.each(['parquet', 'arrow'] as const)('in %s', async (format: TableFormatName) => {

@@ -19,6 +19,8 @@ class capture:
     def __init__(self, model, path, every=1, gradients=True, activations=False, optimizer=False, reduce=False, first_step=0):
         global torch  # Not loaded by who only reads.
         import torch
+        if isinstance(every, dict) and not {"TRAIN", "EVAL"}.issuperset(every):
+            raise ValueError(f"every: expected the modes TRAIN and EVAL, got {', '.join(map(repr, every))}")
         self.model, self.path, self.every, self.reduce = model, os.fspath(path), every, reduce
         self.gradients, self.activations, self.optimizer = gradients, activations, optimizer
         self.rank, self.workers = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
@@ -51,11 +53,13 @@ class capture:
 
     def step(self, **values):
         """Ends a step: after backward(), best before zero_grad(). Values are numbers or tensors: loss=…, labels=…"""
+        for name in [name for name, value in values.items() if value is None or isinstance(value, str)]:
+            raise TypeError(f"step: expected a number or a tensor as {name}, got {values[name]!r}")
         self.mode or self._begin()  # A model that was not called.
         if self.saves:
             named = [(_plain(name), weight) for name, weight in self.model.named_parameters()]
             for name, weight in named:
-                self._weight(name, weight)  # Those of layers that were not called.
+                self._keep(name, weight, "biases" if name.endswith("bias") else "weights")  # Of layers that were not called, too.
             for name, value in values.items():
                 is_one = not torch.is_tensor(value) or value.numel() == 1
                 is_loss = is_one and "loss" in name.lower() and "scal" not in name.lower()
@@ -102,7 +106,7 @@ class capture:
                 self._begin()
             if self.listens:
                 for name, weight in module.named_parameters(path, recurse=False):
-                    self._weight(_plain(name), weight)
+                    self._keep(_plain(name), weight, "biases" if name.endswith("bias") else "weights")
                 if self.activations and takes:
                     self._layer(label, "input", inputs)
         return hook
@@ -120,9 +124,6 @@ class capture:
             self._keep(f"{label}_{side}_{at}", value, f"{side}s")
         for one in value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ():
             self._layer(label, side, one)
-
-    def _weight(self, name, weight):
-        self._keep(name, weight, "biases" if name.endswith("bias") else "weights")
 
     def _keep(self, name, value, *collections):
         if name in self.tensors:
@@ -184,8 +185,7 @@ class capture:
         os.replace(f"{path}.tmp", f"{path}.safetensors")
 
 
-def _plain(name):
-    """The name without what DistributedDataParallel, FSDP and torch.compile put in."""
+def _plain(name):  # Without what DistributedDataParallel, FSDP and torch.compile put in.
     return ".".join(part for part in name.split(".") if part not in ("module", "_orig_mod", "_fsdp_wrapped_module"))
 
 

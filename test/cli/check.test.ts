@@ -219,6 +219,8 @@ describe('table', () => {
     expect(text).toMatch(/^t: VanishingGradient at step 12 \(TRAIN 10\) of worker_1: /)
     expect(text).toContain('fired at step 12, because of 2 tensors of worker_1\n')
     expect(format.end(judged({ findings }), VERDICT)).not.toContain('worker_1')
+    const all = format.end(judged({ workers: 3, steps: null }), VERDICT)
+    expect(all).toMatch(/^t: 1 rule judged what there was of 3 workers and found nothing wrong/)
   })
 
   it('indents what follows under its cause, and tells what does not follow', () => {

@@ -262,6 +262,16 @@ with capture(model, out${options}) as c:
     ])
   })
 
+  it.each([
+    ['every={"train": 1}', 'loss=1', `ValueError: every: expected the modes TRAIN and EVAL, got 'train'`],
+    ['every=5', 'loss=1, note="x"', `TypeError: step: expected a number or a tensor as note, got 'x'`],
+    ['every=5', 'loss=None', 'TypeError: step: expected a number or a tensor as loss, got None'],
+  ])('refuses %s and step(%s)', (options, values, message) => {
+    expect(() => save('refused', `\nwith capture(Net(), out, ${options}) as c:\n    c.step(${values})`)).toThrow(
+      message,
+    )
+  })
+
   it('leaves nothing behind a step that can not be written, and no end of several ranks that failed', () => {
     const script = `
 import os

@@ -31,7 +31,12 @@ const options = {
   // A module that is imported is loaded, also where nothing of it is used.
   ignoreAnnotations: true,
   splitting: true,
-  entryPoints: { index: 'dist/index.js', tfjs: 'dist/tfjs.js', main: 'dist/cli/main.js' },
+  entryPoints: {
+    index: 'dist/index.js',
+    tfjs: 'dist/tfjs.js',
+    main: 'dist/cli/main.js',
+    'embed-thread': 'dist/view/samples/embed-thread.js',
+  },
   // Bundled packages of CommonJS require modules of Node.js.
   banner: { js: "import { createRequire as requireFor } from 'node:module'\nconst require = requireFor(import.meta.url)" },
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createTrial, reportHtml, serveTrials, type TrialServer, trialOverview } from '#dist/index.js'
+import { TrialWriter } from '../../fixtures/event-writer.js'
 import { type Browser, hasChromium, launch, type Page } from '../support/chromium.js'
 import { isRequired, ROOT } from '../support/golden.js'
 import { LiveWriter } from '../support/live-writer.js'
@@ -159,6 +160,36 @@ describe.runIf(hasChromium || isRequired('chromium'))('a served page', () => {
     await page.keyboard.press('Tab')
     await page.waitForSelector('.embedding svg circle')
     expect(await page.locator('.pairs canvas').count()).toBe(8)
+    expect(wrong).toEqual([])
+  })
+
+  it('keeps the picture of an embedding until the next one is computed', async () => {
+    const directory = join(scratch, 'pool')
+    const writer = new TrialWriter(directory)
+    const numbers = (factor: number) => Array.from({ length: 150 }, (_, i) => (i * factor) % 101)
+    for (const step of [0, 1]) {
+      const tensors = [
+        { name: 'code_output_0', dtype: 'float32', shape: [50, 3], values: numbers(7919 + step) },
+        { name: 'other_output_0', dtype: 'float32', shape: [50, 3], values: numbers(104_729) },
+      ] as const
+      writer.step({ step, tensors })
+    }
+    writer.end()
+    await open([directory], '/#embedding')
+    // Bottlenecks come first.
+    await page.click('.actions button')
+    await page.waitForSelector('.embedding svg')
+    const said = '50 samples a step, those of all steps placed together'
+    expect(await page.textContent('#view article .muted')).toContain(`code_output_0, ${said}`)
+    await page.evaluate(
+      `{ const own = fetch; globalThis.fetch = (...all) => new Promise(resolve => { globalThis.goOn = () => resolve(own(...all)) }) }`,
+    )
+    await page.click('.actions button:text-is("other_output_0")')
+    await page.waitForSelector('[role=status]:has-text("Points are computed …")')
+    expect(await page.getAttribute('.embedding svg', 'aria-label')).toContain('code_output_0')
+    await page.evaluate('goOn()')
+    await page.waitForSelector('.embedding svg[aria-label*="other_output_0"]')
+    expect(await page.textContent('#view')).not.toContain('undefined')
     expect(wrong).toEqual([])
   })
 

@@ -5,6 +5,8 @@ import { inflateRawSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { namesInFirst } from '#dist/compare/names/tensor-map.js'
 import { createTrial, embed, reportHtml, type Trial } from '#dist/index.js'
+import { placedAway } from '#dist/view/samples/away.js'
+import { placedByAll } from '#dist/view/samples/embed.js'
 import { pca, seeded, tsne } from '#dist/view/samples/projections.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
 import { ROOT } from '../support/golden.js'
@@ -100,6 +102,17 @@ describe('projections', () => {
         expect.stringMatching(message),
       )
     }
+  })
+
+  it('on a thread come to what they are on this one, and end where they are aborted', async () => {
+    const rows = Array.from({ length: 12 }, (_, i) => Float64Array.of(i, (i * 7) % 5, i % 3))
+    expect(await placedAway(rows, { iterations: 5 })).toEqual(await placedByAll(rows, { iterations: 5 }))
+    const reason = new Error('enough')
+    const controller = new AbortController()
+    const placing = placedAway(rows, { iterations: 100_000 }, controller.signal)
+    controller.abort(reason)
+    await expect(placing).rejects.toBe(reason)
+    await expect(placedAway(rows, {}, controller.signal)).rejects.toBe(reason)
   })
 
   it('of the same point many times are finite', () => {

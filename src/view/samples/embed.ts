@@ -60,6 +60,20 @@ export async function embed(
   return inTurns(umapInTurns(plain, seeded(seed), iterations))
 }
 
+export type PlacedByAll = Readonly<Record<EmbeddingMethod, readonly (readonly [x: number, y: number])[]>>
+
+/** Projects samples by each method. */
+export async function placedByAll(
+  rows: readonly Float64Array[],
+  options: Pick<EmbedOptions, 'perplexity' | 'iterations'>,
+): Promise<PlacedByAll> {
+  return {
+    tsne: await embed(rows, { method: 'tsne', ...options }),
+    umap: await embed(rows, { method: 'umap', ...options }),
+    pca: await embed(rows, { method: 'pca' }),
+  }
+}
+
 /** Runs a generator's work in turns with other work of the thread. */
 async function inTurns<T>(work: Generator<void, T>): Promise<T> {
   for (;;) {

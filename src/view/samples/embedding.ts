@@ -12,8 +12,9 @@ import { type ReadValuesOptions, readValues } from '../../trial/values.js'
 import type { EmbeddingStep, EmbeddingView } from '../data.js'
 import type { Skeleton } from '../skeleton.js'
 import { thinned } from '../thinning.js'
+import { placedAway } from './away.js'
 import { placeOf } from './classes.js'
-import { type EmbedOptions, embed } from './embed.js'
+import type { EmbedOptions } from './embed.js'
 import { errorsOf, grey, imagesOf, outputOf } from './images.js'
 
 export interface EmbeddingOptions {
@@ -98,6 +99,7 @@ export async function embeddingOf(
   const placed = await inPools(samples, {
     ...(perplexity !== undefined && { perplexity }),
     ...(iterations !== undefined && { iterations }),
+    ...(selection.signal && { signal: selection.signal }),
   })
   const ifFound = (name: string | undefined) => (name !== undefined && found.has(name) ? name : null)
   return {
@@ -119,7 +121,7 @@ interface Samples {
 /** Places the samples of neighbouring steps of a mode together, so that their points can be compared. */
 async function inPools(
   all: readonly Samples[],
-  options: Pick<EmbedOptions, 'perplexity' | 'iterations'>,
+  { signal, ...options }: Pick<EmbedOptions, 'perplexity' | 'iterations'> & { readonly signal?: AbortSignal },
 ): Promise<readonly Pick<EmbeddingStep, 'points' | 'pool'>[]> {
   const pools: { mode: Mode; width: number; rows: Float64Array[]; members: number[] }[] = []
   for (const [i, { rows, mode }] of all.entries()) {
@@ -133,15 +135,12 @@ async function inPools(
   }
   const placed: Pick<EmbeddingStep, 'points' | 'pool'>[] = []
   for (const { rows, members } of pools) {
-    const [tsne, umap, pca] = [
-      await embed(rows, { method: 'tsne', ...options }),
-      await embed(rows, { method: 'umap', ...options }),
-      await embed(rows, { method: 'pca' }),
-    ].map(rounded)
+    const { tsne, umap, pca } = await placedAway(rows, options, signal)
     let first = 0
     for (const i of members) {
       const end = first + all[i]!.rows.length
-      const points = { tsne: tsne!.slice(first, end), umap: umap!.slice(first, end), pca: pca!.slice(first, end) }
+      const own = (points: readonly (readonly [number, number])[]) => rounded(points.slice(first, end))
+      const points = { tsne: own(tsne), umap: own(umap), pca: own(pca) }
       placed[i] = { points, pool: { samples: rows.length, steps: members.length } }
       first = end
     }

@@ -964,6 +964,17 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     await expect.poll(() => page.getAttribute('.panel path', 'd'), { timeout: 60_000 }).not.toBe(path)
     await page.selectOption('.controls label:has-text("Steps as") select', 'ridges')
     await expect.poll(() => first.locator('path').count(), { timeout: 60_000 }).toBe(Math.min(16, steps.length))
+    // Of each step its own stands out.
+    await page.selectOption('.controls label:has-text("Values") select', 'own')
+    const weights = () =>
+      page.evaluate(
+        `[...document.querySelector('.panel svg').querySelectorAll('path')].map(path => path.getAttribute('stroke-width'))`,
+      ) as Promise<string[]>
+    for (const chosen of [0, 2]) {
+      await page.fill('.player input', String(chosen))
+      const widths = steps.map((_, i) => (i === chosen ? '2' : '1'))
+      await expect.poll(weights, { timeout: 60_000 }).toEqual(widths)
+    }
     expect(wrong).toEqual([])
     await close(trials)
   })

@@ -58,6 +58,15 @@ const AXIS = 16
 /** The largest number of outlines whose numbers are written out. */
 const MAX_SAID = 4
 
+/** A step of an outline among others. */
+interface RidgePath {
+  readonly path: SVGPathElement
+  readonly outline: Outline
+  readonly index: number
+  /** True if it stands out; null before it was drawn. */
+  isChosen: boolean | null
+}
+
 export class Panel {
   readonly name: string
   readonly element: HTMLElement
@@ -69,6 +78,8 @@ export class Panel {
   readonly #width: number
   /** The axes of each group over all steps. */
   readonly #axes: readonly Axes[]
+  /** The ridges as they were drawn last, by group. */
+  readonly #ridges: ({ readonly axes: Axes; readonly ridges: readonly RidgePath[] } | undefined)[] = []
   #said = ''
   #step = 0
 
@@ -131,12 +142,20 @@ export class Panel {
   }
 
   #draw(i: number, group: readonly Outline[]): void {
-    const { chosen, withLost } = this.#options
+    const { chosen } = this.#options
     const axes = this.#axesAt(i)
+    const known = this.#ridges[i]
+    // From one step to the next, ridges on the same axes differ in one that stands out: the others stay as they are.
+    if (known?.axes === axes) {
+      for (const ridge of known.ridges) emphasise(ridge, this.#step)
+      this.pictures[i]!.querySelector('.lost')?.replaceWith(...this.#lostOf(group))
+      return
+    }
     const ground = this.height - AXIS
     const width = this.#width
     const isAlone = group.length === 1
     const parts: SVGElement[] = []
+    const ridges: RidgePath[] = []
     for (const outline of group) {
       const { histograms, color } = outline
       const at = indexAt(outline, this.#step)
@@ -145,19 +164,19 @@ export class Panel {
         const one = histograms[index]
         if (one === undefined) continue
         const down = ground - OUTLINE_HEIGHT - (rows.length - 1 - row) * GAP
-        const isChosen = index === at
-        parts.push(
-          svgElement('path', {
-            d: outlineOf(one, axes, width, OUTLINE_HEIGHT),
-            transform: `translate(0 ${down})`,
-            stroke: color,
-            'stroke-width': chosen.shape === 'ridges' && isChosen ? 2 : 1,
-            fill: color,
-            'fill-opacity': chosen.shape === 'ridges' ? (isChosen ? 0.7 : 0.25) : isAlone ? 0.55 : 0.12,
-          }),
-        )
+        const path = svgElement('path', {
+          d: outlineOf(one, axes, width, OUTLINE_HEIGHT),
+          transform: `translate(0 ${down})`,
+          stroke: color,
+          fill: color,
+          'fill-opacity': isAlone ? 0.55 : 0.12,
+        }) as SVGPathElement
+        parts.push(path)
+        if (chosen.shape === 'ridges') ridges.push({ path, outline, index, isChosen: null })
       }
     }
+    for (const ridge of ridges) emphasise(ridge, this.#step)
+    this.#ridges[i] = ridges.length > 0 ? { axes, ridges } : undefined
     parts.push(
       svgElement('line', { x1: 0, x2: width, y1: ground, y2: ground, stroke: 'currentColor', 'stroke-opacity': 0.35 }),
       svgElement('text', { x: 0, y: ground + 13 }, short(Number(axes.from.toPrecision(4)))),
@@ -167,13 +186,16 @@ export class Panel {
       const x = axes.place(0) * width
       parts.push(svgElement('line', { x1: x, x2: x, y1: 0, y2: ground, stroke: 'currentColor', 'stroke-opacity': 0.2 }))
     }
-    const worst = withLost ? worstOf(group, this.#step) : null
-    if (worst !== null) {
-      const lost = lostBars(worst.histogram, ground, group.length === 1 ? '' : worst.who)
-      lost.setAttribute('transform', `translate(${width + 8} 0)`)
-      parts.push(lost)
-    }
-    this.pictures[i]!.replaceChildren(...parts)
+    this.pictures[i]!.replaceChildren(...parts, ...this.#lostOf(group))
+  }
+
+  /** The bars of elements that are not finite, where there is room for them. */
+  #lostOf(group: readonly Outline[]): readonly SVGElement[] {
+    const worst = this.#options.withLost ? worstOf(group, this.#step) : null
+    if (worst === null) return []
+    const lost = lostBars(worst.histogram, this.height - AXIS, group.length === 1 ? '' : worst.who)
+    lost.setAttribute('transform', `translate(${this.#width + 8} 0)`)
+    return [lost]
   }
 
   /** Shows the counts of the bins under the pointer. */
@@ -202,6 +224,15 @@ function worstOf(group: readonly Outline[], step: number): { histogram: Histogra
     return histogram ? [{ histogram, who: outline.who, share: lostOf(histogram) / histogram.count }] : []
   })
   return all.length === 0 ? null : all.reduce((worst, one) => (one.share > worst.share ? one : worst))
+}
+
+/** Lets a ridge stand out if it is that of the step. */
+function emphasise(ridge: RidgePath, step: number): void {
+  const isChosen = ridge.index === indexAt(ridge.outline, step)
+  if (ridge.isChosen === isChosen) return
+  ridge.isChosen = isChosen
+  ridge.path.setAttribute('stroke-width', isChosen ? '2' : '1')
+  ridge.path.setAttribute('fill-opacity', isChosen ? '0.7' : '0.25')
 }
 
 /** The index of the value at a step or the last one before; -1 for none. */

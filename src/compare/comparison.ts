@@ -317,12 +317,16 @@ export class Comparison {
     const tied = canBeTied ? tiedHead(place.tensor, only, stateOf(other).catalog.names) : null
     if (tied !== null) {
       if (this.tied.some(({ tensor }) => tensor === tied.tensor)) return
-      this.tied.push({ ...tied, isEqual: await this.#equalsEmbeddings(place, only === 'first' ? a : b) })
-      return
+      const isEqual = await this.#equalsEmbeddings(place, only === 'first' ? a : b)
+      if (isEqual !== false) {
+        this.tied.push({ ...tied, isEqual })
+        return
+      }
     }
     this.missing++
     const none = 'values and reductions of the two have nothing in common'
-    this.#notCompared(place, 'missing', only === null ? none : `only in the ${only} run`)
+    const untied = tied === null ? '' : `, where it differs from ${tied.tiedTo} and is not tied`
+    this.#notCompared(place, 'missing', only === null ? none : `only in the ${only} run${untied}`)
   }
 
   /** True if a head is equal to the embeddings beside it; null if these can't be compared. */

@@ -78,8 +78,8 @@ export interface TiedTensor {
   readonly only: 'first' | 'second'
   /** The embeddings of the run that lacks it. */
   readonly tiedTo: string
-  /** True if it is equal to the embeddings of its own run, as a tied one is; null: these can't be compared. */
-  readonly isEqual: boolean | null
+  /** True if it is equal to the embeddings of its own run, as a tied one is; null: these can't be compared. One that differs is missing. */
+  readonly isEqual: true | null
 }
 
 const HEADS = /(?:^|\.)(?:lm_head|output_layer|embed_out)\.weight$|^(?:model\.)?output\.weight$/

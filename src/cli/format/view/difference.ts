@@ -82,11 +82,11 @@ export function differenceText([a, b]: readonly [string, string?], result: Trial
 }
 
 /** The answer without a difference. It must not be mistaken for a statement about data that was not compared. */
-function sameText({ close, noisy, compared, missing, problems, tied }: TrialDiff): string {
+function sameText({ close, noisy, compared, missing, problems }: TrialDiff): string {
   if (compared === 0) return 'nothing was compared'
   if (problems.length > 0) return 'no difference in what could be read; some could not'
   const beyond = noisy > 0 ? ' beyond noise' : close > 0 ? ' beyond the tolerance' : ''
-  return `no difference${beyond}${missing > 0 || tied.some(({ isEqual }) => isEqual === false) ? ' in what was compared' : ''}`
+  return `no difference${beyond}${missing > 0 ? ' in what was compared' : ''}`
 }
 
 function tallyOf({ compared, steps, equal, close, noisy, missing, bisection }: TrialDiff): string {
@@ -214,9 +214,7 @@ function splitText(split: TrialDiff['split']): string {
 
 function tiedText({ tensor, only, tiedTo, isEqual }: TrialDiff['tied'][number]): string {
   return `${safeName(tensor)} is only in the ${only} run: the other leaves it out, as writers do where it is tied to ${safeName(tiedTo)}${
-    isEqual === null
-      ? ''
-      : `; in the ${only} run it ${isEqual ? 'equals its embeddings' : 'differs from its embeddings, and is not tied'}`
+    isEqual === null ? '' : `; in the ${only} run it equals its embeddings`
   }`
 }
 

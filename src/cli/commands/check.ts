@@ -7,9 +7,8 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { FormatError, UsageError } from '../../base/errors.js'
 import { problemLines } from '../../base/problem-lines.js'
 import { makeRules, parseRuleConfigurations, type RuleConfiguration } from '../../rules/config.js'
-import type { Missing } from '../../rules/finding.js'
-import { type AllRules, RuleRegistry } from '../../rules/registry.js'
-import type { Rule, RuleOptions } from '../../rules/rule.js'
+import { RuleRegistry } from '../../rules/registry.js'
+import type { RuleOptions } from '../../rules/rule.js'
 import { openStore, storeSpec } from '../../storage/open.js'
 import { selectTensorNames } from '../../trial/scan-selection.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
@@ -25,7 +24,7 @@ import type { FormatOf } from '../format/formats.js'
 import { counted, countText } from '../format/number.js'
 import { readInputFile } from '../input-file.js'
 import type { RuleText } from '../options/arguments.js'
-import { defined } from '../options/flags.js'
+import { defined, type OutputFlags } from '../options/flags.js'
 import { settle } from '../options/given.js'
 import { isOnS3, type S3Flags, s3OptionsOf } from '../options/s3.js'
 import { type Output, writeTo } from '../output.js'
@@ -35,35 +34,27 @@ import { type SelectionFlags, selectionOf, selectionText, unmatchedTexts } from 
 import { Losses, opened, trialsAt } from '../scan/trials.js'
 import { colorsFor, note } from '../terminal.js'
 import { PACKAGE } from '../version.js'
-import { expectParameters, expectWorkers, judge, logger, Trials } from './judge.js'
+import { expectParameters, expectWorkers, type JudgingFlags, judge, logger, type TrialRules, Trials } from './judge.js'
 
 /** The largest module on S3, in bytes. */
 const MAX_MODULE_BYTES = 16 << 20
 
-export interface CheckFlags extends SelectionFlags, S3Flags {
+export interface CheckFlags extends SelectionFlags, S3Flags, OutputFlags<'check'>, JudgingFlags {
   readonly rule?: readonly RuleText[]
   readonly rules?: string
   readonly module?: readonly string[]
   readonly all?: boolean
   readonly explain?: boolean
   readonly otherTrials?: readonly string[]
-  readonly follow?: boolean
-  readonly timeout?: number
-  readonly poll?: number
-  readonly format?: FormatOf<'check'>
-  readonly failOnFinding?: boolean
   readonly failOn?: readonly string[]
   readonly quiet?: boolean
-  readonly heartbeat?: number
-  readonly threads?: number
   readonly failFast?: boolean
-  readonly out?: string
 }
 
 /** @returns the exit code */
 export async function check(places: readonly string[], given: CheckFlags, signal: AbortSignal): Promise<number> {
   const flags = settle('check', places[0]!, given)
-  const { follow = false, timeout, threads, out } = flags
+  const { follow = false, timeout, out } = flags
   if (timeout !== undefined && !follow) throw new UsageError('expected --follow beside --timeout: nothing else waits')
   if (flags.poll !== undefined && !follow)
     throw new UsageError('expected --follow beside --poll: nothing else looks again')
@@ -89,40 +80,17 @@ export async function check(places: readonly string[], given: CheckFlags, signal
     request ??= await askedRules(flags, registry)
     failOn ??= failOnNames(flags, request, registry)
     const restriction = { workers: flags.worker, tensorFilter: tensorFilterOf(trial, flags) }
-    const {
-      rules,
-      requestedRules: asked,
-      leftOut,
-      onlyByName,
-    } = await rulesOf(request, restriction, trial, otherTrials, others, registry)
+    const trialRules = await rulesOf(request, restriction, trial, otherTrials, others, registry)
     others.expectFlagsUsed(paths)
     const { tensor, collection } = flags
     const unmatched = defined({ tensor, collection })
     // A running job may still save them.
     if (!follow && (tensor ?? collection) !== undefined) for (const text of unmatchedTexts(trial, unmatched)) note(text)
+    const isOneOfSeveral = !isOnly
     const outcome = await judge({
-      trial,
-      rules,
-      requestedRules: asked,
-      leftOut,
-      onlyByName,
-      workers: flags.worker,
-      format,
-      output,
-      steps: flags.steps,
-      modeSteps: flags.modeSteps,
-      mode: flags.mode,
-      selection,
-      follow,
-      heartbeat: flags.heartbeat,
-      timeout,
-      poll: flags.poll,
-      threads,
-      stopAtFirst: false,
-      failOnFinding: flags.failOnFinding ?? true,
-      failOn,
-      isOneOfSeveral: !isOnly,
-      signal,
+      ...flags,
+      ...trialRules,
+      ...{ trial, format, output, selection, failOn, isOneOfSeveral, signal },
     })
     const { code, judged } = outcome
     verdict = outcome.verdict
@@ -265,13 +233,7 @@ export async function rulesOf(
   otherTrials: readonly Trial[],
   trials: Trials,
   registry: RuleRegistry,
-): Promise<{
-  readonly rules: readonly Rule[]
-  /** The rules that were requested by name. */
-  readonly requestedRules: ReadonlySet<Rule>
-  readonly leftOut: readonly Missing[]
-  readonly onlyByName: AllRules['onlyByName']
-}> {
+): Promise<TrialRules> {
   const shared = { logger, otherTrials, ...restriction }
   const making = { ...shared, baseTrial: trial, registry, openTrial: trials.open }
   const rules = await makeRules(configurations, making)

@@ -2,7 +2,6 @@
 
 import { InvalidWorker, UsageError } from '../../base/errors.js'
 import { problemLines } from '../../base/problem-lines.js'
-import type { Mode } from '../../base/types.js'
 import type { BuiltinClass } from '../../rules/base/builtin.js'
 import { LearningRates } from '../../rules/base/learning-rates.js'
 import { type DiagnosedFinding, Diagnosis } from '../../rules/diagnosis.js'
@@ -27,12 +26,11 @@ import {
 import { verdictText } from '../format/finding/table.js'
 import { collectionsToSave } from '../format/finding/to-save.js'
 import { counted, countText, shortList } from '../format/number.js'
-import type { StepsText } from '../options/arguments.js'
-import { defined, waitingOptions } from '../options/flags.js'
+import { defined, type FollowFlags, waitingOptions } from '../options/flags.js'
 import { expectS3 } from '../options/s3.js'
 import { type LineSink, Lines } from '../output.js'
 import { Progress } from '../progress.js'
-import { selectionOf } from '../scan/selection.js'
+import { type SelectionFlags, selectionOf } from '../scan/selection.js'
 import { type OpenFlags, openTrial } from '../scan/trials.js'
 import { modeSpans, spanText } from '../step-texts.js'
 import { note } from '../terminal.js'
@@ -94,8 +92,8 @@ export function expectWorkers(trial: Trial, workers: readonly string[]): void {
   if (unknown !== undefined) throw new InvalidWorker(unknown, known)
 }
 
-export interface Judging {
-  readonly trial: Trial
+/** The rules for a trial. */
+export interface TrialRules {
   readonly rules: readonly Rule[]
   /** The rules that were requested by name. */
   readonly requestedRules: ReadonlySet<Rule>
@@ -103,30 +101,27 @@ export interface Judging {
   readonly leftOut: readonly Missing[]
   /** The rules that run only on request, and were not requested. */
   readonly onlyByName: JudgingReport['onlyByName']
-  /** The workers whose data are judged; undefined for all. */
-  readonly workers: readonly string[] | undefined
+}
+
+/** The options of a judgement; undefined steps, modes and workers are all. */
+export interface JudgingFlags extends FollowFlags, Pick<SelectionFlags, 'steps' | 'modeSteps' | 'mode' | 'worker'> {
+  readonly threads?: number
+  /** The seconds between two notes on the progress, while a job is followed; 0 for none. */
+  readonly heartbeat?: number
+  /** False: findings do not count for the exit code. */
+  readonly failOnFinding?: boolean
+}
+
+export interface Judging extends TrialRules, JudgingFlags {
+  readonly trial: Trial
   readonly format: FindingFormat
   readonly output: LineSink
-  /** Undefined: all. */
-  readonly steps: StepsText | undefined
-  readonly modeSteps?: StepsText | undefined
-  readonly follow: boolean
-  /** The longest wait for a step, in seconds; undefined for the default of the rules. */
-  readonly timeout: number | undefined
-  /** The seconds between polls; undefined for the store's default. */
-  readonly poll?: number | undefined
-  readonly threads?: number | undefined
   /** True to stop at the first step with a finding. */
-  readonly stopAtFirst: boolean
-  readonly failOnFinding: boolean
+  readonly stopAtFirst?: boolean
   /** The names of the rules whose findings count; undefined for all. */
   readonly failOn?: readonly string[] | undefined
-  /** Undefined: all. */
-  readonly mode?: Mode | undefined
   /** The options that restrict what is judged, as they were written. */
   readonly selection?: string | null
-  /** The seconds between two notes on the progress, while a job is followed; 0 for none. */
-  readonly heartbeat?: number | undefined
   /** True if other trials are judged, too: everything about this one is then in the output. */
   readonly isOneOfSeveral?: boolean
   readonly signal: AbortSignal
@@ -183,7 +178,7 @@ async function judgeAll(judging: Judging): Promise<{
   /** The longest time without a step to judge. */
   readonly longestPauseMs: number
 }> {
-  const { trial, format, output, steps, modeSteps, follow, timeout, poll, threads, signal } = judging
+  const { trial, format, output, steps, modeSteps, follow = false, timeout, poll, threads, signal } = judging
   const diagnosis = new Diagnosis(trial)
   const rates = new LearningRates(trial)
   const findings: DiagnosedFinding[] = []
@@ -295,7 +290,7 @@ function judgedOf(
   return {
     trial: trial.name,
     workers: trial.workers().length,
-    onlyWorkers: judging.workers ?? null,
+    onlyWorkers: judging.worker ?? null,
     rules: rules.map(rule => judgingRule(rule, judging)),
     findings,
     learningRates: rates.besides(findings.filter(({ cause }) => cause === null)),
@@ -313,7 +308,7 @@ function judgedOf(
   }
 }
 
-function judgingRule(rule: Rule, { requestedRules: asked, failOnFinding, failOn }: Judging): JudgingRule {
+function judgingRule(rule: Rule, { requestedRules: asked, failOnFinding = true, failOn }: Judging): JudgingRule {
   const { ruleName, name } = rule
   const { meaning, advice } = rule.constructor as Partial<BuiltinClass>
   const isAsked = asked.has(rule)

@@ -71,15 +71,13 @@ export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, 
       requestedRules: new Set([rule!]),
       leftOut: [],
       onlyByName: [],
-      workers: worker,
+      ...defined({ worker, timeout: flags.timeout }),
       format: format === 'jsonl' ? findingJsonl(onTerminal) : format === 'csv' ? findingCsv(onTerminal) : invokerText,
-      steps: isRanged
-        ? { text: `${startStep ?? ''}:${endStep ?? ''}`, selection: [{ from: startStep, to: endStep }] }
-        : undefined,
+      ...(isRanged && {
+        steps: { text: `${startStep ?? ''}:${endStep ?? ''}`, selection: [{ from: startStep, to: endStep }] },
+      }),
       follow: true,
-      timeout: flags.timeout,
       stopAtFirst: raiseRuleEvalCondException,
-      failOnFinding: true,
       signal,
     }
     const { code, judged } = await writeTo(out, output => judge({ ...judging, output }), { signal })

@@ -9,6 +9,7 @@ import type { Trial } from '../../trial/trial.js'
 import { rulesOf } from '../commands/check.js'
 import { expectWorkers, judge, Trials } from '../commands/judge.js'
 import { findingJsonl } from '../format/finding/lines.js'
+import { defined } from '../options/flags.js'
 import type { S3Flags } from '../options/s3.js'
 import type { LineSink } from '../output.js'
 
@@ -33,7 +34,7 @@ export function judging(flags: JudgingFlags, signal: AbortSignal) {
         const { judged } = await judge({
           trial,
           ...trialRules,
-          workers,
+          ...defined({ worker: workers, threads: flags.threads }),
           format: {
             ...format,
             line: finding => {
@@ -42,11 +43,6 @@ export function judging(flags: JudgingFlags, signal: AbortSignal) {
             },
           },
           output: pipe,
-          steps: undefined,
-          follow: false,
-          timeout: undefined,
-          threads: flags.threads,
-          stopAtFirst: false,
           failOnFinding: false,
           isOneOfSeveral: true,
           signal,

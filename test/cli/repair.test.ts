@@ -10,7 +10,7 @@ import { makeMany } from '../../fixtures/make.js'
 import { contentsOf } from '../repair/tree.js'
 import { isLong, part, whenLong } from '../support/part.js'
 import { scratchDirectory } from '../support/scratch.js'
-import { CLI, type Outcome, objects, PLAIN, trialscan } from './run.js'
+import { CLI, objects, outcomeOf, PLAIN, trialscan } from './run.js'
 
 const scratch = scratchDirectory('repair-cli')
 let number = 0
@@ -167,15 +167,4 @@ function scratchEmpty(): string {
   const empty = join(own, 'empty')
   mkdirSync(empty)
   return empty
-}
-
-function outcomeOf(child: ReturnType<typeof spawn>): Promise<Outcome> {
-  let stdout = ''
-  let stderr = ''
-  child.stdout!.on('data', text => (stdout += text))
-  child.stderr!.on('data', text => (stderr += text))
-  return new Promise((resolve, reject) => {
-    child.on('error', reject)
-    child.on('close', code => resolve({ code, stdout, stderr }))
-  })
 }

@@ -1,6 +1,6 @@
 /** The command line as a child process. */
 
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { ROOT } from '../support/golden.js'
 
@@ -14,20 +14,26 @@ export interface Outcome {
   readonly stderr: string
 }
 
-export function trialscan(...args: readonly string[]): Promise<Outcome> {
-  const child = spawn(process.execPath, [CLI, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+/** The outcome of a process, once it has ended and its pipes are closed. */
+export function outcomeOf(child: ChildProcess): Promise<Outcome & { readonly signal: NodeJS.Signals | null }> {
   let stdout = ''
   let stderr = ''
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
     stdout += text
   })
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     stderr += text
   })
   return new Promise((resolve, reject) => {
     child.on('error', reject)
-    child.on('close', code => resolve({ code, stdout, stderr }))
+    child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr }))
   })
+}
+
+export async function trialscan(...args: readonly string[]): Promise<Outcome> {
+  const child = spawn(process.execPath, [CLI, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const { code, stdout, stderr } = await outcomeOf(child)
+  return { code, stdout, stderr }
 }
 
 /** The objects of a scan in jsonl. */

@@ -6,7 +6,7 @@ import { constants as os } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type StepTensor, TrialWriter } from '../../fixtures/event-writer.js'
-import { CLI } from '../cli/run.js'
+import { CLI, outcomeOf } from '../cli/run.js'
 import { part } from '../support/part.js'
 import { scratchDirectory } from '../support/scratch.js'
 import { shell } from '../support/shell.js'
@@ -39,13 +39,7 @@ beforeAll(() => {
   rmSync(join(bare, 'index'), { recursive: true })
 })
 
-interface End {
-  readonly code: number | null
-  readonly signal: string | null
-  readonly stdout: string
-  readonly stderr: string
-  readonly tookMs: number
-}
+type End = Awaited<ReturnType<typeof outcomeOf>> & { readonly tookMs: number }
 
 type SignalName = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
 const SIGNALS: readonly SignalName[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
@@ -53,17 +47,7 @@ const SIGNALS: readonly SignalName[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
 /** Runs a command and sends it signals. */
 async function interrupted(args: readonly string[], signal: SignalName, afterMs: readonly number[]): Promise<End> {
   const child = spawn(process.execPath, [CLI, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
-  let stdout = ''
-  let stderr = ''
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    stdout += text
-  })
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    stderr += text
-  })
-  const ended = new Promise<[number | null, string | null]>(resolve => {
-    child.on('close', (code, by) => resolve([code, by]))
-  })
+  const ended = outcomeOf(child)
   let sentAt = Number.POSITIVE_INFINITY
   const timers = afterMs.map(ms =>
     setTimeout(() => {
@@ -71,9 +55,9 @@ async function interrupted(args: readonly string[], signal: SignalName, afterMs:
       child.kill(signal)
     }, ms),
   )
-  const [code, by] = await ended
+  const outcome = await ended
   for (const timer of timers) clearTimeout(timer)
-  return { code, signal: by, stdout, stderr, tookMs: Math.max(0, performance.now() - sentAt) }
+  return { ...outcome, tookMs: Math.max(0, performance.now() - sentAt) }
 }
 
 /** @param whole What the command prints if nothing disturbs it. */

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { withHeader, writeFile } from '../../fixtures/checkpoint-writer.js'
-import { CLI } from '../cli/run.js'
+import { CLI, type Outcome, outcomeOf } from '../cli/run.js'
 import { scratchDirectory } from '../support/scratch.js'
 
 const scratch = scratchDirectory('very-many')
@@ -28,23 +28,12 @@ beforeAll(() => {
   }
 })
 
-interface End {
-  readonly code: number | null
-  readonly stdout: string
-  readonly stderr: string
-  readonly tookMs: number
-}
+type End = Outcome & { readonly tookMs: number }
 
 /** Runs a command. @param afterMs when it is interrupted. Default: never */
-function run(args: readonly string[], afterMs?: number): Promise<End> {
+async function run(args: readonly string[], afterMs?: number): Promise<End> {
   const child = spawn(process.execPath, [CLI, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
-  let [stdout, stderr] = ['', '']
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    stdout += text
-  })
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    stderr += text
-  })
+  const ended = outcomeOf(child)
   let since = performance.now()
   const timer = setTimeout(
     () => {
@@ -53,12 +42,9 @@ function run(args: readonly string[], afterMs?: number): Promise<End> {
     },
     afterMs ?? 2 ** 31 - 1,
   )
-  return new Promise(resolve => {
-    child.on('close', code => {
-      clearTimeout(timer)
-      resolve({ code, stdout, stderr, tookMs: performance.now() - since })
-    })
-  })
+  const outcome = await ended
+  clearTimeout(timer)
+  return { ...outcome, tookMs: performance.now() - since }
 }
 
 const pair = STEPS.map(step => join(scratch, `run/checkpoint-${step}`))

@@ -15,7 +15,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { TrialWriter } from '../../fixtures/event-writer.js'
-import { CLI } from '../cli/run.js'
+import { CLI, outcomeOf } from '../cli/run.js'
 import { ROOT } from '../support/golden.js'
 import { freePort, HAS_REDIS, type RedisServer, redisServer } from '../support/redis.js'
 import { ENVIRONMENT, HAS_S3, makeBucket, upload } from '../support/s3.js'
@@ -39,21 +39,7 @@ function begin(args: readonly string[], cli = CLI): ChildProcess {
   return spawn(process.execPath, [cli, ...args], { env: { ...process.env, ...ENVIRONMENT } })
 }
 
-async function endOf(child: ChildProcess) {
-  let [stdout, stderr] = ['', '']
-  child.stdout!.setEncoding('utf8').on('data', (text: string) => {
-    stdout += text
-  })
-  child.stderr!.setEncoding('utf8').on('data', (text: string) => {
-    stderr += text
-  })
-  const [code, signal] = await new Promise<[number | null, string | null]>(resolve =>
-    child.on('close', (code, signal) => resolve([code, signal])),
-  )
-  return { code, signal, stdout, stderr }
-}
-
-const trialscan = (...args: readonly string[]) => endOf(begin(args))
+const trialscan = (...args: readonly string[]) => outcomeOf(begin(args))
 
 let plans = 0
 async function planOf(trials: readonly string[], shards: number, ...more: readonly string[]): Promise<string> {
@@ -143,7 +129,7 @@ describe.runIf(HAS_REDIS)('a queue', () => {
     renameSync(trials, `${trials}-for-now`)
     await trialscan('fleet', 'submit', plan, '--redis', redis)
     const worker = begin(['fleet', 'work', '--redis', redis, '--drain'])
-    const end = endOf(worker)
+    const end = outcomeOf(worker)
     await new Promise(resolve => worker.stderr!.once('data', resolve))
     renameSync(`${trials}-for-now`, trials)
     const { code, stdout, stderr } = await end
@@ -158,7 +144,7 @@ describe.runIf(HAS_REDIS)('a queue', () => {
     const plan = await planOf([slowTrial('slow')], 1, '--reductions', 'p1,p50,p99')
     await trialscan('fleet', 'submit', plan, '--redis', redis)
     const worker = begin(['fleet', 'work', '--redis', redis, '--threads', '0'])
-    const end = endOf(worker)
+    const end = outcomeOf(worker)
     await sleep(900)
     worker.kill('SIGTERM')
     expect(await end).toMatchObject({ code: 143, stdout: '' })
@@ -185,16 +171,18 @@ describe.runIf(HAS_REDIS)('a queue', () => {
     const plan = await planOf([FIXTURES], 2)
     await trialscan('fleet', 'submit', plan, '--redis', redis)
     // It looks into another queue; told to look into this one, it gives back what it gets, and ends.
-    expect(await endOf(begin(['fleet', 'work', '--redis', redis, '--drain'], cli))).toMatchObject({
+    expect(await outcomeOf(begin(['fleet', 'work', '--redis', redis, '--drain'], cli))).toMatchObject({
       code: 0,
       stdout: '',
     })
-    const forced = await endOf(begin(['fleet', 'work', '--redis', redis, '--drain', '--queue', 'trialscan-0.1.0'], cli))
+    const forced = await outcomeOf(
+      begin(['fleet', 'work', '--redis', redis, '--drain', '--queue', 'trialscan-0.1.0'], cli),
+    )
     expect([forced.code, forced.stderr]).toEqual([
       2,
       expect.stringContaining('expected trialscan 0.1.0, which has made the plan, got 9.9.9'),
     ])
-    expect(await endOf(begin(['fleet', 'submit', plan, '--redis', redis], cli))).toMatchObject({ code: 2 })
+    expect(await outcomeOf(begin(['fleet', 'submit', plan, '--redis', redis], cli))).toMatchObject({ code: 2 })
     expect((await trialscan('fleet', 'work', '--redis', redis, '--drain')).stdout.split('\n')).toHaveLength(3)
   })
 
@@ -235,7 +223,7 @@ describe.runIf(HAS_REDIS)('a queue', () => {
     try {
       const plan = await planOf([join(FIXTURES, 'workers-4')], 1)
       const submit = (url: string) =>
-        endOf(
+        outcomeOf(
           spawn(process.execPath, [CLI, 'fleet', 'submit', plan, '--redis', url], {
             env: { ...process.env, NODE_EXTRA_CA_CERTS: cert },
           }),
@@ -292,7 +280,7 @@ describe.runIf(HAS_REDIS && HAS_S3)('200 trials on S3', () => {
         const child = begin(['fleet', 'work', '--redis', redis, '--drain', '--threads', '0', ...S3])
         started.push(child)
         const timer = kills < 22 ? setTimeout(() => child.kill('SIGKILL') && kills++, 300 + random() * 1200) : undefined
-        const { code, signal } = await endOf(child)
+        const { code, signal } = await outcomeOf(child)
         clearTimeout(timer)
         if (signal === null) {
           expect(code).toBe(0)
@@ -307,7 +295,7 @@ describe.runIf(HAS_REDIS && HAS_S3)('200 trials on S3', () => {
     await server.start()
     // One is so slow that its shard is given to another, and is done twice.
     const slow = begin(['fleet', 'work', '--redis', redis, '--threads', '0', ...S3])
-    const slowEnd = endOf(slow)
+    const slowEnd = outcomeOf(slow)
     // At work: what is stopped before it has reached Redis has not reached it in time.
     await Promise.race([new Promise(resolve => slow.stdout!.once('data', resolve)), sleep(20_000)])
     await sleep(50)

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { fleetStatus, PlanPlace } from '#dist/index.js'
 import { Destination } from '#dist/storage/destination.js'
-import { CLI } from '../cli/run.js'
+import { CLI, outcomeOf } from '../cli/run.js'
 import { ROOT } from '../support/golden.js'
 import { ENDPOINT, ENVIRONMENT, HAS_S3, makeBucket, OPTIONS, upload } from '../support/s3.js'
 
@@ -28,14 +28,7 @@ function begin(args: readonly string[]): ChildProcess {
   })
 }
 
-async function trialscan(...args: readonly string[]) {
-  const child = begin(args)
-  let [stdout, stderr] = ['', '']
-  child.stdout!.setEncoding('utf8').on('data', (text: string) => (stdout += text))
-  child.stderr!.setEncoding('utf8').on('data', (text: string) => (stderr += text))
-  const code = await new Promise<number | null>(resolve => child.on('close', resolve))
-  return { code, stdout, stderr }
-}
+const trialscan = (...args: readonly string[]) => outcomeOf(begin(args))
 
 describe.runIf(HAS_S3)('a destination on S3', () => {
   it('keeps what is there, unless it is to be replaced', async () => {

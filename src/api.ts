@@ -81,34 +81,7 @@ export {
 } from './rules/action/action.js'
 export type { BuiltinClass } from './rules/base/builtin.js'
 export { LearningRates, type UnusualRate } from './rules/base/learning-rates.js'
-export {
-  AllZero,
-  BUILTIN_RULES,
-  CheckInputImages,
-  ClassImbalance,
-  Confusion,
-  DeadRelu,
-  DivergesFrom,
-  ExplodingNorm,
-  ExplodingTensor,
-  FeatureImportanceOverweight,
-  LossNotDecreasing,
-  NLPSequenceRatio,
-  OptimizerReset,
-  Overfit,
-  Overtraining,
-  PoorWeightInitialization,
-  ReplicaDrift,
-  SaturatedActivation,
-  SimilarAcrossRuns,
-  StalledTrainingRule,
-  TensorVariance,
-  TreeDepth,
-  UnchangedRows,
-  UnchangedTensor,
-  VanishingGradient,
-  WeightUpdateRatio,
-} from './rules/builtin/index.js'
+export * from './rules/builtin/index.js'
 export {
   type CollectionConfiguration,
   type MakeRulesOptions,

@@ -123,7 +123,7 @@ export class NamePairs {
 
 /** Tensors of two runs, by their names and workers. */
 export class RunPairing implements Pairing {
-  readonly #names: NamePairs
+  protected readonly names: NamePairs
   readonly #steps: StepPairs
 
   constructor(
@@ -132,12 +132,12 @@ export class RunPairing implements Pairing {
     map: TensorMap,
     byNumber = false,
   ) {
-    this.#names = new NamePairs(a, b, map)
+    this.names = new NamePairs(a, b, map)
     this.#steps = new StepPairs(a, b, byNumber)
   }
 
   get aliases(): NameAliases | null {
-    return this.#names.aliases
+    return this.names.aliases
   }
 
   stepInB(step: number): number {
@@ -157,7 +157,7 @@ export class RunPairing implements Pairing {
       const other = isSingle ? inB[0] : inB.find(saved => saved.worker === worker)
       const [a, b] = [sideOf([workerStep]), other && sideOf([other])]
       await inTurns(names, tensor => {
-        const otherTensor = this.#names.inB(tensor)
+        const otherTensor = this.names.inB(tensor)
         const { place, rank } = placeOf(workerStep, tensor)
         const isInB = other?.tensors.has(otherTensor) === true
         pairs.push({
@@ -222,36 +222,15 @@ export class WorkerPairing implements Pairing {
 }
 
 /** Tensors of two runs of different layouts: those that are split, put together; of the others the copy of the first worker. */
-export class UnifiedPairing implements Pairing {
-  readonly #names: NamePairs
-  readonly #steps: StepPairs
+export class UnifiedPairing extends RunPairing {
   readonly #partition: readonly NamePattern<number>[]
 
-  constructor(
-    readonly a: Trial,
-    readonly b: Trial,
-    map: TensorMap,
-    partition: Partition,
-    byNumber = false,
-  ) {
-    this.#names = new NamePairs(a, b, map)
-    this.#steps = new StepPairs(a, b, byNumber)
+  constructor(a: Trial, b: Trial, map: TensorMap, partition: Partition, byNumber = false) {
+    super(a, b, map, byNumber)
     this.#partition = namePatterns(partition)
   }
 
-  get aliases(): NameAliases | null {
-    return this.#names.aliases
-  }
-
-  stepInB(step: number): number {
-    return this.#steps.inB(step)
-  }
-
-  get checkpointStep(): number | null {
-    return this.#steps.checkpoint
-  }
-
-  async pairsAt(step: number, wanted: WantedTensors): Promise<Paired[]> {
+  override async pairsAt(step: number, wanted: WantedTensors): Promise<Paired[]> {
     const inA = byWorker(wanted.keys())
     const inB = byWorker(savedAt(this.b, this.stepInB(step)))
     const seen = new Set<string>()
@@ -260,7 +239,7 @@ export class UnifiedPairing implements Pairing {
       await inTurns(wanted.get(workerStep)!, tensor => {
         if (seen.has(tensor)) return
         seen.add(tensor)
-        const otherTensor = this.#names.inB(tensor)
+        const otherTensor = this.names.inB(tensor)
         const axis = this.#partition.find(({ pattern, regex }) => pattern === tensor || regex.test(tensor))?.value
         const [a, b] = [
           sideOf(
@@ -279,7 +258,7 @@ export class UnifiedPairing implements Pairing {
     return inOrder(pairs)
   }
 
-  onlyInB(step: number, pairs: readonly Paired[]): readonly RecordPlaceInTime[] {
+  override onlyInB(step: number, pairs: readonly Paired[]): readonly RecordPlaceInTime[] {
     const seen = new Set(pairs.map(({ otherTensor }) => otherTensor))
     return placesAt(this.b, this.stepInB(step), (_, tensor) => !seen.has(tensor) && seen.add(tensor) !== undefined)
   }

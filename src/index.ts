@@ -58,6 +58,7 @@ export {
   shardName,
 } from './fleet/plan.js'
 export { type FleetJudging, runShard, type ShardOptions } from './fleet/shard.js'
+export type { PickleStructure } from './format/checkpoint/torch/read-structure.js'
 export type { StructureValue } from './format/checkpoint/torch/structure.js'
 export { debugOutput, tensorboardOutput } from './format/job-places.js'
 export {
@@ -74,7 +75,7 @@ export type { LeftOut, RebuiltFile, RepairReport } from './integrity/repair/repo
 export { type VerifyOptions, verifyTrial } from './integrity/verify/verify.js'
 export { type CommandOptions, commandAction } from './rules/action/action.js'
 export { parseActions } from './rules/action/action-json.js'
-export { type PickleStructure, pickleStructure, type StructureOptions } from './scan/catalog/checkpoint/structure.js'
+export { pickleStructure, type StructureOptions } from './scan/catalog/checkpoint/structure.js'
 export type { QuantisationError } from './scan/job/quantised-job.js'
 export { maxThreads } from './scan/runner/access.js'
 export { OutputFile, type OutputFileOptions } from './storage/local/output.js'

@@ -11,7 +11,9 @@ export interface AskedRecords {
   readonly tag: Int32Array
   readonly startByte: Float64Array
   readonly byteLength: Float64Array
+  /** The global step. */
   readonly step: Float64Array
+  /** 1 if the trial is Tornasole's, which labelled float16 as int32. */
   readonly tornasole: Uint8Array
 }
 

@@ -3,13 +3,7 @@
 import type { DType } from '../../base/types.js'
 import type { KnownMoments } from '../../core/border/abi.js'
 import type { AnyReply } from './reply.js'
-
-/** The layout of a view that is not dense in C order, in elements. */
-export interface Layout {
-  readonly shape: readonly number[]
-  readonly stride: readonly number[]
-  readonly offset: number
-}
+import type { View } from './tensor/indices.js'
 
 /** The elements of an array or a view, validated: the bytes hold them all. */
 export interface ArrayElements {
@@ -19,7 +13,7 @@ export interface ArrayElements {
   /** Little-endian. */
   readonly bytes: Uint8Array
   /** Null if `bytes` are the elements in C order. */
-  readonly layout: Layout | null
+  readonly layout: View | null
 }
 
 /** A part of an array's elements in C order, cut at whole blocks. It becomes one row. */

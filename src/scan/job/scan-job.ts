@@ -6,11 +6,11 @@ import { MODES, type MomentName, type StatisticName } from '../../base/types.js'
 import { answerLength, type ElementStatistic } from '../../core/statistics/statistic.js'
 import type { StoreSpec } from '../../storage/store.js'
 import {
-  type CombinedPlace,
   type CombinedRow,
   coalesce,
   inFileOrder,
   type JobRecords,
+  type ListedRecords,
   placesOfRun,
   type ReadBatch,
   type RecordJob,
@@ -204,12 +204,8 @@ export function answersLength(statistics: readonly ElementStatistic[]): number {
 }
 
 /** A job, and the rows that are made of its records. */
-export interface PlannedJob {
+export interface PlannedJob extends Omit<ListedRecords, 'listed'> {
   readonly job: ScanJob | PartJob
-  readonly rows: RowColumns
-  readonly combined: readonly CombinedPlace[]
-  /** True if each record has a row of its own. */
-  readonly isWhole: boolean
   /** The number of records. */
   readonly count: number
 }

@@ -10,15 +10,19 @@ import { openTorchFile } from './torch.js'
 const MAX_PICKLE_BYTES = 2 ** 30
 const PROTO = 0x80
 
-export interface FileStructure {
+export interface PickleStructure {
+  /** The layout: a torch.save file since 1.6 or before, or a bare pickle. */
   readonly layout: 'zip' | 'legacy' | 'pickle'
+  /** The classes and functions in it that plain checkpoints don't have. */
   readonly foreign: readonly string[]
+  /** The globals that run code, or access the network or files: `torch.load` may call them. */
   readonly dangerous: readonly string[]
+  /** The content as JSON: a dict is an object, a tensor `{ tensor, shape }`, an object `{ class, arguments, state, … }`. */
   readonly structure: StructureValue
 }
 
 /** The structure of a torch file or a pickle. @throws FormatError, if it is neither; StoreError */
-export async function readStructure(file: RangedFile): Promise<FileStructure> {
+export async function readStructure(file: RangedFile): Promise<PickleStructure> {
   const { pickle, layout } = await pickleOf(file)
   const structure = structureOf(pickle)
   return { layout, foreign: foreignOf(pickle), dangerous: dangerousOf(pickle), structure }
@@ -31,7 +35,7 @@ export async function dangerousIn(file: RangedFile): Promise<readonly string[]> 
 
 async function pickleOf(
   file: RangedFile,
-): Promise<{ readonly pickle: Pickle; readonly layout: FileStructure['layout'] }> {
+): Promise<{ readonly pickle: Pickle; readonly layout: PickleStructure['layout'] }> {
   try {
     return await openTorchFile(file)
   } catch (error) {

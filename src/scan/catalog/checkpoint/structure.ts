@@ -2,22 +2,11 @@
 
 import { expectText } from '../../../base/arguments.js'
 import { checkOptions, optionsOf } from '../../../base/options.js'
-import type { StructureValue } from '../../../format/checkpoint/torch/structure.js'
+import type { PickleStructure } from '../../../format/checkpoint/torch/read-structure.js'
 import { openStore, storeSpec } from '../../../storage/open.js'
 import { S3_OPTIONS } from '../../../storage/s3/options.js'
 import type { S3Options } from '../../../storage/s3/spec.js'
 import { rangedFile } from './ranged-file.js'
-
-export interface PickleStructure {
-  /** The layout: a torch.save file since 1.6 or before, or a bare pickle. */
-  readonly layout: 'zip' | 'legacy' | 'pickle'
-  /** The classes and functions in it that plain checkpoints don't have. */
-  readonly foreign: readonly string[]
-  /** The globals that run code, or access the network or files: `torch.load` may call them. */
-  readonly dangerous: readonly string[]
-  /** The content as JSON: a dict is an object, a tensor `{ tensor, shape }`, an object `{ class, arguments, state, … }`. */
-  readonly structure: StructureValue
-}
 
 export interface StructureOptions {
   /** Region, endpoint and credentials for S3. */

@@ -5,6 +5,7 @@
  */
 
 import { CHECK_LEVELS, type CheckLevel, MODES, type Mode } from '../../../base/types.js'
+import type { AskedRecords } from '../../../core/batch/core-records.js'
 import { type ReadShape, readShape } from '../../../storage/read-shape.js'
 import type { StoreSpec } from '../../../storage/store.js'
 import { Interner } from './interner.js'
@@ -67,17 +68,9 @@ export interface RecordRun extends Pick<RecordPlace, 'file' | 'step' | 'tornasol
 }
 
 /** Records to read, in the order of their rows; each column has one entry per record. */
-export interface RecordColumns {
+export interface RecordColumns extends AskedRecords {
   /** Index into the job's files. */
   readonly file: Int32Array
-  /** Index into the job's tags. */
-  readonly tag: Int32Array
-  readonly startByte: Float64Array
-  readonly byteLength: Float64Array
-  /** The global step. */
-  readonly step: Float64Array
-  /** 1 if the trial is Tornasole's, which labelled float16 as int32. */
-  readonly tornasole: Uint8Array
 }
 
 /** The places of records' rows; each column has one entry per record. */

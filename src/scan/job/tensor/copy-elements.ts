@@ -1,7 +1,8 @@
 /** Copies elements of any layout in memory into C order. */
 
 import { elementByteLength } from '../../../core/dtype.js'
-import type { ArrayElements, Layout } from '../array-job.js'
+import type { ArrayElements } from '../array-job.js'
+import type { View } from './indices.js'
 
 /** Copies `count` elements in C order, from the `first` on. @param to the index in `into` of the first copy */
 export function copyElements(
@@ -18,7 +19,7 @@ export function copyElements(
 }
 
 function gather(
-  { shape, stride, offset }: Layout,
+  { shape, stride, offset }: View,
   bytes: Uint8Array,
   size: number,
   first: number,

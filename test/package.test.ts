@@ -378,6 +378,12 @@ describe('dependencies', () => {
     }
   })
 
+  it('are audited before anything is published, which a finding stops', () => {
+    const release = readFileSync(join(root, '.github/workflows/release.yml'), 'utf8')
+    expect(release).toMatch(/^ +- run: npm audit --omit=dev$[\s\S]*^ +- run: npm publish /m)
+    expect(release).not.toMatch(/continue-on-error|\|\|/)
+  })
+
   it('are locked to what was published', () => {
     for (const { path, locked } of RUNTIME) expect([path, locked.integrity?.slice(0, 7)]).toEqual([path, 'sha512-'])
   })

@@ -1,7 +1,7 @@
 /** Files that a command reads besides trials, none of which it may replace. */
 
 import { createReadStream } from 'node:fs'
-import { readFile, realpath, stat } from 'node:fs/promises'
+import { realpath, stat } from 'node:fs/promises'
 import { resolve, sep } from 'node:path'
 import { pipeline, Readable, type Transform } from 'node:stream'
 import { pathToFileURL } from 'node:url'
@@ -41,6 +41,9 @@ async function identityOf(path: string): Promise<string | null> {
   return stats?.isFile() ? `${stats.dev} ${stats.ino}` : null
 }
 
+/** The length up to which a file is read at once. */
+const MAX_INPUT_BYTES = 256 << 20
+
 /**
  * Reads a file.
  * @param option the option that names the file, for messages; none if the path says enough
@@ -48,9 +51,16 @@ async function identityOf(path: string): Promise<string | null> {
  */
 export async function readInputFile(path: string, option?: string): Promise<Uint8Array> {
   try {
-    const bytes = await readFile(path)
+    const pieces: Uint8Array[] = []
+    let byteLength = 0
+    // A device or a pipe may never end.
+    for await (const piece of createReadStream(path)) {
+      pieces.push(piece)
+      byteLength += piece.length
+      if (byteLength > MAX_INPUT_BYTES) throw new Error(`expected at most ${MAX_INPUT_BYTES >> 20} MiB`)
+    }
     await noteInput(path)
-    return bytes
+    return Buffer.concat(pieces)
   } catch (error) {
     throw inputError(error, path, option)
   }

@@ -43,6 +43,16 @@ export async function expectOutside(trial: string, path: string, kind: string, f
   throw new UsageError(`expected ${flag} to be ${kind} outside of the trial, got ${path}`)
 }
 
+/**
+ * Refuses a directory that holds files, among which many new ones would be lost.
+ * @throws UsageError
+ */
+export async function expectEmpty(out: string): Promise<void> {
+  const entries = await readdir(out).catch(() => [])
+  if (entries.length === 0) return
+  throw new UsageError(`${out}: expected a new or an empty directory, got one that has ${entries[0]} in it`, { out })
+}
+
 /** The directories of a trial. */
 const PARTS = ['index', 'events', 'collections']
 const PART_OF_TRIAL =

@@ -1,6 +1,7 @@
 /** Collections: named groups of tensors, with the hook's configuration for them. */
 
 import { UsageError } from '../base/errors.js'
+import { turnsWhenDue } from '../base/turns.js'
 import { MODES, type Mode } from '../base/types.js'
 import {
   expectBoolean,
@@ -157,6 +158,8 @@ const TEXT_SHARE = 1 / 32
 const FREE_PATTERNS = 64
 /** The size of match results that are kept, as bits. Others are matched again. */
 const MAX_MATCH_BYTES = 32 << 20
+/** The number of names that are matched between looks at the clock. */
+const MATCHED_AT_ONCE = 256
 
 /** The members of collections among saved tensors. A pattern is matched on demand. */
 export class Membership {
@@ -188,6 +191,28 @@ export class Membership {
     for (const name of config.tensorNames) members.addName(name)
     for (const source of config.includeRegex) members.addAll(this.#foundBy(source))
     return this.#keep(config, members)
+  }
+
+  /** Matches the patterns of collections in turns, so that `members` finds what they match. Those that are refused are left to it. */
+  async prepare(configs: Iterable<CollectionConfig>): Promise<void> {
+    const turnWhenDue = turnsWhenDue()
+    for (const config of configs) {
+      try {
+        this.#pay(config)
+        for (const source of config.includeRegex) {
+          if (this.#kept.has(source)) continue
+          const { matches } = compilePattern(source)
+          const found = new NameSet(this.#names)
+          for (const [i, name] of this.#names.entries()) {
+            if (i % MATCHED_AT_ONCE === 0) await turnWhenDue()
+            if (matches(name)) found.add(i)
+          }
+          this.#keep(source, found)
+        }
+      } catch (error) {
+        if (!(error instanceof UsageError)) throw error
+      }
+    }
   }
 
   /** The names that a pattern matches. Compiled patterns are not kept: one can take 100 MB. */

@@ -154,9 +154,21 @@ const memberships = new WeakMap<TrialContents, Membership>()
 
 /** The members of a collection among the catalog's `names`. @throws UsageError as `Membership.members` */
 export function membersOf(contents: TrialContents, config: CollectionConfig): NameSet {
+  return membershipOf(contents).members(config)
+}
+
+/** The number of collections whose members are found in turns: there may be thousands, of which few are asked about. */
+const MOST_PREPARED = 32
+
+/** Finds the members of collections in turns, for callers that ask about all of them. */
+export async function prepareMembers({ contents }: TrialState): Promise<void> {
+  await membershipOf(contents).prepare([...contents.collections.collections.values()].slice(0, MOST_PREPARED))
+}
+
+function membershipOf(contents: TrialContents): Membership {
   const membership = memberships.get(contents) ?? new Membership(contents.catalog.names)
   memberships.set(contents, membership)
-  return membership.members(config)
+  return membership
 }
 
 /** A test for names that match one of the patterns. Strings are Python's regular expressions, RegExp JavaScript's. */

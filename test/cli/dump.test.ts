@@ -2,7 +2,7 @@
 
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
@@ -80,6 +80,18 @@ it('a directory takes one dump: its list would not be that of both', async () =>
   expect((await trialscan('dump', first, '--out', out)).code).toBe(0)
   const { code, stderr } = await trialscan('dump', second, '--out', out)
   expect([code, stderr]).toEqual([2, expect.stringContaining('index.jsonl lists what was dumped there before')])
+})
+
+it('a directory that holds anything else, such as /, gets no dump', async () => {
+  const out = join(directory, 'held')
+  mkdirSync(out)
+  writeFileSync(join(out, 'other'), '')
+  const { code, stderr } = await trialscan('dump', join(TRIALS, 'dtypes'), '--out', out)
+  expect([code, stderr]).toEqual([
+    2,
+    expect.stringContaining('expected a new or an empty directory, got one that has other'),
+  ])
+  expect(readdirSync(out)).toEqual(['other'])
 })
 
 describe.each(readdirSync(TRIALS))('of %s', name => {

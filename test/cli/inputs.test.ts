@@ -76,6 +76,15 @@ it.each(CASES)('%s', async (_, named, args) => {
   expect(readFileSync(input)).toEqual(before)
 })
 
+it.runIf(process.platform !== 'win32').each([
+  ['--rules', ['check', PLAIN, '--rules']],
+  ['--map', ['diff', PLAIN, OTHER, '--map']],
+  ['--config', ['record', '--out', join(scratch, 'recorded'), '--config']],
+])('%s that never ends is refused', async (_, args) => {
+  const { code, stderr } = await trialscan(...args, '/dev/zero')
+  expect([code, stderr]).toEqual([3, expect.stringContaining('/dev/zero: expected at most 256 MiB')])
+})
+
 describe('a link in the directory of an output', () => {
   it('does not lead to a file of a trial', async () => {
     const trial = join(scratch, 'trial')

@@ -11,6 +11,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
@@ -20,8 +21,10 @@ import { parquetReadObjects } from 'hyparquet'
 import { compressors } from 'hyparquet-compressors'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createTrial, findTrials, trialFingerprint } from '#dist/index.js'
+import { withHeader } from '../../fixtures/checkpoint-writer.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
 import { HAS_DUCKDB } from '../support/duckdb.js'
+import { FaultyS3 } from '../support/faulty-s3.js'
 import { CLI, objects, trialscan } from './run.js'
 
 const directory = mkdtempSync(join(tmpdir(), 'trialscan-trials-'))
@@ -73,6 +76,31 @@ describe('findTrials', () => {
     expect(await findTrials(logs)).toEqual([logs])
     expect(await findTrials(join(directory, 'nowhere'))).toEqual([join(directory, 'nowhere')])
   })
+})
+
+it('trialFingerprint changes with an object of S3 that another of its length has replaced within the same second', async () => {
+  const s3 = await FaultyS3.start()
+  try {
+    for (const name of readdirSync(a, { recursive: true, encoding: 'utf8' })) {
+      const file = join(a, name)
+      if (statSync(file).isFile()) s3.objects.set(`a/${name}`, readFileSync(file))
+    }
+    const fingerprint = async () => {
+      const trial = await createTrial('s3://bucket/a', { s3: s3.options })
+      const text = await trialFingerprint(trial)
+      await trial.close()
+      return text
+    }
+    const before = await fingerprint()
+    expect(await fingerprint()).toBe(before)
+    const events = [...s3.objects.keys()].find(key => key.endsWith('.tfevents'))!
+    const changed = Buffer.from(s3.objects.get(events)!)
+    changed[changed.length - 1]! ^= 1
+    s3.objects.set(events, changed)
+    expect(await fingerprint()).not.toBe(before)
+  } finally {
+    await s3.stop()
+  }
 })
 
 it('trialFingerprint changes with the files of a trial', async () => {
@@ -334,6 +362,26 @@ describe('--out DIR', () => {
     // Only the event file changes.
     utimesSync(file, 1, 1)
     expect((await scan()).stderr).toContain('0 of 1 trial had been scanned before')
+  })
+
+  it('does again with --resume checkpoints that have changed, and their logs', async () => {
+    const run = join(out, 'run')
+    const checkpoint = join(run, 'checkpoint-1')
+    mkdirSync(checkpoint, { recursive: true })
+    const file = (value: number) =>
+      withHeader(
+        '{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}',
+        new Uint8Array(Float32Array.of(value).buffer),
+      )
+    const scan = async () => (await trialscan('scan', run, '--out', join(out, 'tables/'), '--resume')).stderr
+    writeFileSync(join(checkpoint, 'model.safetensors'), file(1))
+    expect(await scan()).toContain('0 of 1 trial had been scanned before')
+    expect(await scan()).toContain('1 of 1 trial had been scanned before')
+    writeFileSync(join(checkpoint, 'model.safetensors'), file(2))
+    expect(await scan()).toContain('0 of 1 trial had been scanned before')
+    writeFileSync(join(checkpoint, 'trainer_state.json'), '{"log_history":[{"step":1,"loss":2}]}')
+    expect(await scan()).toContain('0 of 1 trial had been scanned before')
+    expect(await scan()).toContain('1 of 1 trial had been scanned before')
   })
 
   it('is refused for other formats, and --resume without it', async () => {

@@ -34,6 +34,22 @@ function ended(args: readonly string[], signalAfterMs: number | null): Promise<s
 }
 
 it.runIf(process.platform !== 'win32')(
+  'what keeps a process after its work does not make it deaf',
+  async () => {
+    const endless = 'data:text/javascript,setInterval(()=>{},1e6)'
+    const args = ['--import', endless, CLI, 'verify', join(ROOT, 'fixtures', TRIALS[0]!), '--threads', '0']
+    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'] })
+    const ended = new Promise(resolve => child.on('exit', resolve))
+    for await (const text of child.stdout.setEncoding('utf8')) if (text.includes('"summary":true')) break
+    // The last line has come: a little later all is done.
+    await new Promise(resolve => setTimeout(resolve, 500))
+    child.kill('SIGTERM')
+    expect(await ended).toBe(128 + constants.signals.SIGTERM)
+  },
+  HUNG_MS * 2,
+)
+
+it.runIf(process.platform !== 'win32')(
   'verify and scan end, on any number of threads, with a signal or without',
   async () => {
     const ends: string[] = []

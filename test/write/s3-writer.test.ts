@@ -128,6 +128,28 @@ describe('a store that is slower than the training', () => {
   })
 })
 
+it('a store that takes 100 ms for each request: what waits to be written is bounded, however much is saved', async () => {
+  s3.writeFaultOf = () => (_, serve) => void setTimeout(serve, 100)
+  const writer = await begin({ queueByteLength: 4 << 20 })
+  const arrived = (): number => {
+    const parts = [...s3.uploads.values()].flatMap(upload => [...upload.values()])
+    return [...s3.objects.values(), ...parts].reduce((sum, { length }) => sum + length, 0)
+  }
+  const [long, short] = [new Float32Array(1 << 19), new Float32Array(1 << 14)]
+  let [saved, most] = [0, 0]
+  for (let step = 0; step < 8; step++) {
+    await writer.step()
+    for (let i = 0; i < 4; i++) await writer.save(`long${i}`, long)
+    for (let i = 0; i < 64; i++) await writer.save(`short${i}`, short)
+    saved += 4 * long.byteLength + 64 * short.byteLength
+    most = Math.max(most, saved - arrived())
+  }
+  await writer.close()
+  expect(saved - arrived()).toBeLessThanOrEqual(0)
+  // Two steps that have ended, and the one that is saved.
+  expect(most).toBeLessThan((3 * saved) / 8 + (1 << 20))
+})
+
 describe('a store that refuses', () => {
   it('ends the training, with the reason', async () => {
     const writer = await begin()

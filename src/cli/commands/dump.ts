@@ -12,11 +12,12 @@ import { EXIT } from '../exit.js'
 import { npySubstitute } from '../format/elements.js'
 import { bytesText, counted, countText } from '../format/number.js'
 import { ZipWriter } from '../format/zip.js'
+import { expectNoInput } from '../input-file.js'
 import { type ReadingFlags, readingOptions } from '../options/flags.js'
 import { expectS3, type S3Flags } from '../options/s3.js'
 import { createOutput, type Output, writeTo } from '../output.js'
 import { Progress } from '../progress.js'
-import { expectOutside, expectReplaceable } from '../real-path.js'
+import { expectEmpty, expectOutside, expectReplaceable } from '../real-path.js'
 import { fileName } from '../scan/partitions.js'
 import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedParts } from '../scan/selection.js'
 import { openTrial } from '../scan/trials.js'
@@ -146,6 +147,8 @@ async function writeDirectory(trial: Trial, values: AsyncIterable<Found>, out: s
       `${list} lists what was dumped there before: expected a directory without a dump, or remove it`,
     )
   }
+  await expectNoInput(list)
+  await expectEmpty(out)
   const index = await createOutput(list, { makesDirectory: true })
   try {
     for await (const saved of values) {

@@ -1,7 +1,6 @@
 /** `trialscan import`: runs of TensorBoard as a trial. */
 
-import { readdir } from 'node:fs/promises'
-import { MissingCollectionFiles, UsageError } from '../../base/errors.js'
+import { MissingCollectionFiles } from '../../base/errors.js'
 import { problemLines } from '../../base/problem-lines.js'
 import type { Trial } from '../../trial/trial.js'
 import { importTensorBoard } from '../../write/tensorboard/import.js'
@@ -10,7 +9,7 @@ import { EXIT } from '../exit.js'
 import { counted } from '../format/number.js'
 import { defined, type ReadingFlags, readingOptions } from '../options/flags.js'
 import { expectS3, isOnS3, type S3Flags, s3For } from '../options/s3.js'
-import { expectOutside } from '../real-path.js'
+import { expectEmpty, expectOutside } from '../real-path.js'
 import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedParts } from '../scan/selection.js'
 import { openTrial } from '../scan/trials.js'
 import { note } from '../terminal.js'
@@ -66,14 +65,4 @@ const KINDS = { image: 'image', audio: 'audio clip', graph: 'graph' } as const
 
 function leftOutText({ kind, count, tags }: LeftOutSummary): string {
   return `${counted(count, KINDS[kind])} left out${tags.length > 0 ? `: ${tags.join(', ')}` : ''}`
-}
-
-/**
- * Checks that the output is empty, since it could be another trial, or the log directory itself.
- * @throws UsageError
- */
-async function expectEmpty(out: string): Promise<void> {
-  const entries = await readdir(out).catch(() => [])
-  if (entries.length === 0) return
-  throw new UsageError(`${out}: expected a new or an empty directory, got one that has ${entries[0]} in it`, { out })
 }

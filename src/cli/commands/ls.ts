@@ -4,8 +4,9 @@ import { setFlagsFromString } from 'node:v8'
 import { TrialscanError } from '../../base/errors.js'
 import { problemLines } from '../../base/problem-lines.js'
 import { type Mode, modes } from '../../base/types.js'
+import { prepareMembers } from '../../trial/names.js'
 import type { TensorSummary } from '../../trial/summary.js'
-import type { Trial } from '../../trial/trial.js'
+import { stateOf, type Trial } from '../../trial/trial.js'
 import type { FormatOf } from '../format/formats.js'
 import {
   type CollectionListing,
@@ -73,6 +74,7 @@ async function* listingsOf(paths: readonly string[], flags: LsFlags, losses: Los
 
 async function listedOf(path: string, trial: Trial, maxCollections: number): Promise<Listed> {
   const { tensors, byteLength } = await trial.summary()
+  await prepareMembers(stateOf(trial))
   const collections = listCollections(trial, maxCollections)
   return {
     listing: {

@@ -56,8 +56,8 @@ need, and the columns: docs/tables.md.`,
   $ python3 -c 'import numpy; print(numpy.load("weights.npz")["100/fc.weight"].shape)'
   $ trialscan dump ./my-training --collection losses --out losses/
 
-.npz: an array for each value, named step/tensor, where the trial has several workers worker/step/tensor. A directory: files of
-the same names, percent-encoded, and index.jsonl, which comes last: an object for each with file, tensor, step, mode, mode_step,
+.npz: an array for each value, named step/tensor, where the trial has several workers worker/step/tensor. A directory, new or
+empty: files of the same names, percent-encoded, and index.jsonl, which comes last: an object for each with file, tensor, step, mode, mode_step,
 worker, dtype, shape. bfloat16, which numpy does not have, becomes float32 (nothing is lost), narrower floats their bits as uint8,
 strings become unicode strings.
 

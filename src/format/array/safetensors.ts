@@ -1,7 +1,7 @@
 /** Reads the arrays of a safetensors file for recording. Its header is parsed as that of a checkpoint. */
 
 import { LENGTH_BYTES } from '../checkpoint/safetensors/dtypes.js'
-import { duplicateKeys } from '../checkpoint/safetensors/duplicate-keys.js'
+import { jsonKeys } from '../checkpoint/safetensors/json-keys.js'
 import { headerFault, headerLength, parseHeader } from '../checkpoint/safetensors/safetensors-header.js'
 import { type ArraySource, arrayFault, MAX_ARRAY_BYTES, type NamedArray } from './source.js'
 
@@ -34,8 +34,9 @@ export async function* readSafetensors(source: ArraySource): AsyncGenerator<Name
 function refuseOtherReadings(text: string, url: string): void {
   const fault = (at: number, expected: string, got: string) =>
     headerFault('BadSafetensors', url, LENGTH_BYTES + at, expected, got)
-  const [twice] = duplicateKeys(text)
-  if (twice) throw fault(twice.at, 'each key once', `${JSON.stringify(twice.key.slice(0, 200))} again`)
+  for (const { key, at, isAgain } of jsonKeys(text)) {
+    if (isAgain) throw fault(at, 'each key once', `${JSON.stringify(key.slice(0, 200))} again`)
+  }
   const number = OTHER_NUMBER.exec(text)
   if (number) throw fault(number.index, `whole numbers in ${number[1]}`, number[2]!.slice(0, 40))
 }

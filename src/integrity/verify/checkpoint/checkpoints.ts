@@ -1,9 +1,10 @@
 /** Verifies checkpoints: the headers, that index and shards agree, and that all bytes can be read. */
 
 import { type FormatError, pathOfUrl, quote, type TrialscanError } from '../../../base/errors.js'
+import { turnsWhenDue } from '../../../base/turns.js'
 import { formatOf } from '../../../format/checkpoint/formats.js'
 import { LENGTH_BYTES, MAX_HEADER_BYTES } from '../../../format/checkpoint/safetensors/dtypes.js'
-import { duplicateKeys } from '../../../format/checkpoint/safetensors/duplicate-keys.js'
+import { jsonKeys } from '../../../format/checkpoint/safetensors/json-keys.js'
 import { HEAD_BYTES, type RangedFile } from '../../../format/checkpoint/stored-tensor.js'
 import { rangedFile } from '../../../scan/catalog/checkpoint/ranged-file.js'
 import { type TrialContents, TrialLoader } from '../../../scan/catalog/load/load.js'
@@ -204,7 +205,10 @@ async function findDuplicates(file: RangedFile, findings: Findings): Promise<voi
   if (json.length < length) return
   const text = new TextDecoder().decode(json)
   JSON.parse(text)
-  for (const { key, at, within } of duplicateKeys(text)) {
+  const turnWhenDue = turnsWhenDue()
+  for (const { key, at, within, isAgain } of jsonKeys(text)) {
+    await turnWhenDue()
+    if (!isAgain) continue
     const found = `${JSON.stringify(key.slice(0, 200))} again`
     const expected = within === null ? 'each name once in the header' : `each key of ${quote(within)} once`
     const [offset, tensor] = [LENGTH_BYTES + at, within ?? key]

@@ -6,6 +6,7 @@ import { reportHtml } from '../../view/report.js'
 import { EXIT } from '../exit.js'
 import { formatOfName, isForeignName } from '../format/formats.js'
 import { bytesText, counted } from '../format/number.js'
+import { expectNoInput } from '../input-file.js'
 import { defined, type ReadingFlags, readingOptions } from '../options/flags.js'
 import { expectS3, type S3Flags } from '../options/s3.js'
 import { writeTo } from '../output.js'
@@ -35,11 +36,14 @@ const HTML = /\.html?(\.gz|\.zst)?$/i
 export async function report(paths: readonly string[], flags: ReportFlags, signal: AbortSignal): Promise<number> {
   const { out, map, title, embed, labels, images, reconstructions, perplexity, iterations } = flags
   if (paths.length > 2) throw new UsageError(`expected one trial or two that are compared, got ${paths.length}`)
-  if (formatOfName(out) ?? isForeignName(out.replace(HTML, '')))
-    throw new UsageError(`expected a file name that ends in .html, got ${out}`)
   expectS3(flags, paths)
   const names = map === undefined ? undefined : await tensorMapIn(map)
-  if (out !== '-') await expectReplaceableIn(paths, out)
+  if (out !== '-') {
+    await expectReplaceableIn(paths, out)
+    await expectNoInput(out)
+  }
+  if (formatOfName(out) ?? isForeignName(out.replace(HTML, '')))
+    throw new UsageError(`expected a file name that ends in .html, got ${out}`)
   const trials: Trial[] = []
   const progress = new Progress(false, 'rows')
   try {

@@ -51,6 +51,15 @@ export function lineChart({
   const lost = points.filter(point => !Number.isFinite(point.y))
   const [from, to] = extentOf(points.map(({ x }) => x))
   const texts = placedTexts(marks, x => ((x - from) / Math.max(1, to - from)) * (width - 96), width - 96)
+  // Whole numbers have no marks between them.
+  const isWhole = points.every(({ y }) => Number.isInteger(y))
+  const ticks =
+    isWhole && !isLog
+      ? ticksFor(
+          points.map(({ y }) => y),
+          5,
+        )
+      : 5
   const zeros = isLog ? points.filter(({ y }) => y === 0).length : 0
   const svg = Plot.plot({
     width,
@@ -69,7 +78,7 @@ export function lineChart({
         width / 90,
       ),
     },
-    y: { label: yLabel ?? null, type: isLog ? 'log' : 'linear', grid: true, tickFormat: short, ticks: 5, nice: true },
+    y: { label: yLabel ?? null, type: isLog ? 'log' : 'linear', grid: true, tickFormat: short, ticks, nice: true },
     color: { domain: lines.map(({ name }) => name), range: lines.map(({ color }) => color) },
     marks: [
       ...(lost.length > 0

@@ -288,9 +288,10 @@ function scatter(
 ): SVGElement {
   const samples = points.map(([x, y], sample) => ({ x, y, sample, label: labels[sample] ?? 0 }))
   const isClasses = all.length <= MAX_LABELS
+  const width = fitting(800)
   const svg = Plot.plot({
-    width: fitting(620),
-    height: 480,
+    width,
+    height: Math.min(520, width),
     style: { background: 'transparent', fontFamily: 'inherit', fontSize: '12px' },
     x: { axis: null, inset: 16, domain: domainOf(beside.map(([x]) => x)) },
     y: { axis: null, inset: 16, domain: domainOf(beside.map(([, y]) => y)) },

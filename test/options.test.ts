@@ -73,7 +73,10 @@ const CALLS: Readonly<Record<string, Call>> = {
     return trialscan.importTensorBoard(await createTrial(logs), out, options)
   },
   createWriter: options => trialscan.createWriter(join(scratch, `writer-${writers++}`), options),
-  'OutputFile.create': options => trialscan.OutputFile.create(join(scratch, 'output'), options),
+  'OutputFile.create': async options => {
+    const file = await trialscan.OutputFile.create(join(scratch, 'output'), options)
+    await file.discard()
+  },
   evaluate: options => trialscan.evaluate(rule, options),
   invokeRule: options => trialscan.invokeRule(rule, options),
   makeRules: options => trialscan.makeRules([], options),

@@ -1,6 +1,5 @@
 /** `trialscan ls`: lists the content of trials. */
 
-import { setFlagsFromString } from 'node:v8'
 import { TrialscanError } from '../../base/errors.js'
 import { problemLines } from '../../base/problem-lines.js'
 import { type Mode, modes } from '../../base/types.js'
@@ -32,17 +31,8 @@ export interface LsFlags extends S3Flags {
   readonly out?: string
 }
 
-/**
- * V8 optimises a function when it has run so many bytes of bytecode. Most listings are over before that pays for itself, and it
- * takes a fourth of their CPU time: so it begins later, until a listing has taken a while.
- */
-const [OPTIMISED_LATE, OPTIMISED_SOON] = [400_000, 132 << 10]
-const SHORT_MS = 400
-
 /** @returns the exit code */
 export async function ls(places: readonly string[], given: LsFlags): Promise<number> {
-  setFlagsFromString(`--interrupt-budget=${OPTIMISED_LATE}`)
-  setTimeout(() => setFlagsFromString(`--interrupt-budget=${OPTIMISED_SOON}`), SHORT_MS).unref()
   const flags = settle('ls', places[0]!, given)
   const { format, onTerminal, out } = flags
   expectS3(flags, places)

@@ -1,7 +1,7 @@
 /** The examples of the documentation are run, against a trial that holds what they name. */
 
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { TrialWriter } from '../fixtures/event-writer.js'
@@ -70,6 +70,14 @@ it.each(PAGES)('every file that %s links to is there', page => {
   expect(targets.filter(target => !existsSync(join(ROOT, dirname(page), target)))).toEqual([])
 })
 
+it.each(PAGES)('every section that %s links to is there', page => {
+  const links = readFileSync(join(ROOT, page), 'utf8').matchAll(/\]\(((?:[\w./-]+\.md)?)#([^)\s]+)\)/g)
+  const missing = [...links].filter(
+    ([, target, section]) => !sectionsOf(join(dirname(page), target || basename(page))).has(section!),
+  )
+  expect(missing.map(([link]) => link)).toEqual([])
+})
+
 it('the start page leads to every page', () => {
   const text = readFileSync(join(ROOT, 'docs/README.md'), 'utf8')
   for (const page of pages) {
@@ -96,3 +104,17 @@ it('the exit codes of docs/cli.md are those of --help', async () => {
   const told = [...codes!.matchAll(/^ {2}(\d[\d, ]*?) {2}/gm)].map(([, code]) => code!.trim())
   expect([...text.matchAll(/^\| (\d[\d, ]*?) \|/gm)].map(([, code]) => code!)).toEqual(told)
 })
+
+/** The anchors that GitHub gives the headings of a page. */
+function sectionsOf(page: string): ReadonlySet<string> {
+  const text = readFileSync(join(ROOT, page), 'utf8').replace(/^```[\s\S]*?^```/gm, '')
+  return new Set(
+    Array.from(text.matchAll(/^#+ (.*)$/gm), ([, heading]) =>
+      heading!
+        .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+        .toLowerCase()
+        .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+        .replace(/\s/g, '-'),
+    ),
+  )
+}

@@ -23,9 +23,9 @@ export async function bisectSteps(
   const differs = async (at: number): Promise<boolean> => {
     const cached = known.get(at)
     if (cached !== undefined) return cached
-    const found = await differsAt(steps[at]!)
-    known.set(at, found)
-    return found
+    const isApart = await differsAt(steps[at]!)
+    known.set(at, isApart)
+    return isApart
   }
   let contradiction: number | null = null
   let [equal, differing] = [-1, steps.length]

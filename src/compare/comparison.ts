@@ -92,7 +92,7 @@ export class Comparison {
     this.missing += missing
     for (const problem of problems.values()) this.#hasProblem(problem)
     for (const name of equalTensors) this.equalTensors.add(name)
-    for (const one of tied) this.tied.push(one)
+    for (const pair of tied) this.tied.push(pair)
     for (const pair of dtypes.values()) countDtypes(this.dtypes, pair)
     this.stats.readBytes += stats.readBytes
   }
@@ -136,21 +136,21 @@ export class Comparison {
         }
       }
       await this.#judgeAll(window)
-      let told = 0
+      let index = 0
       for await (const outcome of judgeQuantised(this.#pairing, weights, this.#options, this.stats)) {
-        this.#tellQuantised(weights[told++]!, outcome)
+        this.#tellQuantised(weights[index++]!, outcome)
       }
       if (isEnough(at)) return
     }
   }
 
   /** Judges the pairs of a window, while threads work on what is next. */
-  async #judgeAll({ inquiry, asked }: Window): Promise<void> {
+  async #judgeAll({ inquiry, questions }: Window): Promise<void> {
     let judged = 0
     for await (const _ of inquiry.answers(this.#options, this.stats)) {
-      while (judged < asked.length && isAnswered(asked[judged]!)) await this.#judge(asked[judged++]!)
+      while (judged < questions.length && isAnswered(questions[judged]!)) await this.#judge(questions[judged++]!)
     }
-    while (judged < asked.length) await this.#judge(asked[judged++]!)
+    while (judged < questions.length) await this.#judge(questions[judged++]!)
   }
 
   async #judge(pair: Asked): Promise<void> {
@@ -215,8 +215,8 @@ export class Comparison {
   ): Promise<void> {
     const { rtol = 0, atol = 0, tolerance = 'exact', noise, onApart } = this.#options
     if (difference === null) {
-      const [of, other] = known ?? [await shapeOf(this.#pairing, pair, 'a'), await shapeOf(this.#pairing, pair, 'b')]
-      this.#found(pair, 'shape', `its shape is [${of}] in ${this.#runs[0]} and [${other}] in ${this.#runs[1]}`)
+      const [shapeOfA, other] = known ?? [await shapeOf(this.#pairing, pair, 'a'), await shapeOf(this.#pairing, pair, 'b')]
+      this.#found(pair, 'shape', `its shape is [${shapeOfA}] in ${this.#runs[0]} and [${other}] in ${this.#runs[1]}`)
       return
     }
     const dtypes = dtypesApart(difference, this.#runs)
@@ -274,7 +274,7 @@ export class Comparison {
       this.#pairing.b.tensor(otherTensor).value(this.#pairing.stepInB(place.step), { worker: otherWorker }),
     ])
     const [p, q] = [x.data as ArrayLike<unknown>, y.data as ArrayLike<unknown>]
-    const first = Array.from(p).findIndex((one, i) => one !== q[i])
+    const first = Array.from(p).findIndex((value, i) => value !== q[i])
     if (first < 0 && p.length === q.length) this.equal++
     else {
       const element = first < 0 || x.shape.length === 0 ? null : unravelled(first, x.shape)
@@ -286,9 +286,9 @@ export class Comparison {
     { place, otherTensor, otherWorker }: Paired,
     kind: DifferenceKind,
     message: string,
-    found: Partial<Pick<DifferenceAt, 'difference' | 'quantised' | 'element' | 'largest' | 'noise'>> = {},
+    details: Partial<Pick<DifferenceAt, 'difference' | 'quantised' | 'element' | 'largest' | 'noise'>> = {},
   ): void {
-    const { difference = null, quantised = null, element = null, largest = null, noise = null } = found
+    const { difference = null, quantised = null, element = null, largest = null, noise = null } = details
     const otherStep = this.#pairing.stepInB(place.step)
     const at = {
       ...place,

@@ -155,12 +155,12 @@ export async function diff(
   second: Trial | string | URL,
   options?: DiffOptions,
 ): Promise<TrialDiff> {
-  const asked = checkOptions('diff', DIFF_OPTIONS, options)
+  const settings = checkOptions('diff', DIFF_OPTIONS, options)
   const opened: Trial[] = []
   try {
     const [a, b] = [await trialOf(first, opened), await trialOf(second, opened)]
-    if (!isTrials([a, b])) throw new UsageError(`diff: expected two trials, got ${told(a, b)}`, { call: 'diff' })
-    return await diffTrials(a, b, asked)
+    if (!isTrials([a, b])) throw new UsageError(`diff: expected two trials, got ${text(a, b)}`, { call: 'diff' })
+    return await diffTrials(a, b, settings)
   } finally {
     for (const trial of opened) await trial.close()
   }
@@ -174,8 +174,8 @@ async function trialOf(given: Trial | string | URL, opened: Trial[]): Promise<Tr
   return trial
 }
 
-async function diffTrials(first: Trial, second: Trial, asked: DiffOptions): Promise<TrialDiff> {
-  const { map = {}, noise = [], unify, bisect, follow, timeoutMs: _t, pollMs: _p, ...common } = asked
+async function diffTrials(first: Trial, second: Trial, settings: DiffOptions): Promise<TrialDiff> {
+  const { map = {}, noise = [], unify, bisect, follow, timeoutMs: _t, pollMs: _p, ...common } = settings
   if (follow && (bisect || noise.length > 0 || common.steps !== undefined || common.modeSteps !== undefined)) {
     throw new UsageError('diff: expected follow without bisect, noise and steps: it goes from step to step', {
       call: 'diff',
@@ -197,17 +197,17 @@ async function diffTrials(first: Trial, second: Trial, asked: DiffOptions): Prom
   const pairing = (other: Trial): Pairing =>
     unify ? new UnifiedPairing(a, other, map, unify, areLogged) : new RunPairing(a, other, map, areLogged)
   // What is noise is cut as the first run is.
-  const others = noise.map(async one => (await cutTrial(one, second, splitsOf(map), unify !== undefined)).trial)
+  const others = noise.map(async trial => (await cutTrial(trial, second, splitsOf(map), unify !== undefined)).trial)
   const floor = noise.length > 0 ? { noise: await noiseOf((await Promise.all(others)).map(pairing), common) } : {}
-  const found = await compared(
+  const result = await compared(
     pairing(b),
     { ...common, ...floor },
     {
       ...(bisect && { isBisected: true }),
-      ...(follow && { waiting: waitingOf(asked) }),
+      ...(follow && { waiting: waitingOf(settings) }),
     },
   )
-  return { ...found, split, suggestions: await suggested(a, b, map, found) }
+  return { ...result, split, suggestions: await suggested(a, b, map, result) }
 }
 
 /**
@@ -217,13 +217,13 @@ async function diffTrials(first: Trial, second: Trial, asked: DiffOptions): Prom
  */
 export async function diffWorkers(trial: Trial, options?: DiffWorkersOptions): Promise<TrialDiff> {
   expectTrial('diffWorkers', trial)
-  const asked = checkOptions('diffWorkers', DIFF_WORKERS_OPTIONS, options)
+  const settings = checkOptions('diffWorkers', DIFF_WORKERS_OPTIONS, options)
   const { collections } = stateOf(trial).contents.collections
   const parameters = ['weights', 'biases'].filter(
     name => collections.has(name) && trial.collection(name).members.length > 0,
   )
-  const isSelective = asked.tensors !== undefined || asked.collection !== undefined
-  const selection = isSelective || parameters.length === 0 ? asked : { ...asked, collection: parameters }
+  const isSelective = settings.tensors !== undefined || settings.collection !== undefined
+  const selection = isSelective || parameters.length === 0 ? settings : { ...settings, collection: parameters }
   const found = await compared(new WorkerPairing(trial), selection)
   const seemParts = trial.checkpoint !== null && 2 * (found.equal + found.close) <= found.compared
   return { ...found, seemParts: seemParts && found.divergence !== null, split: [], suggestions: [] }
@@ -262,7 +262,7 @@ async function compared(
   const isEnough = () => stopAtFirst && comparison.divergence !== null
   let bisection: Bisection | null = null
   if (isBisected) {
-    const { first, ...found } = await bisectSteps(both, async step => {
+    const { first, ...rest } = await bisectSteps(both, async step => {
       const probe = new Comparison(pairing, {
         ...selection,
         ...options,
@@ -275,7 +275,7 @@ async function compared(
       if (!differs) comparison.count(probe)
       return differs
     })
-    bisection = found
+    bisection = rest
     if (first !== null) await comparison.steps([first], wanted, () => true)
   } else {
     await comparison.steps(both, wanted, done => {
@@ -311,7 +311,7 @@ async function compared(
     tied: comparison.tied,
     areCheckpoints: a !== b && both.length === 1 && (await isCheckpoint(a)) && (await isCheckpoint(b)),
     logged:
-      checkpointStep === null ? [] : [...new Set([a, b].flatMap(one => [...selectedLogged(one, selection)]))].sort(),
+      checkpointStep === null ? [] : [...new Set([a, b].flatMap(trial => [...selectedLogged(trial, selection)]))].sort(),
     aliases: pairing.aliases,
     dtypes: [...comparison.dtypes.values()],
     problems: problemLines([...a.problems, ...b.problems, ...comparison.problems.values()]),
@@ -370,7 +370,7 @@ async function suggested(
   if (missing === 0) return []
   const steps = new Set<number>(b.steps({ showIncompleteSteps: true }))
   const pairing = new RunPairing(a, b, map)
-  const step = a.steps({ showIncompleteSteps: true }).find(one => steps.has(pairing.stepInB(one)))
+  const step = a.steps({ showIncompleteSteps: true }).find(candidate => steps.has(pairing.stepInB(candidate)))
   if (step === undefined) return []
   const names = new NamePairs(a, b, map)
   return suggestNames([a, step], [b, pairing.stepInB(step)], name => names.inB(name))
@@ -385,7 +385,7 @@ function isPartition(given: unknown): given is Partition {
   return Object.values(given).every(axis => Number.isInteger(axis) && axis >= 0)
 }
 
-function told(...given: readonly unknown[]): string {
+function text(...given: readonly unknown[]): string {
   return given.find(trial => !(trial instanceof Trial)) === undefined
     ? 'none'
     : String(given.find(trial => !(trial instanceof Trial)))

@@ -27,7 +27,7 @@ export function joined(shards: readonly Pick<TensorValue, 'dtype' | 'shape' | 'b
   const around = (at: readonly number[]) => at.map((length, i) => (i === axis ? 0 : length))
   for (const shard of shards) {
     if (axis >= shape.length || shard.dtype !== dtype || !isSameShape(around(shard.shape), around(shape))) {
-      const shardTexts = shards.map(one => `${one.dtype} [${one.shape}]`).join(', ')
+      const shardTexts = shards.map(part => `${part.dtype} [${part.shape}]`).join(', ')
       throw new QueryError(
         'NotComparable',
         `expected shards of one dtype that differ along axis ${axis} alone, got ${shardTexts}`,
@@ -35,9 +35,9 @@ export function joined(shards: readonly Pick<TensorValue, 'dtype' | 'shape' | 'b
     }
   }
   const lengths = shards.map(shard => shard.shape[axis]!)
-  const length = lengths.reduce((sum, one) => sum + one, 0)
-  const outer = shape.slice(0, axis).reduce((product, one) => product * one, 1)
-  const row = shape.slice(axis + 1).reduce((product, one) => product * one, 1)
+  const length = lengths.reduce((sum, part) => sum + part, 0)
+  const outer = shape.slice(0, axis).reduce((product, size) => product * size, 1)
+  const row = shape.slice(axis + 1).reduce((product, size) => product * size, 1)
   const bytes = new Uint8Array(byteLengthOf(dtype, outer * length * row))
   let to = 0
   for (let i = 0; i < outer; i++) {
@@ -47,7 +47,7 @@ export function joined(shards: readonly Pick<TensorValue, 'dtype' | 'shape' | 'b
       to += size
     }
   }
-  return { dtype, shape: shape.map((one, i) => (i === axis ? length : one)), bytes }
+  return { dtype, shape: shape.map((size, i) => (i === axis ? length : size)), bytes }
 }
 
 /** The difference of two joined tensors; null if their shapes differ. */

@@ -52,16 +52,16 @@ export interface Pairing {
 
 /** The selected tensors of a run, by step. */
 export function wantedOf(trial: Trial, selection: ScanSelection): ReadonlyMap<number, WantedTensors> {
-  const found = new Map<number, Map<WorkerStep, string[]>>()
+  const byStep = new Map<number, Map<WorkerStep, string[]>>()
   for (const { workerStep, saved } of selectItems(stateOf(trial), trial.name, selection)) {
     if (saved === null) continue
-    const ofStep = found.get(workerStep.step) ?? new Map<WorkerStep, string[]>()
-    found.set(workerStep.step, ofStep)
+    const ofStep = byStep.get(workerStep.step) ?? new Map<WorkerStep, string[]>()
+    byStep.set(workerStep.step, ofStep)
     const names = ofStep.get(workerStep)
     if (names) names.push(saved.tensor)
     else ofStep.set(workerStep, [saved.tensor])
   }
-  return found
+  return byStep
 }
 
 /** The selected tensors of the first run that are compared. */
@@ -74,13 +74,13 @@ export function withoutLogged(
   wanted: ReadonlyMap<number, WantedTensors>,
   logged: ReadonlySet<string>,
 ): ReadonlyMap<number, WantedTensors> {
-  const left = new Map<number, WantedTensors>()
+  const unpaired = new Map<number, WantedTensors>()
   for (const [step, workers] of wanted) {
     const others = [...workers].map(([worker, names]) => [worker, names.filter(name => !logged.has(name))] as const)
     const some = others.filter(([, names]) => names.length > 0)
-    if (some.length > 0) left.set(step, new Map(some))
+    if (some.length > 0) unpaired.set(step, new Map(some))
   }
-  return left
+  return unpaired
 }
 
 /** The names of one run in the other, by a map that may lead from either to the other. */

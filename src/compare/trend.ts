@@ -80,9 +80,9 @@ export class Trend {
 function forecast(steps: readonly number[], logs: readonly number[], step: number) {
   const n = steps.length
   const [x, y] = [mean(steps), mean(logs)]
-  const spread = steps.reduce((sum, one) => sum + (one - x) ** 2, 0)
-  const slope = steps.reduce((sum, one, i) => sum + (one - x) * (logs[i]! - y), 0) / spread
-  const rest = steps.reduce((sum, one, i) => sum + (logs[i]! - y - slope * (one - x)) ** 2, 0)
+  const spread = steps.reduce((sum, stepNumber) => sum + (stepNumber - x) ** 2, 0)
+  const slope = steps.reduce((sum, stepNumber, i) => sum + (stepNumber - x) * (logs[i]! - y), 0) / spread
+  const rest = steps.reduce((sum, stepNumber, i) => sum + (logs[i]! - y - slope * (stepNumber - x)) ** 2, 0)
   const scatter = Math.max(LEAST_SCATTER, Math.sqrt(rest / (n - 2)))
   // A falling trend is not extrapolated.
   const expected = y + Math.max(0, slope) * (step - x)
@@ -90,5 +90,5 @@ function forecast(steps: readonly number[], logs: readonly number[], step: numbe
 }
 
 function mean(numbers: readonly number[]): number {
-  return numbers.reduce((sum, one) => sum + one, 0) / numbers.length
+  return numbers.reduce((sum, number) => sum + number, 0) / numbers.length
 }

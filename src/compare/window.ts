@@ -24,7 +24,7 @@ export interface Asked extends Paired {
 
 export class Window {
   readonly inquiry = new Inquiry()
-  readonly asked: Asked[] = []
+  readonly questions: Asked[] = []
   readonly #pairing: Pairing
   readonly #tolerance: DifferenceTolerance
   #bytes = 0
@@ -48,7 +48,7 @@ export class Window {
     const shardsA = this.#shards(a, step, tensor, pair.a)
     const shardsB = this.#shards(b, this.#pairing.stepInB(step), pair.otherTensor, pair.b)
     for (const shard of [...shardsA, ...shardsB]) if (shard.hasValue) this.#bytes += shard.valueRecord.byteLength
-    this.asked.push({ ...pair, ...this.#ask(shardsA, shardsB) })
+    this.questions.push({ ...pair, ...this.#ask(shardsA, shardsB) })
   }
 
   #shards(trial: Trial, step: number, tensor: string, side: Side | undefined): readonly TensorAtStep[] {
@@ -57,22 +57,22 @@ export class Window {
   }
 
   #ask(a: readonly TensorAtStep[], b: readonly TensorAtStep[]): Omit<Asked, keyof Paired> {
-    const [[one], [other]] = [a, b]
-    if (one === undefined || other === undefined) return { hasValue: false, values: null, wholes: [], reductions: [] }
+    const [[first], [other]] = [a, b]
+    if (first === undefined || other === undefined) return { hasValue: false, values: null, wholes: [], reductions: [] }
     const isSplit = a.length + b.length > 2
-    const hasValue = one.hasValue || other.hasValue
+    const hasValue = first.hasValue || other.hasValue
     if ([...a, ...b].every(shard => shard.hasValue)) {
       const wholes = isSplit ? [a, b].map(shards => shards.map(shard => shard.value())) : []
-      return { hasValue, values: isSplit ? null : one.difference(other, this.#tolerance), wholes, reductions: [] }
+      return { hasValue, values: isSplit ? null : first.difference(other, this.#tolerance), wholes, reductions: [] }
     }
     if (isSplit) return { hasValue, values: null, wholes: [], reductions: [] }
     // What one has as a value, the other as reductions: these are computed.
-    const saved = one.hasValue ? other.savedReductions : one.savedReductions
+    const saved = first.hasValue ? other.savedReductions : first.savedReductions
     // Frameworks divide spreads by n or by n - 1.
     const common = REDUCTIONS.filter(
       name => saved.includes(name) && (hasValue ? !/std|variance/.test(name) : other.savedReductions.includes(name)),
     )
-    const reductions = common.map(name => [name, one.reduction(name), other.reduction(name)] as const)
+    const reductions = common.map(name => [name, first.reduction(name), other.reduction(name)] as const)
     return { hasValue, values: null, wholes: [], reductions }
   }
 }

@@ -108,15 +108,15 @@ export class ElementKernels {
     }
     const step = 1 << 16
     this.#memory.reset()
-    const left = this.#memory.reserveBytes(step * sizeA)
+    const addressA = this.#memory.reserveBytes(step * sizeA)
     const right = this.#memory.reserveBytes(step * sizeB)
     let notClose = 0
     for (let at = 0; at < total; at += step) {
       const count = Math.min(step, total - at)
       const [endA, endB] = [byteLengthOf(a.dtype, at + count), byteLengthOf(b.dtype, at + count)]
-      this.#memory.view(left, endA - at * sizeA).set(a.bytes.subarray(at * sizeA, endA))
+      this.#memory.view(addressA, endA - at * sizeA).set(a.bytes.subarray(at * sizeA, endA))
       this.#memory.view(right, endB - at * sizeB).set(b.bytes.subarray(at * sizeB, endB))
-      notClose += this.countNotCloseAt(a.dtype, left, b.dtype, right, count, tolerance)
+      notClose += this.countNotCloseAt(a.dtype, addressA, b.dtype, right, count, tolerance)
     }
     return notClose
   }

@@ -56,10 +56,10 @@ export class Engine extends CoreMemory {
     batch: Batch,
     count: number,
     tags: Texts,
-    asked: (i: number) => RecordRequest,
+    request: (i: number) => RecordRequest,
     frame: (i: number) => Frame,
   ): void {
-    writeSlots(this, batch, count, tags, asked, frame)
+    writeSlots(this, batch, count, tags, request, frame)
   }
 
   /** Checks and walks the records of a batch. */

@@ -67,14 +67,14 @@ export function writeSlots(
   { slots }: Batch,
   count: number,
   tags: Texts,
-  asked: (i: number) => RecordRequest,
+  request: (i: number) => RecordRequest,
   frame: (i: number) => Frame,
 ): void {
   const words = memory.words(slots, count * SLOT_WORDS)
   const doubles = memory.doubles(slots, count * SLOT_DOUBLES)
   for (let i = 0; i < count; i++) {
     const word = i * SLOT_WORDS
-    const { byteLength, tag, step, tornasole = false } = asked(i)
+    const { byteLength, tag, step, tornasole = false } = request(i)
     const { address, byteLength: available } = frame(i)
     words[word + RecordSlot.frame / 4] = address
     words[word + RecordSlot.frameLength / 4] = available

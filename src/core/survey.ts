@@ -47,11 +47,11 @@ export class Survey {
 
   /**
    * Searches for the next valid header of a record that ends within the file.
-   * @param left the number of bytes from the address to the end of the file
+   * @param remaining the number of bytes from the address to the end of the file
    * @returns its offset; without one, the first offset at which a header would be incomplete
    */
-  findFrame(address: Address, byteLength: number, left: number): number {
-    return this.#core.findFrame(address, byteLength, left) >>> 0
+  findFrame(address: Address, byteLength: number, remaining: number): number {
+    return this.#core.findFrame(address, byteLength, remaining) >>> 0
   }
 
   /** The first slot. */

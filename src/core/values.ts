@@ -18,17 +18,17 @@ const STRING_BYTES = 32
  */
 export class UnfoldBudget {
   readonly #byteLength: number
-  #left: number
+  #remaining: number
 
   /** @param byteLength the limit for all values together */
   constructor(byteLength = UNFOLD_LIMIT) {
     this.#byteLength = byteLength
-    this.#left = byteLength
+    this.#remaining = byteLength
   }
 
   /** @throws QueryError `ValueTooLarge` if less is left */
   take(byteLength: number): void {
-    if (byteLength > this.#left) {
+    if (byteLength > this.#remaining) {
       throw new QueryError(
         'ValueTooLarge',
         `expected values that unfold to at most ${this.#byteLength} bytes in all, got one of ${byteLength} bytes, most of ` +
@@ -36,11 +36,11 @@ export class UnfoldBudget {
         { byteLength, unfoldLimit: this.#byteLength },
       )
     }
-    this.#left -= byteLength
+    this.#remaining -= byteLength
   }
 
   give(byteLength: number): void {
-    this.#left += byteLength
+    this.#remaining += byteLength
   }
 }
 
@@ -54,15 +54,15 @@ export class ValueReader {
   }
 
   /** The little-endian bytes of the elements of a record in memory, in C order; `found` is the content of its slot. */
-  copyElements(batch: Batch, i: number, found: RecordContents, budget = new UnfoldBudget()): Uint8Array<ArrayBuffer> {
-    const size = elementByteLength(found.dtype)
-    if (found.kind === 'none' || found.elementCount === 0) return new Uint8Array(0)
-    if (found.kind === 'content') {
+  copyElements(batch: Batch, i: number, contents: RecordContents, budget = new UnfoldBudget()): Uint8Array<ArrayBuffer> {
+    const size = elementByteLength(contents.dtype)
+    if (contents.kind === 'none' || contents.elementCount === 0) return new Uint8Array(0)
+    if (contents.kind === 'content') {
       const data = new SlotReader(this.#memory, batch, batch.capacity).dataAddress(i)
-      return this.#memory.view(data, found.dataByteLength).slice()
+      return this.#memory.view(data, contents.dataByteLength).slice()
     }
-    if (found.valueCount < found.elementCount) budget.take(found.elementCount * size)
-    const out = allocate(found.elementCount * size)
+    if (contents.valueCount < contents.elementCount) budget.take(contents.elementCount * size)
+    const out = allocate(contents.elementCount * size)
     return this.#memory.scoped(() => {
       const chunk = this.#memory.reserveBytes(BLOCK_ELEMENTS * size)
       let at = 0
@@ -85,13 +85,13 @@ export class ValueReader {
   }
 
   /** The strings of a record in memory; the last one is repeated as often as the shape requires. */
-  copyStrings(batch: Batch, i: number, found: RecordContents, budget = new UnfoldBudget()): string[] {
+  copyStrings(batch: Batch, i: number, contents: RecordContents, budget = new UnfoldBudget()): string[] {
     const strings: string[] = []
     this.everyString(batch, i, bytes => strings.push(utf8Decoder.decode(bytes)) > 0)
     const last = strings.at(-1) ?? ''
     // Each repetition becomes a separate string when it crosses a thread.
-    if (strings.length < found.elementCount) budget.take(found.elementCount * (STRING_BYTES + 2 * last.length))
-    while (strings.length < found.elementCount) strings.push(last)
+    if (strings.length < contents.elementCount) budget.take(contents.elementCount * (STRING_BYTES + 2 * last.length))
+    while (strings.length < contents.elementCount) strings.push(last)
     return strings
   }
 

@@ -130,12 +130,12 @@ const WAIT_MARGIN_MS = 60_000
 export async function evaluate(rules: Rule | readonly Rule[], options?: EvaluateOptions): Promise<Evaluation> {
   const all = Array.isArray(rules) ? (rules as readonly Rule[]) : [rules as Rule]
   for (const rule of all) expectRule('evaluate', rule)
-  const asked = checkOptions('evaluate', EVALUATE_OPTIONS, options)
-  const idle = (['timeoutMs', 'pollMs'] as const).find(option => asked[option] !== undefined)
-  if (!asked.follow && idle !== undefined) {
+  const settings = checkOptions('evaluate', EVALUATE_OPTIONS, options)
+  const idle = (['timeoutMs', 'pollMs'] as const).find(option => settings[option] !== undefined)
+  if (!settings.follow && idle !== undefined) {
     throw new UsageError(`evaluate: expected follow: true beside ${idle}: nothing else waits`, { option: idle })
   }
-  return new Evaluator(all, asked).run()
+  return new Evaluator(all, settings).run()
 }
 
 /** A rule, a step, and what the rule needs at it, or the error that it threw instead. */
@@ -295,7 +295,7 @@ class Evaluator {
     const others = [...new Set(rules.flatMap(({ otherTrials }) => otherTrials))].map(stateOf)
     const known = [this.#hasGivenUp, stateOf(trial).contents, ...others.map(({ contents }) => contents)]
     let queue = this.#queues.get(group)
-    if (queue === undefined || known.some((one, i) => one !== queue!.known[i])) {
+    if (queue === undefined || known.some((contents, i) => contents !== queue!.known[i])) {
       const isKnown = (step: number): boolean =>
         this.#hasGivenUp || others.every(other => other.stepState(step, 'GLOBAL') !== 'NOT_YET_AVAILABLE')
       queue = { group, known, steps: this.#steps(group).filter(isKnown), at: 0 }
@@ -313,17 +313,17 @@ class Evaluator {
   async #judge(prepared: readonly Prepared[]): Promise<void> {
     const { signal } = this.#options
     const turn = turnsWhenDue()
-    for (const one of prepared) {
-      const { rule, step } = one
+    for (const preparedRule of prepared) {
+      const { rule, step } = preparedRule
       if (this.#outcome.ended.has(rule)) continue
       const isDue = turn()
       if (isDue) await isDue
       signal?.throwIfAborted()
       let findings: readonly Finding[] = []
       try {
-        if ('error' in one) throw one.error
-        if (one.required.error) throw one.required.error
-        const judged = rule.judge(step, one.required)
+        if ('error' in preparedRule) throw preparedRule.error
+        if (preparedRule.required.error) throw preparedRule.required.error
+        const judged = rule.judge(step, preparedRule.required)
         findings = judged instanceof Promise ? await judged : judged
         this.#outcome.judged(rule, step)
       } catch (thrown) {
@@ -341,7 +341,7 @@ class Evaluator {
   /** True if more steps may come. */
   #isWaiting(): boolean {
     const { endStep, steps } = this.#options
-    const asked = Math.min(
+    const lastStep = Math.min(
       endStep ?? Number.POSITIVE_INFINITY,
       steps === undefined || countsFromEnd(steps) ? Number.POSITIVE_INFINITY : endOf(steps),
     )
@@ -349,7 +349,7 @@ class Evaluator {
       const { trial, rules } = group
       // Steps that another trial may still get hold back the evaluation.
       if (this.#steps(group).length > 0) return true
-      const end = Math.min(asked, Math.max(...rules.map(rule => rule.endStep)))
+      const end = Math.min(lastStep, Math.max(...rules.map(rule => rule.endStep)))
       const last = stateOf(trial).catalog.steps.lastComplete
       return !trial.loadedAllSteps && last < end - 1 && !this.#haveEnded(rules)
     })

@@ -33,8 +33,8 @@ export class Flow {
     if (cause === 'other') return effect === 'other'
     if (from.step < to.step) return true
     if (cause === 'parameter' && effect === 'parameter') return isSameFault
-    const [at, own] = [this.#placeOf(from.tensor, from, isSameFault ? null : cause), this.#placeOf(to.tensor, to, null)]
-    return at === undefined || own === undefined || at <= own
+    const [at, effectPlace] = [this.#placeOf(from.tensor, from, isSameFault ? null : cause), this.#placeOf(to.tensor, to, null)]
+    return at === undefined || effectPlace === undefined || at <= effectPlace
   }
 
   #roleOf(tensor: string): Role['kind'] {
@@ -51,7 +51,7 @@ export class Flow {
   #placeOf(tensor: string, { step, worker }: Place, role: Role['kind'] | null): number | undefined {
     const saved = stateOf(this.#trial)
       .catalog.atStep(step)
-      .find(one => (worker === null ? one.tensors.has(tensor) : one.worker === worker))
+      .find(workerStep => (worker === null ? workerStep.tensors.has(tensor) : workerStep.worker === worker))
     const order = saved && recordsInOrder(saved)
     if (order === undefined || role !== 'parameter') return order?.get(tensor)
     for (const layer of layersOf(tensor)) {

@@ -21,7 +21,7 @@ interface MeantSteps {
  * @throws UsageError for a selection from the end while the job goes on
  */
 export function meantSteps(trial: Trial, options: MeantSteps): (step: number) => boolean {
-  const { startStep, endStep, steps, modeSteps, mode: asked, follow = false } = options
+  const { startStep, endStep, steps, modeSteps, mode: onlyMode, follow = false } = options
   for (const [name, selection] of Object.entries({ steps, modeSteps })) {
     if (selection === undefined || !countsFromEnd(selection) || !follow || trial.loadedAllSteps) continue
     throw new UsageError(
@@ -29,7 +29,7 @@ export function meantSteps(trial: Trial, options: MeantSteps): (step: number) =>
       { option: name },
     )
   }
-  const isAnyMode = asked === undefined || asked === 'GLOBAL'
+  const isAnyMode = onlyMode === undefined || onlyMode === 'GLOBAL'
   const showIncompleteSteps = true
   const isStep = steps === undefined ? undefined : stepFilter(steps, () => trial.steps({ showIncompleteSteps }))
   const filters = new Map<Mode, (step: number) => boolean>()
@@ -47,7 +47,7 @@ export function meantSteps(trial: Trial, options: MeantSteps): (step: number) =>
       .catalog.atStep(step)
       .some(
         ({ mode, modeStep }) =>
-          (isAnyMode || mode === asked) && (modeSteps === undefined || isModeStep(mode, modeStep, modeSteps)),
+          (isAnyMode || mode === onlyMode) && (modeSteps === undefined || isModeStep(mode, modeStep, modeSteps)),
       )
   }
 }

@@ -104,13 +104,13 @@ export function olderNameOf<T, G>(standsFor: string, parameter: Parameter<T, G>)
 
 /** Numbers: an array, or a string separated by commas. */
 export function numbers(...byDefault: readonly number[]): Parameter<readonly number[], readonly number[] | number> {
-  const one = number(0)
+  const kind = number(0)
   return {
     default: byDefault,
     expects: 'numbers separated by commas, or an array of them',
     read: given => {
       const items = typeof given === 'string' ? splitList(given) : Array.isArray(given) ? given : [given]
-      const read = items.map(item => one.read(item))
+      const read = items.map(item => kind.read(item))
       return read.length > 0 && !read.includes(undefined) ? (read as number[]) : undefined
     },
   }

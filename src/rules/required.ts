@@ -94,19 +94,19 @@ export class RequiredTensors {
     expectArray('reqTensors.add', 'steps', 'an array of steps', steps)
     for (const step of steps) expectStep(step)
     const from = this.#trial(trial)
-    const asked = reductions === undefined ? null : parseReductions(reductions)
+    const statistics = reductions === undefined ? null : parseReductions(reductions)
     const names = regex ? from.tensorNames({ regex: name }) : [from.tensor(name).name]
     const isMeant = from === this.#trials[0] ? this.#tensorFilter : null
-    for (const one of isMeant === null ? names : names.filter(isMeant)) {
+    for (const tensorName of isMeant === null ? names : names.filter(isMeant)) {
       const same = this.#required.find(
         known =>
           known.trial === from &&
-          known.name === one &&
+          known.name === tensorName &&
           known.worker === worker &&
-          String(known.reductions) === String(asked),
+          String(known.reductions) === String(statistics),
       )
       if (same) for (const step of steps) same.steps.add(step)
-      else this.#required.push({ trial: from, name: one, worker, steps: new Set(steps), reductions: asked })
+      else this.#required.push({ trial: from, name: tensorName, worker, steps: new Set(steps), reductions: statistics })
     }
   }
 
@@ -119,8 +119,8 @@ export class RequiredTensors {
   /** The steps at which a tensor is required, ascending. */
   getTensorSteps(name: string, trial?: Trial | null): number[] {
     const from = this.#trial(trial)
-    const own = this.#required.filter(known => known.trial === from && known.name === name)
-    return [...new Set(own.flatMap(({ steps }) => [...steps]))].sort((a, b) => a - b)
+    const ofTensor = this.#required.filter(known => known.trial === from && known.name === name)
+    return [...new Set(ofTensor.flatMap(({ steps }) => [...steps]))].sort((a, b) => a - b)
   }
 
   /** The required tensors of a trial. */
@@ -142,8 +142,8 @@ export class RequiredTensors {
    */
   at(name: string, step: number, trial?: Trial | null, worker?: string | null): TensorAtStep {
     const from = this.#trial(trial)
-    const found = this.find(name, step, from, worker)
-    if (found) return found
+    const tensor = this.find(name, step, from, worker)
+    if (tensor) return tensor
     const { name: known } = from.tensor(name)
     const { catalog } = stateOf(from)
     if (worker && !catalog.workers.includes(worker as Worker)) throw new InvalidWorker(worker, catalog.workers)
@@ -210,8 +210,8 @@ export class RequiredTensors {
   async fetch(options?: WaitOptions & MeasureOptions): Promise<void> {
     const reading = checkOptions('reqTensors.fetch', READ_OPTIONS, options)
     for (const trial of this.#trials) {
-      const own = this.#required.filter(known => known.trial === trial)
-      const steps = [...new Set(own.flatMap(({ steps }) => [...steps]))].sort((a, b) => a - b)
+      const ofTrial = this.#required.filter(known => known.trial === trial)
+      const steps = [...new Set(ofTrial.flatMap(({ steps }) => [...steps]))].sort((a, b) => a - b)
       if (steps.length > 0) await trial.waitForSteps(steps, waitingOf(reading))
     }
     this.pose()
@@ -230,12 +230,12 @@ export class RequiredTensors {
   }
 
   #trial(trial: Trial | null | undefined): Trial {
-    const found = trial ?? this.#trials[0]!
-    if (!this.#trials.includes(found)) {
+    const chosenTrial = trial ?? this.#trials[0]!
+    if (!this.#trials.includes(chosenTrial)) {
       throw new UsageError(
-        `expected the base trial or one of the other trials of the rule, got ${JSON.stringify(found.name)}`,
+        `expected the base trial or one of the other trials of the rule, got ${JSON.stringify(chosenTrial.name)}`,
       )
     }
-    return found
+    return chosenTrial
   }
 }

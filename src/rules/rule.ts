@@ -108,7 +108,7 @@ export abstract class Rule {
   readonly endStep: number
   #required: RequiredTensors
   #report: RuleReport
-  #found: Found[] = []
+  #details: Found[] = []
 
   constructor(baseTrial: Trial, given?: RuleOptions) {
     const call = `rule ${new.target.name}`
@@ -205,7 +205,7 @@ export abstract class Rule {
    */
   judge(step: number, required: RequiredTensors): readonly Finding[] | Promise<readonly Finding[]> {
     this.#required = required
-    this.#found = []
+    this.#details = []
     this.report.datapoints++
     const isMet = this.judgeInTurns(step) ?? this.invokeAtStep(step)
     if (typeof isMet === 'object') return Promise.resolve(isMet).then(isMet => this.#findings(step, isMet))
@@ -225,12 +225,12 @@ export abstract class Rule {
   #findings(step: number, isMet: boolean): readonly Finding[] {
     if (!isMet) return NO_FINDINGS
     const { tensorFilter } = this
-    const found = this.#found.length > 0 ? this.#found : [{ message: `the condition of ${this.name} is met` }]
+    const details = this.#details.length > 0 ? this.#details : [{ message: `the condition of ${this.name} is met` }]
     // A user's rule may look at what it was not asked about.
-    const meant = found.filter(({ tensor }) => tensor == null || tensorFilter === null || tensorFilter(tensor))
-    return meant.map(one => {
-      const finding = this.finding(step, one)
-      if (one.hold) holdBack(finding, one.hold)
+    const selected = details.filter(({ tensor }) => tensor == null || tensorFilter === null || tensorFilter(tensor))
+    return selected.map(detail => {
+      const finding = this.finding(step, detail)
+      if (detail.hold) holdBack(finding, detail.hold)
       return finding
     })
   }
@@ -252,12 +252,12 @@ export abstract class Rule {
 
   /** Records a finding. `invokeAtStep` calls this before it returns true. */
   protected found(found: Found): void {
-    this.#found.push(found)
+    this.#details.push(found)
   }
 
   /** True if the current step has a finding. */
   protected get hasFound(): boolean {
-    return this.#found.length > 0
+    return this.#details.length > 0
   }
 
   /** A finding about a step as a whole. */

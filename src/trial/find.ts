@@ -45,8 +45,8 @@ export async function findTrials(place: string, options?: FindOptions): Promise<
   try {
     const search = new Search(store)
     const all = pattern.length === 0 ? await search.below('', 0) : await search.matching('', pattern)
-    const found = allowSymlinks ? eachOnce(all, store) : all
-    if (found.length > 0) return found.map(path => joined(base, path))
+    const paths = allowSymlinks ? eachOnce(all, store) : all
+    if (paths.length > 0) return paths.map(path => joined(base, path))
   } finally {
     await store.close()
   }
@@ -55,14 +55,14 @@ export async function findTrials(place: string, options?: FindOptions): Promise<
 }
 
 /** Trials with several names, once each: by the real name if it is among them. */
-function eachOnce(found: readonly string[], store: Store): readonly string[] {
+function eachOnce(paths: readonly string[], store: Store): readonly string[] {
   const root = store.realPath?.('') ?? ''
   const real = (path: string): string => store.realPath?.(path) ?? path
-  const own = new Set(found.filter(path => real(path) === joined(root, path)).map(real))
+  const realNames = new Set(paths.filter(path => real(path) === joined(root, path)).map(real))
   const taken = new Set<string>()
-  return found.filter(path => {
+  return paths.filter(path => {
     const place = real(path)
-    if (taken.has(place) || (own.has(place) && place !== joined(root, path))) return false
+    if (taken.has(place) || (realNames.has(place) && place !== joined(root, path))) return false
     taken.add(place)
     return true
   })
@@ -87,29 +87,29 @@ class Search {
     const real = this.#store.realPath?.(directory) ?? directory
     if (this.#around.includes(real)) return []
     this.#around.push(real)
-    const found: string[] = []
+    const paths: string[] = []
     for (const folder of folders) {
-      if (!folder.startsWith('.')) found.push(...(await this.below(joined(directory, folder), depth + 1)))
+      if (!folder.startsWith('.')) paths.push(...(await this.below(joined(directory, folder), depth + 1)))
     }
     this.#around.pop()
-    return found
+    return paths
   }
 
   async matching(directory: string, [first, ...others]: readonly string[]): Promise<string[]> {
     if (first === undefined) {
-      const found = await this.below(directory, 0)
-      return found.length > 0 || !(await this.#isTensorBoard(directory)) ? found : [directory]
+      const paths = await this.below(directory, 0)
+      return paths.length > 0 || !(await this.#isTensorBoard(directory)) ? paths : [directory]
     }
     const matches = matcher(first)
-    const found: string[] = []
+    const paths: string[] = []
     if (others.length === 0 && isCheckpointFile(first)) {
       const files = await this.#store.list(directory)
-      found.push(...files.filter(path => matches(path.slice(path.lastIndexOf('/') + 1)) && isCheckpointFile(path)))
+      paths.push(...files.filter(path => matches(path.slice(path.lastIndexOf('/') + 1)) && isCheckpointFile(path)))
     }
     for (const folder of await this.#folders(directory)) {
-      if (matches(folder)) found.push(...(await this.matching(joined(directory, folder), others)))
+      if (matches(folder)) paths.push(...(await this.matching(joined(directory, folder), others)))
     }
-    return found
+    return paths
   }
 
   async #folders(directory: string): Promise<readonly string[]> {
@@ -124,8 +124,8 @@ class Search {
   /** True if a directory holds a checkpoint, or directories of checkpoints that are named by steps or workers. */
   async #isCheckpoint(directory: string, part: string | undefined): Promise<boolean> {
     if (this.#store.folders === undefined) return false
-    const own = await this.#store.list(directory)
-    if (own.some(path => isCheckpointFile(path))) return true
+    const listed = await this.#store.list(directory)
+    if (listed.some(path => isCheckpointFile(path))) return true
     if (part === undefined) return false
     const files = await this.#store.list(joined(directory, part), { recursive: true })
     return files.some(path => isCheckpointFile(path))

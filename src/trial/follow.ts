@@ -73,8 +73,8 @@ export async function* follow(state: TrialState, options: FollowOptions): AsyncG
       state.access.store,
       async () => {
         if (state.isLive) await state.refresh()
-        const found = fresh()
-        if (found.length > 0 || state.ended) return { answer: found }
+        const newSteps = fresh()
+        if (newSteps.length > 0 || state.ended) return { answer: newSteps }
         const last = state.catalog.steps.lastComplete
         const kind = mode === 'GLOBAL' ? 'step' : `${mode} step`
         const lacking = state.catalog.steps.numWorkers < Number.POSITIVE_INFINITY ? '' : 'a collections file, and '

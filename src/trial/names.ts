@@ -186,12 +186,12 @@ export function matcher(patterns: readonly (string | RegExp)[]): (name: string) 
 }
 
 /** The tensors that a text or a RegExp selects: the one of that name, or those that it matches as a pattern. */
-export function namesOf({ byTensor, names }: TrialState['catalog'], one: string | RegExp): readonly string[] {
-  return typeof one === 'string' && byTensor.has(one) ? [one] : names.filter(matcher([one]))
+export function namesOf({ byTensor, names }: TrialState['catalog'], pattern: string | RegExp): readonly string[] {
+  return typeof pattern === 'string' && byTensor.has(pattern) ? [pattern] : names.filter(matcher([pattern]))
 }
 
-export function asList<T extends string | RegExp>(one: T | readonly T[]): readonly T[] {
-  return typeof one === 'string' || one instanceof RegExp ? [one] : one
+export function asList<T extends string | RegExp>(items: T | readonly T[]): readonly T[] {
+  return typeof items === 'string' || items instanceof RegExp ? [items] : items
 }
 
 function isCollection(given: unknown): boolean {

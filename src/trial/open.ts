@@ -94,8 +94,8 @@ const TRIAL_OPTIONS = optionsOf<TrialOptions>({
  */
 export async function createTrial(place: string | URL, options?: TrialOptions): Promise<Trial> {
   const path = place instanceof URL ? place.href : place
-  const asked = checkOptions('createTrial', TRIAL_OPTIONS, options)
-  const { allowSymlinks = false, indexCache, s3 } = asked
+  const settings = checkOptions('createTrial', TRIAL_OPTIONS, options)
+  const { allowSymlinks = false, indexCache, s3 } = settings
   const { spec, file } = placeOf(path, { allowSymlinks, ...(s3 && { s3 }) })
   const replaced =
     indexCache !== undefined && spec.kind === 'local' ? await placeInDirectory(spec.root, indexCache) : null
@@ -105,7 +105,7 @@ export async function createTrial(place: string | URL, options?: TrialOptions): 
   }
   const access = new Access(openStore(spec), spec)
   return openTrialAt(access, path.trim(), {
-    ...asked,
+    ...settings,
     ...(indexCache !== undefined && { indexCache: resolve(indexCache) }),
     file,
   })
@@ -176,8 +176,8 @@ export async function refresh<T>(trials: Trial | readonly Trial[], work: () => P
 export async function refresh<T>(trials: Trial | readonly Trial[], work?: () => Promise<T> | T): Promise<T | boolean> {
   const states = statesOf(trials)
   const look = async (): Promise<boolean> => {
-    const found = await Promise.all(states.map(state => state.refresh()))
-    return found.includes(true)
+    const refreshed = await Promise.all(states.map(state => state.refresh()))
+    return refreshed.includes(true)
   }
   if (work === undefined) return look()
   expectWork('refresh', work)

@@ -12,16 +12,16 @@ const MAX_ROW_NUMBERS = 1 << 18
 
 /**
  * Checks the names of requested reductions.
- * @param asked names, or `all` for smdebug's eighteen
+ * @param given names, or `all` for smdebug's eighteen
  * @throws UsageError with the nearest names
  */
-export function parseReductions(asked: readonly string[] | 'all'): readonly StatisticName[] {
-  if (asked === 'all') return REDUCTIONS
-  if (!Array.isArray(asked)) {
-    throw new UsageError(`expected names of reductions in an array, or all, got ${JSON.stringify(asked)}`, { asked })
+export function parseReductions(given: readonly string[] | 'all'): readonly StatisticName[] {
+  if (given === 'all') return REDUCTIONS
+  if (!Array.isArray(given)) {
+    throw new UsageError(`expected names of reductions in an array, or all, got ${JSON.stringify(given)}`, { asked: given })
   }
-  const meant = asked.map(name => (name === 'median' ? 'p50' : name))
-  for (const name of meant) {
+  const known = given.map(name => (name === 'median' ? 'p50' : name))
+  for (const name of known) {
     if (isStatisticName(name)) continue
     if (/^~?p\d/.test(name))
       throw new UsageError(`expected a percentile from p0 to p100, got ${JSON.stringify(name)}`, { name })
@@ -30,7 +30,7 @@ export function parseReductions(asked: readonly string[] | 'all'): readonly Stat
       nearest.length > 0 ? `did you mean ${nearest.join(' or ')}?` : `known are ${STATISTIC_NAMES.join(', ')}`
     throw new UsageError(`expected the name of a reduction, got ${JSON.stringify(name)}; ${hint}`, { name, nearest })
   }
-  const names = [...new Set(meant)].filter(isStatisticName)
+  const names = [...new Set(known)].filter(isStatisticName)
   const numbers = names.length + answersLength(elementStatistics(names))
   if (names.length > MAX_STATISTICS || numbers > MAX_ROW_NUMBERS) {
     throw new UsageError(

@@ -33,9 +33,9 @@ export class SavedSteps {
   /** The numbers of its steps in a mode, ascending. @param isAll true to include steps that not all workers have written yet */
   numbers(mode: Mode, isAll: boolean): number[] {
     const { steps } = this.#state.catalog
-    const own = new Set<number>()
-    for (const workerStep of this.#ofMode(mode)) own.add(stepNumberOf(workerStep, mode))
-    return [...own].filter(step => isAll || steps.isComplete(step, mode)).sort((a, b) => a - b)
+    const ofMode = new Set<number>()
+    for (const workerStep of this.#ofMode(mode)) ofMode.add(stepNumberOf(workerStep, mode))
+    return [...ofMode].filter(step => isAll || steps.isComplete(step, mode)).sort((a, b) => a - b)
   }
 
   /** The steps of workers that have the tensor, in the order of global steps, then workers. */
@@ -81,8 +81,8 @@ export class SavedSteps {
     has: (saved: SavedTensor) => boolean,
   ): SavedAtStep | Promise<SavedAtStep> {
     expectStep(step)
-    const found = this.#state.isAtHand(step, mode) ? this.#look(step, mode, worker, has) : undefined
-    return found !== undefined && has(found.saved) ? found : this.#findLater(step, mode, worker, has)
+    const savedStep = this.#state.isAtHand(step, mode) ? this.#look(step, mode, worker, has) : undefined
+    return savedStep !== undefined && has(savedStep.saved) ? savedStep : this.#findLater(step, mode, worker, has)
   }
 
   async #findLater(
@@ -92,10 +92,10 @@ export class SavedSteps {
     has: (saved: SavedTensor) => boolean,
   ): Promise<SavedAtStep> {
     await this.#state.expectStep(step, mode)
-    let found = this.#look(step, mode, worker, has)
-    const hasFound = () => found !== undefined && has(found.saved)
-    if (!hasFound() && (await this.#state.lookAgain(step, mode))) found = this.#look(step, mode, worker, has)
-    if (found !== undefined && (has(found.saved) || !this.#state.awaits(step, mode, worker))) return found
+    let savedStep = this.#look(step, mode, worker, has)
+    const hasFound = () => savedStep !== undefined && has(savedStep.saved)
+    if (!hasFound() && (await this.#state.lookAgain(step, mode))) savedStep = this.#look(step, mode, worker, has)
+    if (savedStep !== undefined && (has(savedStep.saved) || !this.#state.awaits(step, mode, worker))) return savedStep
     throw this.noneAt(step, mode, worker)
   }
 
@@ -134,9 +134,9 @@ export class SavedSteps {
     if (this.#state.awaits(step, mode, worker)) return this.#state.notYetOf(step, mode, worker)
     const workers = workersOf(this.at(step, mode).map(({ workerStep }) => workerStep))
     if (worker !== undefined && workers.length > 0) return new InvalidWorker(worker, workers)
-    const own = this.numbers(mode, true)
-    const more = own.length > 8 ? ` and ${own.length - 8} more` : ''
-    const others = own.slice(0, 8).join(', ') || 'none'
+    const ofMode = this.numbers(mode, true)
+    const more = ofMode.length > 8 ? ` and ${ofMode.length - 8} more` : ''
+    const others = ofMode.slice(0, 8).join(', ') || 'none'
     return new TensorUnavailableForStep(
       this.#name,
       step,

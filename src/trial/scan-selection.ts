@@ -100,16 +100,16 @@ export const SCAN_OPTIONS = optionsOf<ScanOptions>({
  * @param trial its name, for errors
  * @throws UsageError, TensorUnavailable, InvalidWorker or QueryError at once, for anything that the trial does not have
  */
-export function selectGroups(state: TrialState, trial: string, asked: ScanOptions): Iterable<RowGroup> {
-  const names = selectTensorNames(state, trial, asked)
-  const workerSteps = selectWorkerSteps(state, asked, names)
+export function selectGroups(state: TrialState, trial: string, options: ScanOptions): Iterable<RowGroup> {
+  const names = selectTensorNames(state, trial, options)
+  const workerSteps = selectWorkerSteps(state, options, names)
   const lists = new SavedLists(names)
   return { [Symbol.iterator]: () => lists.of(workerSteps) }
 }
 
 /** The selected records, row by row. */
-export function selectItems(state: TrialState, trial: string, asked: ScanOptions): Iterable<ScanItem> {
-  const groups = selectGroups(state, trial, asked)
+export function selectItems(state: TrialState, trial: string, options: ScanOptions): Iterable<ScanItem> {
+  const groups = selectGroups(state, trial, options)
   return { [Symbol.iterator]: () => itemsOf(groups) }
 }
 
@@ -158,7 +158,7 @@ export function selectTensorNames(
   trial: string,
   { tensors, collection }: ScanOptions,
 ): ReadonlySet<string> | null {
-  const selected = tensors === undefined ? null : new Set(asList(tensors).flatMap(one => namesOf(state.catalog, one)))
+  const selected = tensors === undefined ? null : new Set(asList(tensors).flatMap(entry => namesOf(state.catalog, entry)))
   if (collection === undefined) return selected
   const members = asList(collection).flatMap(name => collectionOf(state, trial, name).members)
   return new Set(selected === null ? members : members.filter(name => selected.has(name)))
@@ -193,8 +193,8 @@ export function unmatchedAmong(problems: readonly TrialscanError[]): readonly st
 const MAX_STEPS = 8
 
 /** An error `NothingSelected` for each pattern, collection and step that matches nothing, or one for all if they match nothing together. */
-export function unmatchedParts(state: TrialState, trial: string, asked: ScanOptions): readonly QueryError[] {
-  const { tensors = [], collection = [] } = asked
+export function unmatchedParts(state: TrialState, trial: string, options: ScanOptions): readonly QueryError[] {
+  const { tensors = [], collection = [] } = options
   const { names } = state.catalog
   const parts: QueryError[] = []
   for (const pattern of asList(tensors)) {
@@ -208,9 +208,9 @@ export function unmatchedParts(state: TrialState, trial: string, asked: ScanOpti
     if (collectionOf(state, trial, name).members.length > 0) continue
     parts.push(nothing(`collection ${quote(name)} of trial ${quote(trial)} has no tensors`, { collection: name }))
   }
-  parts.push(...absentParts(state, asked))
-  if (parts.length > 0 || hasAny(state, trial, asked)) return parts
-  return [nothing(emptyText(state, trial, asked), {})]
+  parts.push(...absentParts(state, options))
+  if (parts.length > 0 || hasAny(state, trial, options)) return parts
+  return [nothing(emptyText(state, trial, options), {})]
 }
 
 /** An error for the steps of each selection that are named by their numbers, and that do not exist. */
@@ -218,8 +218,8 @@ export function absentParts(
   { catalog }: TrialState,
   { steps, modeSteps, mode = 'GLOBAL' }: Pick<ScanOptions, 'steps' | 'modeSteps' | 'mode'>,
 ): readonly QueryError[] {
-  const numbers = (of: (saved: WorkerStep) => number, isMeant = (_: WorkerStep) => true) =>
-    [...catalog.workerSteps].filter(isMeant).map(of)
+  const numbers = (numberOf: (saved: WorkerStep) => number, isMeant = (_: WorkerStep) => true) =>
+    [...catalog.workerSteps].filter(isMeant).map(numberOf)
   const isOfMode = (saved: WorkerStep) => mode === 'GLOBAL' || saved.mode === mode
   const kind = mode === 'GLOBAL' ? 'mode step' : `step of ${mode}`
   return [
@@ -240,14 +240,14 @@ export function absentParts(
   ]
 }
 
-function hasAny(state: TrialState, trial: string, asked: ScanOptions): boolean {
-  for (const _ of selectItems(state, trial, asked)) return true
+function hasAny(state: TrialState, trial: string, options: ScanOptions): boolean {
+  for (const _ of selectItems(state, trial, options)) return true
   return false
 }
 
 /** The message for a selection whose parts match something, but nothing together. */
-function emptyText(state: TrialState, trial: string, asked: ScanOptions): string {
-  const { steps: _steps, modeSteps: _modeSteps, mode: _mode, workers: _workers, ...names } = asked
+function emptyText(state: TrialState, trial: string, options: ScanOptions): string {
+  const { steps: _steps, modeSteps: _modeSteps, mode: _mode, workers: _workers, ...names } = options
   const places = new Set<string>()
   for (const { workerStep } of selectItems(state, trial, names)) {
     const { step, mode, modeStep, worker } = workerStep

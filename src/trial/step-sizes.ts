@@ -18,18 +18,18 @@ export interface StepSize {
 
 /** The steps for which a scan has rows, ascending. Nothing is read. @throws what `trial.scan` throws */
 export function stepSizes(trial: Trial, options: ScanOptions): readonly StepSize[] {
-  const asked = checkOptions('stepSizes', SCAN_OPTIONS, options)
+  const settings = checkOptions('stepSizes', SCAN_OPTIONS, options)
   const sizes: { step: GlobalStep; rows: number; files: number; bytes: number }[] = []
-  let of: unknown = null
-  for (const { workerStep, saved } of selectItems(stateOf(trial), trial.name, asked)) {
+  let latest: unknown = null
+  for (const { workerStep, saved } of selectItems(stateOf(trial), trial.name, settings)) {
     let last = sizes.at(-1)
     if (last?.step !== workerStep.step) {
       last = { step: workerStep.step, rows: 0, files: 0, bytes: 0 }
       sizes.push(last)
     }
     last.rows++
-    if (workerStep !== of) last.files++
-    of = workerStep
+    if (workerStep !== latest) last.files++
+    latest = workerStep
     if (saved === null) continue
     last.bytes += saved.value?.byteLength ?? 0
     for (const location of saved.reductions.values()) last.bytes += location.byteLength

@@ -151,10 +151,10 @@ function draftsOf(
   spans: readonly StepSpan[],
   { byTensor, workerSteps }: Catalog,
 ): TensorDraft[] {
-  const found = names.map((): Found => ({ byteLength: 0, reductions: null, savedShape: null, first: null, last: null }))
+  const summaries = names.map((): Found => ({ byteLength: 0, reductions: null, savedShape: null, first: null, last: null }))
   for (const alike of byTensor.alike(names)) {
     const { value, reductions, shape } = alike.saved
-    const tensor = found[alike.index]!
+    const tensor = summaries[alike.index]!
     tensor.savedShape ??= shape?.shape ?? null
     for (const [reduction, location] of reductions) {
       tensor.reductions ??= new Set()
@@ -166,7 +166,7 @@ function draftsOf(
     tensor.first ??= alike
     if (tensor.last === null || alike.last > tensor.last.last) tensor.last = alike
   }
-  return found.map(({ byteLength, reductions, savedShape, first, last }, i) => {
+  return summaries.map(({ byteLength, reductions, savedShape, first, last }, i) => {
     const name = names[i]!
     const ends = first === null ? [] : [workerSteps.at(first.first)!]
     if (first !== null && last!.last > first.first) ends.push(workerSteps.at(last!.last)!)

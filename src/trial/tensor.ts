@@ -96,9 +96,9 @@ export class Tensor {
     const { mode = 'GLOBAL' } = checkOptions('tensor.workers', WORKERS_OPTIONS, options)
     if (step === undefined) return workersOf(this.#saved.workerSteps)
     this.#state.knownSteps(step, mode)
-    const found = this.#saved.at(step, mode)
-    if (found.length === 0) throw this.#saved.noneAt(step, mode)
-    return workersOf(found.map(({ workerStep }) => workerStep))
+    const savedStep = this.#saved.at(step, mode)
+    if (savedStep.length === 0) throw this.#saved.noneAt(step, mode)
+    return workersOf(savedStep.map(({ workerStep }) => workerStep))
   }
 
   /**
@@ -122,13 +122,13 @@ export class Tensor {
    *   InvalidWorker; FormatError if the record is corrupt, StoreError if it can't be read
    */
   async value(step: number, options?: ValueOptions): Promise<TensorValue> {
-    const asked = checkOptions('tensor.value', VALUE_OPTIONS, options)
-    const { mode = 'GLOBAL', worker } = asked
-    const found = await this.#saved.find(step, mode, worker, hasValue)
-    const ahead = asked.checkLevel === undefined && currentHold()?.ahead?.value(found.workerStep, this.name)
+    const settings = checkOptions('tensor.value', VALUE_OPTIONS, options)
+    const { mode = 'GLOBAL', worker } = settings
+    const savedStep = await this.#saved.find(step, mode, worker, hasValue)
+    const ahead = settings.checkLevel === undefined && currentHold()?.ahead?.value(savedStep.workerStep, this.name)
     if (ahead) return ahead
-    const place = this.#valuePlace(found, step, mode)
-    return this.#reading(readOneValue(this.#state, place, asked), found, step, mode)
+    const place = this.#valuePlace(savedStep, step, mode)
+    return this.#reading(readOneValue(this.#state, place, settings), savedStep, step, mode)
   }
 
   /**
@@ -136,17 +136,17 @@ export class Tensor {
    * value. If a worker is given, steps at which it has no data are left out.
    */
   async values(options?: ValueOptions): Promise<Map<number, TensorValue>> {
-    const asked = checkOptions('tensor.values', VALUE_OPTIONS, options)
-    const { mode = 'GLOBAL', worker } = asked
+    const settings = checkOptions('tensor.values', VALUE_OPTIONS, options)
+    const { mode = 'GLOBAL', worker } = settings
     const numbers: number[] = []
     const places: RecordPlace[] = []
-    for (const [number, found] of this.#saved.all(mode, worker, hasValue)) {
-      if (found.saved.value === null) continue
+    for (const [number, savedStep] of this.#saved.all(mode, worker, hasValue)) {
+      if (savedStep.saved.value === null) continue
       numbers.push(number)
-      places.push(recordPlace(found.workerStep, found.saved.value))
+      places.push(recordPlace(savedStep.workerStep, savedStep.saved.value))
     }
     const values = new Map<number, TensorValue>()
-    for await (const read of readRecordValues(this.#state, places, asked)) {
+    for await (const read of readRecordValues(this.#state, places, settings)) {
       for (const value of read) {
         if (value instanceof TrialscanError) throw value
         values.set(numbers[values.size]!, value)
@@ -170,22 +170,22 @@ export class Tensor {
   ): Promise<V>
   reductionValue<N extends StatisticName>(step: number, name: N, options?: SavedOptions): Promise<StatisticOf<N>>
   async reductionValue(step: number, name: StatisticName, options?: ReductionOptions): Promise<StatisticValue> {
-    const asked = checkOptions('tensor.reductionValue', REDUCTION_OPTIONS, options)
-    const { mode = 'GLOBAL', worker, abs = false } = asked
+    const settings = checkOptions('tensor.reductionValue', REDUCTION_OPTIONS, options)
+    const { mode = 'GLOBAL', worker, abs = false } = settings
     expectStep(step)
     expectText('tensor.reductionValue', 'name', name, 'the name of a reduction')
     const [reduction = name] = parseReductions([abs && !name.startsWith('abs_') ? `abs_${name}` : name])
     const isSavedIn = ({ reductions }: SavedTensor) => isReductionName(reduction) && reductions.has(reduction)
-    const found = await this.#saved.find(step, mode, worker, saved => hasValue(saved) || isSavedIn(saved))
-    const { workerStep, saved } = found
-    const ahead = asked.checkLevel === undefined && currentHold()?.ahead?.reduction(workerStep, this.name, reduction)
+    const savedStep = await this.#saved.find(step, mode, worker, saved => hasValue(saved) || isSavedIn(saved))
+    const { workerStep, saved } = savedStep
+    const ahead = settings.checkLevel === undefined && currentHold()?.ahead?.reduction(workerStep, this.name, reduction)
     if (ahead !== undefined && ahead !== false) return ahead
     if (saved.value === null && !isSavedIn(saved)) {
       const kept = [...saved.reductions.keys()].join(', ') || 'none'
       const detail = `${reduction} was not saved (saved are: ${kept}), and neither was the value to compute it from`
       throw new TensorUnavailableForStep(this.name, step, mode, detail)
     }
-    return this.#reading(readOneReduction(this.#state, workerStep, saved, reduction, asked), found, step, mode)
+    return this.#reading(readOneReduction(this.#state, workerStep, saved, reduction, settings), savedStep, step, mode)
   }
 
   /**
@@ -202,29 +202,29 @@ export class Tensor {
     axis: number,
     options?: ValueOptions,
   ): Promise<TensorValue<'float64' | 'complex128'>> {
-    const asked = checkOptions('tensor.along', VALUE_OPTIONS, options)
-    const value = await this.value(step, asked)
+    const settings = checkOptions('tensor.along', VALUE_OPTIONS, options)
+    const value = await this.value(step, settings)
     if (value.dtype === 'string') throw undefinedReduction(name, value.dtype)
-    if (value.shape.includes(0)) checkResults(value.shape, axis, asked.unfoldLimit)
+    if (value.shape.includes(0)) checkResults(value.shape, axis, settings.unfoldLimit)
     const reduced = tensorValue(reduceAlong('tensor.along', elementsOf('tensor.along', value), name, axis))
     return reduced as TensorValue<'float64' | 'complex128'>
   }
 
   /** The reductions that the hook saved at a step, as it saved them. None are computed. @throws as `value` */
   async reductionValues(step: number, options?: SavedOptions): Promise<Map<ReductionName, ReductionValue>> {
-    const asked = checkOptions('tensor.reductionValues', SAVED_OPTIONS, options)
-    const { mode = 'GLOBAL', worker } = asked
+    const settings = checkOptions('tensor.reductionValues', SAVED_OPTIONS, options)
+    const { mode = 'GLOBAL', worker } = settings
     const withReductions = this.#saved.at(step, mode).find(({ workerStep, saved }) => {
       return saved.reductions.size > 0 && (worker ?? workerStep.worker) === workerStep.worker
     })
     // A value without reductions has none, also where other workers have yet to write the step.
-    const found =
+    const savedSteps =
       withReductions ??
       (await this.#saved.find(step, mode, worker, saved => hasValue(saved) || saved.reductions.size > 0))
-    const { workerStep, saved } = found
+    const { workerStep, saved } = savedSteps
     const names = [...saved.reductions.keys()]
-    const read = Promise.all(names.map(name => readOneReduction(this.#state, workerStep, saved, name, asked)))
-    const values = await this.#reading(read, found, step, mode)
+    const read = Promise.all(names.map(name => readOneReduction(this.#state, workerStep, saved, name, settings)))
+    const values = await this.#reading(read, savedSteps, step, mode)
     return new Map(names.map((name, i) => [name, values[i] as ReductionValue]))
   }
 
@@ -234,23 +234,23 @@ export class Tensor {
    * @throws as `value`; ShapeUnavailableForStep if neither was saved
    */
   async shape(step: number, options?: SavedOptions): Promise<readonly number[]> {
-    const asked = checkOptions('tensor.shape', SAVED_OPTIONS, options)
-    const { mode = 'GLOBAL', worker } = asked
-    const found = await this.#saved.find(step, mode, worker, hasShape)
-    const [shape] = await this.#reading(this.#shapes([found], asked), found, step, mode)
+    const settings = checkOptions('tensor.shape', SAVED_OPTIONS, options)
+    const { mode = 'GLOBAL', worker } = settings
+    const savedStep = await this.#saved.find(step, mode, worker, hasShape)
+    const [shape] = await this.#reading(this.#shapes([savedStep], settings), savedStep, step, mode)
     if (shape) return shape
-    const kept = [...found.saved.reductions.keys()].join(', ')
+    const kept = [...savedStep.saved.reductions.keys()].join(', ')
     throw new ShapeUnavailableForStep(this.name, step, mode, `only its reductions ${kept} were saved`)
   }
 
   /** The shapes at all complete steps of a mode at which they are known: step → shape. */
   async shapes(options?: SavedOptions): Promise<Map<number, readonly number[]>> {
-    const asked = checkOptions('tensor.shapes', SAVED_OPTIONS, options)
-    const { mode = 'GLOBAL', worker } = asked
+    const settings = checkOptions('tensor.shapes', SAVED_OPTIONS, options)
+    const { mode = 'GLOBAL', worker } = settings
     const all = this.#saved.all(mode, worker, hasShape)
     const shapes = await this.#shapes(
-      all.map(([, found]) => found),
-      asked,
+      all.map(([, savedStep]) => savedStep),
+      settings,
     )
     return new Map(all.flatMap(([number], i) => (shapes[i] ? [[number, shapes[i]] as const] : [])))
   }
@@ -290,10 +290,10 @@ export class Tensor {
   }
 
   /** Shapes as saved, else read from the heads of the records; null where there is neither. */
-  async #shapes(found: readonly SavedAtStep[], options: SavedOptions): Promise<(readonly number[] | null)[]> {
+  async #shapes(savedSteps: readonly SavedAtStep[], options: SavedOptions): Promise<(readonly number[] | null)[]> {
     const { access } = this.#state
     const { threads, memory = DEFAULT_MEMORY } = options
-    const unsaved = found.filter(({ saved }) => saved.shape === null && saved.value !== null)
+    const unsaved = savedSteps.filter(({ saved }) => saved.shape === null && saved.value !== null)
     const read = new Map<SavedAtStep, readonly number[]>()
     if (unsaved.length > 0) {
       const runner = await access.runner(threads ?? 0, 0)
@@ -307,9 +307,9 @@ export class Tensor {
       const { described, failures } = await runWhole(runner, job, path => access.store.url(path))
       if (failures[0]) throw errorFromData(failures[0].error)
       const shapes = shapesOf(described)
-      for (const [i, one] of unsaved.entries()) read.set(one, shapes[i]!)
+      for (const [i, savedStep] of unsaved.entries()) read.set(savedStep, shapes[i]!)
     }
-    return found.map(one => one.saved.shape?.shape ?? read.get(one) ?? null)
+    return savedSteps.map(savedStep => savedStep.saved.shape?.shape ?? read.get(savedStep) ?? null)
   }
 }
 

@@ -263,29 +263,29 @@ export class Trial extends TornasoleNames {
   ): Scan<StatisticsOf<R>>
   scan(options?: ScanOptions): Scan
   scan(options?: ScanOptions): Scan {
-    const asked = checkOptions('trial.scan', SCAN_OPTIONS, options)
-    const { checkLevel = 'minimal', reductions = 'all', threads, memory = DEFAULT_MEMORY } = asked
+    const settings = checkOptions('trial.scan', SCAN_OPTIONS, options)
+    const { checkLevel = 'minimal', reductions = 'all', threads, memory = DEFAULT_MEMORY } = settings
     const names = parseReductions(reductions)
     const { access } = this.#state
     return new Scan({
-      problems: () => [...this.#state.contents.problems, ...unmatchedParts(this.#state, this.name, asked)],
-      groups: selectGroups(this.#state, this.name, asked),
+      problems: () => [...this.#state.contents.problems, ...unmatchedParts(this.#state, this.name, settings)],
+      groups: selectGroups(this.#state, this.name, settings),
       reductions: names,
       strict: reductions !== 'all',
       context: {
         store: access.spec,
         checkLevel: checkLevelNumber(checkLevel),
         memory,
-        timed: asked.timed,
-        wallTimes: asked.wallTimes,
+        timed: settings.timed,
+        wallTimes: settings.wallTimes,
         known: setFor(names.filter(isMomentName)),
         statistics: elementStatistics(names),
         sketched: names.some(isSketchName),
       },
-      runner: cost => access.runner(threads, cost, memory, asked.callerWorks),
+      runner: cost => access.runner(threads, cost, memory, settings.callerWorks),
       url: path => access.store.url(path),
-      signal: asked.signal,
-      onProgress: asked.onProgress,
+      signal: settings.signal,
+      onProgress: settings.onProgress,
     })
   }
 
@@ -296,9 +296,9 @@ export class Trial extends TornasoleNames {
    *   values was saved
    */
   async distribution(tensor: string, options?: DistributionOptions): Promise<Distribution> {
-    const asked = checkOptions('trial.distribution', DISTRIBUTION_OPTIONS, options)
+    const settings = checkOptions('trial.distribution', DISTRIBUTION_OPTIONS, options)
     expectTensor(this.#state, this.name, tensor)
-    const merged = await distributionOf(this.scan({ ...asked, tensors: tensor, reductions: ['sketch'] }))
+    const merged = await distributionOf(this.scan({ ...settings, tensors: tensor, reductions: ['sketch'] }))
     if (merged !== null) return merged
     throw new TensorUnavailable(tensor, this.name, [])
   }

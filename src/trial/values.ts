@@ -43,15 +43,15 @@ const BATCH_UNFOLDED = 32 << 20
  */
 export async function* readValues(trial: Trial, options?: ReadValuesOptions): AsyncGenerator<SavedValue> {
   expectTrial('readValues', trial)
-  const asked = checkOptions('readValues', SCAN_OPTIONS, options)
+  const settings = checkOptions('readValues', SCAN_OPTIONS, options)
   const state = stateOf(trial)
-  const batches = batchesOf(selectItems(state, trial.name, asked))
+  const batches = batchesOf(selectItems(state, trial.name, settings))
   const ahead: Promise<readonly SavedValue[]>[] = []
   const most = state.access.isRemote ? AT_ONCE.remote : AT_ONCE.local
   for (let next = batches.next(); ahead.length > 0 || !next.done; ) {
-    asked.signal?.throwIfAborted()
+    settings.signal?.throwIfAborted()
     while (!next.done && ahead.length < most) {
-      const values = readBatch(trial, next.value, asked)
+      const values = readBatch(trial, next.value, settings)
       // A caller who leaves the loop does not wait for them.
       values.catch(() => {})
       ahead.push(values)
@@ -90,10 +90,10 @@ async function readBatch(trial: Trial, items: readonly ScanItem[], options: Read
       if (saved === null) return { tensor: null, ...place, value: null, error: workerStep.error! }
       const { tensor } = saved
       if (saved.value === null) return { tensor, ...place, value: null }
-      const found = read[at++]!
-      if (!(found instanceof TrialscanError)) return { tensor, ...place, value: found }
+      const value = read[at++]!
+      if (!(value instanceof TrialscanError)) return { tensor, ...place, value: value }
       // Together they exceed the limit for values; each alone may not.
-      if (found.code !== 'ValueTooLarge' || items.length === 1) return { tensor, ...place, value: null, error: found }
+      if (value.code !== 'ValueTooLarge' || items.length === 1) return { tensor, ...place, value: null, error: value }
       const [alone] = await readPlaces(trial, [recordPlace(workerStep, saved.value)], options)
       return alone instanceof TrialscanError
         ? { tensor, ...place, value: null, error: alone }
@@ -116,7 +116,7 @@ async function readPlaces(
     ...(memory !== undefined && { memory }),
     ...(checkLevel !== undefined && { checkLevel }),
   })
-  const found: (TensorValue | TrialscanError)[] = []
-  for await (const values of read) found.push(...values)
-  return found
+  const results: (TensorValue | TrialscanError)[] = []
+  for await (const values of read) results.push(...values)
+  return results
 }

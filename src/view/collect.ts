@@ -41,9 +41,9 @@ export interface CollectOptions extends ScanSelection {
 /** Collects the view of a trial for a page; it lists tensors that can't be read. @throws what a scan throws */
 export async function collect(trial: Trial, options: CollectOptions): Promise<TrialView> {
   const { onProgress, embedding, differences, ...selection } = options
-  const found = await judged(trial, selection)
+  const judging = await judged(trial, selection)
   const skeleton = await Skeleton.of(trial, selection)
-  return new Collection(trial, found, skeleton, differences).collect(selection, embedding, onProgress)
+  return new Collection(trial, judging, skeleton, differences).collect(selection, embedding, onProgress)
 }
 
 /** The facts about a trial, collected row by row. */
@@ -181,10 +181,10 @@ class Collection {
   /** The series by importance: those with findings, then losses, gradients and weights, then the others. */
   #byImportance(): number[] {
     const { series } = this.#skeleton
-    const found = new Set(this.#judged.findings.map(({ tensor }) => tensor))
+    const tensorsWithFindings = new Set(this.#judged.findings.map(({ tensor }) => tensor))
     const rank = ({ tensor }: SeriesView): number => {
       const { name, kind } = this.#tensors[tensor]!
-      return found.has(name) ? 0 : kind === 'gradients' || kind === 'weights' ? 1 : 2
+      return tensorsWithFindings.has(name) ? 0 : kind === 'gradients' || kind === 'weights' ? 1 : 2
     }
     const ranks = series.map(rank)
     return series.map((_, i) => i).sort((a, b) => ranks[a]! - ranks[b]! || a - b)
@@ -240,7 +240,7 @@ export function findingsOf(
     judged,
     advice,
     besides: learningRates.map(({ message }) => message),
-    notJudged: notJudged.filter(one => !lacksTensors(one)),
+    notJudged: notJudged.filter(entry => !lacksTensors(entry)),
     limits,
   }
 }

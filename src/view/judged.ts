@@ -153,11 +153,11 @@ interface RuleDescription {
   readonly limit: LimitView | null
 }
 
-function describe(one: Rule): RuleDescription {
-  const { ruleName: rule } = one
-  const { meaning, advice } = one.constructor as Partial<BuiltinClass>
-  if (!(one instanceof VanishingGradient)) return { rule, meaning, advice, limit: null }
-  const { threshold, relative_threshold } = JSON.parse(one.report.ruleParameters) as Record<string, number | null>
+function describe(judgingRule: Rule): RuleDescription {
+  const { ruleName: rule } = judgingRule
+  const { meaning, advice } = judgingRule.constructor as Partial<BuiltinClass>
+  if (!(judgingRule instanceof VanishingGradient)) return { rule, meaning, advice, limit: null }
+  const { threshold, relative_threshold } = JSON.parse(judgingRule.report.ruleParameters) as Record<string, number | null>
   return { rule, meaning, advice, limit: { rule, below: threshold!, share: relative_threshold ?? null } }
 }
 
@@ -188,7 +188,7 @@ class UpdateRatios extends Rule {
   }
 
   readonly #weights: readonly string[]
-  readonly #asked = new Map<number, Asked[]>()
+  readonly #questions = new Map<number, Asked[]>()
 
   constructor(trial: Trial) {
     super(trial, { logger: null })
@@ -199,7 +199,7 @@ class UpdateRatios extends Rule {
   override setRequiredTensors(step: number): void {
     if (this.#weights.length === 0) return
     const { byTensor } = stateOf(this.baseTrial).catalog
-    const asked: Asked[] = []
+    const questions: Asked[] = []
     for (const { worker, mode } of stateOf(this.baseTrial).catalog.atStep(step)) {
       for (const tensor of this.#weights) {
         const newer = this.reqTensors.find(tensor, step, null, worker)
@@ -207,10 +207,10 @@ class UpdateRatios extends Rule {
         const before = steps?.stepAt(positionOf(step, steps) - 1)
         const older = before === undefined ? undefined : this.reqTensors.find(tensor, before, null, worker)
         if (!older?.hasValue || !newer?.hasValue) continue
-        asked.push({ tensor, worker, step, change: newer.distance(older), size: older.reduction('l2') })
+        questions.push({ tensor, worker, step, change: newer.distance(older), size: older.reduction('l2') })
       }
     }
-    this.#asked.set(step, asked)
+    this.#questions.set(step, questions)
   }
 
   /** False: it judges nothing. */
@@ -219,14 +219,14 @@ class UpdateRatios extends Rule {
   }
 
   override async invokeAtStep(step: number): Promise<boolean> {
-    await inTurns(this.#asked.get(step) ?? [], ({ change, size, ...place }) => {
+    await inTurns(this.#questions.get(step) ?? [], ({ change, size, ...place }) => {
       const [by, of] = [change.answer, size.answer]
       if (typeof by !== 'number' || typeof of !== 'number') return
       // Zeros that stay zero are an update of 0; a weight that leaves zero has no norm to divide by.
       if (of !== 0 || by === 0) this.updates.push({ ...place, ratio: by === 0 ? 0 : by / of })
       else this.#fromZero.add(place.tensor)
     })
-    this.#asked.delete(step)
+    this.#questions.delete(step)
     return false
   }
 }

@@ -27,7 +27,7 @@ export function chosenSteps(skeleton: Skeleton): ReadonlySet<number> {
 
 /** The ridge of a series. @param sketches by the indices of their steps, ascending @returns null if no element is finite */
 export function ridgeOf(series: number, sketches: ReadonlyMap<number, Distribution>): RidgeView | null {
-  const drawn = [...sketches].map(([step, sketch]) => ({ step, sketch, finite: finiteOf(sketch).of }))
+  const drawn = [...sketches].map(([step, sketch]) => ({ step, sketch, finite: finiteOf(sketch).distribution }))
   const size = Math.max(0, ...drawn.map(({ finite }) => finite.count))
   if (size === 0) return null
   const bins = Math.max(LEAST_BINS, Math.min(MOST_BINS, Math.round(2 * Math.sqrt(size))))
@@ -78,11 +78,11 @@ function edgesAround(low: number, high: number, bins: number): readonly number[]
 /** The distributions of one tensor at some of its steps, of each worker. */
 export async function ridgesOf(
   trial: Trial,
-  of: Skeleton,
+  skeleton: Skeleton,
   tensor: string,
   reading: Pick<ScanSelection, 'threads' | 'memory' | 'signal'>,
 ): Promise<readonly RidgeView[]> {
-  const only = [...chosenSteps(of)].map(index => of.steps[index]!)
+  const only = [...chosenSteps(skeleton)].map(index => skeleton.steps[index]!)
   if (only.length === 0 || !trial.hasTensor(tensor)) return []
   const sketches = new Map<number, Map<number, Distribution>>()
   for await (const { worker, step, reductions } of trial.scan({
@@ -91,20 +91,20 @@ export async function ridgesOf(
     reductions: ['sketch'],
     steps: only,
   })) {
-    const [at, index] = [of.seriesAt(worker, tensor), of.stepAt(step)]
+    const [at, index] = [skeleton.seriesAt(worker, tensor), skeleton.stepAt(step)]
     if (at === undefined || index === undefined || !(reductions.sketch instanceof Distribution)) continue
-    const own = sketches.get(at) ?? new Map<number, Distribution>()
-    sketches.set(at, own.set(index, reductions.sketch))
+    const byStep = sketches.get(at) ?? new Map<number, Distribution>()
+    sketches.set(at, byStep.set(index, reductions.sketch))
   }
-  return [...sketches].flatMap(([series, own]) => ridgeOf(series, own) ?? [])
+  return [...sketches].flatMap(([series, byStep]) => ridgeOf(series, byStep) ?? [])
 }
 
 /** The distribution of the finite elements, and the number of the others. */
-export function finiteOf(sketch: Distribution): { readonly of: Distribution; readonly lost: number } {
+export function finiteOf(sketch: Distribution): { readonly distribution: Distribution; readonly lost: number } {
   const data = sketch.toJSON()
   const count = data.counts.reduce((sum, some) => sum + some, 0)
   const others = { nan_count: 0, positive_infinity_count: 0, negative_infinity_count: 0 }
-  return { of: Distribution.from({ ...data, ...others, count }), lost: sketch.count - count }
+  return { distribution: Distribution.from({ ...data, ...others, count }), lost: sketch.count - count }
 }
 
 /** The share of elements at or below 0: the buckets below 0 and the one of zeros. */

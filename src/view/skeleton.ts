@@ -25,15 +25,15 @@ export class Skeleton {
   readonly #seriesOf: ReadonlyMap<string, ReadonlyMap<string, number>>
 
   private constructor(
-    found: ReadonlyMap<number, { readonly mode: number; readonly modeStep: number }>,
+    modes: ReadonlyMap<number, { readonly mode: number; readonly modeStep: number }>,
     workers: readonly string[],
     tensors: readonly string[],
     series: readonly SeriesView[],
     seriesOf: ReadonlyMap<string, ReadonlyMap<string, number>>,
   ) {
-    this.steps = [...found.keys()].sort((a, b) => a - b)
-    this.mode = this.steps.map(step => found.get(step)!.mode)
-    this.modeStep = this.steps.map(step => found.get(step)!.modeStep)
+    this.steps = [...modes.keys()].sort((a, b) => a - b)
+    this.mode = this.steps.map(step => modes.get(step)!.mode)
+    this.modeStep = this.steps.map(step => modes.get(step)!.modeStep)
     this.workers = workers
     this.tensors = tensors
     this.series = series
@@ -45,7 +45,7 @@ export class Skeleton {
   /** Reads the index of a trial. @throws what a scan of the selection throws */
   static async of(trial: Trial, selection: ScanSelection): Promise<Skeleton> {
     const due = turnsWhenDue()
-    const found = new Map<number, { mode: number; modeStep: number }>()
+    const modes = new Map<number, { mode: number; modeStep: number }>()
     const tensors = new Map<string, number>()
     const workers: string[] = []
     const series: SeriesView[] = []
@@ -55,24 +55,24 @@ export class Skeleton {
     for (const { workerStep, saved } of selectItems(stateOf(trial), trial.name, selection)) {
       if (++seen % AT_ONCE === 0) await due()
       const { step, mode, modeStep, worker } = workerStep
-      if (!found.has(step)) found.set(step, { mode: MODES.indexOf(mode), modeStep })
+      if (!modes.has(step)) modes.set(step, { mode: MODES.indexOf(mode), modeStep })
       if (saved === null) continue
-      let own = seriesOf.get(worker)
-      if (own === undefined) {
-        own = new Map()
-        seriesOf.set(worker, own)
+      let ofWorker = seriesOf.get(worker)
+      if (ofWorker === undefined) {
+        ofWorker = new Map()
+        seriesOf.set(worker, ofWorker)
         workers.push(worker)
       }
-      let at = own.get(saved.tensor)
+      let at = ofWorker.get(saved.tensor)
       if (at === undefined) {
         const tensor = tensors.get(saved.tensor) ?? tensors.size
         tensors.set(saved.tensor, tensor)
         at = series.push({ tensor, worker: workers.indexOf(worker) }) - 1
-        own.set(saved.tensor, at)
+        ofWorker.set(saved.tensor, at)
       }
       present.push({ step, series: at })
     }
-    const skeleton = new Skeleton(found, workers, [...tensors.keys()], series, seriesOf)
+    const skeleton = new Skeleton(modes, workers, [...tensors.keys()], series, seriesOf)
     for (const { step, series } of present) {
       skeleton.states[skeleton.#cell(series, skeleton.stepAt(step)!)] = STATES.indexOf('present')
     }

@@ -25,11 +25,11 @@ export function thinned<T>(
   const order = [...byMode].sort(([a, x], [b, y]) => rank(a, x.length) - rank(b, y.length))
   let room = most
   const chosen = new Map<Mode, readonly T[]>()
-  for (const [i, [mode, own]] of order.entries()) {
+  for (const [i, [mode, ofMode]] of order.entries()) {
     const others = order.slice(i + 1).reduce((sum, [, { length }]) => sum + length, 0)
     const share = mode === 'EVAL' ? Math.ceil(room * EVAL_SHARE) : Math.floor(room / (order.length - i))
-    const count = Math.min(own.length, Math.max(others === 0 ? room : share, room - others))
-    chosen.set(mode, evenly(own, count))
+    const count = Math.min(ofMode.length, Math.max(others === 0 ? room : share, room - others))
+    chosen.set(mode, evenly(ofMode, count))
     room -= count
   }
   const kept = new Set([...chosen.values()].flat())

@@ -64,9 +64,9 @@ function summary({ steps, tensors, savedSteps, savedTensors, isAborted }: Record
   const partText = (saved: number, all: number, noun: string): string =>
     saved === all ? counted(all, noun) : `${countText(saved)} of ${counted(all, noun)}`
   const saved = `saved ${partText(savedSteps, steps, 'step')} and ${partText(savedTensors, tensors, 'tensor')} in ${out}`
-  const left = tensors - savedTensors
+  const unsaved = tensors - savedTensors
   const ways = [
-    ...(left > 0 ? [`the configuration leaves out ${counted(left, 'tensor')}`] : []),
+    ...(unsaved > 0 ? [`the configuration leaves out ${counted(unsaved, 'tensor')}`] : []),
     ...(isAborted ? ['the last step was given up'] : []),
   ]
   return [saved, ...ways].join('; ')

@@ -86,18 +86,18 @@ function ridgeText(rows: readonly ScanRow[], hasWorkers: boolean): string {
     const others = { nan_count: 0, positive_infinity_count: 0, negative_infinity_count: 0 }
     return { row, lost: sketch.count - count, of: Distribution.from({ ...data, ...others, count }) }
   })
-  const some = finite.filter(({ of }) => of.count > 0)
-  const low = some.reduce((least, { of }) => Math.min(least, of.quantile(tailOf(of))), Number.POSITIVE_INFINITY)
-  const high = some.reduce((most, { of }) => Math.max(most, of.quantile(1 - tailOf(of))), Number.NEGATIVE_INFINITY)
+  const some = finite.filter(({ of: distribution }) => distribution.count > 0)
+  const low = some.reduce((least, { of: distribution }) => Math.min(least, distribution.quantile(tailOf(distribution))), Number.POSITIVE_INFINITY)
+  const high = some.reduce((most, { of: distribution }) => Math.max(most, distribution.quantile(1 - tailOf(distribution))), Number.NEGATIVE_INFINITY)
   const [from, to] = low < high ? [low, high] : [low - 1, low + 1]
   const edges = Array.from({ length: BINS + 1 }, (_, i) => from * (1 - i / BINS) + to * (i / BINS))
-  const lines = finite.map(({ row, lost, of }) => {
+  const lines = finite.map(({ row, lost, of: distribution }) => {
     const { step, mode, modeStep, worker } = row
     return [
       `  ${step}`,
       ...(mode === 'GLOBAL' ? [] : [`${mode} ${modeStep}`]),
       ...(hasWorkers ? [safe(worker)] : []),
-      `▕${of.count === 0 ? ' '.repeat(BINS) : blocks(of.histogram(edges).counts)}▏`,
+      `▕${distribution.count === 0 ? ' '.repeat(BINS) : blocks(distribution.histogram(edges).counts)}▏`,
       lost > 0 ? `${counted(lost, 'element')} NaN or infinite` : '',
     ]
   })

@@ -171,14 +171,14 @@ function columnsFor(
 
 /** The rows to print, and the counts of all others. */
 class Ranking {
-  readonly #asked: Asked
+  readonly #request: Asked
   readonly #first: Cells[] = []
   readonly #top: TopRows<Cells>
   readonly tally = newTally()
   readonly unranked: Unranked = { without: 0, nan: 0 }
 
   constructor(request: Asked) {
-    this.#asked = request
+    this.#request = request
     this.#top = new TopRows(request.limit, request.order)
   }
 
@@ -190,7 +190,7 @@ class Ranking {
     rows: AsyncIterable<ScanRow>,
     columns: readonly RowColumn[],
   ): Promise<Pick<Tally, 'failed' | 'firstError'>> {
-    const { by, filter, limit } = this.#asked
+    const { by, filter, limit } = this.#request
     const tally = newTally()
     for await (const row of matchingRows(rows, filter, tally)) {
       if (by === null) {
@@ -215,7 +215,7 @@ class Ranking {
 
   /** The rows to print, in order. */
   sorted(): readonly Cells[] {
-    return this.#asked.by === null ? this.#first : this.#top.sorted()
+    return this.#request.by === null ? this.#first : this.#top.sorted()
   }
 }
 

@@ -127,8 +127,8 @@ function ofTrials(verdicts: readonly Verdict[], losses: Losses): Verdict {
   const failed = verdicts.filter(({ word }) => word === 'failed').length
   const unjudged = verdicts.filter(({ word }) => word === 'unjudged').length
   const unread = losses.lost.length > 0 ? `, ${countText(losses.lost.length)} could not be read` : ''
-  const left = unjudged > 0 ? `, of ${countText(unjudged)} nothing was read` : ''
-  const text = `${countText(failed)} of ${counted(count, 'trial')} failed${left}${unread}`
+  const unreadText = unjudged > 0 ? `, of ${countText(unjudged)} nothing was read` : ''
+  const text = `${countText(failed)} of ${counted(count, 'trial')} failed${unreadText}${unread}`
   if (failed > 0) return { word: 'failed', exitCode: losses.code, text }
   return verdictOf(losses.code, text)
 }

@@ -82,10 +82,10 @@ export function unscannedParts(trial: Trial, flags: SelectionFlags, hasRows: boo
         ),
       )
     const [isMeant, isTaken] = [selected(globals.keys()), selected([...globals.values()].flat())]
-    const left = [...globals].filter(([step, theirs]) => isMeant.has(step) && !theirs.every(step => isTaken.has(step)))
-    if (left.length > 0) {
-      const leftOut = left.map(([step]) => step).sort((a, b) => a - b)
-      const theirs = left.flatMap(([, theirs]) => theirs.filter(step => !isTaken.has(step)))
+    const unscanned = [...globals].filter(([step, theirs]) => isMeant.has(step) && !theirs.every(step => isTaken.has(step)))
+    if (unscanned.length > 0) {
+      const leftOut = unscanned.map(([step]) => step).sort((a, b) => a - b)
+      const theirs = unscanned.flatMap(([, theirs]) => theirs.filter(step => !isTaken.has(step)))
       notes.push(
         `--steps ${steps.text} are global steps, which leaves out ${counted(leftOut.length, 'step')} of ${mode}: ` +
           `mode steps ${shortList(leftOut)} are global steps ${shortList(theirs)}; for steps of ${mode} write --mode-steps ${steps.text}`,

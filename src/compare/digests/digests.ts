@@ -209,33 +209,33 @@ async function listedIn(source: DigestListSource, selected: Selected): Promise<L
   const faults: DigestListFault[] = []
   const [steps, workers] = [new FewValues<number>(), new FewValues<string>()]
   let [unknownCount, faultCount] = [0, 0]
-  const fault = (one: DigestListFault): void => {
-    if (faultCount++ < MAX_FAULTS) faults.push(one)
+  const fault = (entry: DigestListFault): void => {
+    if (faultCount++ < MAX_FAULTS) faults.push(entry)
   }
-  for await (const one of digestLines(source)) {
-    if (one === null) continue
-    if ('expected' in one) {
-      fault(one)
+  for await (const line of digestLines(source)) {
+    if (line === null) continue
+    if ('expected' in line) {
+      fault(line)
       continue
     }
-    for (const name of DIGESTS) if (one.digests[name] !== undefined) digests.add(name)
-    if (one.step !== null) steps.add(one.step)
-    if (one.worker !== null) workers.add(one.worker)
-    if (selected.names.has(one.tensor)) known.push(one)
-    else if (!selected.isPart && unknownCount++ < MAX_DIFFERENCES) unknown.push(one)
+    for (const name of DIGESTS) if (line.digests[name] !== undefined) digests.add(name)
+    if (line.step !== null) steps.add(line.step)
+    if (line.worker !== null) workers.add(line.worker)
+    if (selected.names.has(line.tensor)) known.push(line)
+    else if (!selected.isPart && unknownCount++ < MAX_DIFFERENCES) unknown.push(line)
   }
   selected.pair(steps, workers)
   const tensors = new Map<string, ListedTensor>()
-  for (const one of known) {
-    const { line, tensor } = one
-    const lacking = selected.lacks(one)
+  for (const digest of known) {
+    const { line, tensor } = digest
+    const lacking = selected.lacks(digest)
     if (lacking !== null) {
       fault({ line, expected: `${lacking}, since the trial has several`, got: 'none' })
       continue
     }
-    const key = selected.keyOf(tensor, one.step, one.worker)
+    const key = selected.keyOf(tensor, digest.step, digest.worker)
     const first = tensors.get(key)
-    if (first === undefined) tensors.set(key, one)
+    if (first === undefined) tensors.set(key, digest)
     else fault({ line, expected: 'each tensor once', got: `${quote(tensor)} again, as in line ${first.line}` })
   }
   return { tensors, unknown, unknownCount, digests, faults, faultCount }

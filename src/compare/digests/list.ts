@@ -88,14 +88,14 @@ async function* linesOf(source: DigestListSource): AsyncGenerator<string | null>
 
 function parseLine(text: string, line: number): ListedTensor | DigestListFault | null {
   const fault = (expected: string, got: unknown): DigestListFault => ({ line, expected, got: shown(got) })
-  let found: unknown
+  let json: unknown
   try {
-    found = JSON.parse(text)
+    json = JSON.parse(text)
   } catch {
     return { line, expected: 'a JSON object', got: quote(text.slice(0, SHOWN_LENGTH)) }
   }
-  if (typeof found !== 'object' || found === null || Array.isArray(found)) return fault('a JSON object', found)
-  const { tensor, step = null, worker = null, dtype, shape, saved, error, ...others } = found as Record<string, unknown>
+  if (typeof json !== 'object' || json === null || Array.isArray(json)) return fault('a JSON object', json)
+  const { tensor, step = null, worker = null, dtype, shape, saved, error, ...others } = json as Record<string, unknown>
   if (error !== undefined)
     return { line, expected: 'a digest', got: `a tensor that could not be read: ${shown(error)}` }
   if (typeof tensor !== 'string') return fault('tensor, a name', tensor)

@@ -39,12 +39,12 @@ export function aliasesOf(namesA: readonly string[], namesB: readonly string[]):
 
 /** Names by what is left of them without prefixes; null if several have it. */
 export function namesByCore(names: readonly string[]): Map<string, string | null> {
-  const found = new Map<string, string | null>()
+  const aliases = new Map<string, string | null>()
   for (const name of names) {
     const core = coreOf(name)
-    found.set(core, found.has(core) ? null : name)
+    aliases.set(core, aliases.has(core) ? null : name)
   }
-  return found
+  return aliases
 }
 
 /** A name without prefixes of wrappers. */
@@ -64,10 +64,10 @@ function stripped(name: string): { readonly core: string; readonly prefixes: rea
 
 /** The pieces of one list that the other lacks, counted by occurrence. */
 function without(pieces: readonly string[], others: readonly string[]): readonly string[] {
-  const left = [...others]
+  const unpaired = [...others]
   return pieces.filter(piece => {
-    const at = left.indexOf(piece)
-    if (at >= 0) left.splice(at, 1)
+    const at = unpaired.indexOf(piece)
+    if (at >= 0) unpaired.splice(at, 1)
     return at < 0
   })
 }

@@ -38,8 +38,8 @@ export async function cutTrials(a: Trial, b: Trial, map: TensorMap, isShared: bo
     if (first.used.has(split) || second.used.has(split)) continue
     throw wrong(split, `a tensor of one run, and its parts in the other`, 'none: their names match in neither')
   }
-  const splitTensors = (of: 'first' | 'second', { parts }: CutTrial) =>
-    [...parts].map(([tensor, names]): SplitTensor => ({ tensor, of, parts: names }))
+  const splitTensors = (run: 'first' | 'second', { parts }: CutTrial) =>
+    [...parts].map(([tensor, names]): SplitTensor => ({ tensor, of: run, parts: names }))
   return {
     trials: [first.trial, second.trial],
     split: [...splitTensors('first', first), ...splitTensors('second', second)],
@@ -61,7 +61,7 @@ export async function cutTrial(
   isShared: boolean,
 ): Promise<CutTrial> {
   const { catalog, contents } = stateOf(trial)
-  const [own, others] = [new Set(catalog.names), new Set(stateOf(other).catalog.names)]
+  const [ownNames, others] = [new Set(catalog.names), new Set(stateOf(other).catalog.names)]
   const byCore = namesByCore([...others])
   // Prefixes of wrappers that one of them lacks are no part of a part's name.
   const nameOf = (part: string) => (others.has(part) ? part : (byCore.get(coreOf(part)) ?? part))
@@ -70,13 +70,13 @@ export async function cutTrial(
   const cuttings = new Map<string, Cut>()
   for (const split of splits) {
     const regex = patternOf(split.from)
-    for (const tensor of own) {
+    for (const tensor of ownNames) {
       if ((split.from !== tensor && !regex.test(tensor)) || others.has(tensor) || cuttings.has(tensor)) continue
       const wanted = split.parts.map(part => {
         const { name, length = null } = typeof part === 'string' ? { name: part } : part
         return { name: nameOf(split.from === tensor ? name : tensor.replace(regex, name)), length }
       })
-      if (!wanted.some(({ name }) => others.has(name)) || wanted.some(({ name }) => own.has(name))) continue
+      if (!wanted.some(({ name }) => others.has(name)) || wanted.some(({ name }) => ownNames.has(name))) continue
       used.add(split)
       // If a part is missing and has no length, the positions of the others are unknown: all are reported as missing.
       if (!wanted.every(({ name, length }) => length !== null || others.has(name))) continue
@@ -135,27 +135,27 @@ function cutAt(
   isShared: boolean,
 ): readonly CutPart[] {
   const { axis, groups = 1 } = split
-  const of = `${quote(tensor)}, whose shape is [${shape}]`
+  const subject = `${quote(tensor)}, whose shape is [${shape}]`
   const whole = shape[axis]
-  if (whole === undefined) throw wrong(split, `an axis of ${of}`, `axis ${axis}`)
+  if (whole === undefined) throw wrong(split, `an axis of ${subject}`, `axis ${axis}`)
   const sum = lengths.reduce((total, length) => total + length, 0)
   const sumText = `${lengths.join(' + ')} = ${sum}`
   if (sum !== whole && !(isShared && whole > 0 && sum % whole === 0)) {
-    throw wrong(split, `parts that make up axis ${axis} of ${of}`, sumText)
+    throw wrong(split, `parts that make up axis ${axis} of ${subject}`, sumText)
   }
-  const own = lengths.map(length => (length * whole) / Math.max(1, sum) / groups)
-  if (!own.every(Number.isInteger))
-    throw wrong(split, `parts of ${of} in ${groups} equal groups along axis ${axis}`, sumText)
+  const sizes = lengths.map(length => (length * whole) / Math.max(1, sum) / groups)
+  if (!sizes.every(Number.isInteger))
+    throw wrong(split, `parts of ${subject} in ${groups} equal groups along axis ${axis}`, sumText)
   const inner = shape.slice(axis + 1).reduce((product, length) => product * length, 1)
   const outer = shape.slice(0, axis).reduce((product, length) => product * length, 1)
   // Two 4-bit elements share a byte.
-  const isWhole = elementByteLength(dtype) >= 1 || (outer === 1 && own.every(length => (length * inner) % 2 === 0))
-  if (!isWhole) throw wrong(split, `parts of ${of} that begin at whole bytes`, `${dtype}, ${sumText}`)
+  const isWhole = elementByteLength(dtype) >= 1 || (outer === 1 && sizes.every(length => (length * inner) % 2 === 0))
+  if (!isWhole) throw wrong(split, `parts of ${subject} that begin at whole bytes`, `${dtype}, ${sumText}`)
   return names.map((name, i) => {
-    const before = own.slice(0, i).reduce((total, length) => total + length, 0)
+    const before = sizes.slice(0, i).reduce((total, length) => total + length, 0)
     const runs = Array.from({ length: groups }, (_, group) => {
       const from = (group * whole) / groups + before
-      return [from, from + own[i]!] as const
+      return [from, from + sizes[i]!] as const
     })
     return { name, axis, runs }
   })
@@ -165,15 +165,15 @@ type Collections = ReturnType<typeof stateOf>['contents']['collections']['collec
 
 /** Collections with parts in place of their tensors. */
 function collectionsWith(known: Collections, parts: CutTrial['parts']): Collections {
-  const found = new Map(known)
+  const cuts = new Map(known)
   for (const name of [...parts.values()].flat()) {
     for (const collection of collectionsOf(name)) {
-      const { tensorNames = [] } = found.get(collection) ?? {}
+      const { tensorNames = [] } = cuts.get(collection) ?? {}
       const config = { includeRegex: [], reductionConfig: null, saveConfig: null, saveHistogram: false }
-      found.set(collection, { ...config, name: collection, tensorNames: [...tensorNames, name] })
+      cuts.set(collection, { ...config, name: collection, tensorNames: [...tensorNames, name] })
     }
   }
-  return found
+  return cuts
 }
 
 function wrong({ from }: TensorSplit, expected: string, got: string): UsageError {

@@ -27,8 +27,8 @@ export async function suggestNames(
   inB: (name: string) => string,
 ): Promise<readonly NameSuggestion[]> {
   const [ofA, ofB] = [namesInOrder(first), namesInOrder(second)]
-  const [known, there] = [new Set(ofA.map(inB)), new Set(ofB)]
-  const isAlone = (name: string) => !there.has(inB(name))
+  const [known, namesInB] = [new Set(ofA.map(inB)), new Set(ofB)]
+  const isAlone = (name: string) => !namesInB.has(inB(name))
   if (ofA.filter(isAlone).length > MOST_NAMES || ofB.filter(name => !known.has(name)).length > MOST_NAMES) return []
   const suggested: NameSuggestion[] = []
   let from = 0
@@ -80,13 +80,13 @@ async function alike(
       here[j] = isSame(i, j) ? down[j + 1]! + 1 : Math.max(down[j]!, right)
     }
   }
-  const found: NameSuggestion[] = []
+  const suggestions: NameSuggestion[] = []
   for (let i = 0, j = 0; i < ofA.length && j < ofB.length; ) {
-    if (isSame(i, j)) found.push({ tensor: ofA[i++]!, otherTensor: ofB[j++]!, shape: shapesA[i - 1]! })
+    if (isSame(i, j)) suggestions.push({ tensor: ofA[i++]!, otherTensor: ofB[j++]!, shape: shapesA[i - 1]! })
     else if (lengths[i + 1]![j]! >= lengths[i]![j + 1]!) i++
     else j++
   }
-  return found
+  return suggestions
 }
 
 function haveCommonWord(a: string, b: string): boolean {

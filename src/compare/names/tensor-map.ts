@@ -58,13 +58,13 @@ export function patternOf(pattern: string): RegExp {
 /** @throws UsageError for a pattern that is none */
 export function namesInFirst(map: TensorMap, first: readonly string[]): ReadonlyMap<string, string> {
   const patterns = namePatterns(namesOf(map))
-  const found = new Map<string, string>()
-  for (const own of first) {
-    const match = patterns.find(({ pattern, regex }) => pattern === own || regex.test(own))
+  const pairs = new Map<string, string>()
+  for (const name of first) {
+    const match = patterns.find(({ pattern, regex }) => pattern === name || regex.test(name))
     if (match === undefined) continue
-    found.set(match.pattern === own ? match.value : own.replace(match.regex, match.value), own)
+    pairs.set(match.pattern === name ? match.value : name.replace(match.regex, match.value), name)
   }
-  return found
+  return pairs
 }
 
 /** The names of a map; the first of two entries for one name counts. */

@@ -92,9 +92,9 @@ export class Spread {
   }
 
   /** A record that has any. Rows come in the order of steps. */
-  add(found: Found): void {
-    this.#goOn(found)
-    const { worker, step, tensor } = found
+  add(record: Found): void {
+    this.#goOn(record)
+    const { worker, step, tensor } = record
     const episode = this.#episodes.get(worker) ?? {
       worker,
       records: [],
@@ -104,7 +104,7 @@ export class Spread {
       step,
     }
     this.#episodes.set(worker, episode)
-    episode.records.push(found)
+    episode.records.push(record)
     episode.open.add(tensor)
     episode.isOfGradients &&= this.#roles.get(tensor)?.kind === 'gradient'
     episode.lastStep = step
@@ -133,15 +133,15 @@ export class Spread {
   }
 
   #keep(records: readonly Found[]): void {
-    for (const found of records) this.#record(found)
+    for (const record of records) this.#record(record)
   }
 
-  #record(found: Found): void {
-    const key = keyOf(found)
+  #record(record: Found): void {
+    const key = keyOf(record)
     const first = this.#first.get(key)
-    if (first === undefined || isEarlier(found, first)) this.#first.set(key, found)
+    if (first === undefined || isEarlier(record, first)) this.#first.set(key, record)
     const steps = this.#steps.get(key) ?? new Set<number>()
-    this.#steps.set(key, steps.add(found.step))
+    this.#steps.set(key, steps.add(record.step))
   }
 
   /** The workers whose record of a tensor at a step has any, sorted. */
@@ -159,7 +159,7 @@ export class Spread {
     for (const episode of [...this.#episodes.values()]) this.#end(episode)
     if (!isMixed) for (const { records } of this.#passed.splice(0)) this.#keep(records)
     const all = [...this.#first.values()].sort((a, b) => (isEarlier(a, b) ? -1 : 1))
-    const classified = all.map((found): Classified => ({ ...found, ...this.#causeOf(found) }))
+    const classified = all.map((record): Classified => ({ ...record, ...this.#causeOf(record) }))
     const [first = null, ...later] = classified
     const chain = chainOf(classified, name => this.#kindOf(name) === 'losses')
     return { first, later, chain, passed: this.#passed.map(passedOf) }
@@ -169,19 +169,19 @@ export class Spread {
     return this.#steps.get(keyOf({ tensor, worker }))?.has(step) ?? false
   }
 
-  #causeOf(found: Found): Cause {
-    const role = this.#roles.get(found.tensor)
+  #causeOf(record: Found): Cause {
+    const role = this.#roles.get(record.tensor)
     switch (role?.kind) {
       case 'output':
-        return this.#ofOutput(found, role.of)
+        return this.#ofOutput(record, role.of)
       case 'input':
-        return this.#ofInput(found, role.of)
+        return this.#ofInput(record, role.of)
       case 'loss':
-        return this.#ofLoss(found)
+        return this.#ofLoss(record)
       case 'gradient':
-        return this.#ofGradient(found)
+        return this.#ofGradient(record)
       case 'parameter':
-        return this.#ofParameter(found)
+        return this.#ofParameter(record)
       default:
         return UNKNOWN
     }
@@ -191,69 +191,69 @@ export class Spread {
    * From the layer's inputs and its parameters, as they were at the step; of a model or a block, from the layers in it. Where none was saved, the
    * output just before it may be what it was given.
    */
-  #ofOutput(found: Found, layer: string): Cause {
-    const { worker, step } = found
+  #ofOutput(record: Found, layer: string): Cause {
+    const { worker, step } = record
     const inputs = (this.#inputs.get(layer) ?? []).filter(name => this.#wasSaved(name, worker, step))
     const from = [...inputs, ...(this.#parameters.get(layer) ?? [])].find(name => this.#has(name, worker, step))
     if (from !== undefined) return propagator(from, worker)
-    const [nearest, ...others] = this.#before(found, 'output')
+    const [nearest, ...others] = this.#before(record, 'output')
     const outputs = this.#isBlock(layer) ? [nearest, ...others] : inputs.length === 0 ? [nearest] : []
     const output = outputs.find(name => name !== undefined && this.#has(name, worker, step))
     if (output !== undefined) return propagator(output, worker)
     if (inputs.length > 0) return PRODUCER
-    return this.#kindOf(found.tensor) === 'losses' ? this.#ofLoss(found) : UNKNOWN
+    return this.#kindOf(record.tensor) === 'losses' ? this.#ofLoss(record) : UNKNOWN
   }
 
   /** True for a block of layers: names of their parameters begin with its name. */
   #isBlock(layer: string): boolean {
-    const own = new Set(this.#parameters.get(layer))
+    const parameters = new Set(this.#parameters.get(layer))
     return [...this.#roles].some(
       ([name, { kind }]) =>
-        kind === 'parameter' && name.startsWith(layer) && /^[._/]/.test(name.slice(layer.length)) && !own.has(name),
+        kind === 'parameter' && name.startsWith(layer) && /^[._/]/.test(name.slice(layer.length)) && !parameters.has(name),
     )
   }
 
   /** The cause of a layer's input: the nearest output before it. */
-  #ofInput(found: Found, layer: string): Cause {
-    const outputs = this.#before(found, 'output')
-    const from = this.#firstOf(found, outputs)
-    if (from !== undefined) return propagator(from, found.worker)
+  #ofInput(record: Found, layer: string): Cause {
+    const outputs = this.#before(record, 'output')
+    const from = this.#firstOf(record, outputs)
+    if (from !== undefined) return propagator(from, record.worker)
     if (outputs.length > 0) return UNKNOWN
     // Only parameters, or other inputs, were saved of what a loss is given.
     const isOfLoss = /loss/i.test(layer)
-    const others = this.#before(found, 'input')
-    const other = this.#firstOf(found, isOfLoss ? this.#before(found, 'parameter') : others)
-    if (other !== undefined) return propagator(other, found.worker)
+    const others = this.#before(record, 'input')
+    const other = this.#firstOf(record, isOfLoss ? this.#before(record, 'parameter') : others)
+    if (other !== undefined) return propagator(other, record.worker)
     // What the model itself is given comes from outside.
     return isOfLoss || others.length > 0 ? UNKNOWN : PRODUCER
   }
 
   /** The cause of a loss: the model's output, which is nearest. */
-  #ofLoss(found: Found): Cause {
-    const [outputs, parameters] = [this.#before(found, 'output'), this.#before(found, 'parameter')]
-    const from = this.#firstOf(found, [...outputs, ...this.#before(found, 'input'), ...parameters])
-    if (from !== undefined) return propagator(from, found.worker)
+  #ofLoss(record: Found): Cause {
+    const [outputs, parameters] = [this.#before(record, 'output'), this.#before(record, 'parameter')]
+    const from = this.#firstOf(record, [...outputs, ...this.#before(record, 'input'), ...parameters])
+    if (from !== undefined) return propagator(from, record.worker)
     return outputs.length > 0 ? PRODUCER : UNKNOWN
   }
 
   /** The cause of a gradient: the loss and activations of its step, earlier gradients, or another worker. */
-  #ofGradient(found: Found): Cause {
-    const own = this.#ofOwnGradient(found)
-    if (own.class === 'propagator') return own
+  #ofGradient(record: Found): Cause {
+    const ownCause = this.#ofOwnGradient(record)
+    if (ownCause.class === 'propagator') return ownCause
     // Workers add up their gradients: one that has a cause of its own gives it to all, or else the first does.
-    const others = this.workersOf(found).filter(worker => worker !== found.worker)
+    const others = this.workersOf(record).filter(worker => worker !== record.worker)
     const cause =
-      others.find(worker => this.#ofOwnGradient({ ...found, worker }).class === 'propagator') ??
-      others.find(worker => worker < found.worker)
-    return cause === undefined ? own : propagator(found.tensor, cause)
+      others.find(worker => this.#ofOwnGradient({ ...record, worker }).class === 'propagator') ??
+      others.find(worker => worker < record.worker)
+    return cause === undefined ? ownCause : propagator(record.tensor, cause)
   }
 
-  #ofOwnGradient(found: At): Cause {
-    const gradients = this.#before(found, 'gradient')
-    const outputs = [...this.#before(found, 'loss'), ...this.#before(found, 'output')]
-    const others = [...this.#before(found, 'input'), ...this.#before({ ...found, rank: Infinity }, 'parameter')]
-    const from = this.#firstOf(found, [...gradients, ...outputs, ...others])
-    if (from !== undefined) return propagator(from, found.worker)
+  #ofOwnGradient(record: At): Cause {
+    const gradients = this.#before(record, 'gradient')
+    const outputs = [...this.#before(record, 'loss'), ...this.#before(record, 'output')]
+    const others = [...this.#before(record, 'input'), ...this.#before({ ...record, rank: Infinity }, 'parameter')]
+    const from = this.#firstOf(record, [...gradients, ...outputs, ...others])
+    if (from !== undefined) return propagator(from, record.worker)
     return outputs.length + gradients.length > 0 ? PRODUCER : UNKNOWN
   }
 
@@ -261,11 +261,11 @@ export class Spread {
    * From itself and its gradient at the step before, if there was none between that was not saved; of another worker, too, since workers add
    * up their gradients.
    */
-  #ofParameter(found: Found): Cause {
-    const { tensor, worker, step, mode, modeStep } = found
+  #ofParameter(record: Found): Cause {
+    const { tensor, worker, step, mode, modeStep } = record
     const before = this.#savedBefore(tensor, worker, step)
     if (before === undefined) return PRODUCER
-    const gradients = this.#gradients.filter(([, of]) => isGradientOf(of, tensor)).map(([name]) => name)
+    const gradients = this.#gradients.filter(([, weight]) => isGradientOf(weight, tensor)).map(([name]) => name)
     const others = this.#trial.workersWithData().filter(other => other !== worker)
     for (const other of [worker, ...others]) {
       const from = [tensor, ...gradients].find(name => this.#has(name, other, before.step))
@@ -277,9 +277,9 @@ export class Spread {
   }
 
   #savedBefore(tensor: string, worker: Worker, step: GlobalStep) {
-    const own = stateOf(this.#trial).catalog.byTensor.get(tensor)
-    for (let at = own === undefined ? -1 : own.before(step) - 1; at >= 0; at--) {
-      const saved = own!.at(at)!
+    const savedSteps = stateOf(this.#trial).catalog.byTensor.get(tensor)
+    for (let at = savedSteps === undefined ? -1 : savedSteps.before(step) - 1; at >= 0; at--) {
+      const saved = savedSteps!.at(at)!
       if (saved.worker === worker) return saved
     }
     return undefined
@@ -314,7 +314,7 @@ export class Spread {
   #savedAt(worker: Worker, step: GlobalStep) {
     return stateOf(this.#trial)
       .catalog.atStep(step)
-      .find(one => one.worker === worker)
+      .find(saved => saved.worker === worker)
   }
 
   #wasSaved(name: string, worker: Worker, step: GlobalStep): boolean {
@@ -336,7 +336,7 @@ function chainOf(all: readonly Classified[], isLoss: (name: string) => boolean):
   const [origin] = all
   const loss = all.find(({ tensor }) => isLoss(tensor) && !/_input(_\d+)?$/.test(tensor))
   if (origin === undefined || loss === undefined) return []
-  const byKey = new Map(all.map(found => [keyOf(found), found]))
+  const byKey = new Map(all.map(record => [keyOf(record), record]))
   const chain = new Set([loss])
   for (let at = loss; at !== origin && at.from !== null; ) {
     const next = byKey.get(keyOf({ tensor: at.from, worker: at.fromWorker! }))
@@ -344,8 +344,8 @@ function chainOf(all: readonly Classified[], isLoss: (name: string) => boolean):
     chain.add(next)
     at = next
   }
-  const found = [...chain].reverse()
-  return found[0] === origin ? found : [origin, ...found]
+  const records = [...chain].reverse()
+  return records[0] === origin ? records : [origin, ...records]
 }
 
 function listed<K, V>(map: Map<K, V[]>, key: K): V[] {

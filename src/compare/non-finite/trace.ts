@@ -110,20 +110,20 @@ export async function traceNonFinite(trial: Trial, options?: TraceOptions): Prom
       unread++
       continue
     }
-    const found = foundIn(row)
+    const nonFinite = foundIn(row)
     // Trees of XGBoost have NaN for whatever a leaf lacks.
     if (!isSelected && tensor.startsWith('trees/')) {
-      if (found !== null) leftOut++
+      if (nonFinite !== null) leftOut++
       continue
     }
     records++
     isMixed ||= row.dtype === HALF
     const place = placeOf(row, tensor)
-    checkpoints?.add(tensor, row.step, found === null, row.reductions.max)
-    if (found !== null) {
+    checkpoints?.add(tensor, row.step, nonFinite === null, row.reductions.max)
+    if (nonFinite !== null) {
       const rank = rankOf(trial, row, tensor)
-      isUncertain ||= found.nan === null
-      spread.add({ ...place, rank, ...found })
+      isUncertain ||= nonFinite.nan === null
+      spread.add({ ...place, rank, ...nonFinite })
       continue
     }
     spread.addFinite(place)
@@ -143,7 +143,7 @@ export async function traceNonFinite(trial: Trial, options?: TraceOptions): Prom
   const { first, later, chain, passed } = spread.trace(isMixed)
   const before = warning !== null && (first === null || isEarlier(warning, first)) ? warning : null
   const ofCheckpoint = first && checkpoints?.firstOf([first, ...later])
-  const found = ofCheckpoint ? await elementsAt(trial, ofCheckpoint) : null
+  const element = ofCheckpoint ? await elementsAt(trial, ofCheckpoint) : null
   return {
     origin: first === null ? null : await originOf(trial, first, spread.workersOf(first)),
     warning: before && withoutRank(before),
@@ -152,7 +152,7 @@ export async function traceNonFinite(trial: Trial, options?: TraceOptions): Prom
     passed,
     checkpoint:
       first && checkpoints
-        ? checkpoints.result(first.step, ofCheckpoint?.tensor ?? null, found?.element ?? null)
+        ? checkpoints.result(first.step, ofCheckpoint?.tensor ?? null, element?.element ?? null)
         : null,
     isUncertain,
     problems: problems.lines,
@@ -209,14 +209,14 @@ async function originOf(
   { rank: _rank, kind, ...first }: NonFiniteRecord & { readonly rank: number; readonly kind: NonFiniteKind },
   workers: readonly Worker[],
 ): Promise<NonFiniteOrigin> {
-  const found = first.nan === null ? null : await elementsAt(trial, first)
+  const element = first.nan === null ? null : await elementsAt(trial, first)
   return {
     ...first,
     workers,
-    kind: found?.kind ?? kind,
-    element: found?.element ?? null,
-    shape: found?.shape ?? null,
-    slices: found?.slices ?? [],
+    kind: element?.kind ?? kind,
+    element: element?.element ?? null,
+    shape: element?.shape ?? null,
+    slices: element?.slices ?? [],
   }
 }
 

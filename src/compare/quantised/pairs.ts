@@ -96,9 +96,9 @@ function sortedBy(
   for (const place of side === 'a' ? pairing.onlyInB(step, pairs) : []) {
     const { tensor, worker } = place
     const stored = quantisedTensors(tensor, names)?.weight
-    const pair = rest.find(one => one.place.tensor === stored && one.b === undefined)
-    const found = pair ?? { place, rank: Number.POSITIVE_INFINITY, a: undefined, b: undefined }
-    if (take({ ...found, otherTensor: tensor, otherWorker: worker }, tensor)) parts.add(tensor)
+    const pair = rest.find(candidate => candidate.place.tensor === stored && candidate.b === undefined)
+    const storedPair = pair ?? { place, rank: Number.POSITIVE_INFINITY, a: undefined, b: undefined }
+    if (take({ ...storedPair, otherTensor: tensor, otherWorker: worker }, tensor)) parts.add(tensor)
   }
   // Where both runs have scales, those of weights that are quantised in both are tensors as others are.
   const isPart = (name: string) =>
@@ -167,12 +167,12 @@ function planOf(
   }
   const steps = { a: place.step, b: pairing.stepInB(place.step) }
   const workers = { a: place.worker, b: otherWorker }
-  const recordOf = (of: 'a' | 'b', name: string): MeasuredPlace => {
-    const saved = stateOf(pairing[of]).catalog.atStep(steps[of])
-    const workerStep = saved.find(({ worker }) => worker === workers[of])
+  const recordOf = (run: 'a' | 'b', name: string): MeasuredPlace => {
+    const saved = stateOf(pairing[run]).catalog.atStep(steps[run])
+    const workerStep = saved.find(({ worker }) => worker === workers[run])
     const value = workerStep?.tensors.get(name)?.value
-    if (!value) throw new TensorUnavailableForStep(name, steps[of], 'GLOBAL', 'its value was not saved')
-    return { ...recordPlace(workerStep!, value), store: of === 'a' ? 0 : 1 }
+    if (!value) throw new TensorUnavailableForStep(name, steps[run], 'GLOBAL', 'its value was not saved')
+    return { ...recordPlace(workerStep!, value), store: run === 'a' ? 0 : 1 }
   }
   const { weight, scale, outer } = tensors
   try {

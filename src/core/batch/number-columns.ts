@@ -16,7 +16,7 @@ const GAP = 24
 /** Reductions of the records of a job, in the core's memory. */
 export class NumberColumns {
   readonly #engine: Engine
-  readonly #asked: Address
+  readonly #requests: Address
   readonly #count: number
   readonly #length: number
   readonly #numbers: Address
@@ -26,9 +26,9 @@ export class NumberColumns {
     this.#engine = engine
     this.#count = names.length
     this.#length = length
-    this.#asked = engine.reserveBytes(names.length * TextColumn.size)
+    this.#requests = engine.reserveBytes(names.length * TextColumn.size)
     this.#numbers = engine.reserveBytes(names.length * (length + GAP) * 8)
-    const words = engine.words(this.#asked, names.length * COLUMN_WORDS)
+    const words = engine.words(this.#requests, names.length * COLUMN_WORDS)
     for (const [i, name] of names.entries()) {
       const { slot, form } = numberFrom(name)
       words[i * COLUMN_WORDS + TextColumn.slot / 4] = MomentsRow[slot]
@@ -46,7 +46,7 @@ export class NumberColumns {
       count,
       records.address,
       first,
-      this.#asked,
+      this.#requests,
       this.#count,
       this.#length + GAP,
       this.#numbers,

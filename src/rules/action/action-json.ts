@@ -31,11 +31,11 @@ import {
 /** @throws UsageError for any other value; see `parseActions` for text */
 export function actionsOf(actions: Actions | null | undefined): readonly Action[] {
   const list: readonly OneAction[] = Array.isArray(actions) ? actions : [(actions ?? '') as OneAction]
-  return list.flatMap((one): readonly Action[] => {
-    if (typeof one === 'string') return parseActions(one)
-    if (typeof one === 'function') return [callbackAction(one)]
-    if (typeof one?.name === 'string' && typeof one.onFire === 'function') return [one]
-    throw expected('actions', 'action_json, a function or an action (with name and onFire)', one)
+  return list.flatMap((item): readonly Action[] => {
+    if (typeof item === 'string') return parseActions(item)
+    if (typeof item === 'function') return [callbackAction(item)]
+    if (typeof item?.name === 'string' && typeof item.onFire === 'function') return [item]
+    throw expected('actions', 'action_json, a function or an action (with name and onFire)', item)
   })
 }
 

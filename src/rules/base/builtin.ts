@@ -51,14 +51,14 @@ export interface Judgements {
 export function each<A>(
   tensors: readonly TensorAtStep[],
   ask: (tensor: TensorAtStep) => A | undefined,
-  judge: (asked: A, tensor: TensorAtStep) => Judged,
+  judge: (question: A, tensor: TensorAtStep) => Judged,
 ): Judgements {
   const questions = tensors.map(ask)
   return {
     count: tensors.length,
     judge: i => {
-      const asked = questions[i]
-      return asked === undefined ? undefined : judge(asked, tensors[i]!)
+      const question = questions[i]
+      return question === undefined ? undefined : judge(question, tensors[i]!)
     },
   }
 }
@@ -180,12 +180,12 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   /** @throws UsageError for a likely typing error: the trial has a collection with nearly this name */
   #unknownCollections(given: Readonly<Record<string, unknown>>): readonly string[] {
     const { collections } = stateOf(this.baseTrial).contents.collections
-    const asked = Object.keys(given)
+    const names = Object.keys(given)
       .map(snakeCase)
       .filter(name => /collection(_names)?$/.test(name) && !name.startsWith('use_'))
       .flatMap(name => this.parameters[name] as string | readonly string[])
     const isKnown = (name: string): boolean => collections.has(name) || collections.has(OTHER_NAMES.get(name) ?? '')
-    const unknown = asked.filter(name => name && !isKnown(name) && !USUAL_COLLECTIONS.has(name))
+    const unknown = names.filter(name => name && !isKnown(name) && !USUAL_COLLECTIONS.has(name))
     for (const name of unknown) {
       const nearest = nearestNames(name, collections.keys())
       if (nearest.length === 0) continue
@@ -226,7 +226,7 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
       for (const judgement of this.examine(momentOf(workerStep, sequence))) judgements.push(judgement)
     }
     if (judgements.length === 0) return
-    const all = judgements.map(one => (typeof one === 'function' ? { count: 1, judge: one } : one))
+    const all = judgements.map(judgement => (typeof judgement === 'function' ? { count: 1, judge: judgement } : judgement))
     this.reqTensors.judgement = {
       count: all.reduce((sum, { count }) => sum + count, 0),
       atOnce: () => this.#judgeAll(step, all),
@@ -271,10 +271,10 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
 
   #judge(step: number, judge: Judgements['judge'], i: number): void {
     try {
-      const found = judge(i)
-      if (found !== undefined) this.#hasJudged = this.#hasJudgedStep = true
-      if (!found) return
-      for (const one of Array.isArray(found) ? (found as readonly Found[]) : [found as Found]) this.found(one)
+      const result = judge(i)
+      if (result !== undefined) this.#hasJudged = this.#hasJudgedStep = true
+      if (!result) return
+      for (const finding of Array.isArray(result) ? (result as readonly Found[]) : [result as Found]) this.found(finding)
     } catch (error) {
       this.#passOver(step, error)
     }
@@ -340,10 +340,10 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   }
 
   override collectionConfigs(options?: CollectionConfigsOptions): readonly HookCollection[] {
-    const asked = checkOptions('rule.collectionConfigs', COLLECTION_CONFIGS_OPTIONS, options)
-    const framework = asked.framework ?? frameworkOf(stateOf(this.baseTrial).contents)
+    const settings = checkOptions('rule.collectionConfigs', COLLECTION_CONFIGS_OPTIONS, options)
+    const framework = settings.framework ?? frameworkOf(stateOf(this.baseTrial).contents)
     const choices = this.#selections.map(({ choice }) => choice)
-    return collectionConfigsOf(this.ruleName, choices, { ...asked, ...(framework && { framework }) })
+    return collectionConfigsOf(this.ruleName, choices, { ...settings, ...(framework && { framework }) })
   }
 
   override get hasJudged(): boolean {

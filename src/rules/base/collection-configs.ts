@@ -22,14 +22,14 @@ export function collectionConfigsOf(
   // A rule that would look at everything needs only what it looks for.
   const narrow = choices.filter(({ all }) => !all)
   for (const { collections = [], names = [], regex = [], all } of narrow.length > 0 ? narrow : choices) {
-    const own = all ? 'all' : `${ruleName.replace(/(?!^)(?=[A-Z][a-z])/g, '_').toLowerCase()}_tensors`
+    const ownCollection = all ? 'all' : `${ruleName.replace(/(?!^)(?=[A-Z][a-z])/g, '_').toLowerCase()}_tensors`
     const into = (name: string): Set<string> => {
       const known = patterns.get(name) ?? new Set()
       patterns.set(name, known)
       return known
     }
     for (const name of collections) into(name)
-    const home = collections[0] ?? regex.map(collectionFor).find(name => name !== null) ?? own
+    const home = collections[0] ?? regex.map(collectionFor).find(name => name !== null) ?? ownCollection
     for (const pattern of regex) {
       const wanted = framework === undefined ? pattern : patternFor(framework, pattern)
       into(home).add(withoutCommas(wanted))
@@ -38,10 +38,10 @@ export function collectionConfigsOf(
       into(home).add(withoutCommas(pattern))
     }
   }
-  return [...patterns].map(([name, of]) => ({
+  return [...patterns].map(([name, expressions]) => ({
     CollectionName: name,
     CollectionParameters: {
-      ...(of.size > 0 && { include_regex: [...of].join(',') }),
+      ...(expressions.size > 0 && { include_regex: [...expressions].join(',') }),
       save_interval: String(saveInterval),
     },
   }))

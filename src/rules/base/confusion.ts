@@ -35,9 +35,9 @@ export class Confusion extends builtin({
     const labels = singleTensor(this.#labels, moment)
     const predictions = singleTensor(this.#predictions, moment)
     if (labels === undefined || predictions === undefined) return
-    const [asked, answered] = [labels.value(), predictions.value()]
+    const [labelValue, answered] = [labels.value(), predictions.value()]
     yield () => {
-      const classes = classesOf(asked.value)
+      const classes = classesOf(labelValue.value)
       return this.#judge(classes, predictedClasses(answered.value, classes.length), predictions)
     }
   }
@@ -55,22 +55,22 @@ export class Confusion extends builtin({
       column.set(label, (column.get(label) ?? 0) + 1)
       columns.set(predicted, column)
     }
-    const found = []
+    const findings = []
     for (const [predicted, column] of [...columns].sort(([a], [b]) => a - b)) {
       const sum = [...column.values()].reduce((sum, count) => sum + count, 0)
       const diagonal = (column.get(predicted) ?? 0) / sum
       if (diagonal < min_diag) {
         const message = `of what is predicted to be class ${predicted}, ${numberText(100 * diagonal)} % are, less than ${numberText(100 * min_diag)} %`
-        found.push({ tensor: name, worker, value: diagonal, threshold: min_diag, message })
+        findings.push({ tensor: name, worker, value: diagonal, threshold: min_diag, message })
       }
       for (const [label, count] of column) {
         const value = count / sum
         if (label === predicted || !(value > max_off_diag)) continue
         const message = `of what is predicted to be class ${predicted}, ${numberText(100 * value)} % are class ${label}, more than ${numberText(100 * max_off_diag)} %`
-        found.push({ tensor: name, worker, value, threshold: max_off_diag, message })
+        findings.push({ tensor: name, worker, value, threshold: max_off_diag, message })
       }
     }
-    return found
+    return findings
   }
 
   /**

@@ -57,7 +57,7 @@ const EFFECTS_OF_TINY: ReadonlySet<string> = new Set([
 /** Never fires; it only observes. It runs beside the rules, so that nothing is read twice. */
 export class LearningRates extends Rule {
   readonly #names: readonly string[]
-  readonly #asked = new Map<number, (readonly [tensor: string, rate: () => number | null])[]>()
+  readonly #questions = new Map<number, (readonly [tensor: string, rate: () => number | null])[]>()
   readonly #rates = new Map<string, Rate[]>()
 
   constructor(trial: Trial) {
@@ -76,14 +76,14 @@ export class LearningRates extends Rule {
   override setRequiredTensors(step: number): void {
     if (this.#names.length === 0) return
     const tensors = this.reqTensors.select(this.#names, step)
-    this.#asked.set(
+    this.#questions.set(
       step,
       tensors.map(tensor => [tensor.name, scalar(tensor)] as const),
     )
   }
 
   override invokeAtStep(step: number): boolean {
-    for (const [tensor, rate] of this.#asked.get(step) ?? []) {
+    for (const [tensor, rate] of this.#questions.get(step) ?? []) {
       const value = answered(rate)
       if (value === null || !Number.isFinite(value)) continue
       const rates = this.#rates.get(tensor) ?? []
@@ -92,7 +92,7 @@ export class LearningRates extends Rule {
       else rates.push({ step: step as GlobalStep, value, steps: 1 })
       this.#rates.set(tensor, rates)
     }
-    this.#asked.delete(step)
+    this.#questions.delete(step)
     return false
   }
 
@@ -112,17 +112,17 @@ export class LearningRates extends Rule {
       for (const [i, { step, value, steps }] of rates.entries()) {
         const before = rates[i - 1]?.value
         const text = `the learning rate ${tensor} is ${rateText(value)} from step ${step} on`
-        const found = (what: string): UnusualRate[] => [{ tensor, step, value, message: `${text}, ${what}` }]
+        const unusual = (what: string): UnusualRate[] => [{ tensor, step, value, message: `${text}, ${what}` }]
         // A rate that stays becomes the usual one: it is beyond all that held until then.
         const isJump = value > usual || (earlier >= LEAST_STEPS && value >= FAR * highest)
         earlier += steps
         highest = Math.max(highest, value)
         if (before !== undefined && before > 0 && value >= FAR * before && isJump) {
-          return found(`${numberText(value / before)} times what it was before`)
+          return unusual(`${numberText(value / before)} times what it was before`)
         }
         if (usual > 0 && value >= FAR * usual)
-          return found(`${numberText(value / usual)} times what is usual in this trial`)
-        if (value > HUGE) return found('far beyond what trainings take')
+          return unusual(`${numberText(value / usual)} times what is usual in this trial`)
+        if (value > HUGE) return unusual('far beyond what trainings take')
       }
       return []
     })

@@ -72,6 +72,6 @@ export class Losses {
   }
 }
 
-function availableNumbers(asked: readonly (() => number | null)[]): number[] {
-  return asked.map(ask => ask()).filter(one => one !== null)
+function availableNumbers(answers: readonly (() => number | null)[]): number[] {
+  return answers.map(ask => ask()).filter(number => number !== null)
 }

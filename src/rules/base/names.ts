@@ -48,9 +48,9 @@ function seek(
   join: (...patterns: readonly string[]) => string = anyOf,
 ): string {
   const all = join(...names.map(([, pattern]) => pattern))
-  const one = { inWords, byDefault, collection, names, join }
-  sought.set(all, one)
-  if (byDefault !== null) sought.set(byDefault, one)
+  const soughtName = { inWords, byDefault, collection, names, join }
+  sought.set(all, soughtName)
+  if (byDefault !== null) sought.set(byDefault, soughtName)
   return all
 }
 
@@ -150,8 +150,8 @@ export function isWiderDefault(pattern: string): boolean {
 /** The pattern that one framework's names need, for a pattern that covers all; any other pattern unchanged. */
 export function patternFor(framework: Framework, pattern: string): string {
   const { names, join } = sought.get(pattern) ?? { names: [], join: anyOf }
-  const own = names.flatMap(([frameworks, name]) => (frameworks.includes(framework) ? [name] : []))
-  return own.length > 0 ? join(...own) : pattern
+  const ofFramework = names.flatMap(([frameworks, name]) => (frameworks.includes(framework) ? [name] : []))
+  return ofFramework.length > 0 ? join(...ofFramework) : pattern
 }
 
 /** The framework that a training used, as far as its collections and tensor names show. TensorFlow.js names layers as TensorFlow does. */

@@ -145,9 +145,9 @@ function select(
   }
   for (const name of names) selected.addName(name)
   for (const source of regex) selected.addMatching(patternOf(source).matches)
-  const found = except ? selected.toArray().filter(name => !except.test(name)) : selected.toArray()
+  const kept = except ? selected.toArray().filter(name => !except.test(name)) : selected.toArray()
   // There can be a million names: they share one list.
-  return found.length === saved.length ? saved : found
+  return kept.length === saved.length ? saved : kept
 }
 
 /** Our own patterns, which are all that `check` uses by default, don't need the regex engine. @throws UsageError for an invalid pattern */

@@ -51,15 +51,15 @@ export class AllZero extends builtin({
     // No network starts with all weights zero on purpose: its nodes would stay equal.
     let areAllZero: boolean | undefined
     const areAllWeightsZero = (): boolean => {
-      areAllZero ??= weights.length > 1 && weights.every(asked => isKnown(asked) && percentOfZeros(asked) >= threshold)
+      areAllZero ??= weights.length > 1 && weights.every(questions => isKnown(questions) && percentOfZeros(questions) >= threshold)
       return areAllZero
     }
-    yield each(this.#tensors.at(moment), ask, (asked, { name, worker }) => {
-      const value = percentOfZeros(asked)
+    yield each(this.#tensors.at(moment), ask, (questions, { name, worker }) => {
+      const value = percentOfZeros(questions)
       const steps = value >= threshold ? (seen.get(name) ?? 0) + 1 : 0
       seen.set(name, steps)
       if (steps === 0) return null
-      if (steps < num_steps && !(weights.includes(asked) && areAllWeightsZero())) return undefined
+      if (steps < num_steps && !(weights.includes(questions) && areAllWeightsZero())) return undefined
       const message = `${numberText(value)} % of the elements of ${name} are zero${steps > 1 && num_steps > 1 ? `, at ${steps} consecutive steps` : ''}`
       return { tensor: name, worker, value, threshold, message }
     })
@@ -76,12 +76,12 @@ function askAboutZeros(tensor: TensorAtStep): ZeroQuestions | undefined {
   return extremes.every(name => saved.includes(name)) ? extremes.map(name => tensor.reduction(name)) : undefined
 }
 
-function isKnown(asked: ZeroQuestions): boolean {
-  return [asked].flat().every(({ answer }) => answer !== undefined)
+function isKnown(questions: ZeroQuestions): boolean {
+  return [questions].flat().every(({ answer }) => answer !== undefined)
 }
 
 /** NaN for saved reductions that are not zero: they don't show how many elements are. */
-function percentOfZeros(asked: ZeroQuestions): number {
-  if ('value' in asked) return (100 * asked.value.zeroCount) / asked.value.count
-  return asked.every(({ value }) => value === 0) ? 100 : Number.NaN
+function percentOfZeros(questions: ZeroQuestions): number {
+  if ('value' in questions) return (100 * questions.value.zeroCount) / questions.value.count
+  return questions.every(({ value }) => value === 0) ? 100 : Number.NaN
 }

@@ -55,7 +55,7 @@ export class ClassImbalance extends builtin({
         return null
       }
     }
-    yield () => (hasLabels ? this.#judge(seen).map(found => ({ worker: moment.worker, ...found })) : undefined)
+    yield () => (hasLabels ? this.#judge(seen).map(finding => ({ worker: moment.worker, ...finding })) : undefined)
   }
 
   #add({ count, wrong }: Seen, labels: TensorValue, predictions: TensorValue | undefined): void {
@@ -77,19 +77,19 @@ export class ClassImbalance extends builtin({
     const { samples, threshold_imbalance, threshold_misprediction } = this.parameters
     const counts = [...count].sort(([, a], [, b]) => a - b)
     if (counts.length === 0 || counts.reduce((sum, [, count]) => sum + count, 0) < samples) return []
-    const found: Found[] = []
+    const findings: Found[] = []
     const [[smallest, fewest], [largest, most]] = [counts[0]!, counts.at(-1)!]
     const ratio = most / fewest
     if (counts.length > 1 && ratio > threshold_imbalance) {
       const message = `class ${largest} has ${numberText(ratio)} times as many labels as class ${smallest}, more than ${numberText(threshold_imbalance)} times`
-      found.push({ value: ratio, threshold: threshold_imbalance, message })
+      findings.push({ value: ratio, threshold: threshold_imbalance, message })
     }
     for (const [label, count] of counts) {
       const value = (wrong.get(label) ?? 0) / count
       if (!(value > threshold_misprediction)) continue
       const message = `${numberText(100 * value)} % of class ${label} are predicted wrongly, more than ${numberText(100 * threshold_misprediction)} %`
-      found.push({ value, threshold: threshold_misprediction, message })
+      findings.push({ value, threshold: threshold_misprediction, message })
     }
-    return found
+    return findings
   }
 }

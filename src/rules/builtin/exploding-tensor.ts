@@ -55,20 +55,20 @@ export class ExplodingTensor extends builtin({
   protected override *examine(moment: Moment): Iterable<Judgements> {
     const { only_nan: onlyNan, skip_passed } = this.parameters
     const overflows = this.#overflows.of(moment)
-    const seen = (name: string, found: Found | null): Found | null => {
-      if (!skip_passed) return found
+    const seen = (name: string, finding: Found | null): Found | null => {
+      if (!skip_passed) return finding
       this.#kindOf ??= kindsOf(this.baseTrial)
-      if (found === null) {
+      if (finding === null) {
         if (overflows.held.has(name)) overflows.finite.add(name)
         return null
       }
       if (this.#kindOf(name) !== 'gradients') {
         overflows.isAffected = true
-        return found
+        return finding
       }
       const hold = new Hold()
       overflows.held.set(name, [...(overflows.held.get(name) ?? []), hold])
-      return { ...found, hold }
+      return { ...finding, hold }
     }
     const tensors = this.#tensors.at(moment)
     yield each(
@@ -90,10 +90,10 @@ export class ExplodingTensor extends builtin({
       tensors.filter(({ hasValue }) => !hasValue),
       tensor => tensor.savedReductions.map(reduction => [reduction, tensor.reduction(reduction)] as const),
       (saved, { name, worker }) => {
-        const found = saved.find(([, { value }]) => (onlyNan ? Number.isNaN(value) : !Number.isFinite(value)))
-        if (!found) return seen(name, null)
-        const value = found[1].value as number
-        const message = `the saved ${found[0]} of ${name} is ${value}`
+        const reduction = saved.find(([, { value }]) => (onlyNan ? Number.isNaN(value) : !Number.isFinite(value)))
+        if (!reduction) return seen(name, null)
+        const value = reduction[1].value as number
+        const message = `the saved ${reduction[0]} of ${name} is ${value}`
         return seen(name, { tensor: name, worker, value, threshold: null, message })
       },
     )

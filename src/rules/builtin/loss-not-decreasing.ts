@@ -116,7 +116,7 @@ export class LossNotDecreasing extends builtin({
         const [before, value] = [oldLoss(), newLoss()]
         if (before === null || value === null) return undefined
         const { name, worker } = tensor
-        const found = (from: LossAtStep, threshold: number): Found => ({
+        const findingFrom = (from: LossAtStep, threshold: number): Found => ({
           tensor: name,
           worker,
           value: Math.abs(percentDecrease(from.loss, value)),
@@ -130,11 +130,11 @@ export class LossNotDecreasing extends builtin({
         const rise = since === null ? 0 : -percentDecrease(since.loss, value)
         const isLargeRise = decrease < 0 && -decrease > allowedRise
         memory.risingFrom = isLargeRise || rise > allowedRise ? null : since
-        if (Number.isNaN(before) || Number.isNaN(value)) return found(from, diff_percent)
-        if (isLargeRise) return found(from, allowedRise)
-        if (since !== null && rise > allowedRise) return found(since, allowedRise)
+        if (Number.isNaN(before) || Number.isNaN(value)) return findingFrom(from, diff_percent)
+        if (isLargeRise) return findingFrom(from, allowedRise)
+        if (since !== null && rise > allowedRise) return findingFrom(since, allowedRise)
         const isStill = isAtLeast && decrease === 0
-        return decrease >= 0 && (decrease < diff_percent || isStill) ? found(from, diff_percent) : null
+        return decrease >= 0 && (decrease < diff_percent || isStill) ? findingFrom(from, diff_percent) : null
       }
     }
   }

@@ -64,6 +64,6 @@ export class Overtraining extends builtin({
 
   protected override lacking(): readonly string[] {
     const which = ['training', 'validation'] as const
-    return which.some(one => this.#losses.hasSeen(one)) ? [] : which.map(one => this.#losses.describe(one))
+    return which.some(loss => this.#losses.hasSeen(loss)) ? [] : which.map(loss => this.#losses.describe(loss))
   }
 }

@@ -53,25 +53,25 @@ export class ReplicaDrift extends builtin({
     const areNorms = this.#haveOnlyNorms
     const at = (worker: Worker) =>
       this.#weights.at({ ...moment, worker }).filter(({ hasValue, name }) => hasValue && (!areNorms || NORM.test(name)))
-    const own = at(first)
+    const originals = at(first)
     const copies = others.map(at).filter(tensors => this.#isGiven || tensors.length > 0)
-    if (!this.#isGiven && own.length > 0) {
+    if (!this.#isGiven && originals.length > 0) {
       for (const tensors of copies) {
-        const apart = unmatched(own, tensors)
+        const apart = unmatched(originals, tensors)
         if (apart === null) continue
         yield () => this.#passOver(`${apart} at step ${moment.step}, as where a model is split`)
         return
       }
     }
-    const byName = new Map(own.map(tensor => [tensor.name, tensor]))
+    const byName = new Map(originals.map(tensor => [tensor.name, tensor]))
     const { rtol, atol } = this.parameters
-    const asked = copies.flat().flatMap(tensor => {
+    const questions = copies.flat().flatMap(tensor => {
       const original = byName.get(tensor.name)
       return original ? [{ original, tensor, difference: original.difference(tensor, { rtol, atol }) }] : []
     })
-    if (asked.length === 0) return
+    if (questions.length === 0) return
     yield () => {
-      const read = asked.filter(({ difference }) => difference.error === undefined)
+      const read = questions.filter(({ difference }) => difference.error === undefined)
       const other = read.find(({ difference }) => difference.value === null)
       if (other && !this.#isGiven) {
         return this.#passOver(
@@ -98,7 +98,7 @@ export class ReplicaDrift extends builtin({
       })
     }
     // Unreadable tensors are reported by name.
-    for (const { difference } of asked) {
+    for (const { difference } of questions) {
       yield () => {
         if (difference.error) throw difference.error
         return undefined
@@ -146,10 +146,10 @@ export class ReplicaDrift extends builtin({
 
 /** The name of a tensor that only one of two workers has, in words; null if both have the same. */
 function unmatched(a: readonly TensorAtStep[], b: readonly TensorAtStep[]): string | null {
-  const lacks = (these: readonly TensorAtStep[], those: readonly TensorAtStep[]): string | null => {
-    const names = new Set(those.map(({ name }) => name))
-    const one = these.find(({ name }) => !names.has(name))
-    return one === undefined ? null : `${those[0]!.worker} lacks ${one.name} of ${one.worker}`
+  const lacks = (these: readonly TensorAtStep[], others: readonly TensorAtStep[]): string | null => {
+    const names = new Set(others.map(({ name }) => name))
+    const lacking = these.find(({ name }) => !names.has(name))
+    return lacking === undefined ? null : `${others[0]!.worker} lacks ${lacking.name} of ${lacking.worker}`
   }
   return lacks(a, b) ?? lacks(b, a)
 }

@@ -91,7 +91,7 @@ export class StalledTrainingRule extends builtin({
   override async invoke(step: number, options?: WaitOptions & MeasureOptions): Promise<void> {
     const waiting = waitingOf(checkOptions('rule.invoke', READ_OPTIONS, options))
     const state = stateOf(this.baseTrial)
-    const found = await waitFor(
+    const findings = await waitFor(
       state.access.store,
       async () => {
         await this.baseTrial.refresh()
@@ -101,7 +101,7 @@ export class StalledTrainingRule extends builtin({
       },
       { timeoutMs: this.patienceMs + 60_000, ...waiting },
     )
-    await this.fire(found[0]!.step, found)
+    await this.fire(findings[0]!.step, findings)
     throw new RuleEvaluationConditionMet(this.ruleName, step, true)
   }
 }

@@ -22,7 +22,7 @@ export class Catalog {
   readonly #rows: SavedRows
   #byTensor: TensorSteps | undefined
   /** The last result of `atStep`. */
-  #asked: { readonly globalStep: number; readonly found: readonly WorkerStep[] } | undefined
+  #latest: { readonly globalStep: number; readonly found: readonly WorkerStep[] } | undefined
   #names: readonly string[] | undefined
 
   static async of(index: IndexRows, options: CatalogOptions): Promise<Catalog> {
@@ -60,13 +60,13 @@ export class Catalog {
   /** The steps of workers at a global step, in the order of the workers' names. */
   atStep(globalStep: number): readonly WorkerStep[] {
     // Many rules ask about the same step in a row.
-    if (this.#asked?.globalStep === globalStep) return this.#asked.found
-    const found: WorkerStep[] = []
+    if (this.#latest?.globalStep === globalStep) return this.#latest.found
+    const workerSteps: WorkerStep[] = []
     for (let i = this.workerSteps.before(globalStep); this.workerSteps.stepAt(i) === globalStep; i++) {
-      found.push(this.workerSteps.at(i)!)
+      workerSteps.push(this.workerSteps.at(i)!)
     }
-    this.#asked = { globalStep, found }
-    return found
+    this.#latest = { globalStep, found: workerSteps }
+    return workerSteps
   }
 
   /**

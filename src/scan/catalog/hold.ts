@@ -39,22 +39,22 @@ export class Hold {
 
   constructor(held: readonly Holdable[], { ahead, released = [], owners = [] }: HoldOptions, outer: Hold | undefined) {
     this.#outer = outer
-    this.#contents = new Map(held.map(one => [one, one.contents]))
+    this.#contents = new Map(held.map(holdable => [holdable, holdable.contents]))
     this.#released = new Set(released)
     this.#owners = new Set(owners)
     this.ahead = ahead ?? outer?.ahead
   }
 
   /** The contents that the work sees; undefined for the current ones. */
-  contentsOf(one: Holdable): TrialContents | undefined {
-    if (this.#released.has(one)) return undefined
-    return this.#contents.get(one) ?? this.#outer?.contentsOf(one)
+  contentsOf(holdable: Holdable): TrialContents | undefined {
+    if (this.#released.has(holdable)) return undefined
+    return this.#contents.get(holdable) ?? this.#outer?.contentsOf(holdable)
   }
 
   /** Shows the new contents to work that refreshes on purpose. */
-  renew(one: Holdable, contents: TrialContents): void {
-    if (this.#contents.has(one)) this.#contents.set(one, contents)
-    this.#outer?.renew(one, contents)
+  renew(holdable: Holdable, contents: TrialContents): void {
+    if (this.#contents.has(holdable)) this.#contents.set(holdable, contents)
+    this.#outer?.renew(holdable, contents)
   }
 
   /** True if this work, or work around it, is done for an owner. */

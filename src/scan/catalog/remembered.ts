@@ -23,9 +23,9 @@ export class Remembered {
     return known.told
   }
 
-  set(key: string, stamp: Float64Array, told: KnownReductions): void {
+  set(key: string, stamp: Float64Array, reductions: KnownReductions): void {
     this.#records.delete(key)
-    this.#records.set(key, { stamp, told })
+    this.#records.set(key, { stamp, told: reductions })
     if (this.#records.size > MAX_REMEMBERED) this.#records.delete(this.#records.keys().next().value!)
   }
 

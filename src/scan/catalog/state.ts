@@ -194,8 +194,8 @@ export class TrialState implements Holdable, KeptUp {
   /** The known steps with that number, the last first. @throws StepUnavailable, StepNotYetAvailable */
   knownSteps(step: number, mode: Mode): readonly Step[] {
     expectStep(step)
-    const found = this.catalog.steps.at(step, mode)
-    if (found.length > 0) return found
+    const globalStep = this.catalog.steps.at(step, mode)
+    if (globalStep.length > 0) return globalStep
     if (this.stepState(step, mode) === 'NOT_YET_AVAILABLE') throw this.notYet(step, mode)
     throw new StepUnavailable(step, mode, `${this.#describe(step, mode)}${this.#nearest(step, mode)}`)
   }
@@ -207,10 +207,10 @@ export class TrialState implements Holdable, KeptUp {
   writtenAs(globalStep: number, worker?: Worker): Pick<WorkerStep, 'mode' | 'modeStep'> {
     const [step] = this.knownSteps(globalStep, 'GLOBAL')
     if (worker === undefined) return step!
-    const own = this.catalog.atStep(globalStep).find(saved => saved.worker === worker)
-    if (own === undefined) throw this.#notWritten(globalStep, 'GLOBAL', worker)
-    if (own.error && !hasMode(own)) throw own.error
-    return own
+    const savedByWorker = this.catalog.atStep(globalStep).find(saved => saved.worker === worker)
+    if (savedByWorker === undefined) throw this.#notWritten(globalStep, 'GLOBAL', worker)
+    if (savedByWorker.error && !hasMode(savedByWorker)) throw savedByWorker.error
+    return savedByWorker
   }
 
   /**
@@ -220,10 +220,10 @@ export class TrialState implements Holdable, KeptUp {
    */
   globalStep(step: number, mode: Mode, worker?: Worker): GlobalStep {
     const known = this.knownSteps(step, mode)
-    const meant = worker ?? workersOfSteps(known)[0]!
-    const found = known.find(({ workers }) => workers.includes(meant))
-    if (found === undefined) throw this.#notWritten(step, mode, meant)
-    return found.globalStep
+    const chosenWorker = worker ?? workersOfSteps(known)[0]!
+    const match = known.find(({ workers }) => workers.includes(chosenWorker))
+    if (match === undefined) throw this.#notWritten(step, mode, chosenWorker)
+    return match.globalStep
   }
 
   /** The present state of a step: a global step for mode GLOBAL, else a step of the mode. */

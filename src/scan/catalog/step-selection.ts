@@ -22,7 +22,7 @@ export const STEP_SELECTION =
 export function isStepSelection(given: unknown): given is StepSelection {
   if (typeof given === 'string') return parseSteps(given) !== null
   if (!Array.isArray(given)) return Number.isSafeInteger(given) || isSlice(given)
-  return given.length > 0 && given.every(one => Number.isSafeInteger(one) || isSlice(one))
+  return given.length > 0 && given.every(entry => Number.isSafeInteger(entry) || isSlice(entry))
 }
 
 function isSlice(given: unknown): boolean {
@@ -40,15 +40,15 @@ function isSlice(given: unknown): boolean {
 /** True if the selection can be resolved only when all steps are known. */
 export function countsFromEnd(selection: StepSelection): boolean {
   const isNegative = (bound: number | null | undefined): boolean => (bound ?? 0) < 0
-  return listOf(selection).some(one =>
-    typeof one === 'number' ? isNegative(one) : isNegative(one.from) || isNegative(one.to),
+  return listOf(selection).some(entry =>
+    typeof entry === 'number' ? isNegative(entry) : isNegative(entry.from) || isNegative(entry.to),
   )
 }
 
 /** The number after the last step of a selection that does not count from the end; Infinity if it has no end. */
 export function endOf(selection: StepSelection): number {
   return Math.max(
-    ...listOf(selection).map(one => (typeof one === 'number' ? one + 1 : (one.to ?? Number.POSITIVE_INFINITY))),
+    ...listOf(selection).map(entry => (typeof entry === 'number' ? entry + 1 : (entry.to ?? Number.POSITIVE_INFINITY))),
   )
 }
 
@@ -74,10 +74,10 @@ export function stepFilter(selection: StepSelection, numbers: () => readonly num
   }
   const single = new Set<number | undefined>()
   const ranges: { readonly begin: number; readonly end: number; readonly stride: number }[] = []
-  for (const one of listOf(selection)) {
-    if (typeof one === 'number') single.add(one < 0 ? fromEnd(one) : one)
+  for (const entry of listOf(selection)) {
+    if (typeof entry === 'number') single.add(entry < 0 ? fromEnd(entry) : entry)
     else {
-      const { from, to, stride = 1 } = one
+      const { from, to, stride = 1 } = entry
       ranges.push({
         // Before the first step, a range begins at the first or ends before it.
         begin: from == null ? Number.NEGATIVE_INFINITY : from < 0 ? (fromEnd(from) ?? known![0] ?? 0) : from,
@@ -96,15 +96,15 @@ export function stepFilter(selection: StepSelection, numbers: () => readonly num
 
 /** The steps that a selection names and that don't exist. @param saved the existing steps */
 export function absentSteps(selection: StepSelection, saved: ReadonlySet<number>): number[] {
-  return listOf(selection).filter(one => typeof one === 'number' && one >= 0 && !saved.has(one)) as number[]
+  return listOf(selection).filter(entry => typeof entry === 'number' && entry >= 0 && !saved.has(entry)) as number[]
 }
 
 /** The existing steps just below and above a missing one. @param saved the existing steps, in any order */
 export function nearestSteps(step: number, saved: Iterable<number>): number[] {
   let [below, above] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]
-  for (const one of saved) {
-    if (one < step) below = Math.max(below, one)
-    else above = Math.min(above, one)
+  for (const number of saved) {
+    if (number < step) below = Math.max(below, number)
+    else above = Math.min(above, number)
   }
   return [below, above].filter(Number.isFinite)
 }

@@ -19,8 +19,8 @@ export interface StepSlice {
  */
 export function parseSteps(text: string): readonly (number | StepSlice)[] | null {
   expectText('parseSteps', 'text', text)
-  const list = text.split(',').map(one => oneOrSlice(one.trim()))
-  return list.every(one => one !== null) ? list : null
+  const list = text.split(',').map(part => oneOrSlice(part.trim()))
+  return list.every(entry => entry !== null) ? list : null
 }
 
 function oneOrSlice(text: string): number | StepSlice | null {

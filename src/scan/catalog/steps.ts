@@ -73,7 +73,7 @@ export class Steps implements Iterable<Step> {
   readonly #completeness: Completeness
   readonly #byMode = new Map<Mode, StepsOfMode>()
   /** The last result of `get`: a call about a tensor uses its step several times, and the next call often has the same step. */
-  #asked: Step | undefined
+  #latest: Step | undefined
 
   static async of(written: AllWritten, completeness: Completeness): Promise<Steps> {
     const starts = int32Column()
@@ -151,12 +151,12 @@ export class Steps implements Iterable<Step> {
   }
 
   get(globalStep: number): Step | undefined {
-    if (this.#asked?.globalStep !== globalStep) {
+    if (this.#latest?.globalStep !== globalStep) {
       const i = this.#countBefore(globalStep)
       if (this.numberAt(i) !== globalStep) return undefined
-      this.#asked = this.#at(i)
+      this.#latest = this.#at(i)
     }
-    return this.#asked
+    return this.#latest
   }
 
   #countBefore(globalStep: number): number {
@@ -220,11 +220,11 @@ function stepOf(written: readonly Written[]): Step {
   const step = { globalStep, mode, modeStep, workers: workersOf(written) }
   if (readable.every(other => other.mode === mode && other.modeStep === modeStep)) return step
   const parts = new Map<string, Written[]>()
-  for (const one of written) {
-    const key = `${one.mode} ${one.modeStep}`
+  for (const entry of written) {
+    const key = `${entry.mode} ${entry.modeStep}`
     const part = parts.get(key)
-    if (part === undefined) parts.set(key, [one])
-    else part.push(one)
+    if (part === undefined) parts.set(key, [entry])
+    else part.push(entry)
   }
   const apart = [...parts.values()].map(part => {
     const { mode, modeStep } = part[0]!

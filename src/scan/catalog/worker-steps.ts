@@ -139,10 +139,10 @@ export function hasMode({ error }: Pick<WorkerStep, 'error'>): boolean {
 /** The place of a saved tensor's record, and its expected content. `row`: the row that has only this record. */
 export function recordPlace(
   { eventFile, step, isTornasole }: WorkerStep,
-  { name, startByte, byteLength, eventFile: own }: TensorLocation,
+  { name, startByte, byteLength, eventFile: ownFile }: TensorLocation,
   row: RowPlace | null = null,
 ): RecordPlace {
-  return { file: own ?? eventFile, tag: name, startByte, byteLength, step, tornasole: isTornasole, row }
+  return { file: ownFile ?? eventFile, tag: name, startByte, byteLength, step, tornasole: isTornasole, row }
 }
 
 /** The records of a list of saved tensors. */

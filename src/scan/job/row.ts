@@ -242,16 +242,16 @@ export class TextWriter {
     for (let i = first; i < numbers.length; i += step) {
       if (i > first) bytes[at++] = separators.charCodeAt(i & 1)
       const number = numbers[i]!
-      let left = Math.abs(number)
+      let rest = Math.abs(number)
       if (number < 0) bytes[at++] = 0x2d
       let end = at + 1
-      for (let power = 10; power <= left; power *= 10) end++
+      for (let power = 10; power <= rest; power *= 10) end++
       at = end
       do {
-        const tenth = Math.floor(left / 10)
-        bytes[--end] = 0x30 + left - 10 * tenth
-        left = tenth
-      } while (left > 0)
+        const tenth = Math.floor(rest / 10)
+        bytes[--end] = 0x30 + rest - 10 * tenth
+        rest = tenth
+      } while (rest > 0)
     }
     this.#length = at
   }

@@ -249,10 +249,10 @@ export function columnsOfRows(
   names: readonly StatisticName[],
   wallTimes: boolean,
 ): RowsInColumns {
-  const dictionary = <T extends string>(of: (row: ScanRow) => T | null) => {
+  const dictionary = <T extends string>(textOf: (row: ScanRow) => T | null) => {
     const interner = new Interner()
     const codes = Int32Array.from(rows, row => {
-      const value = of(row)
+      const value = textOf(row)
       return value === null ? -1 : interner.number(value)
     })
     return { values: interner.names as T[], codes }

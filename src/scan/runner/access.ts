@@ -114,12 +114,12 @@ export class Access {
    * cores, Node.js 20).
    */
   async runner(
-    asked: number | undefined,
+    requested: number | undefined,
     totalBytes: number,
     memory = DEFAULT_MEMORY,
     callerWorks = false,
   ): Promise<Runner> {
-    const wanted = asked ?? (totalBytes < INLINE_BYTES || this.isRemote ? 0 : availableParallelism())
+    const wanted = requested ?? (totalBytes < INLINE_BYTES || this.isRemote ? 0 : availableParallelism())
     if (wanted === 0) return this.inlineRunner(memory)
     threads ??= import('./threads.js')
     const count = Math.min(wanted, threadLimit(this.isRemote))

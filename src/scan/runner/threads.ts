@@ -36,25 +36,25 @@ export class ThreadRunner implements StartingThreads {
     // Each job in progress listens to it.
     if (signal !== undefined) setMaxListeners(0, signal)
     for (;;) {
-      const own = this.#pool
+      const piscina = this.#pool
       let reply: ReplyTo<J> | ThreadFailure
       try {
-        const pool = await own
+        const pool = await piscina
         signal?.throwIfAborted()
         if (this.#isClosed) throw threadsClosed()
-        if (this.#pool !== own) continue
+        if (this.#pool !== piscina) continue
         const transfer = job.kind === 'arrays' && { transferList: job.moved }
         // Piscina gives a thread with such a job no other until it is done, since an abort ends the thread.
         reply =
           signal !== undefined && this.#jobsAThread > 1
-            ? await this.#unlessAborted(pool.run(job, { ...transfer }), signal, own)
+            ? await this.#unlessAborted(pool.run(job, { ...transfer }), signal, piscina)
             : await pool.run(job, { ...(signal && { signal }), ...transfer })
       } catch (cause) {
         signal?.throwIfAborted()
         if (cause instanceof ThreadError || (cause instanceof EngineError && cause.code !== 'Engine')) throw cause
         if (this.#isClosed) throw threadsClosed()
         // The pool was given up with the job in it, which is not the job's fault.
-        if (this.#pool !== own) continue
+        if (this.#pool !== piscina) continue
         throw threadDied(reasonOf(cause), cause)
       }
       this.#losses = 0
@@ -64,13 +64,13 @@ export class ThreadRunner implements StartingThreads {
   }
 
   /** The result of work, unless it is aborted first. If the work doesn't end, its pool is given up and other jobs move to a new one. */
-  #unlessAborted<T>(work: Promise<T>, signal: AbortSignal, own: Promise<Piscina>): Promise<T> {
+  #unlessAborted<T>(work: Promise<T>, signal: AbortSignal, pool: Promise<Piscina>): Promise<T> {
     return new Promise((resolve, reject) => {
       let grace: NodeJS.Timeout | undefined
       const giveUp = (): void => {
-        if (this.#isClosed || this.#pool !== own) return
+        if (this.#isClosed || this.#pool !== pool) return
         this.#pool = this.#start()
-        void own.then(pool => pool.destroy())
+        void pool.then(pool => pool.destroy())
       }
       const abort = (): void => {
         reject(signal.reason)

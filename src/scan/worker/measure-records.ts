@@ -131,8 +131,8 @@ class Measurement {
           const { slots } = batch
           this.#table.describeSlot(record, slots, i)
           if (!this.#hasTasks(record)) return undefined
-          const [found, content] = [slots.found(i), slots.dataAddress(i)]
-          return () => this.#work(record, found, content, batch, i)
+          const [contents, content] = [slots.found(i), slots.dataAddress(i)]
+          return () => this.#work(record, contents, content, batch, i)
         },
         ...(known !== null && { endBatch: ({ first, rows }) => this.#table.reduce(first, rows) }),
         fail: (record, error) => this.#fail(record, error),
@@ -150,15 +150,15 @@ class Measurement {
   }
 
   /** Runs the tasks on a record that is completely in memory. */
-  #work(record: number, found: RecordContents, content: Address, decoded: DecodedBatch, i: number): void {
-    if (found.kind === 'strings') {
+  #work(record: number, contents: RecordContents, content: Address, decoded: DecodedBatch, i: number): void {
+    if (contents.kind === 'strings') {
       const { values } = this.#engine
       this.#engine.decodeAgain(decoded.batch, i)
-      this.#takeStrings(record, found, () => values.copyStrings(decoded.batch, i, found, this.#unfoldBudget))
+      this.#takeStrings(record, contents, () => values.copyStrings(decoded.batch, i, contents, this.#unfoldBudget))
       return
     }
-    this.#reader.with(found, content, decoded, i, elements => {
-      this.#runTasks(record, elements, found.kind === 'content')
+    this.#reader.with(contents, content, decoded, i, elements => {
+      this.#runTasks(record, elements, contents.kind === 'content')
     })
   }
 
@@ -185,8 +185,8 @@ class Measurement {
     try {
       engine.reset()
       const large = await openLarge(this.#job, record, engine, source, this.#counts, aheadByteLength)
-      const { found } = large
-      const { dtype, shape, kind, dataByteLength } = found
+      const { contents } = large
+      const { dtype, shape, kind, dataByteLength } = contents
       this.#table.describe(record, dtypeNumber(dtype), shape)
       const size = elementByteLength(dtype)
       const hasTasks = this.#hasTasks(record)
@@ -198,7 +198,7 @@ class Measurement {
       this.#table.reduce(record, rows)
       if (!hasTasks) return
       if (kind === 'strings') {
-        this.#takeStrings(record, found, () => large.copyStrings(this.#unfoldBudget))
+        this.#takeStrings(record, contents, () => large.copyStrings(this.#unfoldBudget))
         return
       }
       const first = isContent ? large.firstOf(part, parts) : 0
@@ -208,17 +208,17 @@ class Measurement {
         address = copyIn(engine, bytes)
         count = bytes.length / size
       }
-      this.#runTasks(record, { dtype, shape, address, count, first, isUnfolded: isShort(found) })
+      this.#runTasks(record, { dtype, shape, address, count, first, isUnfolded: isShort(contents) })
     } catch (error) {
       this.#fail(record, error)
     }
   }
 
   /** Answers for strings, which have only a value. */
-  #takeStrings(record: number, found: RecordContents, copy: () => string[]): void {
+  #takeStrings(record: number, contents: RecordContents, copy: () => string[]): void {
     for (const task of this.#tasksOf[record]!) {
       if (this.#askedBy(task).kind !== 'value') continue
-      this.#values.push({ task, value: rawValue(found, null, copy(), this.#engine) })
+      this.#values.push({ task, value: rawValue(contents, null, copy(), this.#engine) })
     }
   }
 
@@ -230,16 +230,16 @@ class Measurement {
       // Tasks that share the other record are adjacent, so it is copied in once.
       let [at, held]: [number, Elements | undefined] = [-1, undefined]
       for (const task of this.#tasksOf[record]!) {
-        const asked = this.#askedBy(task)
+        const request = this.#askedBy(task)
         const other = Math.min(first[task]!, second[task]!)
-        if (other < 0) this.#alone(task, asked, elements)
-        else if (other === record) this.#answer(task, compare(engine, asked, elements, elements))
+        if (other < 0) this.#alone(task, request, elements)
+        else if (other === record) this.#answer(task, compare(engine, request, elements, elements))
         else {
           if (at !== other) held = this.#held.get(other)
           at = other
           if (held !== undefined) {
             const isFirst = first[task] === record
-            this.#answer(task, compare(engine, asked, isFirst ? elements : held, isFirst ? held : elements))
+            this.#answer(task, compare(engine, request, isFirst ? elements : held, isFirst ? held : elements))
           }
           this.#release(other)
         }
@@ -248,12 +248,12 @@ class Measurement {
     if (this.#waiting[record]! > 0) this.#held.hold(record, elements, isInWindow)
   }
 
-  #alone(task: number, asked: Asking, elements: Elements): void {
-    if (asked.kind === 'value') {
+  #alone(task: number, request: Asking, elements: Elements): void {
+    if (request.kind === 'value') {
       this.#values.push({ task, value: this.#value(elements) })
       return
     }
-    this.#answer(task, answerAlone(this.#engine, asked, elements))
+    this.#answer(task, answerAlone(this.#engine, request, elements))
   }
 
   #answer(task: number, answer: Pair | List): void {

@@ -26,7 +26,7 @@ export async function describe(job: DescribeJob, engine: Engine, store: Store): 
       if (known) throw known
       engine.reset()
       const large = await openLarge(job, record, engine, source, stats)
-      table.describe(record, dtypeNumber(large.found.dtype), large.found.shape)
+      table.describe(record, dtypeNumber(large.contents.dtype), large.contents.shape)
     } catch (error) {
       if (error instanceof StoreError) lost.set(file, error)
       failures.add(record, error)

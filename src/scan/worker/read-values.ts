@@ -17,11 +17,11 @@ export async function readValues(job: ValueJob, engine: Engine, store: Store): P
   const unfoldBudget = new UnfoldBudget(job.unfoldLimit)
   const visitor: RecordVisitor = {
     record(record, i, { batch, slots }) {
-      const found = slots.found(i)
+      const contents = slots.found(i)
       return () => {
-        const strings = found.kind === 'strings' ? engine.values.copyStrings(batch, i, found, unfoldBudget) : null
-        const bytes = strings ? null : engine.values.copyElements(batch, i, found, unfoldBudget)
-        values[record] = rawValue(found, bytes, strings, engine)
+        const strings = contents.kind === 'strings' ? engine.values.copyStrings(batch, i, contents, unfoldBudget) : null
+        const bytes = strings ? null : engine.values.copyElements(batch, i, contents, unfoldBudget)
+        values[record] = rawValue(contents, bytes, strings, engine)
       }
     },
     fail: (record, error) => failures.add(record, error),
@@ -43,9 +43,9 @@ export async function readValues(job: ValueJob, engine: Engine, store: Store): P
       try {
         engine.reset()
         const large = await openLarge(job, record, engine, store, stats)
-        const strings = large.found.dtype === 'string' ? await large.readStrings(unfoldBudget) : null
+        const strings = large.contents.dtype === 'string' ? await large.readStrings(unfoldBudget) : null
         const bytes = strings ? null : await large.readElements(unfoldBudget)
-        values[record] = rawValue(large.found, bytes, strings, engine)
+        values[record] = rawValue(large.contents, bytes, strings, engine)
       } catch (error) {
         failures.add(record, error)
       }

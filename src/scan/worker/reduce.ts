@@ -74,20 +74,20 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
         return undefined
       }
       if (sketches === null) table.reduce(record, row)
-      const found = slots.found(i)
-      if (found.kind === 'strings' && sketches === null) return undefined
+      const contents = slots.found(i)
+      if (contents.kind === 'strings' && sketches === null) return undefined
       const content = slots.dataAddress(i)
       return () => {
         clock.lap('writeMs')
-        const pairs = sketches?.take(found.dtype, decoded, i, row => table.reduce(record, row))
+        const pairs = sketches?.take(contents.dtype, decoded, i, row => table.reduce(record, row))
         const recordAnswers = answers.subarray(record * width, (record + 1) * width)
-        if (statistics.length > 0 && found.kind !== 'strings') {
-          reader.with(found, content, decoded, i, elements =>
+        if (statistics.length > 0 && contents.kind !== 'strings') {
+          reader.with(contents, content, decoded, i, elements =>
             recordAnswers.set(answersInMemory(engine, statistics, elements, sha256)),
           )
         }
         clock.lap('reduceMs')
-        if (!lines?.writeWhole(record, found, table.momentsOf(record), recordAnswers, pairs) && pairs)
+        if (!lines?.writeWhole(record, contents, table.momentsOf(record), recordAnswers, pairs) && pairs)
           sketches?.keep(record, pairs)
       }
     },
@@ -135,8 +135,8 @@ export async function reducePart(job: PartJob, engine: Engine, store: Store): Pr
   try {
     engine.reset()
     const record = await openLarge(job, 0, engine, store, stats, job.aheadByteLength)
-    const { kind, dtype, shape, elementCount, dataByteLength } = record.found
-    if (job.wallTimes) wallTime = record.found.wallTime
+    const { kind, dtype, shape, elementCount, dataByteLength } = record.contents
+    if (job.wallTimes) wallTime = record.contents.wallTime
     const { statistics } = job
     const isContent = kind === 'content'
     const kept = isContent && statistics.some(needsAllElements) ? engine.reserveBytes(dataByteLength) : undefined
@@ -161,7 +161,7 @@ export async function reducePart(job: PartJob, engine: Engine, store: Store): Pr
         : copyIn(engine, record.copyElements(new UnfoldBudget(job.windowByteLength)))
       // Values that are stored individually belong to the first part.
       const count = kind === 'none' || (!isContent && job.part > 0) ? 0 : elementCount
-      const elements = { dtype, shape, address, count, isUnfolded: isShort(record.found) }
+      const elements = { dtype, shape, address, count, isUnfolded: isShort(record.contents) }
       answers =
         digests === null
           ? answersInMemory(engine, statistics, elements, sha256)

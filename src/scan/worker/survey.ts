@@ -203,21 +203,21 @@ class FileSurvey {
     )
     const tagLengths = tags.map(tag => Buffer.byteLength(tag))
     const refused = new Map<number, number>()
-    for (const [value, of] of record.entries()) {
+    for (const [value, name] of record.entries()) {
       const tagLength = tagLengths[range.tag[value]!]!
-      if (tagLength > MAX_TEXT_BYTES) refused.set(recordStart[of]!, tagLength)
+      if (tagLength > MAX_TEXT_BYTES) refused.set(recordStart[name]!, tagLength)
     }
     for (const [startByte, tagLength] of refused) {
       this.#tell(malformed(this.#store.url(this.#path), new MalformedEvent(startByte, ...longText(tagLength))).toJSON())
     }
     const taken = new Set<number>()
-    for (const [value, of] of record.entries()) {
-      const [startByte, step] = [recordStart[of]!, range.step[of]!]
+    for (const [value, name] of record.entries()) {
+      const [startByte, step] = [recordStart[name]!, range.step[name]!]
       if (kind[value] === OTHER || Number.isNaN(step) || broke.has(startByte) || refused.has(startByte)) continue
       taken.add(startByte)
       this.#columns.tag.push(this.#tags.number(tags[range.tag[value]!]!))
       this.#columns.startByte.push(startByte)
-      this.#columns.byteLength.push(recordByteLength[of]!)
+      this.#columns.byteLength.push(recordByteLength[name]!)
       this.#columns.step.push(step)
       this.#columns.mode.push(range.mode[value]!)
       this.#columns.modeStep.push(range.modeStep[value]!)

@@ -30,7 +30,7 @@ export interface StepOfTrial {
 
 /** A record with questions. There may be a million, so it has few fields. */
 export class RecordRef implements MeasuredPlace {
-  readonly #of: StepOfTrial
+  readonly #stepOfTrial: StepOfTrial
   readonly #place: TensorLocation | number
   /** The number in the order of the plan. */
   readonly number: number
@@ -39,30 +39,30 @@ export class RecordRef implements MeasuredPlace {
   at = -1
 
   /** @param place its place, or the index of its tensor in a very long list */
-  constructor(of: StepOfTrial, place: TensorLocation | number, number: number) {
-    this.#of = of
+  constructor(stepOfTrial: StepOfTrial, place: TensorLocation | number, number: number) {
+    this.#stepOfTrial = stepOfTrial
     this.#place = place
     this.number = number
   }
 
   get location(): TensorLocation {
-    return typeof this.#place === 'number' ? this.#of.workerStep.tensors.at!(this.#place).value : this.#place
+    return typeof this.#place === 'number' ? this.#stepOfTrial.workerStep.tensors.at!(this.#place).value : this.#place
   }
 
   get state(): TrialState {
-    return this.#of.state
+    return this.#stepOfTrial.state
   }
 
   get store(): number {
-    return this.#of.store
+    return this.#stepOfTrial.store
   }
 
   get worker(): Worker {
-    return this.#of.workerStep.worker
+    return this.#stepOfTrial.workerStep.worker
   }
 
   get file(): string {
-    return this.location.eventFile ?? this.#of.workerStep.eventFile
+    return this.location.eventFile ?? this.#stepOfTrial.workerStep.eventFile
   }
 
   get tag(): string {
@@ -78,11 +78,11 @@ export class RecordRef implements MeasuredPlace {
   }
 
   get step(): GlobalStep {
-    return this.#of.workerStep.step
+    return this.#stepOfTrial.workerStep.step
   }
 
   get tornasole(): boolean {
-    return this.#of.workerStep.isTornasole
+    return this.#stepOfTrial.workerStep.isTornasole
   }
 
   get isAnswered(): boolean {
@@ -134,10 +134,10 @@ export class JobAnswers {
       for (const { task, value } of values) long.set(task, value)
       const { tasks, ends, numbers } = lists
       for (const [i, task] of tasks.entries()) {
-        const own = numbers.subarray(ends[i - 1] ?? 0, ends[i])
+        const part = numbers.subarray(ends[i - 1] ?? 0, ends[i])
         const before = long.get(task)
         // The parts answer one after the other.
-        long.set(task, before instanceof Float64Array ? Float64Array.of(...before, ...own) : own)
+        long.set(task, before instanceof Float64Array ? Float64Array.of(...before, ...part) : part)
       }
     }
     this.#special = special

@@ -146,9 +146,9 @@ export class Inquiry implements Ahead, Gatherer {
   }
 
   /** A record that questions are about. */
-  record(of: StepOfTrial, place: TensorLocation | number): RecordRef {
-    of.store = this.#numberOf(of.state)
-    const record = new RecordRef(of, place, this.#records.length)
+  record(stepOfTrial: StepOfTrial, place: TensorLocation | number): RecordRef {
+    stepOfTrial.store = this.#numberOf(stepOfTrial.state)
+    const record = new RecordRef(stepOfTrial, place, this.#records.length)
     if (this.#places) {
       const known = this.#places.get(placeKey(record))
       if (known) return known

@@ -65,7 +65,7 @@ import {
 /** A collector of questions. */
 export interface Gatherer {
   /** A record with questions. @param place its place, or the index of its tensor in a very long list */
-  record(of: StepOfTrial, place: TensorLocation | number): RecordRef
+  record(stepOfTrial: StepOfTrial, place: TensorLocation | number): RecordRef
   /** Makes sure that rows have at least these moments. */
   know(known: KnownMoments): void
   /** Returns the same array for equal numbers. */
@@ -80,21 +80,21 @@ let checkedTolerance: Tolerance | undefined
 
 /** A tensor at a step, with methods that ask about it. Equal questions are one question. */
 export class TensorAtStep {
-  readonly #of: WorkerTensors
+  readonly #workerTensors: WorkerTensors
   /** The saved tensor, or its index in a list: a step with a million tensors keeps no objects. */
   readonly #place: SavedTensor | number
   /** The last question; it links to the few before it. */
-  #asked: AnyQuestion<unknown> | null = null
+  #questions: AnyQuestion<unknown> | null = null
   #record: RecordRef | undefined
 
   /** Use `inquiry.atStep`. @internal */
-  constructor(of: WorkerTensors, place: SavedTensor | number) {
-    this.#of = of
+  constructor(workerTensors: WorkerTensors, place: SavedTensor | number) {
+    this.#workerTensors = workerTensors
     this.#place = place
   }
 
   get #saved(): SavedTensor {
-    return typeof this.#place === 'number' ? this.#of.workerStep.tensors.at!(this.#place) : this.#place
+    return typeof this.#place === 'number' ? this.#workerTensors.workerStep.tensors.at!(this.#place) : this.#place
   }
 
   get name(): string {
@@ -102,19 +102,19 @@ export class TensorAtStep {
   }
 
   get step(): GlobalStep {
-    return this.#of.workerStep.step
+    return this.#workerTensors.workerStep.step
   }
 
   get mode(): Mode {
-    return this.#of.workerStep.mode
+    return this.#workerTensors.workerStep.mode
   }
 
   get modeStep(): ModeStep {
-    return this.#of.workerStep.modeStep
+    return this.#workerTensors.workerStep.modeStep
   }
 
   get worker(): Worker {
-    return this.#of.workerStep.worker
+    return this.#workerTensors.workerStep.worker
   }
 
   /** The byte at which its value begins, which orders tensors by execution; Infinity without a value. */
@@ -166,12 +166,12 @@ export class TensorAtStep {
     if (known) return known
     const location = isReductionName(name) ? this.#saved.reductions.get(name) : undefined
     if (location) {
-      const record = this.#of.inquiry.record(this.#of, location)
-      this.#of.inquiry.know(OF_SCALAR)
+      const record = this.#workerTensors.inquiry.record(this.#workerTensors, location)
+      this.#workerTensors.inquiry.know(OF_SCALAR)
       return this.#ask(new RecordQuestion(name, this, record, readSaved))
     }
     if (!this.hasValue) return this.#ask(new Unanswerable(name, this, name))
-    this.#of.inquiry.know(setFor([name]))
+    this.#workerTensors.inquiry.know(setFor([name]))
     return this.#ask(new RecordQuestion(name, this, this.valueRecord, readReduction))
   }
 
@@ -180,13 +180,13 @@ export class TensorAtStep {
    * Without arguments: all reductions.
    */
   moments(...reductions: readonly MomentName[]): Question<Moments> {
-    this.#of.inquiry.know(reductions.length === 0 ? KnownMoments.all : setFor(reductions))
+    this.#workerTensors.inquiry.know(reductions.length === 0 ? KnownMoments.all : setFor(reductions))
     return this.counts()
   }
 
   /** Like `moments`, but only counts and extremes, which cost a fifth. */
   counts(): Question<Moments> {
-    this.#of.inquiry.know(KnownMoments.extremes)
+    this.#workerTensors.inquiry.know(KnownMoments.extremes)
     const known = this.#find<Moments>('moments')
     if (known) return known
     if (!this.hasValue) return this.#ask(new Unanswerable('moments', this, 'the value'))
@@ -241,8 +241,8 @@ export class TensorAtStep {
   }
 
   /** Asks for the number of elements that equal a number. */
-  count(of: number): Question<Count> {
-    return this.#task('count', [of], null, readCount)
+  count(number: number): Question<Count> {
+    return this.#task('count', [number], null, readCount)
   }
 
   /**
@@ -271,7 +271,7 @@ export class TensorAtStep {
       if (statistic === null) return undefined
       const { kind, numbers } = statistic
       if (isDigestName(kind)) return undefined
-      return this.#findTask<StatisticValue>(kind, this.#of.inquiry.sameNumbers(numbers), null)?.answer
+      return this.#findTask<StatisticValue>(kind, this.#workerTensors.inquiry.sameNumbers(numbers), null)?.answer
     }
     const posedQuestion = this.#find<ReductionValue>(name)
     if (posedQuestion) return posedQuestion.answer
@@ -282,13 +282,13 @@ export class TensorAtStep {
 
   /** True if the tensor was saved by this worker at this step. */
   isOf(workerStep: WorkerStep): boolean {
-    return isSameStep(this.#of.workerStep, workerStep)
+    return isSameStep(this.#workerTensors.workerStep, workerStep)
   }
 
   /** The record of its saved value. @internal */
   get valueRecord(): RecordRef {
-    this.#record ??= this.#of.inquiry.record(
-      this.#of,
+    this.#record ??= this.#workerTensors.inquiry.record(
+      this.#workerTensors,
       typeof this.#place === 'number' ? this.#place : this.#place.value!,
     )
     return this.#record
@@ -300,13 +300,13 @@ export class TensorAtStep {
     other: TensorAtStep | null,
     read: (result: TaskAnswer, tensor: QuestionSubject) => A,
   ): Question<A> {
-    const numbers = this.#of.inquiry.sameNumbers(given)
+    const numbers = this.#workerTensors.inquiry.sameNumbers(given)
     const known = this.#findTask<A>(kind, numbers, other)
     if (known) return known
     const without = this.hasValue ? (other?.hasValue === false ? other : null) : this
     if (without) return this.#ask(new Unanswerable(kind, this, 'the value', without))
     const question = new TaskQuestion(kind, this, numbers, other, read)
-    this.#of.inquiry.tasks.push(question)
+    this.#workerTensors.inquiry.tasks.push(question)
     return this.#ask(question)
   }
 
@@ -315,25 +315,25 @@ export class TensorAtStep {
     numbers: readonly number[],
     other: TensorAtStep | null,
   ): TaskQuestion<A> | undefined {
-    for (let asked = this.#asked; asked !== null; asked = asked.next) {
-      if (asked.kind !== kind) continue
-      const task = asked as TaskQuestion<A>
+    for (let question = this.#questions; question !== null; question = question.next) {
+      if (question.kind !== kind) continue
+      const task = question as TaskQuestion<A>
       if (task.numbers === numbers && task.other === other) return task
     }
     return undefined
   }
 
   #ask<A>(question: AnyQuestion<A>): Question<A> {
-    this.#of.inquiry.questionCount++
-    question.next = this.#asked
-    this.#asked = question
+    this.#workerTensors.inquiry.questionCount++
+    question.next = this.#questions
+    this.#questions = question
     return question
   }
 
   #find<A>(kind: string): Question<A> | undefined {
-    let asked = this.#asked
-    while (asked !== null && asked.kind !== kind) asked = asked.next
-    return (asked as AnyQuestion<A> | null) ?? undefined
+    let question = this.#questions
+    while (question !== null && question.kind !== kind) question = question.next
+    return (question as AnyQuestion<A> | null) ?? undefined
   }
 }
 

@@ -77,11 +77,11 @@ function distributionsOf(tensors: StepTensors): Distributions {
   return new Map(
     entriesOf<unknown>(tensors).map(([name, steps]) => {
       if (!isEntries(steps)) throw new UsageError(`histograms: expected the values of ${JSON.stringify(name)} by step`)
-      const own = entriesOf<ArrayInput | readonly number[]>(steps).map(([step, values]) => [
+      const entries = entriesOf<ArrayInput | readonly number[]>(steps).map(([step, values]) => [
         stepOf(step, name),
         distribution(Array.isArray(values) ? Float64Array.from(values) : (values as ArrayInput)),
       ])
-      return [name, new Map(own as [number, Distribution][])]
+      return [name, new Map(entries as [number, Distribution][])]
     }),
   )
 }

@@ -37,16 +37,16 @@ export function histogramPicture(
   options: PictureOptions,
 ): Uint8Array {
   const names = [...new Set(trials.flatMap(trial => [...trial.keys()]))]
-  const steps = [...new Set(trials.flatMap(trial => [...trial.values()].flatMap(own => [...own.keys()])))]
+  const steps = [...new Set(trials.flatMap(trial => [...trial.values()].flatMap(bySteps => [...bySteps.keys()])))]
   if (steps.length === 0) throw new UsageError('histograms: expected tensors with values, got none')
   steps.sort((a, b) => a - b)
   const shown = steps.filter((_, i) => keeps(i, steps.length))
   const panels = names.slice(0, MOST_PANELS).map(name => panelOf(name, trials, options.bins))
-  const left = [
+  const overLimits = [
     names.length > panels.length ? `the first ${panels.length} of ${names.length} tensors` : '',
     steps.length > shown.length ? `${shown.length} of ${steps.length} steps` : '',
   ].filter(text => text !== '')
-  const frames = shown.map(step => frameOf(step, panels, trials.length, left.join(', '), options))
+  const frames = shown.map(step => frameOf(step, panels, trials.length, overLimits.join(', '), options))
   return kind === 'gif' ? gifOf(frames, options.delay) : pageOf(frames, shown, options)
 }
 
@@ -75,18 +75,18 @@ interface Panel {
 
 /** The panel of a tensor. One axis serves all steps and trials; one element in a thousand at each end may lie outside of it. */
 function panelOf(name: string, trials: readonly Distributions[], bins: number): Panel {
-  const own = trials.map(trial => [...(trial.get(name) ?? [])].map(([step, all]) => ({ step, all, ...finiteOf(all) })))
-  const ranges = own.flatMap(steps => steps.filter(({ of }) => of.count > 0).map(({ of }) => rangeOf(of)))
+  const distributions = trials.map(trial => [...(trial.get(name) ?? [])].map(([step, all]) => ({ step, all, ...finiteOf(all) })))
+  const ranges = distributions.flatMap(steps => steps.filter(({ distribution }) => distribution.count > 0).map(({ distribution }) => rangeOf(distribution)))
   let low = Math.min(...ranges.map(([low]) => low))
   let high = Math.max(...ranges.map(([, high]) => high))
   if (!(low < high)) [low, high] = ranges.length === 0 ? [-1, 1] : widened(low)
   const edges = Array.from({ length: bins + 1 }, (_, i) => low * (1 - i / bins) + high * (i / bins))
   const isDrawn = edges.every((edge, i) => Number.isFinite(edge) && (i === 0 || edge > edges[i - 1]!))
-  const bars = own.map(
+  const bars = distributions.map(
     steps =>
       new Map(
-        steps.map(({ step, all, of }) => {
-          const counts = of.count > 0 && isDrawn ? of.histogram(edges).counts : []
+        steps.map(({ step, all, distribution }) => {
+          const counts = distribution.count > 0 && isDrawn ? distribution.histogram(edges).counts : []
           return [step, { counts, lost: all.count - counts.reduce((sum, count) => sum + count, 0) }]
         }),
       ),
@@ -136,14 +136,14 @@ function drawPanel(canvas: Canvas, x: number, y: number, { name, low, high, most
   const letters = Math.floor(PANEL_WIDTH / LETTER_WIDTH)
   const bottom = y + LETTER_HEIGHT * 2 + 12 + BARS_HEIGHT
   const under = [bottom + 6, bottom + 10 + LETTER_HEIGHT] as const
-  const there = bars.map(steps => steps.get(step))
+  const barsAtStep = bars.map(steps => steps.get(step))
   canvas.text(x, y, shortened(name, letters))
   canvas.text(x, y + LETTER_HEIGHT + 4, `${most}`)
   canvas.rect(x, bottom - BARS_HEIGHT, PANEL_WIDTH, 1, COLOR.line)
-  const bins = Math.max(...there.map(bars => bars?.counts.length ?? 0))
+  const bins = Math.max(...barsAtStep.map(bars => bars?.counts.length ?? 0))
   for (let bin = 0; bin < bins; bin++) {
     const [from, to] = [bin, bin + 1].map(edge => Math.floor((edge * PANEL_WIDTH) / bins)) as [number, number]
-    const heights = there.map(bars => barHeight(bars?.counts[bin] ?? 0, most))
+    const heights = barsAtStep.map(bars => barHeight(bars?.counts[bin] ?? 0, most))
     const [first = 0, second = 0] = heights
     for (const [i, height] of heights.entries()) {
       canvas.rect(x + from, bottom - height, to - from - 1, height, i === 0 ? COLOR.first : COLOR.second)
@@ -155,8 +155,8 @@ function drawPanel(canvas: Canvas, x: number, y: number, { name, low, high, most
   const [least, greatest] = [shortText(low), shortText(high)]
   canvas.text(x, under[0], least)
   canvas.text(x + PANEL_WIDTH - greatest.length * LETTER_WIDTH, under[0], greatest)
-  const lost = there.reduce((sum, bars) => sum + (bars?.lost ?? 0), 0)
-  const note = there.every(bars => bars === undefined)
+  const lost = barsAtStep.reduce((sum, bars) => sum + (bars?.lost ?? 0), 0)
+  const note = barsAtStep.every(bars => bars === undefined)
     ? 'no values at this step'
     : lost > 0
       ? `${lost} not shown: NaN, infinite, far`

@@ -36,7 +36,7 @@ class Moment {
       ? otherwise
       : Math.max(
           0,
-          steps.findLastIndex(one => one <= step),
+          steps.findLastIndex(candidate => candidate <= step),
         )
   }
 }

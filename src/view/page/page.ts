@@ -136,7 +136,7 @@ export class Page {
   async #redraw(): Promise<void> {
     const { scrollX, scrollY } = window
     this.#content.style.minHeight = `${this.#content.offsetHeight}px`
-    if (this.#view?.isOf === this.#asked()) await this.#view.update(this.#trials)
+    if (this.#view?.isOf === this.#viewInAddress()) await this.#view.update(this.#trials)
     else await this.#show(true)
     this.#content.style.minHeight = ''
     this.#tell()
@@ -163,7 +163,7 @@ export class Page {
   }
 
   /** The view that the address names. */
-  #asked(): ViewName {
+  #viewInAddress(): ViewName {
     const { view, name } = address()
     if (view === 'tensor' && name !== null && this.#trials.some(({ tensorOf }) => tensorOf.has(name))) {
       this.#tensorChoice.name = name
@@ -251,10 +251,10 @@ export class Page {
   }
 
   async #show(isFirst = false): Promise<void> {
-    const name = this.#asked()
+    const name = this.#viewInAddress()
     takeOver(address(), this.#fields(name))
-    for (const [own, tab] of this.#tabs) {
-      if (own === name) tab.setAttribute('aria-current', 'page')
+    for (const [tabName, tab] of this.#tabs) {
+      if (tabName === name) tab.setAttribute('aria-current', 'page')
       else tab.removeAttribute('aria-current')
     }
     this.#view = { ...(await this.#viewOf(name)), isOf: name }
@@ -294,7 +294,7 @@ export class Page {
 /** A gradient or a weight, if there is one. */
 function firstTensor(trials: readonly ShownTrial[]): string {
   const { tensors, findings } = trials[0]!.view
-  const found = findings.find(({ tensor, cause }) => tensor !== null && cause === null)?.tensor
-  const best = found ?? tensors.findIndex(({ kind }) => kind === 'gradients' || kind === 'weights')
+  const tensor = findings.find(({ tensor, cause }) => tensor !== null && cause === null)?.tensor
+  const best = tensor ?? tensors.findIndex(({ kind }) => kind === 'gradients' || kind === 'weights')
   return tensors[Math.max(0, best)]?.name ?? ''
 }

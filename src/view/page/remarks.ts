@@ -16,17 +16,17 @@ export async function linesOf(
   const { view } = trial
   const column = await trial.column(statistic, { kind })
   if (column === null) return []
-  return view.tensors.flatMap(({ name, kind: own }, tensor) => {
-    if (own !== kind) return []
+  return view.tensors.flatMap(({ name, kind: tensorKind }, tensor) => {
+    if (tensorKind !== kind) return []
     const lines = new Map<number, { steps: GlobalStep[]; values: number[] }>()
     for (const [i, step] of view.steps.entries()) {
       if (!column.has(i)) continue
-      const there = trial.seriesOf[tensor]!.filter(series => column.isThere(series, i))
-      if (there.length === 0) continue
+      const saved = trial.seriesOf[tensor]!.filter(series => column.isThere(series, i))
+      if (saved.length === 0) continue
       const line = lines.get(view.mode[i]!) ?? { steps: [], values: [] }
       lines.set(view.mode[i]!, line)
       line.steps.push(step as GlobalStep)
-      line.values.push(there.reduce((sum, series) => sum + column.at(series, i), 0) / there.length)
+      line.values.push(saved.reduce((sum, series) => sum + column.at(series, i), 0) / saved.length)
     }
     return [...lines].map(([mode, line]) => ({ tensor: name, mode: view.modes[mode]!, ...line }))
   })

@@ -40,7 +40,7 @@ const STATES = { opening: 'opening …', failed: 'can’t be read', running: 'ru
 const COLUMNS = [
   ['Trial', ({ id }: Listed) => id],
   ['State', ({ state }: Listed) => state],
-  ['Loss', (one: Listed) => lossOf(one)?.values.at(-1) ?? Number.POSITIVE_INFINITY],
+  ['Loss', (trial: Listed) => lossOf(trial)?.values.at(-1) ?? Number.POSITIVE_INFINITY],
   ['Last change', ({ changed }: Listed) => (changed ? -Date.parse(changed) : 0)],
   ['Steps', ({ steps }: Listed) => steps ?? -1],
   ['Last step', ({ lastStep }: Listed) => lastStep ?? -1],
@@ -58,8 +58,8 @@ function lossOf({ loss }: Listed): { readonly steps: readonly number[]; readonly
 const [SPARK_WIDTH, SPARK_HEIGHT] = [120, 28]
 
 /** The course of a loss, small, and its last value. */
-function sparkline(one: Listed): HTMLElement | string {
-  const line = lossOf(one)
+function sparkline(trial: Listed): HTMLElement | string {
+  const line = lossOf(trial)
   if (line === null) return ''
   const finite = line.values.filter(Number.isFinite)
   const [least, most] = [Math.min(...finite), Math.max(...finite)]
@@ -84,7 +84,7 @@ function sparkline(one: Listed): HTMLElement | string {
     width: SPARK_WIDTH,
     height: SPARK_HEIGHT,
     role: 'img',
-    'aria-label': `${shown(one.loss!.tensor)} from ${short(line.values[0]!)} to ${short(line.values.at(-1)!)}`,
+    'aria-label': `${shown(trial.loss!.tensor)} from ${short(line.values[0]!)} to ${short(line.values.at(-1)!)}`,
   })
   svg.append(svgElement('path', { d: path, fill: 'none', stroke: lineColor(0), 'stroke-width': 1.5 }))
   return h('span', { class: 'spark' }, svg as unknown as HTMLElement, h('span', {}, short(line.values.at(-1)!)))
@@ -120,9 +120,9 @@ function verdictOf({ error, cause, judged, state }: Listed): HTMLElement | strin
 
 /** The losses of the chosen trials in one chart. */
 function lossChart(chosen: readonly Listed[]): HTMLElement {
-  const lines = chosen.flatMap((one, i) =>
-    (one.loss?.lines ?? []).map(({ mode, steps, values }) => ({
-      name: one.loss!.lines.length > 1 ? `${shown(one.id)} ${mode}` : shown(one.id),
+  const lines = chosen.flatMap((trial, i) =>
+    (trial.loss?.lines ?? []).map(({ mode, steps, values }) => ({
+      name: trial.loss!.lines.length > 1 ? `${shown(trial.id)} ${mode}` : shown(trial.id),
       color: lineColor(i),
       isDashed: isDashed(mode),
       points: steps.map((x, at) => ({ x, y: Number(values[at]) })),
@@ -156,10 +156,10 @@ export async function startPage({ version }: LiveData): Promise<void> {
   })
   const draw = () => {
     const wanted = search.value.toLowerCase()
-    const found = trials.filter(one => `${one.id} ${one.path} ${one.cause?.rule ?? ''}`.toLowerCase().includes(wanted))
+    const matches = trials.filter(trial => `${trial.id} ${trial.path} ${trial.cause?.rule ?? ''}`.toLowerCase().includes(wanted))
     const [, key] = COLUMNS[sorted.column]!
     const sign = sorted.isDown ? -1 : 1
-    const inOrder = [...found].sort((a, b) => {
+    const inOrder = [...matches].sort((a, b) => {
       const [x, y] = [key(a), key(b)]
       return sign * (typeof x === 'number' && typeof y === 'number' ? x - y : String(x).localeCompare(String(y)))
     })
@@ -169,12 +169,12 @@ export async function startPage({ version }: LiveData): Promise<void> {
     }
     const shownRows = inOrder.map(rowOf)
     // Unchanged rows stay in place and keep the focus.
-    if (shownRows.some((one, i) => body.children[i] !== one) || body.childElementCount !== shownRows.length)
+    if (shownRows.some((element, i) => body.children[i] !== element) || body.childElementCount !== shownRows.length)
       body.replaceChildren(...shownRows)
     said.textContent =
       trials.length === 0
         ? 'There are no trials yet. They appear here once a training has begun.'
-        : `${counted(found.length, 'trial')}${found.length < trials.length ? ` of ${trials.length}` : ''}. Choose some to see their losses together, two to compare them.`
+        : `${counted(matches.length, 'trial')}${matches.length < trials.length ? ` of ${trials.length}` : ''}. Choose some to see their losses together, two to compare them.`
     const together = trials.filter(({ id }) => chosen.has(id))
     chart.replaceChildren(...(together.length > 0 ? [lossChart(together)] : []))
     compare.disabled = chosen.size !== 2
@@ -184,8 +184,8 @@ export async function startPage({ version }: LiveData): Promise<void> {
     else chosen.delete(id)
     draw()
   }
-  const row = (one: Listed): HTMLElement => {
-    const { id, path, state, changed, steps, lastStep, tensors, findings } = one
+  const row = (trial: Listed): HTMLElement => {
+    const { id, path, state, changed, steps, lastStep, tensors, findings } = trial
     const number = (name: string, value: number | null | undefined) =>
       h('td', { class: 'number', ...(value != null && { 'data-name': name }) }, value == null ? '' : String(value))
     return h(
@@ -204,24 +204,24 @@ export async function startPage({ version }: LiveData): Promise<void> {
         h('div', { class: 'muted' }, shown(path)),
       ),
       h('td', { class: state === 'failed' ? 'found' : '' }, STATES[state]),
-      h('td', {}, sparkline(one)),
+      h('td', {}, sparkline(trial)),
       h('td', {}, changed ? h('time', { datetime: changed, title: changed }, agoText(changed)) : ''),
       number('steps', steps),
       number('last step', lastStep),
       number('tensors', tensors),
       number('findings', findings),
-      h('td', {}, verdictOf(one)),
+      h('td', {}, verdictOf(trial)),
     )
   }
   /** The last drawn rows by trial: few of many trials change between two looks. */
   const rows = new Map<string, { readonly text: string; readonly element: HTMLElement }>()
-  const rowOf = (one: Listed): HTMLElement => {
-    const age = one.changed ? agoText(one.changed) : ''
-    const text = JSON.stringify([one, age, chosen.has(one.id)])
-    const known = rows.get(one.id)
+  const rowOf = (trial: Listed): HTMLElement => {
+    const age = trial.changed ? agoText(trial.changed) : ''
+    const text = JSON.stringify([trial, age, chosen.has(trial.id)])
+    const known = rows.get(trial.id)
     if (known?.text === text) return known.element
-    const element = row(one)
-    rows.set(one.id, { text, element })
+    const element = row(trial)
+    rows.set(trial.id, { text, element })
     return element
   }
   const load = async () => {

@@ -31,14 +31,14 @@ export function sentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`
 }
 
-export function counted(count: number, one: string, many = `${one}s`): string {
-  return `${count.toLocaleString('en')} ${count === 1 ? one : many}`
+export function counted(count: number, singular: string, many = `${singular}s`): string {
+  return `${count.toLocaleString('en')} ${count === 1 ? singular : many}`
 }
 
 /** The sentence about hidden steps: "60 of 90 steps are shown: all 9 EVAL, 51 of 81 TRAIN." Null if all are shown. */
 export function thinnedText(thinned: readonly ThinnedView[]): string | null {
   if (thinned.length === 0) return null
-  const sum = (count: (one: ThinnedView) => number) => thinned.reduce((total, one) => total + count(one), 0)
+  const sum = (count: (mode: ThinnedView) => number) => thinned.reduce((total, mode) => total + count(mode), 0)
   const parts = thinned.map(({ mode, kept, of }) => (kept === of ? `all ${of} ${mode}` : `${kept} of ${of} ${mode}`))
   return `${sum(({ kept }) => kept)} of ${counted(
     sum(({ of }) => of),

@@ -65,10 +65,10 @@ export function fileSource(view: TrialView): Source {
     trees: async () => view.trees ?? [],
     embedsAny: false,
     embedding: async () => view.embedding,
-    elementSteps: series => view.elements.filter(one => one.series === series).map(({ step }) => step),
+    elementSteps: series => view.elements.filter(value => value.series === series).map(({ step }) => step),
     elements: async (series, step) => {
-      const found = view.elements.find(one => one.series === series && one.step === step)
-      return found ? { shape: found.shape, numbers: await unpack(found.numbers) } : null
+      const value = view.elements.find(candidate => candidate.series === series && candidate.step === step)
+      return value ? { shape: value.shape, numbers: await unpack(value.numbers) } : null
     },
   }
 }
@@ -99,8 +99,8 @@ export function liveSource(base: string, view: TrialView): Source {
     elementSteps: elementStepsOf(view),
     elements: async (series, step) => {
       const { tensor, worker } = view.series[series]!
-      const [name, of] = [view.tensors[tensor]!.name, view.workers[worker]!]
-      const query = `tensor=${encodeURIComponent(name)}&step=${view.steps[step]}&worker=${encodeURIComponent(of)}`
+      const [name, workerName] = [view.tensors[tensor]!.name, view.workers[worker]!]
+      const query = `tensor=${encodeURIComponent(name)}&step=${view.steps[step]}&worker=${encodeURIComponent(workerName)}`
       const { shape, values } = await get(`/value?${query}`)
       const flat = (shape.length === 0 ? [values] : values.flat(shape.length)) as readonly (number | string | boolean)[]
       // NaN and the infinities are texts.
@@ -144,8 +144,8 @@ export function withDifferences(source: Source, { columns, steps }: ServedCompar
     ...source,
     statistics: [...source.statistics, ...columns.map(({ name }) => name)],
     column: async (name, scope) => {
-      const own = columns.find(column => column.name === name)
-      return own ? { ...own, steps } : source.column(name, scope)
+      const compared = columns.find(column => column.name === name)
+      return compared ? { ...compared, steps } : source.column(name, scope)
     },
   }
 }

@@ -46,7 +46,7 @@ export async function classesOf(
     .tensor(labels)
     .steps({ showIncompleteSteps: true })
     .filter(step => skeleton.stepAt(step) !== undefined)
-  const { steps: only, thinned: left } = thinned(both, step => skeleton.modeAt(step), MAX_STEPS)
+  const { steps: only, thinned: thinnedSteps } = thinned(both, step => skeleton.modeAt(step), MAX_STEPS)
   if (only.length === 0) return null
   const { threads, memory, signal, checkLevel } = selection
   const pairs = new Map<string, { step: number; labels?: TensorValue; predictions?: TensorValue }>()
@@ -80,7 +80,7 @@ export async function classesOf(
   const steps = new Map<number, CollectedStep>()
   for (const { step, labels, classes: predicted, numbers, scores } of read) {
     const index = skeleton.stepAt(step)!
-    const own: CollectedStep = steps.get(index) ?? {
+    const collected: CollectedStep = steps.get(index) ?? {
       counts: classes === null ? [] : new Array<number>(classes.length ** 2).fill(0),
       samples: [],
       scores: [],
@@ -91,23 +91,23 @@ export async function classesOf(
       labels: [],
       undecided: 0,
     }
-    steps.set(index, own)
+    steps.set(index, collected)
     if (classes !== null) {
-      const some = labels.slice(0, Math.max(0, MAX_SAMPLES - own.samples.length))
-      own.samples.push(...some.map((label, i) => [classes.indexOf(label), classes.indexOf(predicted[i]!)] as const))
-      if (classes.length === 2 && scores !== null) own.scores.push(...scores.slice(0, some.length))
+      const some = labels.slice(0, Math.max(0, MAX_SAMPLES - collected.samples.length))
+      collected.samples.push(...some.map((label, i) => [classes.indexOf(label), classes.indexOf(predicted[i]!)] as const))
+      if (classes.length === 2 && scores !== null) collected.scores.push(...scores.slice(0, some.length))
     }
     for (const [i, label] of labels.entries()) {
       if (i >= (classes === null ? numbers : predicted).length) continue
-      if (!Number.isFinite(classes === null ? numbers[i]! : predicted[i]!)) own.undecided++
-      else if (classes !== null) own.counts[classes.indexOf(label) * classes.length + classes.indexOf(predicted[i]!)]!++
+      if (!Number.isFinite(classes === null ? numbers[i]! : predicted[i]!)) collected.undecided++
+      else if (classes !== null) collected.counts[classes.indexOf(label) * classes.length + classes.indexOf(predicted[i]!)]!++
       else {
         const residual = numbers[i]! - label
-        own.decided++
-        own.squares += residual ** 2
-        if (own.labels.length === MAX_SAMPLES) continue
-        own.labels.push(label)
-        own.residuals.push(residual)
+        collected.decided++
+        collected.squares += residual ** 2
+        if (collected.labels.length === MAX_SAMPLES) continue
+        collected.labels.push(label)
+        collected.residuals.push(residual)
       }
     }
   }
@@ -116,15 +116,15 @@ export async function classesOf(
     predictions,
     classes,
     steps: [...steps].map(
-      ([step, { squares, scores, ...own }]): ClassesStep => ({
+      ([step, { squares, scores, ...fields }]): ClassesStep => ({
         step,
-        ...own,
+        ...fields,
         // Scores are dropped if some workers have none.
-        scores: scores.length === own.samples.length ? scores : [],
-        error: own.decided === 0 ? null : Math.sqrt(squares / own.decided),
+        scores: scores.length === fields.samples.length ? scores : [],
+        error: fields.decided === 0 ? null : Math.sqrt(squares / fields.decided),
       }),
     ),
-    thinned: left,
+    thinned: thinnedSteps,
   }
 }
 
@@ -148,8 +148,8 @@ async function imagesAt(
   { threads, memory, signal, checkLevel }: ScanSelection,
 ): Promise<ReadonlyMap<number, ImagesView>> {
   const { images } = imagesOf(trial)
-  const found = new Map<number, ImagesView>()
-  if (images === undefined || trial.workers().length > 1) return found
+  const byStep = new Map<number, ImagesView>()
+  if (images === undefined || trial.workers().length > 1) return byStep
   const values = readValues(trial, {
     tensors: [images],
     steps,
@@ -160,22 +160,22 @@ async function imagesAt(
   })
   for await (const { step, value } of values) {
     const view = value === null ? null : grey(value, value.shape[0] ?? 0)
-    if (view !== null) found.set(step, view)
+    if (view !== null) byStep.set(step, view)
   }
-  return found
+  return byStep
 }
 
 function samplesOf(step: number, labels: TensorValue, predictions: TensorValue) {
   const isOneHot = labels.shape.length === 2 && labels.shape[1]! > 1
-  const asked = isOneHot ? argmax(labels) : Array.from(elements(labels))
+  const labelNumbers = isOneHot ? argmax(labels) : Array.from(elements(labels))
   const numbers = Array.from(elements(predictions))
-  const predicted = Array.from(predictedClasses(predictions, asked.length))
+  const predicted = Array.from(predictedClasses(predictions, labelNumbers.length))
   const width = numbers.length / Math.max(1, predicted.length)
   // A row with a NaN has no largest element.
-  const classes = predicted.map((one, i) =>
-    numbers.slice(i * width, (i + 1) * width).some(Number.isNaN) ? Number.NaN : one,
+  const classes = predicted.map((predictedClass, i) =>
+    numbers.slice(i * width, (i + 1) * width).some(Number.isNaN) ? Number.NaN : predictedClass,
   )
-  return { step, labels: asked, classes, numbers, scores: scoresOf(numbers, asked.length) }
+  return { step, labels: labelNumbers, classes, numbers, scores: scoresOf(numbers, labelNumbers.length) }
 }
 
 /** The scores of the second of two classes, to four digits, from one column or two; null if they are no scores. */

@@ -40,11 +40,11 @@ const MAX_STEPS = 24
 /** The points of a tensor's samples at some steps. @throws QueryError for tensors that the trial does not have, or that have no samples */
 export async function embeddingOf(
   trial: Trial,
-  { embed: asked, perplexity, iterations, ...named }: EmbeddingOptions,
+  { embed: name, perplexity, iterations, ...named }: EmbeddingOptions,
   selection: ScanSelection,
   skeleton: Skeleton,
 ): Promise<EmbeddingView> {
-  const tensor = nameFor(trial, asked)
+  const tensor = nameFor(trial, name)
   const usual = imagesOf(trial)
   const images = named.images === undefined ? usual.images : nameFor(trial, named.images)
   const labels = named.labels === undefined ? labelsFor(trial, tensor) : nameFor(trial, named.labels)
@@ -63,12 +63,12 @@ export async function embeddingOf(
             .catalog.atStep(step)
             .some(({ tensors }) => tensors.has(labels)),
         )
-  const those = labelled.length > 0 ? labelled : all
-  const { steps: only, thinned: left } = thinned(those, step => skeleton.modeAt(step), MAX_STEPS)
+  const candidates = labelled.length > 0 ? labelled : all
+  const { steps: only, thinned: thinnedSteps } = thinned(candidates, step => skeleton.modeAt(step), MAX_STEPS)
   const names = [tensor, labels, images, reconstructions].filter(name => name !== undefined)
   const steps: Omit<EmbeddingStep, 'points' | 'pool'>[] = []
   const samples: Samples[] = []
-  const found = new Set<string>()
+  const labelsSeen = new Set<string>()
   for (const step of only) {
     const values = await valuesAt(trial, names, step, selection)
     const value = values.get(tensor)
@@ -79,21 +79,21 @@ export async function embeddingOf(
       throw new QueryError('NotSamples', message, { tensor, shape: value.shape })
     }
     const count = value.shape[0]!
-    const of = (name: string | undefined) => (name === undefined ? undefined : values.get(name))
-    const [label, given, made] = [of(labels), of(images), of(reconstructions)]
+    const valueOf = (name: string | undefined) => (name === undefined ? undefined : values.get(name))
+    const [label, given, reconstruction] = [valueOf(labels), valueOf(images), valueOf(reconstructions)]
     const classes = label?.shape[0] === count && label.dtype !== 'string' ? labelsOf(label).slice(0, rows.length) : []
     const shownImages = given && grey(given, count)
-    const shownMade = made && grey(made, count)
-    if (classes.length > 0) found.add(labels!)
-    if (shownImages) found.add(images!)
-    if (shownMade) found.add(reconstructions!)
+    const shownMade = reconstruction && grey(reconstruction, count)
+    if (classes.length > 0) labelsSeen.add(labels!)
+    if (shownImages) labelsSeen.add(images!)
+    if (shownMade) labelsSeen.add(reconstructions!)
     samples.push({ rows, mode: skeleton.modeAt(step) })
     steps.push({
       step: skeleton.stepAt(step)!,
       labels: classes,
       images: shownImages ?? null,
       reconstructions: shownMade ?? null,
-      errors: given && made ? errorsOf(given, made, Math.min(count, MAX_POINTS)) : [],
+      errors: given && reconstruction ? errorsOf(given, reconstruction, Math.min(count, MAX_POINTS)) : [],
     })
   }
   const placed = await inPools(samples, {
@@ -101,14 +101,14 @@ export async function embeddingOf(
     ...(iterations !== undefined && { iterations }),
     ...(selection.signal && { signal: selection.signal }),
   })
-  const ifFound = (name: string | undefined) => (name !== undefined && found.has(name) ? name : null)
+  const ifFound = (name: string | undefined) => (name !== undefined && labelsSeen.has(name) ? name : null)
   return {
     tensor,
     labels: ifFound(labels),
     images: ifFound(images),
     reconstructions: ifFound(reconstructions),
     steps: steps.map((step, i) => ({ ...step, ...placed[i]! })),
-    thinned: left,
+    thinned: thinnedSteps,
   }
 }
 
@@ -184,12 +184,12 @@ async function valuesAt(trial: Trial, tensors: readonly string[], step: number, 
     ...(checkLevel && { checkLevel }),
     ...(signal && { signal }),
   }
-  const found = new Map<string, TensorValue>()
+  const values = new Map<string, TensorValue>()
   // The first of several workers is taken.
   for await (const { tensor, value, step: at } of readValues(trial, options)) {
-    if (at === step && tensor !== null && value !== null && !found.has(tensor)) found.set(tensor, value)
+    if (at === step && tensor !== null && value !== null && !values.has(tensor)) values.set(tensor, value)
   }
-  return found
+  return values
 }
 
 /** A row for each sample; null: there are none. Non-finite elements become 0. */

@@ -26,9 +26,9 @@ export function imagesOf(trial: Trial): {
   // A part of the model has an output of another kind.
   const isPart = images === undefined || reconstructions === undefined || /sequential\d+_input_0$/.test(images)
   const target = isPart ? names.find(name => RECONSTRUCTION_LOSS.test(name)) : undefined
-  const made = target?.replace(/1$/, '0')
-  return made !== undefined && trial.hasTensor(made)
-    ? { images: target, reconstructions: made }
+  const reconstructed = target?.replace(/1$/, '0')
+  return reconstructed !== undefined && trial.hasTensor(reconstructed)
+    ? { images: target, reconstructions: reconstructed }
     : { images, reconstructions }
 }
 
@@ -67,8 +67,8 @@ export function grey(value: TensorValue, count: number): ImagesView | null {
 }
 
 /** The mean squared error of each reconstruction, to four digits; empty if the shapes differ. */
-export function errorsOf(given: TensorValue, made: TensorValue, most: number): readonly number[] {
-  const [a, b] = [given, made]
+export function errorsOf(given: TensorValue, reconstructions: TensorValue, most: number): readonly number[] {
+  const [a, b] = [given, reconstructions]
   const isSame = a.shape.length === b.shape.length && a.shape.every((size, axis) => size === b.shape[axis])
   const isNumeric = [a, b].every(({ dtype }) => dtype !== 'string' && !dtype.startsWith('complex'))
   const count = a.shape[0] ?? 0

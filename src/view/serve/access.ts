@@ -55,9 +55,9 @@ export function guard(token: string | undefined) {
     const bearer = /^Bearer (.+)$/.exec(context.req.header('authorization') ?? '')?.[1]
     const cookie = (context.req.header('cookie') ?? '')
       .split(/; */)
-      .find(one => one.startsWith(`${COOKIE}=`))
+      .find(pair => pair.startsWith(`${COOKIE}=`))
       ?.slice(COOKIE.length + 1)
-    if (![bearer, cookie].some(one => one !== undefined && isSame(one, token))) {
+    if (![bearer, cookie].some(candidate => candidate !== undefined && isSame(candidate, token))) {
       return new Response(
         `${JSON.stringify(problem('Unauthorized', 'expected the token: Authorization: Bearer …, or ?token=… once'))}\n`,
         {
@@ -73,8 +73,8 @@ export function guard(token: string | undefined) {
 
 /** Compares two texts in constant time. */
 function isSame(a: string, b: string): boolean {
-  const [one, other] = [a, b].map(text => createHash('sha256').update(text).digest())
-  return timingSafeEqual(one!, other!)
+  const [first, other] = [a, b].map(text => createHash('sha256').update(text).digest())
+  return timingSafeEqual(first!, other!)
 }
 
 /** The answer to a failed request. */

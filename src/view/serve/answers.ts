@@ -12,8 +12,8 @@ import type { ServedTrial } from './served-trial.js'
 import { Busy } from './turns.js'
 
 /** A trial in the list. */
-export function listed(one: ServedTrial) {
-  const { id, path, opened, error, judging } = one
+export function listed(served: ServedTrial) {
+  const { id, path, opened, error, judging } = served
   if (opened === undefined) {
     const message = error === undefined ? null : error instanceof Error ? error.message : String(error)
     return { id, path, state: error === undefined ? 'opening' : 'failed', error: message }
@@ -34,7 +34,7 @@ export function listed(one: ServedTrial) {
     tensors: opened.tensorNames().length,
     findings: judging?.findingCount ?? null,
     judged: judging?.judged ?? null,
-    ...one.course,
+    ...served.course,
     cause:
       cause === undefined ? null : { rule: cause.name, step: cause.step, tensor: cause.tensor, message: cause.message },
   }
@@ -42,9 +42,9 @@ export function listed(one: ServedTrial) {
 
 /** JSON in which NaN and infinities are texts, as in the lines of a scan. */
 export function jsonText(value: unknown): string {
-  return `${JSON.stringify(value, (_, one) => {
-    if (typeof one === 'bigint') return Number.isSafeInteger(Number(one)) ? Number(one) : String(one)
-    return typeof one === 'number' && !Number.isFinite(one) ? String(one) : one
+  return `${JSON.stringify(value, (_, item) => {
+    if (typeof item === 'bigint') return Number.isSafeInteger(Number(item)) ? Number(item) : String(item)
+    return typeof item === 'number' && !Number.isFinite(item) ? String(item) : item
   })}\n`
 }
 
@@ -71,7 +71,7 @@ async function* arrayOf(lines: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8A
 
 /** True if the client has this answer already. Compressed answers come back with a weak tag. */
 export function has(context: Context, tag: string): boolean {
-  const known = (context.req.header('if-none-match') ?? '').split(',').map(one => one.trim().replace(/^W\//, ''))
+  const known = (context.req.header('if-none-match') ?? '').split(',').map(entry => entry.trim().replace(/^W\//, ''))
   return known.includes(tag)
 }
 

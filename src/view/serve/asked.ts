@@ -77,7 +77,7 @@ export class Asked {
     this.#given = given
     const known = parameters.map(({ name }) => name)
     for (const name of given.keys()) {
-      const parameter = parameters.find(one => one.name === name)
+      const parameter = parameters.find(candidate => candidate.name === name)
       if (parameter === undefined) {
         const nearest = nearestNames(name, known)
         const hint =

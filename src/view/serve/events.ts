@@ -10,9 +10,9 @@ const HEARTBEAT_MS = 15_000
 const encoder = new TextEncoder()
 
 /** Sends an event at once, and one after each change, until nothing can change any more. */
-export function changesOf(one: ServedTrial, context: Context, signal: AbortSignal): Response {
+export function changesOf(served: ServedTrial, context: Context, signal: AbortSignal): Response {
   const gone = new AbortController()
-  const events = eventsOf([one], AbortSignal.any([signal, gone.signal]), change => change.isOver)
+  const events = eventsOf([served], AbortSignal.any([signal, gone.signal]), change => change.isOver)
   return eventStream(context, events, gone)
 }
 
@@ -53,14 +53,14 @@ async function* eventsOf(
 ): AsyncGenerator<Uint8Array> {
   let wake = () => {}
   // A slow reader gets only the last change of each trial.
-  const due = new Map(all.filter(({ opened }) => opened !== undefined).map(one => [one.id, one.change]))
-  const listenTo = (one: ServedTrial) =>
-    one.listen(change => {
-      due.set(one.id, change)
+  const due = new Map(all.filter(({ opened }) => opened !== undefined).map(served => [served.id, served.change]))
+  const listenTo = (served: ServedTrial) =>
+    served.listen(change => {
+      due.set(served.id, change)
       wake()
     })
   const stops = all.map(listenTo)
-  if (onAdded) stops.push(onAdded(one => stops.push(listenTo(one))))
+  if (onAdded) stops.push(onAdded(added => stops.push(listenTo(added))))
   const end = () => wake()
   signal.addEventListener('abort', end)
   try {

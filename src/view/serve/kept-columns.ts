@@ -23,7 +23,7 @@ export type ScopedColumn = Pick<PackedColumn, 'name' | 'every' | 'isExact' | 'nu
 /** The facts about the trial at the time of a request. */
 export interface Known {
   readonly trial: Trial
-  readonly of: Skeleton
+  readonly skeleton: Skeleton
   /** The kind of each tensor. */
   readonly kinds: readonly Kind[]
   readonly version: number
@@ -74,20 +74,20 @@ export class KeptColumns {
     key: string,
     name: ServedStatistic,
     scope: Scope,
-    { trial, of, kinds, version, updates }: Known,
+    { trial, skeleton, kinds, version, updates }: Known,
   ): Promise<ScopedColumn> {
     const isMeant = (tensor: number): boolean =>
-      'tensor' in scope ? of.tensors[tensor] === scope.tensor : scope.kind === 'all' || kinds[tensor] === scope.kind
-    const series = [...of.series.keys()].filter(i => isMeant(of.series[i]!.tensor))
-    const tensors = [...new Set(series.map(i => of.tensors[of.series[i]!.tensor]!))]
-    const kept = this.#keptFor(key, of)
+      'tensor' in scope ? skeleton.tensors[tensor] === scope.tensor : scope.kind === 'all' || kinds[tensor] === scope.kind
+    const series = [...skeleton.series.keys()].filter(i => isMeant(skeleton.series[i]!.tensor))
+    const tensors = [...new Set(series.map(i => skeleton.tensors[skeleton.series[i]!.tensor]!))]
+    const kept = this.#keptFor(key, skeleton)
     if (name === 'update_ratio') {
       for (const { tensor, worker, step, ratio } of updates) {
-        const [at, index] = [of.seriesAt(worker, tensor), of.stepAt(step)]
+        const [at, index] = [skeleton.seriesAt(worker, tensor), skeleton.stepAt(step)]
         if (at !== undefined && index !== undefined) put(kept, at, index, ratio)
       }
-    } else if (tensors.length > 0) await this.#read(trial, name, tensors, kept, of)
-    const count = of.steps.length
+    } else if (tensors.length > 0) await this.#read(trial, name, tensors, kept, skeleton)
+    const count = skeleton.steps.length
     const numbers = new Float64Array(series.length * count).fill(Number.NaN)
     for (const [row, at] of series.entries()) {
       for (const [step, value] of kept.numbers[at]?.entries() ?? []) numbers[row * count + step] = value ?? Number.NaN
@@ -118,11 +118,11 @@ export class KeptColumns {
     name: Exclude<ServedStatistic, 'update_ratio'>,
     tensors: readonly string[],
     kept: KeptColumn,
-    of: Skeleton,
+    skeleton: Skeleton,
   ): Promise<void> {
     const complete = new Set<number>(trial.steps())
     const from = kept.upTo + 1
-    if ((of.steps.at(-1) ?? -1) < from) return
+    if ((skeleton.steps.at(-1) ?? -1) < from) return
     const scan = trial.scan({
       tensors,
       reductions: [name],
@@ -131,15 +131,15 @@ export class KeptColumns {
     })
     for await (const { tensor, worker, step, reductions, error } of scan) {
       if (tensor === null) continue
-      const [at, index] = [of.seriesAt(worker, tensor), of.stepAt(step)]
+      const [at, index] = [skeleton.seriesAt(worker, tensor), skeleton.stepAt(step)]
       if (at === undefined || index === undefined) continue
-      if (error && !(error instanceof ReductionUndefined)) of.fail(at, index)
+      if (error && !(error instanceof ReductionUndefined)) skeleton.fail(at, index)
       const value = reductions[name]
       if (typeof value !== 'number') continue
       put(kept, at, index, value)
     }
-    const open = of.steps.find(step => step >= from && !complete.has(step))
-    kept.upTo = open === undefined ? of.steps.at(-1)! : open - 1
+    const open = skeleton.steps.find(step => step >= from && !complete.has(step))
+    kept.upTo = open === undefined ? skeleton.steps.at(-1)! : open - 1
   }
 }
 

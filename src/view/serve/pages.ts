@@ -34,9 +34,9 @@ export function addPages(app: App, options: PageOptions, known: (id: string) => 
   })
   // The app has a folder of its own, so that its service worker controls no other page.
   const appAsset = (context: Context, file: string) => {
-    const found = appFile(file)
-    if (found === null) return context.notFound()
-    return context.body(found.bytes, 200, { 'content-type': found.type, 'cache-control': 'no-cache' })
+    const content = appFile(file)
+    if (content === null) return context.notFound()
+    return context.body(content.bytes, 200, { 'content-type': content.type, 'cache-control': 'no-cache' })
   }
   app.get('/app', context => context.redirect('/app/'))
   app.get('/app/', context => appAsset(context, 'index.html'))

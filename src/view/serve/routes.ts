@@ -118,50 +118,50 @@ class Routes {
     )
     app.get('/api/trials', context => {
       this.#ask(context, [])
-      for (const one of trials.values()) this.#openSoon(one)
+      for (const served of trials.values()) this.#openSoon(served)
       const body = jsonText([...trials.values()].map(listed))
       return context.body(body, 200, { 'content-type': 'application/json' })
     })
-    this.#get('/api/trials/:id', [], async one => {
-      await one.open()
-      return listed(one)
+    this.#get('/api/trials/:id', [], async served => {
+      await served.open()
+      return listed(served)
     })
-    this.#get('/api/trials/:id/overview', SELECTION, async (one, asked, signal) =>
-      trialOverview(await one.open(), { ...asked.selection, ...this.#reading(signal) }),
+    this.#get('/api/trials/:id/overview', SELECTION, async (served, query, signal) =>
+      trialOverview(await served.open(), { ...query.selection, ...this.#reading(signal) }),
     )
-    this.#get('/api/trials/:id/findings', [], async one => {
-      await one.open()
-      const { judging } = one
+    this.#get('/api/trials/:id/findings', [], async served => {
+      await served.open()
+      const { judging } = served
       return { rules: judging?.rules ?? [], findings: judging?.findings ?? [] }
     })
-    this.#get('/api/trials/:id/tensors', [], async one => {
-      const trial = await one.open()
+    this.#get('/api/trials/:id/tensors', [], async served => {
+      const trial = await served.open()
       const { tensors } = await trial.summary(this.#working)
       return tensors.map(({ error, ...tensor }) => ({ ...tensor, ...(error && { error: error.message }) }))
     })
-    this.#get('/api/trials/:id/view', [], one => one.view())
-    this.#get('/api/trials/:id/view/column', COLUMN, (one, asked) => {
-      const name = asked.text('statistic') as ServedStatistic
-      const tensor = asked.text('tensor')
-      const scope: Scope = tensor === undefined ? { kind: (asked.text('kind') ?? 'all') as Kind | 'all' } : { tensor }
-      return one.column(name, scope)
+    this.#get('/api/trials/:id/view', [], served => served.view())
+    this.#get('/api/trials/:id/view/column', COLUMN, (served, query) => {
+      const name = query.text('statistic') as ServedStatistic
+      const tensor = query.text('tensor')
+      const scope: Scope = tensor === undefined ? { kind: (query.text('kind') ?? 'all') as Kind | 'all' } : { tensor }
+      return served.column(name, scope)
     })
-    this.#get('/api/trials/:id/view/ridges', [NAME], (one, asked) => one.ridges(asked.text('tensor')!))
+    this.#get('/api/trials/:id/view/ridges', [NAME], (served, query) => served.ridges(query.text('tensor')!))
     for (const part of Object.keys(PARTS) as (keyof typeof PARTS)[])
       this.#get(`/api/trials/:id/view/${part}`, [], (one, _, signal) => one.part(part, signal))
-    this.#get('/api/trials/:id/view/embedding', EMBEDDING, (one, asked, signal) => {
+    this.#get('/api/trials/:id/view/embedding', EMBEDDING, (served, query, signal) => {
       const named = ['labels', 'images', 'reconstructions'].flatMap(name => {
-        const value = asked.text(name)
+        const value = query.text(name)
         return value === undefined ? [] : [[name, value] as const]
       })
-      return one.embedding({ embed: asked.text('tensor')!, ...Object.fromEntries(named) }, signal)
+      return served.embedding({ embed: query.text('tensor')!, ...Object.fromEntries(named) }, signal)
     })
     app.get('/api/compare/:a/:b', context => this.#compare(context))
     app.get('/api/trials/:id/events', async context => {
       this.#ask(context, [])
-      const one = this.#served(context.req.param('id'))
-      await one.open()
-      return changesOf(one, context, this.#signal(context))
+      const served = this.#served(context.req.param('id'))
+      await served.open()
+      return changesOf(served, context, this.#signal(context))
     })
     app.get('/api/events', context => {
       this.#ask(context, [])
@@ -172,10 +172,10 @@ class Routes {
   }
 
   #served(id: string): ServedTrial {
-    const found = this.#options.trials.get(id)
-    if (found === undefined)
+    const served = this.#options.trials.get(id)
+    if (served === undefined)
       throw new QueryError('TrialUnavailable', `there is no trial ${quote(id)}; /api/trials lists them`, { trial: id })
-    return found
+    return served
   }
 
   #ask(context: Context, parameters: readonly Parameter[]): Asked {
@@ -187,13 +187,13 @@ class Routes {
   #get(
     path: string,
     parameters: readonly Parameter[],
-    answer: (one: ServedTrial, asked: Asked, signal: AbortSignal) => Promise<unknown>,
+    answer: (served: ServedTrial, query: Asked, signal: AbortSignal) => Promise<unknown>,
   ): void {
     this.app.get(path, async context => {
-      const one = this.#served(context.req.param('id')!)
-      const asked = this.#ask(context, parameters)
-      await one.open()
-      return this.#answer(context, this.#tag(one, context, true), signal => answer(one, asked, signal))
+      const served = this.#served(context.req.param('id')!)
+      const query = this.#ask(context, parameters)
+      await served.open()
+      return this.#answer(context, this.#tag(served, context, true), signal => answer(served, query, signal))
     })
   }
 
@@ -214,14 +214,14 @@ class Routes {
   }
 
   /** Opens a trial in the background, when its turn has come. */
-  #openSoon(one: ServedTrial): void {
-    if (one.opened !== undefined || this.#opening.has(one)) return
-    this.#opening.add(one)
+  #openSoon(served: ServedTrial): void {
+    if (served.opened !== undefined || this.#opening.has(served)) return
+    this.#opening.add(served)
     // Each wait has a signal of its own: Node.js warns of a leak when one signal has many listeners.
     BACKGROUND.take(AbortSignal.any([this.#options.signal]))
-      .then(end => one.open().finally(end))
+      .then(end => served.open().finally(end))
       .catch(() => {})
-      .finally(() => this.#opening.delete(one))
+      .finally(() => this.#opening.delete(served))
   }
 
   /** The differences of two trials. The answer changes only with the trials. */
@@ -232,14 +232,14 @@ class Routes {
     ]
     this.#ask(context, [])
     const [a, b] = await Promise.all([both[0].open(), both[1].open()])
-    const tag = etag(`${this.#run} ${both.map(one => one.trialVersion)} ${context.req.url}`)
+    const tag = etag(`${this.#run} ${both.map(served => served.trialVersion)} ${context.req.url}`)
     return this.#answer(context, tag, signal => comparedView(a, b, this.#reading(signal)))
   }
 
   /** The tag of an answer. It changes with the trial, the request, and the run of the server. */
-  #tag(one: ServedTrial, context: Context, isJudged = false): string {
-    const found = isJudged ? `${one.change.version} ${one.change.findings}` : ''
-    return etag(`${this.#run} ${one.trialVersion} ${found} ${context.req.url}`)
+  #tag(served: ServedTrial, context: Context, isJudged = false): string {
+    const findingsText = isJudged ? `${served.change.version} ${served.change.findings}` : ''
+    return etag(`${this.#run} ${served.trialVersion} ${findingsText} ${context.req.url}`)
   }
 
   #signal(context: Context): AbortSignal {
@@ -259,15 +259,15 @@ class Routes {
   }
 
   async #scan(context: Context): Promise<Response> {
-    const one = this.#served(context.req.param('id')!)
-    const asked = this.#ask(context, SCAN)
-    const trial = await one.open()
-    const format = (asked.text('format') ?? 'jsonl') as ScanFormat
-    const tag = this.#tag(one, context)
+    const served = this.#served(context.req.param('id')!)
+    const query = this.#ask(context, SCAN)
+    const trial = await served.open()
+    const format = (query.text('format') ?? 'jsonl') as ScanFormat
+    const tag = this.#tag(served, context)
     if (has(context, tag)) return context.body(null, 304, { etag: tag })
     const gone = new AbortController()
     const signal = AbortSignal.any([this.#signal(context), gone.signal])
-    const wanted: ScanOptions = { ...asked.selection, reductions: asked.reductions, ...this.#reading(signal) }
+    const wanted: ScanOptions = { ...query.selection, reductions: query.reductions, ...this.#reading(signal) }
     // Errors of the request are reported before the answer begins.
     expectBounded(trial, wanted)
     const chunks = chunksOf(trial, format, wanted)
@@ -278,22 +278,22 @@ class Routes {
   }
 
   async #value(context: Context): Promise<Response> {
-    const one = this.#served(context.req.param('id')!)
-    const asked = this.#ask(context, VALUE)
-    const trial = await one.open()
-    const tensor = trial.tensor(asked.text('tensor')!)
-    const step = asked.integer('step') ?? tensor.steps({ showIncompleteSteps: true }).at(-1)
+    const served = this.#served(context.req.param('id')!)
+    const query = this.#ask(context, VALUE)
+    const trial = await served.open()
+    const tensor = trial.tensor(query.text('tensor')!)
+    const step = query.integer('step') ?? tensor.steps({ showIncompleteSteps: true }).at(-1)
     if (step === undefined)
       throw new QueryError('StepUnavailable', `${quote(tensor.name)} was saved at no step`, { tensor: tensor.name })
-    const worker = asked.text('worker')
-    const tag = this.#tag(one, context)
+    const worker = query.text('worker')
+    const tag = this.#tag(served, context)
     if (has(context, tag)) return context.body(null, 304, { etag: tag })
     const end = await this.#turns.take(this.#signal(context))
     let isStreamed = false
     try {
       const value = await tensor.value(step, { ...(worker !== undefined && { worker }) })
       const headers = { etag: tag, 'cache-control': 'private, no-cache' }
-      if ((asked.text('format') ?? ('json' satisfies ValueFormat)) === 'npy') {
+      if ((query.text('format') ?? ('json' satisfies ValueFormat)) === 'npy') {
         isStreamed = true
         return new Response(streamOf(context, npyChunks(value), { end }), {
           headers: {

@@ -73,12 +73,12 @@ const POLL_MS = { local: 500, remote: 5000 }
  * @throws UsageError; StoreError if the port is not available
  */
 export async function serveTrials(paths: string | readonly string[], options?: ServeOptions): Promise<TrialServer> {
-  const asked = checkOptions('serveTrials', SERVE_OPTIONS, options)
+  const settings = checkOptions('serveTrials', SERVE_OPTIONS, options)
   const all = typeof paths === 'string' ? [paths] : paths
   expectPaths('serveTrials', all)
-  const { host = '127.0.0.1', port = DEFAULT_PORT, token, cors = [], maxWork = DEFAULT_WORK } = asked
-  const { app: showsApp = false, version = '' } = asked
-  const { threads, memory, s3, rules: judges = true, allowSymlinks, abandonedSteps } = asked
+  const { host = '127.0.0.1', port = DEFAULT_PORT, token, cors = [], maxWork = DEFAULT_WORK } = settings
+  const { app: showsApp = false, version = '' } = settings
+  const { threads, memory, s3, rules: judges = true, allowSymlinks, abandonedSteps } = settings
   expectSafe(host, token)
   for (const origin of cors) {
     if (!isOrigin(origin))
@@ -98,7 +98,7 @@ export async function serveTrials(paths: string | readonly string[], options?: S
           ...(!isRemote && allowSymlinks && { allowSymlinks }),
           ...(abandonedSteps && { abandonedSteps }),
         }),
-      pollMs: asked.pollMs ?? POLL_MS[isRemote ? 'remote' : 'local'],
+      pollMs: settings.pollMs ?? POLL_MS[isRemote ? 'remote' : 'local'],
       judges,
       ...(threads !== undefined && { threads }),
       ...(memory !== undefined && { memory }),
@@ -141,10 +141,10 @@ export async function serveTrials(paths: string | readonly string[], options?: S
     serve(paths) {
       expectPaths('server.serve', paths)
       const served = new Set([...trials.values()].map(({ path }) => path))
-      for (const [id, one] of trials) {
-        if (one.opened !== undefined || paths.includes(one.path)) continue
+      for (const [id, servedTrial] of trials) {
+        if (servedTrial.opened !== undefined || paths.includes(servedTrial.path)) continue
         trials.delete(id)
-        void one.close()
+        void servedTrial.close()
       }
       for (const path of paths) if (!served.has(path)) add(path)
     },
@@ -152,7 +152,7 @@ export async function serveTrials(paths: string | readonly string[], options?: S
       closing.abort()
       server.closeAllConnections()
       await new Promise<void>(resolve => server.close(() => resolve()))
-      await Promise.all([...trials.values()].map(one => one.close()))
+      await Promise.all([...trials.values()].map(served => served.close()))
     },
   }
 }

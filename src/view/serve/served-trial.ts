@@ -81,7 +81,7 @@ export class ServedTrial {
   #trialVersion = 0
   /** The version of the data and of the findings. */
   #version = 0
-  #skeleton: { readonly version: number; readonly of: Skeleton; readonly kinds: readonly Kind[] } | undefined
+  #skeleton: { readonly version: number; readonly skeleton: Skeleton; readonly kinds: readonly Kind[] } | undefined
   #descriptions = new Map<string, Pick<TensorView, 'dtype' | 'shape'>>()
   readonly #columns: KeptColumns
   /** The number of current requests, and the time of the last one. */
@@ -250,12 +250,12 @@ export class ServedTrial {
     this.#telling = setTimeout(() => this.#changed(), wait)
   }
 
-  async #bones(): Promise<{ readonly of: Skeleton; readonly kinds: readonly Kind[]; readonly version: number }> {
+  async #bones(): Promise<{ readonly skeleton: Skeleton; readonly kinds: readonly Kind[]; readonly version: number }> {
     const trial = await this.open()
     const version = this.#version
     if (this.#skeleton?.version === version) return this.#skeleton
-    const of = await Skeleton.of(trial, {})
-    this.#skeleton = { version, of, kinds: of.tensors.map(kindsOf(trial)) }
+    const skeleton = await Skeleton.of(trial, {})
+    this.#skeleton = { version, skeleton, kinds: skeleton.tensors.map(kindsOf(trial)) }
     return this.#skeleton
   }
 
@@ -267,8 +267,8 @@ export class ServedTrial {
   async #view(): Promise<TrialView & { readonly version: number }> {
     const trial = await this.open()
     await this.#describe(trial)
-    const { of, kinds, version } = await this.#bones()
-    const { steps, mode, modeStep, workers, series, states, tensors } = of
+    const { skeleton, kinds, version } = await this.#bones()
+    const { steps, mode, modeStep, workers, series, states, tensors } = skeleton
     const none = { dtype: null, shape: null }
     return {
       version,
@@ -283,7 +283,7 @@ export class ServedTrial {
       ...UNREAD,
       hasClasses: labelNames(trial) !== null,
       hasUnits: unitTensors(tensors).length > 0,
-      ...(this.#judging ? findingsOf(this.#judging, of) : unjudged(this.#options.judges ? 'waiting' : 'off')),
+      ...(this.#judging ? findingsOf(this.#judging, skeleton) : unjudged(this.#options.judges ? 'waiting' : 'off')),
       problems: [...new Set([...problemLines(trial.problems), ...(this.#judging?.problems.lines ?? [])])],
       values: states.reduce((sum, state) => sum + state, 0),
       readBytes: 0,
@@ -318,23 +318,23 @@ export class ServedTrial {
   async part<K extends keyof typeof PARTS>(name: K, signal: AbortSignal): Promise<Part<K>> {
     const trial = await this.open()
     await this.#describe(trial)
-    const { of } = await this.#bones()
+    const { skeleton } = await this.#bones()
     const shapeOf = (tensor: string) => this.#descriptions.get(tensor)?.shape ?? null
-    return PARTS[name](trial, { ...this.#reading, signal }, of, shapeOf) as Promise<Part<K>>
+    return PARTS[name](trial, { ...this.#reading, signal }, skeleton, shapeOf) as Promise<Part<K>>
   }
 
   /** A tensor's samples as points of a plane. @throws as `embeddingOf` */
   async embedding(options: EmbeddingOptions, signal: AbortSignal): Promise<EmbeddingView> {
     const trial = await this.open()
-    const { of } = await this.#bones()
-    return embeddingOf(trial, options, { ...this.#reading, signal }, of)
+    const { skeleton } = await this.#bones()
+    return embeddingOf(trial, options, { ...this.#reading, signal }, skeleton)
   }
 
   /** The distributions of a tensor at some of its steps, for each worker. */
   async ridges(tensor: string): Promise<readonly RidgeView[]> {
     const trial = await this.open()
-    const { of } = await this.#bones()
-    return ridgesOf(trial, of, tensor, this.#reading)
+    const { skeleton } = await this.#bones()
+    return ridgesOf(trial, skeleton, tensor, this.#reading)
   }
 }
 
@@ -355,9 +355,9 @@ async function judgeOn(
   const { end, ...reading } = options
   const tell = () => {
     if (judging.judged.state === 'done') end()
-    const found = judging.updates.length + judging.findingCount
-    onProgress(found > known)
-    known = found
+    const count = judging.updates.length + judging.findingCount
+    onProgress(count > known)
+    known = count
   }
   try {
     await judging.run({ ...reading, follow: true, timeoutMs: Number.MAX_SAFE_INTEGER, onProgress: tell })

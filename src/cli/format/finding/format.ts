@@ -92,7 +92,7 @@ export function stepsOfFindings(findings: readonly Finding[]): readonly number[]
 export function isFindingOf({
   ruleName,
   name,
-}: Pick<JudgingRule, 'ruleName' | 'name'>): (found: Finding | Missing) => boolean {
+}: Pick<JudgingRule, 'ruleName' | 'name'>): (item: Finding | Missing) => boolean {
   return item => item.rule === ruleName && item.name === name
 }
 

@@ -66,14 +66,14 @@ export function findingTable(
     return text.startsWith(indent + head) ? indent + color(head) + text.slice(indent.length + head.length) : text
   }
 
-  const section = ({ rule, ruleFindings: own, consequences }: Section, judged: JudgingReport): string => {
+  const section = ({ rule, ruleFindings: findings, consequences }: Section, judged: JudgingReport): string => {
     const lines = [
-      headed(safe(titleOf(rule)), ` fired ${safe(whenAndWhere(own, judged))}`, text => colors.bold(colors.red(text))),
+      headed(safe(titleOf(rule)), ` fired ${safe(whenAndWhere(findings, judged))}`, text => colors.bold(colors.red(text))),
     ]
-    const tensors = tensorsFoundIn(own)
+    const tensors = tensorsFoundIn(findings)
     if (tensors.length > 1) lines.push(paragraph(safe(someOf(tensors, maxNames)), '  '))
     if (rule.meaning) lines.push(paragraph(safe(rule.meaning), '  '))
-    lines.push(paragraph(`Worst ${safe(worstText(own, judged))}`, '  ', '    '))
+    lines.push(paragraph(`Worst ${safe(worstText(findings, judged))}`, '  ', '    '))
     if (rule.advice) lines.push(paragraph(`What to do: ${safe(rule.advice)}`, '  ', '    '))
     if (consequences.length > 0) lines.push('  What follows from it:\n')
     for (const [rule, findings] of consequences) {
@@ -191,9 +191,9 @@ function sectionsOf({ rules, findings }: JudgingReport): readonly Section[] {
 
 /** The cause, its consequences, and the other findings, one sentence each. */
 function diagnosisText([first, ...others]: readonly Section[], judged: JudgingReport): string {
-  const { rule, ruleFindings: own, consequences } = first!
-  const [cause] = own as [DiagnosedFinding]
-  const roots = own.filter(({ cause }) => cause === null)
+  const { rule, ruleFindings: findings, consequences } = first!
+  const [cause] = findings as [DiagnosedFinding]
+  const roots = findings.filter(({ cause }) => cause === null)
   const atOnce = roots.filter(({ step }) => step === cause.step)
   const sentences = [`${titleOf(rule)} ${foundText(cause, judged)}.`]
   const alike = tensorsFoundIn(atOnce).length - 1
@@ -203,7 +203,7 @@ function diagnosisText([first, ...others]: readonly Section[], judged: JudgingRe
   // What follows from a later cause of the same rule does not follow from this one.
   const causes = new Set(atOnce.map(finding => judged.findings.indexOf(finding)))
   const isOfIt = (finding: DiagnosedFinding) => finding.cause !== null && causes.has(finding.cause)
-  const spread = new Set(own.filter(isOfIt).map(tensorKey))
+  const spread = new Set(findings.filter(isOfIt).map(tensorKey))
   for (const root of roots) spread.delete(tensorKey(root))
   const explained = consequences.filter(([, findings]) => findings.some(isOfIt)).map(([rule]) => titleOf(rule))
   const effects = [
@@ -213,8 +213,8 @@ function diagnosisText([first, ...others]: readonly Section[], judged: JudgingRe
   if (effects.length > 0) sentences.push(`It ${effects.join(explained.length > 1 ? ', and ' : ' and ')}.`)
   for (const { message } of judged.learningRates ?? []) sentences.push(`Beside that, ${message}.`)
   if (others.length > 0) {
-    const named = others.slice(0, MAX_NAMES).map(({ rule, ruleFindings: own }, i) => {
-      const steps = stepsOfFindings(own)
+    const named = others.slice(0, MAX_NAMES).map(({ rule, ruleFindings: findings }, i) => {
+      const steps = stepsOfFindings(findings)
       return `${titleOf(rule)}${i === 0 ? ' fired' : ''} ${steps.length > 1 ? `from step ${steps[0]} on` : `at step ${steps[0]}`}`
     })
     const more = others.length - named.length

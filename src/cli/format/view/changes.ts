@@ -28,7 +28,7 @@ export function changesBlocks(
   width: number | null,
   lowRank: readonly LowRankChange[],
 ): string[] {
-  const quantised = differences.filter(one => one.quantised !== null)
+  const quantised = differences.filter(difference => difference.quantised !== null)
   const sorted = mostChanged(differences)
   const [states, model] = [true, false].map(is => sorted.filter(({ tensor }) => isOptimizerState(tensor) === is)) as [
     DifferenceAt[],
@@ -66,12 +66,12 @@ export function changesBlocks(
   ]
   const shown = sorted.slice(0, top)
   const rest = sorted.length - shown.length
-  const rows = shown.map(one => rowOf(one, width === null))
+  const rows = shown.map(difference => rowOf(difference, width === null))
   const table =
     shown.length === 0 ? '' : narrowed([HEAD, ...rows], { right: [1, 2, 3, 6], spare: [6, 4, 3], long: 5 }, width)
   // Sentences do not fit into a column.
-  const told = width === null ? [] : shown.filter(({ difference }) => difference === null)
-  const reasons = told.map(({ tensor, message }) => paragraph(`${safeName(tensor)}: ${message}.`, '  ')).join('')
+  const withSentence = width === null ? [] : shown.filter(({ difference }) => difference === null)
+  const reasons = withSentence.map(({ tensor, message }) => paragraph(`${safeName(tensor)}: ${message}.`, '  ')).join('')
   return [
     colors.bold(colors.red(paragraph(lead.join(' ')))),
     ...quantisedBlock(quantised, colors, top, width),
@@ -83,7 +83,7 @@ export function changesBlocks(
 
 /** The differences in the order of the table: tensors of the model before states of the optimizer. */
 export function mostChanged(differences: readonly DifferenceAt[]): readonly DifferenceAt[] {
-  const bySize = differences.filter(one => one.quantised === null).sort((x, y) => sizeOf(y) - sizeOf(x))
+  const bySize = differences.filter(difference => difference.quantised === null).sort((x, y) => sizeOf(y) - sizeOf(x))
   return [false, true].flatMap(is => bySize.filter(({ tensor }) => isOptimizerState(tensor) === is))
 }
 

@@ -187,7 +187,7 @@ export function* wayNotes(result: TrialDiff): Generator<string> {
   }
   if (aliases !== null) yield aliasesText(aliases)
   if (split.length > 0) yield splitText(split)
-  for (const one of tied) yield tiedText(one)
+  for (const pair of tied) yield tiedText(pair)
   for (const pair of dtypes) yield dtypesText(pair)
   if (stored > 0 && divergence !== null) {
     yield `${counted(stored, 'weight')} ${stored === 1 ? 'is' : 'are'} quantised on both sides, and compared as stored, without ${stored === 1 ? 'its' : 'their'} scales`

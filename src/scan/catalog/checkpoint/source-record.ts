@@ -65,11 +65,11 @@ function runsOf(
 }
 
 function boxOf(
-  { file, start, offsets, shape: own, strides }: Block,
+  { file, start, offsets, shape: shapeOfBlock, strides }: Block,
   shape: readonly number[],
   size: number,
 ): SourceBlock {
-  const sizes = own ?? shape
+  const sizes = shapeOfBlock ?? shape
   return {
     file,
     start,

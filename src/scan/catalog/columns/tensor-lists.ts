@@ -128,9 +128,9 @@ export class TensorLists {
   #isSame(list: number, locations: readonly TensorLocation[], shapes: readonly SavedShape[]): boolean {
     const begin = this.#begins.at(list)
     if (this.#begins.at(list + 1) - begin !== locations.length) return false
-    const own = this.shapes(list)
+    const shapesOfList = this.shapes(list)
     return (
-      own.length === shapes.length &&
+      shapesOfList.length === shapes.length &&
       locations.every(
         ({ name, startByte, byteLength, eventFile }, i) =>
           this.#startByte.at(begin + i) === startByte &&
@@ -138,7 +138,7 @@ export class TensorLists {
           this.#nameOf(begin + i) === name &&
           this.#eventFiles.get(begin + i) === eventFile,
       ) &&
-      own.every((shape, i) => {
+      shapesOfList.every((shape, i) => {
         const other = shapes[i]!
         return (
           shape.name === other.name &&
@@ -237,14 +237,14 @@ function slotOf(locations: readonly TensorLocation[], shapes: readonly SavedShap
 
 /** The most recent objects made of lists, one for each remainder of their numbers. */
 class Recent<T> {
-  readonly #made: ({ readonly list: number; readonly of: T } | undefined)[] = []
+  readonly #cached: ({ readonly list: number; readonly of: T } | undefined)[] = []
 
   get(list: number, make: () => T): T {
-    const known = this.#made[list % KEPT]
+    const known = this.#cached[list % KEPT]
     if (known?.list === list) return known.of
-    const of = make()
-    this.#made[list % KEPT] = { list, of }
-    return of
+    const value = make()
+    this.#cached[list % KEPT] = { list, of: value }
+    return value
   }
 }
 

@@ -191,9 +191,9 @@ export class IndexCache {
 
   /** True if a file had the `at`-th of these stamps. */
   hasStamp(file: number, stamps: Float64Array, at: number): boolean {
-    const { stamps: own } = this.#columns
+    const { stamps: ownStamps } = this.#columns
     for (let i = 0; i < STAMP_LENGTH; i++) {
-      if (own[file * STAMP_LENGTH + i] !== stamps[at * STAMP_LENGTH + i]) return false
+      if (ownStamps[file * STAMP_LENGTH + i] !== stamps[at * STAMP_LENGTH + i]) return false
     }
     return true
   }

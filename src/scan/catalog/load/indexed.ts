@@ -189,8 +189,8 @@ export class IndexedFiles {
     const unread = duplicates.size === 0 ? candidates : candidates.filter(path => !duplicates.has(path))
     const cachedCount = await this.#fromCache(unread, isFirst)
     const isAllCached = cachedCount === unread.length
-    const left = cachedCount === 0 || isAllCached ? unread : unread.filter(path => !this.#isRead(path))
-    const readCount = isAllCached ? 0 : await this.#read(left)
+    const remaining = cachedCount === 0 || isAllCached ? unread : unread.filter(path => !this.#isRead(path))
+    const readCount = isAllCached ? 0 : await this.#read(remaining)
     if (readCount > 0 || this.#isCacheOld) this.#writeCache()
     return isChanged || readCount + cachedCount > 0
   }

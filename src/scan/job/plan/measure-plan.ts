@@ -77,9 +77,9 @@ export function* planMeasures(
   // Batches of two steps, or runs, that are compared lie in a cache together.
   const longestLane = (shape?.batchByteLength ?? LOCAL_SHAPE.batchByteLength) / (shape === null ? 2 : 1)
   const laneBytes = Math.max(LANE_BYTES, Math.min(longestLane, total / steps / lanesAtOnce))
-  let left = total
+  let remaining = total
   const jobBytes = () => {
-    const most = jobByteLength(left, context.threads)
+    const most = jobByteLength(remaining, context.threads)
     return series ? Math.max(wholeLaneBytes, Math.min(most, total / lanesAtOnce)) : most
   }
   const wholeLaneBytes = series ? laneBytes * steps : JOB_BYTES
@@ -88,18 +88,18 @@ export function* planMeasures(
   const local = new Int32Array(records.length)
   const build = (lanes: readonly (readonly number[])[], isWhole: boolean, part = 0, parts = 1): PlannedMeasure => {
     const ranks = lanes.flatMap(lane => [...Int32Array.from(lane, record => rank[record]!).sort()])
-    const own: number[] = []
+    const indices: number[] = []
     const ownTasks: number[] = []
     for (const at of ranks) {
       const record = byPlace[at]!
-      local[record] = own.push(record) - 1
+      local[record] = indices.push(record) - 1
       tasksOf(record, ownTasks)
     }
     // The bytes between two records may be read over only if no other job needs them.
     const mayJoin = (at: number): boolean => ranks[at] === ranks[at - 1]! + 1
-    const { files, storeOf, tags, columns } = measuredColumns(own.map(record => records[record]!))
+    const { files, storeOf, tags, columns } = measuredColumns(indices.map(record => records[record]!))
     return {
-      records: own,
+      records: indices,
       tasks: ownTasks,
       job: {
         kind: 'measure',
@@ -150,7 +150,7 @@ export function* planMeasures(
     for (const record of group) lane.push(record)
     laneLength += bytes
     jobLength += bytes
-    left -= bytes
+    remaining -= bytes
     jobRecords += group.length
   }
   if (jobRecords > 0) yield build(open, true)
@@ -173,18 +173,18 @@ function tasksByRecord(count: number, tasks: readonly Task[]): (record: number, 
 
 /** @param selected the tasks of a job @param local the index of each record in it */
 function taskColumns(tasks: readonly Task[], selected: readonly number[], local: Int32Array): TaskColumns {
-  const asked: Pick<Task, 'kind' | 'numbers'>[] = []
+  const distinct: Pick<Task, 'kind' | 'numbers'>[] = []
   const what = new Int32Array(selected.length)
   const firsts = new Int32Array(selected.length)
   const seconds = new Int32Array(selected.length)
   selected.forEach((task, i) => {
     const { kind, numbers, first, second } = tasks[task]!
-    const known = asked.findIndex(one => one.kind === kind && one.numbers === numbers)
-    what[i] = known < 0 ? asked.push({ kind, numbers }) - 1 : known
+    const known = distinct.findIndex(entry => entry.kind === kind && entry.numbers === numbers)
+    what[i] = known < 0 ? distinct.push({ kind, numbers }) - 1 : known
     firsts[i] = local[first]!
     seconds[i] = second < 0 ? -1 : local[second]!
   })
-  return { asked, what, first: firsts, second: seconds }
+  return { asked: distinct, what, first: firsts, second: seconds }
 }
 
 /**

@@ -31,13 +31,13 @@ const JOBS_LEFT = 8
 
 /**
  * The number of bytes that the next job should read.
- * @param left the bytes that are left to read
+ * @param remaining the bytes that are left to read
  * @param threads the number of threads that share them
  * @param planned the bytes of the earlier jobs of the same work
  */
-export function jobByteLength(left: number, threads: number, planned = Number.POSITIVE_INFINITY): number {
+export function jobByteLength(remaining: number, threads: number, planned = Number.POSITIVE_INFINITY): number {
   if (threads === 0) return JOB_BYTES
-  return Math.max(JOB_BYTES, Math.min(LONG_JOB_BYTES, planned / JOBS_LEFT, left / (threads * JOBS_LEFT)))
+  return Math.max(JOB_BYTES, Math.min(LONG_JOB_BYTES, planned / JOBS_LEFT, remaining / (threads * JOBS_LEFT)))
 }
 /** The longest record of an event file: a protobuf message holds less than 2 GiB, and the core counts in 32 bits. */
 export const RECORD_LIMIT = 0xffffffff

@@ -72,13 +72,13 @@ export function placeOf({ shape, stride, offset }: View, indices: readonly numbe
 }
 
 /** An index from the start of an axis. */
-function indexOf(call: string, index: unknown, size: number, of: string): number {
+function indexOf(call: string, index: unknown, size: number, axisText: string): number {
   if (Number.isSafeInteger(index)) {
     const at = (index as number) < 0 ? (index as number) + size : (index as number)
     if (at >= 0 && at < size) return at
   }
-  if (size === 0) throw wrong(call, `no index for ${of}, of which there are none`, index)
-  throw wrong(call, `an index from ${-size} to ${size - 1} for ${of}`, index)
+  if (size === 0) throw wrong(call, `no index for ${axisText}, of which there are none`, index)
+  throw wrong(call, `an index from ${-size} to ${size - 1} for ${axisText}`, index)
 }
 
 /** The range of a slice, as Python's `slice.indices` computes it, and its length. */
@@ -115,6 +115,6 @@ function sliceOf(index: unknown): AxisSlice | undefined {
 
 function wrong(method: string, expected: string, got: unknown): UsageError {
   const call = `value.${method}`
-  const found = got === 'none' ? got : shown(got)
-  return new UsageError(`${call}: expected ${expected}, got ${found}`, { call })
+  const gotText = got === 'none' ? got : shown(got)
+  return new UsageError(`${call}: expected ${expected}, got ${gotText}`, { call })
 }

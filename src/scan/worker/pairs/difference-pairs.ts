@@ -15,7 +15,7 @@ const REMOTE_PIECE = 256 * BLOCK_ELEMENTS
 
 /** Receives the results. */
 interface PairSink {
-  describe(record: number, found: RecordContents): void
+  describe(record: number, contents: RecordContents): void
   answer(task: number, numbers: readonly number[]): void
   fail(record: number, error: unknown): void
   readonly counts: ReadCounts
@@ -34,7 +34,7 @@ export async function comparePairs(
   const { asked, what, first, second } = job.tasks
   const failed = new Set<number>()
   const ahead = Math.floor(job.aheadByteLength / 2)
-  const of = async <T>(record: number, doing: Promise<T>): Promise<T> => {
+  const noting = async <T>(record: number, doing: Promise<T>): Promise<T> => {
     try {
       return await doing
     } catch (error) {
@@ -44,28 +44,28 @@ export async function comparePairs(
     }
   }
   const storeOf = (record: number) => sourceOf(job.records.file[record]!)
-  const open = (record: number) => of(record, openLarge(job, record, engine, storeOf(record), sink.counts, ahead))
+  const open = (record: number) => noting(record, openLarge(job, record, engine, storeOf(record), sink.counts, ahead))
   for (let task = 0; task < first.length; task++) {
     const [p, q] = [first[task]!, second[task]!]
     if (failed.has(p) || failed.has(q)) continue
     try {
       engine.reset()
       const [a, b] = [await open(p), await open(q)]
-      if (a.found.kind !== 'content' || b.found.kind !== 'content') return false
-      sink.describe(p, a.found)
-      sink.describe(q, b.found)
-      const { dtype, shape, elementCount: count } = a.found
-      if (!isSameShape(shape, b.found.shape)) {
+      if (a.contents.kind !== 'content' || b.contents.kind !== 'content') return false
+      sink.describe(p, a.contents)
+      sink.describe(q, b.contents)
+      const { dtype, shape, elementCount: count } = a.contents
+      if (!isSameShape(shape, b.contents.shape)) {
         sink.answer(task, [])
         continue
       }
-      const difference = new Difference(engine, { dtype, shape, count }, b.found, asked[what[task]!]!.numbers)
+      const difference = new Difference(engine, { dtype, shape, count }, b.contents, asked[what[task]!]!.numbers)
       const elements = isRemote(storeOf(p)) || isRemote(storeOf(q)) ? REMOTE_PIECE : LOCAL_PIECE
       for (const pass of difference.passes()) {
         const mark = engine.mark()
         const [piecesA, piecesB] = [a.pieces(elements, ahead), b.pieces(elements, ahead)]
         for (let isEnough = false; !isEnough; ) {
-          const [x, y] = [await of(p, piecesA.next()), await of(q, piecesB.next())]
+          const [x, y] = [await noting(p, piecesA.next()), await noting(q, piecesB.next())]
           if (x.done || y.done) break
           isEnough = pass(x.value.address, y.value.address, x.value.count)
         }

@@ -33,7 +33,7 @@ export async function compareQuantised(
   const failures: RecordFailure[] = []
   let error: QuantisationError | null = null
   let reading = 0
-  const of = <T>(record: number, doing: Promise<T>): Promise<T> => {
+  const noting = <T>(record: number, doing: Promise<T>): Promise<T> => {
     reading = record
     return doing
   }
@@ -44,23 +44,23 @@ export async function compareQuantised(
     const ahead = Math.floor(job.aheadByteLength / records.length)
     const opened: LargeRecord[] = []
     for (const record of records) {
-      opened.push(await of(record, openLarge(job, record, engine, storeOf(record), stats, ahead)))
+      opened.push(await noting(record, openLarge(job, record, engine, storeOf(record), stats, ahead)))
     }
     const [weight, codes, scales, outer] = opened as [LargeRecord, LargeRecord, LargeRecord, LargeRecord?]
     const length = records.some(record => isRemote(storeOf(record))) ? REMOTE_PIECE : LOCAL_PIECE
     const pieces = (large: LargeRecord, elements: number) => piecesOf(large, elements, ahead, engine, job)
-    const grid = scaleGrid(job.form, codes.found, scales.found)
+    const grid = scaleGrid(job.form, codes.contents, scales.contents)
     const whole =
-      outer === undefined ? 1 : await of(3, firstOf(pieces(outer, BLOCK_ELEMENTS), outer.found.dtype, engine))
+      outer === undefined ? 1 : await noting(3, firstOf(pieces(outer, BLOCK_ELEMENTS), outer.contents.dtype, engine))
     const scaleReader = new NumberReader(engine, grid.scales, pieces(scales, BLOCK_ELEMENTS))
-    const sums = new QuantisedSums(engine, weight.found, grid, job.divides ? 1 / whole : whole, (count, into) =>
-      of(2, scaleReader.read(count, into)),
+    const sums = new QuantisedSums(engine, weight.contents, grid, job.divides ? 1 / whole : whole, (count, into) =>
+      noting(2, scaleReader.read(count, into)),
     )
     // 4-bit numbers are packed in pairs.
-    const packed = elementByteLength(codes.found.dtype) / elementByteLength(grid.codes)
+    const packed = elementByteLength(codes.contents.dtype) / elementByteLength(grid.codes)
     const [piecesA, piecesB] = [pieces(weight, length), pieces(codes, length / packed)]
     for (;;) {
-      const [a, b] = [await of(0, piecesA.next()), await of(1, piecesB.next())]
+      const [a, b] = [await noting(0, piecesA.next()), await noting(1, piecesB.next())]
       if (a.done || b.done) break
       await sums.add(a.value.address, b.value.address, a.value.count)
     }
@@ -80,7 +80,7 @@ async function* piecesOf(
   engine: Engine,
   { windowByteLength }: QuantisedJob,
 ): AsyncGenerator<Piece> {
-  const { kind, elementCount, dtype } = large.found
+  const { kind, elementCount, dtype } = large.contents
   if (kind === 'content') yield* large.pieces(elements, ahead)
   else if (kind !== 'none') {
     const address = copyIn(engine, large.copyElements(new UnfoldBudget(windowByteLength)))

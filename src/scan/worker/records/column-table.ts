@@ -11,17 +11,17 @@ import type { DecodedBatch } from './read-records.js'
 const PAGE_ROWS = 1024
 
 export class ColumnTable {
-  readonly #asked: ColumnsRequest
+  readonly #request: ColumnsRequest
   readonly #total: number
   readonly #columns: NumberColumns
   /** True if every row so far has all numbers, and its dtype has no others. */
   #isWhole = true
 
   /** @param total the number of records */
-  constructor(asked: ColumnsRequest, total: number, engine: Engine) {
-    this.#asked = asked
+  constructor(request: ColumnsRequest, total: number, engine: Engine) {
+    this.#request = request
     this.#total = total
-    this.#columns = new NumberColumns(engine, asked.names, total)
+    this.#columns = new NumberColumns(engine, request.names, total)
   }
 
   /** Adds ordinary records of a batch, from the i-th on. */
@@ -32,7 +32,7 @@ export class ColumnTable {
   /** Adds any other record that was read. */
   add(record: number, moments: Moments): void {
     this.#isWhole = false
-    for (const [k, name] of this.#asked.names.entries()) {
+    for (const [k, name] of this.#request.names.entries()) {
       const value = isDefined(name, moments.dtype) ? moments.reduction(name) : Number.NaN
       this.#columns.column(k)[record] = typeof value === 'number' ? value : Number.NaN
     }
@@ -40,7 +40,7 @@ export class ColumnTable {
 
   /** Finishes the columns, one for each name. @param missing the records without numbers */
   finish(missing: readonly number[]): readonly MomentColumn[] {
-    const { names, packed } = this.#asked
+    const { names, packed } = this.#request
     const isPacked = packed && this.#isWhole && missing.length === 0 && this.#total >= PAGE_ROWS
     return names.map((name, k) => {
       if (isPacked && !isCountName(name)) return { packed: this.#columns.packed(k) }

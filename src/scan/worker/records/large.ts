@@ -34,7 +34,7 @@ const END_BYTES = 1 << 10
 export interface LargeRecordPlace {
   readonly path: string
   readonly startByte: number
-  readonly asked: RecordRequest
+  readonly request: RecordRequest
   readonly tags: Texts
   readonly place: FaultPlace
   readonly checkLevel: number
@@ -79,7 +79,7 @@ export async function openLarge(
   return LargeRecord.open(engine, store, {
     path: job.files[records.file[record]!]!,
     startByte: records.startByte[record]!,
-    asked: { ...recordRequestAt(records, record), tag: 0 },
+    request: { ...recordRequestAt(records, record), tag: 0 },
     tags,
     // For errors alone: there may be many records, and few of these.
     get place() {
@@ -94,7 +94,7 @@ export async function openLarge(
 
 export class LargeRecord {
   /** The content of the record; set when it is open. */
-  found!: RecordContents
+  contents!: RecordContents
   readonly #engine: Engine
   readonly #store: ByteSource
   readonly #record: LargeRecordPlace
@@ -115,27 +115,27 @@ export class LargeRecord {
   static async open(engine: Engine, store: ByteSource, record: LargeRecordPlace): Promise<LargeRecord> {
     const opened = new LargeRecord(engine, store, record)
     const known = store.headByteLength?.(record.path, record.startByte)
-    if (known !== undefined && record.asked.byteLength > RECORD_LIMIT) {
+    if (known !== undefined && record.request.byteLength > RECORD_LIMIT) {
       await opened.#readHead(known)
       return opened
     }
     if (store.stream && known === undefined) opened.#askForEnd()
     let headLength = known ?? RECORD_HEAD_BYTES
-    while (!(await opened.#walk(Math.min(headLength, record.asked.byteLength)))) headLength *= 16
+    while (!(await opened.#walk(Math.min(headLength, record.request.byteLength)))) headLength *= 16
     return opened
   }
 
   /** Reads the head of a record that is too long for the core to walk. */
   async #readHead(headLength: number): Promise<void> {
-    const { path, startByte, asked } = this.#record
+    const { path, startByte, request } = this.#record
     const head = new Uint8Array(headLength)
     this.#count(await this.#store.readInto(path, startByte, head))
-    this.found = contentsOf(head, asked.byteLength)
+    this.contents = contentsOf(head, request.byteLength)
   }
 
   /** @returns false if the head has to be longer */
   async #walk(headLength: number): Promise<boolean> {
-    const { asked, tags, checkLevel, windowByteLength } = this.#record
+    const { request, tags, checkLevel, windowByteLength } = this.#record
     const engine = this.#engine
     if (headLength > windowByteLength) throw this.#tooLarge()
     const head = engine.reserveBytes(headLength)
@@ -144,12 +144,12 @@ export class LargeRecord {
       this.#batch,
       1,
       tags,
-      () => asked,
+      () => request,
       () => ({ address: head, byteLength: available }),
     )
     if (!engine.checkHeader(this.#batch, checkLevel)) throw this.#fault()
     if (available < headLength) throw this.#truncated(available)
-    const payloadLength = asked.byteLength - FRAMING_LENGTH
+    const payloadLength = request.byteLength - FRAMING_LENGTH
     let walked = engine.walkSparse(this.#batch, payloadLength, 0, 0)
     let slots = engine.slots(this.#batch, 1)
     if (!walked && slots.needs(0) === 'tail') {
@@ -159,26 +159,26 @@ export class LargeRecord {
     }
     if (!walked) {
       const needs = slots.needs(0)
-      if (needs === 'more' && headLength < asked.byteLength) return false
+      if (needs === 'more' && headLength < request.byteLength) return false
       throw needs === null ? this.#fault() : this.#tooLarge()
     }
-    this.found = slots.found(0)
+    this.contents = slots.found(0)
     return true
   }
 
   /** Requests the end together with the head if every request takes time: the tail is rarely longer. */
   #askForEnd(): void {
-    const { path, startByte, asked } = this.#record
-    const bytes = new Uint8Array(Math.min(END_BYTES, asked.byteLength))
-    const at = startByte + asked.byteLength - bytes.length
+    const { path, startByte, request } = this.#record
+    const bytes = new Uint8Array(Math.min(END_BYTES, request.byteLength))
+    const at = startByte + request.byteLength - bytes.length
     this.#end = Promise.resolve(this.#store.readInto(path, at, bytes)).then(available => bytes.subarray(0, available))
     this.#end.catch(() => {})
   }
 
   /** Reads the bytes between tensor_content and the end of the record, including the footer. */
   async #readTail(tailStart: number): Promise<void> {
-    const { asked, windowByteLength } = this.#record
-    const byteLength = asked.byteLength - tailStart
+    const { request, windowByteLength } = this.#record
+    const byteLength = request.byteLength - tailStart
     if (byteLength > windowByteLength) throw this.#tooLarge()
     this.#tail = this.#engine.reserveBytes(byteLength)
     this.#tailLength = byteLength - FOOTER_LENGTH
@@ -208,7 +208,7 @@ export class LargeRecord {
    */
   async *pieces(elements: number, aheadByteLength: number): AsyncGenerator<{ address: Address; count: number }> {
     let piece: { address: Address; count: number } | null = null
-    const windows = this.#windows(0, 1, elements * elementByteLength(this.found.dtype), (address, count) => {
+    const windows = this.#windows(0, 1, elements * elementByteLength(this.contents.dtype), (address, count) => {
       piece = { address, count }
     })
     for await (const _ of this.#reading(windows, aheadByteLength)) {
@@ -256,7 +256,7 @@ export class LargeRecord {
   ): Promise<PartChecksum[]> {
     const numbers = Array.from({ length: count }, (_, i) => first + i)
     const { stream } = this.#store
-    if (stream === undefined || this.found.kind !== 'content' || inOrder) {
+    if (stream === undefined || this.contents.kind !== 'content' || inOrder) {
       const checksums: PartChecksum[] = []
       for (const part of numbers) {
         checksums.push(await this.streamPart(part, parts, (...elements) => sink(part, ...elements)))
@@ -304,17 +304,17 @@ export class LargeRecord {
    * elements, or other bytes, or the footer.
    */
   #windows(part: number, parts: number, byteLength: number, sink: ElementSink): Windows {
-    const { asked, checkLevel } = this.#record
-    const { dtype, kind } = this.found
+    const { request, checkLevel } = this.#record
+    const { dtype, kind } = this.contents
     const engine = this.#engine
     const checked = checkLevel === CHECK_FULL
-    const payloadEnd = asked.byteLength - FOOTER_LENGTH
+    const payloadEnd = request.byteLength - FOOTER_LENGTH
     const size = elementByteLength(dtype)
     const isContent = kind === 'content'
     const [first, last, elementCount] = isContent ? this.#elementsOf(part, parts) : [payloadEnd, payloadEnd, 0]
     // Head and tail are read again: they surround the first hole, and the elements may lie after it, in another Value.
     const from = checked && part === 0 ? HEADER_LENGTH : first
-    const end = checked && part === parts - 1 ? asked.byteLength : last
+    const end = checked && part === parts - 1 ? request.byteLength : last
     const step = isContent ? byteLength - (byteLength % (BLOCK_ELEMENTS * size)) : byteLength
     const ends = [first, last, payloadEnd, end]
     const endOf = (at: number): number => ends.reduce((next, end) => (end > at && end < next ? end : next), at + step)
@@ -334,13 +334,13 @@ export class LargeRecord {
 
   /** The index of the first element of a part. */
   firstOf(part: number, parts: number): number {
-    const { elementCount } = this.found
+    const { elementCount } = this.contents
     return Math.min(elementCount, part * Math.ceil(elementCount / parts / BLOCK_ELEMENTS) * BLOCK_ELEMENTS)
   }
 
   /** The start, end and number of the elements of a part. Parts are cut at whole blocks. */
   #elementsOf(part: number, parts: number): [from: number, end: number, count: number] {
-    const { dtype, elementCount, dataOffset } = this.found
+    const { dtype, elementCount, dataOffset } = this.contents
     const size = elementByteLength(dtype)
     const perPart = Math.ceil(elementCount / parts / BLOCK_ELEMENTS) * BLOCK_ELEMENTS
     const first = this.firstOf(part, parts)
@@ -366,7 +366,7 @@ export class LargeRecord {
     }: { kept?: Address | undefined; sketch?: Sketch | null; digests?: PartDigests | null },
   ) {
     const engine = this.#engine
-    const { dtype, kind } = this.found
+    const { dtype, kind } = this.contents
     const ends = Array.from({ length: count }, (_, i) => this.#elementsOf(first + i, parts)[0])
     const from = ends[0] ?? 0
     const rows = engine.reserveBatch(count)
@@ -387,19 +387,19 @@ export class LargeRecord {
 
   /** Copies elements that are not in tensor_content; the checksum is not verified. */
   copyElements(budget: UnfoldBudget): Uint8Array<ArrayBuffer> {
-    return this.#engine.values.copyElements(this.#batch, 0, this.found, budget)
+    return this.#engine.values.copyElements(this.#batch, 0, this.contents, budget)
   }
 
   /** Copies the strings of a record; the checksum is not verified. */
   copyStrings(budget: UnfoldBudget): string[] {
-    return this.#engine.values.copyStrings(this.#batch, 0, this.found, budget)
+    return this.#engine.values.copyStrings(this.#batch, 0, this.contents, budget)
   }
 
   /** Reads the little-endian bytes of all elements, verified according to the check level. */
   async readElements(budget: UnfoldBudget): Promise<Uint8Array<ArrayBuffer>> {
-    const { kind, dataOffset, dataByteLength } = this.found
+    const { kind, dataOffset, dataByteLength } = this.contents
     const out = kind === 'content' ? allocate(dataByteLength) : this.copyElements(budget)
-    const parts = this.#store.stream ? Math.ceil(this.#record.asked.byteLength / PART_BYTES) : 1
+    const parts = this.#store.stream ? Math.ceil(this.#record.request.byteLength / PART_BYTES) : 1
     const ends = Array.from({ length: parts }, (_, part) => this.#elementsOf(part, parts)[0] - dataOffset)
     let sum = { crc: 0, storedCrc: 0 }
     for (let first = 0; first < parts; first += PARTS_AT_ONCE) {
@@ -436,8 +436,8 @@ export class LargeRecord {
     byteLength: number,
     end: Promise<Uint8Array> | false | undefined = false,
   ): Promise<number> {
-    const { path, startByte, asked } = this.#record
-    const bytes = end && (await end).subarray(Math.max(0, Math.min(END_BYTES, asked.byteLength) - byteLength))
+    const { path, startByte, request } = this.#record
+    const bytes = end && (await end).subarray(Math.max(0, Math.min(END_BYTES, request.byteLength) - byteLength))
     const view = this.#engine.view(address, byteLength)
     if (bytes) view.set(bytes)
     const available = bytes ? bytes.length : await this.#store.readInto(path, startByte + at, view)
@@ -456,12 +456,12 @@ export class LargeRecord {
   }
 
   #truncated(got: number): TrialscanError {
-    const expected = this.#record.asked.byteLength
+    const expected = this.#record.request.byteLength
     return faultError({ status: Status.truncated, expected, got }, this.#record.place)
   }
 
   #tooLarge(): TrialscanError {
-    const { asked, windowByteLength, place } = this.#record
-    return faultError({ status: Status.needMore, expected: asked.byteLength, got: windowByteLength }, place)
+    const { request, windowByteLength, place } = this.#record
+    return faultError({ status: Status.needMore, expected: request.byteLength, got: windowByteLength }, place)
   }
 }

@@ -42,7 +42,7 @@ export class ReadAhead {
   readonly #kept: number
   /** The distance of windows if each read is made when it is due; otherwise null. */
   readonly #apart: number | null
-  #asked = 0
+  #requests = 0
   #answered = 0
   #isOver = false
 
@@ -68,10 +68,10 @@ export class ReadAhead {
     const at = this.#answered++
     if (at > this.#kept) this.#taken.shift()
     // Reads without room are made later.
-    while (this.#asked < this.#reads.length && (this.#asked <= at || isRemote(this.#reads[this.#asked]!.store))) {
-      const window = this.#place(this.#reads[this.#asked]!.byteLength)
+    while (this.#requests < this.#reads.length && (this.#requests <= at || isRemote(this.#reads[this.#requests]!.store))) {
+      const window = this.#place(this.#reads[this.#requests]!.byteLength)
       if (window === null) break
-      this.#arrivals[this.#asked] = this.#ask(this.#reads[this.#asked++]!, window)
+      this.#arrivals[this.#requests] = this.#ask(this.#reads[this.#requests++]!, window)
     }
     const arrival = this.#arrivals[at]!
     delete this.#arrivals[at]
@@ -97,7 +97,7 @@ export class ReadAhead {
 
   /** A window after the newest one, or at the start of the region if there is no room; null: not yet. */
   #place(byteLength: number): Address | null {
-    if (this.#apart !== null) return (this.#region + (this.#asked % (this.#kept + 1)) * this.#apart) as Address
+    if (this.#apart !== null) return (this.#region + (this.#requests % (this.#kept + 1)) * this.#apart) as Address
     const eldest = this.#taken[0]
     const youngest = this.#taken.at(-1)
     let start = youngest?.end ?? 0

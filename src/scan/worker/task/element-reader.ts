@@ -38,14 +38,14 @@ export class ElementReader {
    * @param content the address of the elements, if they are contiguous
    */
   with(
-    found: RecordContents,
+    contents: RecordContents,
     content: Address,
     decoded: DecodedBatch,
     i: number,
     use: (elements: Elements) => void,
   ): void {
     const engine = this.#engine
-    const { dtype, shape, elementCount, kind } = found
+    const { dtype, shape, elementCount, kind } = contents
     if (kind === 'values') {
       // They are read with a cursor, which computing the moments has moved to the end.
       this.#engine.decodeAgain(decoded.batch, i)
@@ -60,8 +60,8 @@ export class ElementReader {
     engine.scoped(() => {
       const budget = new UnfoldBudget(this.#windowByteLength)
       const address =
-        kind === 'content' ? content : copyIn(engine, engine.values.copyElements(decoded.batch, i, found, budget))
-      use({ dtype, shape, address, count: kind === 'none' ? 0 : elementCount, isUnfolded: isShort(found) })
+        kind === 'content' ? content : copyIn(engine, engine.values.copyElements(decoded.batch, i, contents, budget))
+      use({ dtype, shape, address, count: kind === 'none' ? 0 : elementCount, isUnfolded: isShort(contents) })
     })
   }
 }

@@ -88,8 +88,8 @@ function scaledGrid(codes: Described, scale: Described): ScaleGrid {
   const [down, across] = isOfRows ? [rows, 1] : [scale.shape.at(-2) ?? 0, scale.shape.at(-1) ?? 0]
   const [blockRows, blockColumns] = [blockSize(rows, down), blockSize(columns, across)]
   if (blockRows === null || blockColumns === null || outermost * down * across !== scales) throw mismatch(codes, scale)
-  const of = blockRows === 1 && across === 1 ? 'row' : `${blockRows} × ${blockColumns} block`
-  return { ...common, scheme: `${dtype}, a scale per ${of}`, matrixRows: rows, blockRows, blockColumns }
+  const blockText = blockRows === 1 && across === 1 ? 'row' : `${blockRows} × ${blockColumns} block`
+  return { ...common, scheme: `${dtype}, a scale per ${blockText}`, matrixRows: rows, blockRows, blockColumns }
 }
 
 /** The power of two that divides a length into that many blocks; null if none does. For one block, the length itself. */
@@ -109,8 +109,8 @@ function expectReal(dtype: DType): void {
 }
 
 function mismatch(codes: Described, scale: Described): QueryError {
-  const [of, by] = [`${codes.dtype} [${codes.shape}]`, `${scale.dtype} [${scale.shape}]`]
-  return new QueryError('NotComparable', `scales of ${by} don't fit numbers of ${of}`)
+  const [codesText, by] = [`${codes.dtype} [${codes.shape}]`, `${scale.dtype} [${scale.shape}]`]
+  return new QueryError('NotComparable', `scales of ${by} don't fit numbers of ${codesText}`)
 }
 
 export class QuantisedSums {

@@ -56,10 +56,10 @@ export function answersTo(
 ): Float64Array<ArrayBuffer> {
   // Together, since each would read the elements again.
   const percents = statistics.filter(({ kind }) => kind === 'percentile').flatMap(({ numbers }) => numbers)
-  const found = percents.length > 0 ? engine.elements.percentiles(dtype, address, count, percents) : []
+  const percentiles = percents.length > 0 ? engine.elements.percentiles(dtype, address, count, percents) : []
   const answers = statistics.flatMap(({ kind, numbers }) => {
     if (isDigestName(kind)) return digest(kind)
-    return kind === 'percentile' ? found.splice(0, 1) : engine.elements.histogram(dtype, address, count, numbers)
+    return kind === 'percentile' ? percentiles.splice(0, 1) : engine.elements.histogram(dtype, address, count, numbers)
   })
   return Float64Array.from(answers)
 }
@@ -84,25 +84,25 @@ export function compare(engine: Engine, { kind, numbers }: Asking, a: Elements, 
 /** Channels of images: grey, with alpha, in colours, with both. */
 const isChannelCount = (length: number): boolean => length >= 1 && length <= 4
 
-/** The axis of channels. @param asked an axis, or one of `ChannelLayout`, for which the shape decides if it can */
-function channelAxis(shape: readonly number[], asked: number): number {
-  if (asked >= 0) return asked
+/** The axis of channels. @param axis an axis, or one of `ChannelLayout`, for which the shape decides if it can */
+function channelAxis(shape: readonly number[], axis: number): number {
+  if (axis >= 0) return axis
   const last = shape.length - 1
   if (last < 2) return 1
   const [isFirst, isLast] = [isChannelCount(shape[1]!), isChannelCount(shape[last]!)]
   if (isFirst !== isLast) return isFirst ? 1 : last
   // Grey images without an axis of channels have one channel.
   if (last === 2 && shape[1] === shape[2]) return shape.length
-  return asked === ChannelLayout.last ? last : 1
+  return axis === ChannelLayout.last ? last : 1
 }
 
 /** The number of elements in each sum, the length of the first axis, and the sums along an axis. */
 function channelSums(
   engine: Engine,
   { dtype, shape, address, count }: Elements,
-  [asked = 0]: readonly number[],
+  [givenAxis = 0]: readonly number[],
 ): ArrayLike<number> {
-  const axis = channelAxis(shape, asked)
+  const axis = channelAxis(shape, givenAxis)
   const hasAxis = axis < shape.length
   const channels = hasAxis ? shape[axis]! : 1
   const outer = hasAxis ? product(shape.slice(0, axis)) : 1

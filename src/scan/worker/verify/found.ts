@@ -230,7 +230,7 @@ export class FoundRecords {
 /** Problems, of which the first are reported. */
 class Problems {
   readonly counts: Record<string, number> = {}
-  readonly #told: RecordProblem[] = []
+  readonly #reported: RecordProblem[] = []
   /** The problems of the last record: the reported ones, and the number of each code. */
   #ofRecord: RecordProblem[] = []
   #countsOfRecord = new Map<string, number>()
@@ -245,9 +245,9 @@ class Problems {
   add({ code, ...place }: RecordFault, error: () => ErrorData, isOfRecord = false): void {
     this.counts[code] = (this.counts[code] ?? 0) + 1
     if (isOfRecord) this.#countsOfRecord.set(code, (this.#countsOfRecord.get(code) ?? 0) + 1)
-    if (this.#told.length >= MAX_PROBLEMS) return
+    if (this.#reported.length >= MAX_PROBLEMS) return
     const problem = { error: error(), ...place }
-    this.#told.push(problem)
+    this.#reported.push(problem)
     if (isOfRecord) this.#ofRecord.push(problem)
   }
 
@@ -255,7 +255,7 @@ class Problems {
   removeOfRecord(code: string | null): void {
     const matching =
       code === null ? this.#ofRecord : this.#ofRecord.filter(({ error }) => error.code === code).slice(0, 1)
-    for (const one of matching) this.#told.splice(this.#told.lastIndexOf(one), 1)
+    for (const problem of matching) this.#reported.splice(this.#reported.lastIndexOf(problem), 1)
     if (code !== null) this.counts[code]!--
     else for (const [code, count] of this.#countsOfRecord) this.counts[code]! -= count
     this.#ofRecord = []
@@ -264,6 +264,6 @@ class Problems {
 
   /** The reported problems in the order of the file. */
   get inOrder(): RecordProblem[] {
-    return this.#told.sort((a, b) => a.startByte - b.startByte)
+    return this.#reported.sort((a, b) => a.startByte - b.startByte)
   }
 }

@@ -64,9 +64,9 @@ export class FrameFinder {
     for (let from = at + 1; from + HEADER_LENGTH <= limit; ) {
       if (!window.holds(from, HEADER_LENGTH)) await window.fill(from)
       const available = window.end - from
-      const found = engine.survey.findFrame(window.addressOf(from), available, window.fileLength - from)
-      from += found
-      if (found + HEADER_LENGTH > available) {
+      const frame = engine.survey.findFrame(window.addressOf(from), available, window.fileLength - from)
+      from += frame
+      if (frame + HEADER_LENGTH > available) {
         if (window.end >= window.fileLength) break
         continue
       }

@@ -23,14 +23,14 @@ interface RecordTaker {
 export class LargeRecords {
   readonly #setting: RangeSetting
   readonly #window: FileWindow
-  readonly #found: FoundRecords
+  readonly #records: FoundRecords
   readonly #values: ValueCheck
   readonly #taker: RecordTaker
 
-  constructor(setting: RangeSetting, window: FileWindow, found: FoundRecords, values: ValueCheck, taker: RecordTaker) {
+  constructor(setting: RangeSetting, window: FileWindow, records: FoundRecords, values: ValueCheck, taker: RecordTaker) {
     this.#setting = setting
     this.#window = window
-    this.#found = found
+    this.#records = records
     this.#values = values
     this.#taker = taker
   }
@@ -42,10 +42,10 @@ export class LargeRecords {
     const count = await this.#survey(at, byteLength)
     if (count !== null) {
       const slots = engine.slots(batch, count)
-      this.#found.openRecord(at, byteLength, slots.eventStep(0))
+      this.#records.openRecord(at, byteLength, slots.eventStep(0))
       this.#taker.checkRecord(slots, 0)
       for (let i = 0; i < count; i++) this.#values.take(slots, i)
-      this.#found.checkStep()
+      this.#records.checkStep()
       engine.release(release)
     } else {
       engine.release(release)
@@ -102,9 +102,9 @@ export class LargeRecords {
       footer = (window.address + part) as Address
     } while (next < end)
     const stored = engine.uint32(footer)
-    if (stored === UNCHECKED_CRC) this.#found.withoutChecksum++
+    if (stored === UNCHECKED_CRC) this.#records.withoutChecksum++
     else if (stored !== engine.maskedCrc(crc)) {
-      const { firstTag } = this.#found
+      const { firstTag } = this.#records
       this.#taker.badPayload(crc, stored, firstTag === null ? null : tags.names[firstTag]!)
     }
     return true
@@ -113,16 +113,16 @@ export class LargeRecords {
   /** Streams the elements of a record once more. */
   async #look(at: number, byteLength: number): Promise<void> {
     const { engine, store, job, tags } = this.#setting
-    const found = this.#found
-    const tag = found.onlyTag
-    if (found.isBad(found.last) || tag === null) return
+    const records = this.#records
+    const tag = records.onlyTag
+    if (records.isBad(records.last) || tag === null) return
     const mark = engine.mark()
     const counts = { readBytes: 0, reads: 0 }
     try {
       const record = await LargeRecord.open(engine, store, {
         path: this.#window.path,
         startByte: at,
-        asked: { byteLength, tag: -1, step: -1, tornasole: job.isTornasole },
+        request: { byteLength, tag: -1, step: -1, tornasole: job.isTornasole },
         tags: NO_TEXTS,
         place: { url: store.url(this.#window.path), startByte: at, tensor: '' },
         checkLevel: CHECK_FULL - 1,
@@ -130,7 +130,7 @@ export class LargeRecords {
         aheadByteLength: 0,
         counts,
       })
-      const { dtype, shape, kind } = record.found
+      const { dtype, shape, kind } = record.contents
       if (kind !== 'content') return
       const row = engine.reserveBatch(1)
       engine.resetRow(row)
@@ -163,12 +163,12 @@ export class LargeRecords {
   /** Checks a record that doesn't fit in memory by the names in it. Its shape is not checked. */
   async #names(at: number, byteLength: number): Promise<void> {
     const { store, tags, job } = this.#setting
-    const found = this.#found
+    const records = this.#records
     const file = new FilePieces(store, this.#window.path, this.#window.fileLength)
-    found.openRecord(at, byteLength, Number.NaN)
+    records.openRecord(at, byteLength, Number.NaN)
     const expected = `records of at most ${job.windowByteLength} bytes, or one large field`
-    found.note('RecordNotChecked', found.last, null, () =>
-      found.error('RecordNotChecked', at, expected, `${byteLength} bytes`),
+    records.note('RecordNotChecked', records.last, null, () =>
+      records.error('RecordNotChecked', at, expected, `${byteLength} bytes`),
     )
     const walk = walkEventHead(file, at + HEADER_LENGTH, at + byteLength - FOOTER_LENGTH)
     try {
@@ -176,18 +176,18 @@ export class LargeRecords {
         const result = walk.next()
         if (result.done) {
           const { step, values } = result.value
-          found.setStep(step)
+          records.setStep(step)
           for (const { tag, kind, mode, modeStep } of values) {
-            found.addValue(tags.named(tag), mode, modeStep, kind ?? 'other')
+            records.addValue(tags.named(tag), mode, modeStep, kind ?? 'other')
           }
-          found.checkStep()
+          records.checkStep()
           return
         }
         await file.load(result.value.at)
       }
     } catch (error) {
       if (!(error instanceof MalformedEvent)) throw error
-      found.fail('MalformedEvent', null, () => found.error('MalformedEvent', error.at, error.expected, error.got))
+      records.fail('MalformedEvent', null, () => records.error('MalformedEvent', error.at, error.expected, error.got))
     }
   }
 }

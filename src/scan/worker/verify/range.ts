@@ -25,7 +25,7 @@ export class RangeVerifier {
   readonly #url: string
   readonly #window: FileWindow
   readonly #frames: FrameFinder
-  readonly #found: FoundRecords
+  readonly #records: FoundRecords
   readonly #values: ValueCheck
   readonly #large: LargeRecords
   /** The number of Values to survey at once: few behind a damaged record, since what is surveyed behind the next one is surveyed again. */
@@ -40,9 +40,9 @@ export class RangeVerifier {
     this.#url = store.url(range.path)
     this.#window = new FileWindow(engine, store, { path: range.path, fileLength, address, byteLength })
     this.#frames = new FrameFinder(setting, this.#window, range.anchors)
-    this.#found = new FoundRecords(this.#url, range.path, job.withShapes === true)
-    this.#values = new ValueCheck(setting, this.#found, this.#url)
-    this.#large = new LargeRecords(setting, this.#window, this.#found, this.#values, this)
+    this.#records = new FoundRecords(this.#url, range.path, job.withShapes === true)
+    this.#values = new ValueCheck(setting, this.#records, this.#url)
+    this.#large = new LargeRecords(setting, this.#window, this.#records, this.#values, this)
     this.#rewindable = 2 * fileLength
   }
 
@@ -55,11 +55,11 @@ export class RangeVerifier {
     const window = this.#window
     let at = startByte
     await window.fill(at)
-    while (at < Math.min(endByte ?? window.fileLength, window.fileLength) && !this.#found.isMuch) {
+    while (at < Math.min(endByte ?? window.fileLength, window.fileLength) && !this.#records.isMuch) {
       let next = await this.#survey(at, endByte)
       await this.#values.checkHistograms()
       if (next === at) {
-        const framed = await this.#frames.framedLength(at, this.#found.faults[0]?.startByte ?? at)
+        const framed = await this.#frames.framedLength(at, this.#records.faults[0]?.startByte ?? at)
         const isWhole = framed !== null && at + framed <= window.fileLength
         if (isWhole && at > window.start && !window.holds(at, framed)) {
           await window.fill(at)
@@ -72,7 +72,7 @@ export class RangeVerifier {
     }
     await this.#values.checkHistograms()
     this.#values.compareReductions()
-    return this.#found.reply(window.fileLength, startByte, at)
+    return this.#records.reply(window.fileLength, startByte, at)
   }
 
   /** Surveys the window from a byte of the file on. @returns the end */
@@ -97,7 +97,7 @@ export class RangeVerifier {
    */
   take(at: number, base: number, count: number, until: number): number {
     const { engine, batch, window } = this.#setting
-    const found = this.#found
+    const records = this.#records
     if (count === 0) return at
     const footers: Address[] = []
     const surveyed = Math.min(count, this.#capacity)
@@ -109,7 +109,7 @@ export class RangeVerifier {
         frame = slots.frame(i)
         const start = base + frame - window
         if (start >= until || (footers.length > 0 && this.#isSuspect(end))) break
-        found.openRecord(start, slots.frameByteLength(i), slots.eventStep(i))
+        records.openRecord(start, slots.frameByteLength(i), slots.eventStep(i))
         footers.push((frame + slots.frameByteLength(i) - FOOTER_LENGTH) as Address)
         end = start + slots.frameByteLength(i)
         this.checkRecord(slots, i)
@@ -120,12 +120,12 @@ export class RangeVerifier {
       // A record with many Values: its step may come behind them.
       rest = engine.survey.rest(batch, end - at - FRAMING_LENGTH)
       slots = engine.slots(batch, Math.min(rest, batch.capacity))
-      if (this.checkRecord(slots, 0)) found.setStep(slots.eventStep(0))
+      if (this.checkRecord(slots, 0)) records.setStep(slots.eventStep(0))
       for (let i = 0; i < Math.min(rest, batch.capacity); i++) this.#values.take(slots, i)
     }
-    found.checkStep()
+    records.checkStep()
     if (this.#isSuspect(end)) footers.pop()
-    for (const footer of footers) if (engine.uint32(footer) === UNCHECKED_CRC) found.withoutChecksum++
+    for (const footer of footers) if (engine.uint32(footer) === UNCHECKED_CRC) records.withoutChecksum++
     return end
   }
 
@@ -133,16 +133,16 @@ export class RangeVerifier {
   checkRecord(slots: SlotReader, i: number): boolean {
     const status = slots.recordStatus(i)
     if (status === Status.ok) return true
-    const found = this.#found
+    const records = this.#records
     const tag = slots.holds(i) === ValueKind.noValue ? null : this.#values.tagName(slots, i)
     if (status !== Status.badPayloadCrc) {
-      found.setStep(Number.NaN)
-      const place = { url: this.#url, startByte: found.startOf(found.last), tensor: '' }
-      found.failAs(slots.status(i), tag, () => slots.error(i, place))
+      records.setStep(Number.NaN)
+      const place = { url: this.#url, startByte: records.startOf(records.last), tensor: '' }
+      records.failAs(slots.status(i), tag, () => slots.error(i, place))
       return false
     }
     const { engine } = this.#setting
-    found.isSpoilt = true
+    records.isSpoilt = true
     const byteLength = slots.frameByteLength(i)
     const payload = (slots.frame(i) + HEADER_LENGTH) as Address
     const crc = engine.crc32c(payload, byteLength - FRAMING_LENGTH)
@@ -152,21 +152,21 @@ export class RangeVerifier {
 
   /** Reports a bad payload checksum of the last record. */
   badPayload(crc: number, stored: number, tag: string | null): void {
-    const found = this.#found
-    const place = { url: this.#url, startByte: found.startOf(found.last), tensor: tag ?? '' }
-    const faultOffset = found.byteLengthOf(found.last) - FOOTER_LENGTH
+    const records = this.#records
+    const place = { url: this.#url, startByte: records.startOf(records.last), tensor: tag ?? '' }
+    const faultOffset = records.byteLengthOf(records.last) - FOOTER_LENGTH
     const expected = this.#setting.engine.maskedCrc(crc)
     const fault = { status: Status.badPayloadCrc, faultOffset, expected, got: stored }
-    found.failAs(fault.status, tag, () => faultError(fault, place))
+    records.failAs(fault.status, tag, () => faultError(fault, place))
   }
 
   /** Reports that the file has become shorter while it was read. */
   shrunk(at: number, expected: number, end: number): void {
-    const found = this.#found
+    const records = this.#records
     this.#window.fileLength = end
-    if (found.last < 0 || found.startOf(found.last) !== at) found.openRecord(at, expected, Number.NaN)
+    if (records.last < 0 || records.startOf(records.last) !== at) records.openRecord(at, expected, Number.NaN)
     const fault = { status: Status.truncated, expected, got: end - at }
-    found.failAs(fault.status, null, () => faultError(fault, { url: this.#url, startByte: at, tensor: '' }))
+    records.failAs(fault.status, null, () => faultError(fault, { url: this.#url, startByte: at, tensor: '' }))
   }
 
   /**
@@ -175,38 +175,38 @@ export class RangeVerifier {
    * @returns the start of the next record, or the end of the file
    */
   async #broken(at: number, framed: number | null): Promise<number> {
-    const found = this.#found
+    const records = this.#records
     const headerError = framed === null ? this.#frames.headerError(this.#url, at) : null
     // A damaged record without another behind it: its length is wrong, or bytes were inserted or lost. The next record may then begin
     // before the end of this one.
-    const before = found.faults.find(({ code, endByte }) => code === 'BadPayloadChecksum' && endByte === at)
+    const before = records.faults.find(({ code, endByte }) => code === 'BadPayloadChecksum' && endByte === at)
     const isRewound = before !== undefined && this.#rewindable >= at - before.startByte
     if (isRewound) this.#rewindable -= at - before.startByte
     const next = await this.#frames.next(isRewound ? before.startByte : at, null)
     const end = next ?? this.#window.fileLength
     const isTorn = next === null && (framed !== null || this.#window.fileLength - at < HEADER_LENGTH)
-    found.skip(at, end)
+    records.skip(at, end)
     if (!isTorn && before !== undefined) {
       const { startByte } = before
-      found.setEnd(Math.min(at, end))
+      records.setEnd(Math.min(at, end))
       const expected = `another record behind the ${at - startByte} bytes of this one`
-      const error = found.error('BrokenFrame', startByte, expected, 'none, and another payload than was written')
-      found.replace(before, end, error, true)
-    } else found.problem(this.#frameError(at, framed, headerError, isTorn), at, end)
-    found.faults = []
+      const error = records.error('BrokenFrame', startByte, expected, 'none, and another payload than was written')
+      records.replace(before, end, error, true)
+    } else records.problem(this.#frameError(at, framed, headerError, isTorn), at, end)
+    records.faults = []
     return end
   }
 
   #frameError(at: number, framed: number | null, headerError: TrialscanError | null, isTorn: boolean): TrialscanError {
-    const left = this.#window.fileLength - at
+    const remaining = this.#window.fileLength - at
     if (isTorn) {
       const expected = framed === null ? 'a record, which takes at least 16 bytes' : `a record of ${framed} bytes`
-      return this.#found.error('TruncatedRecord', at, expected, `${left} bytes before the file ends`)
+      return this.#records.error('TruncatedRecord', at, expected, `${remaining} bytes before the file ends`)
     }
     if (headerError?.code === 'BadLengthChecksum') return headerError
-    const expected = `a record that ends in the file, of at most ${left} bytes`
+    const expected = `a record that ends in the file, of at most ${remaining} bytes`
     const got = framed === null ? 'one of 4 GiB or more' : `one of ${framed} bytes`
-    return this.#found.error('BrokenFrame', at, expected, got)
+    return this.#records.error('BrokenFrame', at, expected, got)
   }
 
   /**
@@ -215,7 +215,7 @@ export class RangeVerifier {
    * @param end its end
    */
   #isSuspect(end: number): boolean {
-    const [fault] = this.#found.faults
+    const [fault] = this.#records.faults
     if (fault === undefined || fault.endByte !== end || this.#rewindable < end - fault.startByte) return false
     return this.#frames.mayHide(fault.startByte, end)
   }
@@ -226,16 +226,16 @@ export class RangeVerifier {
    * @returns the start of the next record: there, or within it
    */
   async #lookInside(end: number): Promise<number> {
-    const [fault] = this.#found.faults
+    const [fault] = this.#records.faults
     if (fault === undefined || !this.#isSuspect(end)) return end
     const { startByte } = fault
     this.#rewindable -= end - startByte
     const next = (await this.#frames.next(startByte, end)) ?? end
     if (next === end) return end
-    this.#found.setEnd(next)
+    this.#records.setEnd(next)
     const expected = `a record of at most ${next - startByte} bytes, since another begins behind these`
-    const error = this.#found.error('BrokenFrame', startByte, expected, `one of ${end - startByte}`)
-    this.#found.replace(fault, next, error, false)
+    const error = this.#records.error('BrokenFrame', startByte, expected, `one of ${end - startByte}`)
+    this.#records.replace(fault, next, error, false)
     return next
   }
 }

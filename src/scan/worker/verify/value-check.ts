@@ -11,7 +11,7 @@ import { DeepLook } from './values.js'
 
 export class ValueCheck {
   readonly #setting: RangeSetting
-  readonly #found: FoundRecords
+  readonly #records: FoundRecords
   readonly #url: string
   /** The deep check; null if not requested. */
   readonly #deep: DeepLook | null
@@ -20,9 +20,9 @@ export class ValueCheck {
   /** The tags of histograms at the last step. */
   readonly #histogramTags = new Set<string>()
 
-  constructor(setting: RangeSetting, found: FoundRecords, url: string) {
+  constructor(setting: RangeSetting, records: FoundRecords, url: string) {
     this.#setting = setting
-    this.#found = found
+    this.#records = records
     this.#url = url
     this.#deep = setting.job.deep ? new DeepLook(setting.engine) : null
   }
@@ -40,29 +40,29 @@ export class ValueCheck {
   take(slots: SlotReader, i: number): void {
     const held = slots.holds(i)
     if (held === ValueKind.noValue) return
-    const found = this.#found
+    const records = this.#records
     const { tags } = this.#setting
     const tagBytes = slots.tagBytes(i)
     const number = tags.number(tagBytes)
     const kind = held === ValueKind.tensor ? 'tensor' : held === ValueKind.histogram ? 'histogram' : 'other'
-    found.addValue(number, slots.mode(i), slots.modeStep(i), kind)
+    records.addValue(number, slots.mode(i), slots.modeStep(i), kind)
     const isGood = slots.ok(i)
-    if (this.#setting.job.withShapes && kind === 'tensor' && isGood) found.setShape(slots.shape(i))
+    if (this.#setting.job.withShapes && kind === 'tensor' && isGood) records.setShape(slots.shape(i))
     // A damaged payload needs no further findings.
-    if (found.isSpoilt) return
+    if (records.isSpoilt) return
     const tensor = tags.names[number]!
-    const startByte = found.startOf(found.last)
+    const startByte = records.startOf(records.last)
     if (!isGood) {
-      found.failAs(slots.status(i), tensor, () => slots.error(i, { url: this.#url, startByte, tensor }))
+      records.failAs(slots.status(i), tensor, () => slots.error(i, { url: this.#url, startByte, tensor }))
     } else if (!tags.isText(tagBytes)) {
-      found.fail('BadText', tensor, () => found.error('BadText', startByte, 'a tag in UTF-8', 'other bytes'))
+      records.fail('BadText', tensor, () => records.error('BadText', startByte, 'a tag in UTF-8', 'other bytes'))
     } else if (kind === 'histogram') this.#keepHistogram(slots, i, tensor)
     else if (this.#deep !== null && kind === 'tensor') this.#look(this.#deep, slots, i, tensor)
   }
 
   /** Copies a histogram, which the core only skips. One that streams, or the second with a tag, is never read. */
   #keepHistogram(slots: SlotReader, i: number, tensor: string): void {
-    const record = this.#found.last
+    const record = this.#records.last
     if (!this.#isInMemory(slots, i)) return
     if (this.#histograms.at(-1)?.record !== record) this.#histogramTags.clear()
     if (this.#histogramTags.has(tensor)) return
@@ -72,13 +72,13 @@ export class ValueCheck {
 
   /** Decodes the histograms that were kept. */
   async checkHistograms(): Promise<void> {
-    const found = this.#found
+    const records = this.#records
     for (const { tensor, record, value } of this.#histograms.splice(0)) {
-      if (found.isBad(record) || (await isHistogram(value))) continue
-      found.setBad(record)
+      if (records.isBad(record) || (await isHistogram(value))) continue
+      records.setBad(record)
       const [expected, got] = ['a well-formed histogram', 'bytes that do not parse as one']
-      found.failRecord(record, tensor, 'MalformedEvent', () =>
-        found.error('MalformedEvent', found.startOf(record), expected, got),
+      records.failRecord(record, tensor, 'MalformedEvent', () =>
+        records.error('MalformedEvent', records.startOf(record), expected, got),
       )
     }
   }
@@ -86,37 +86,37 @@ export class ValueCheck {
   /** Decodes a value. A record that streams is not in memory: see `keep`. */
   #look(deep: DeepLook, slots: SlotReader, i: number, tensor: string): void {
     if (!this.#isInMemory(slots, i)) return
-    const found = this.#found
-    const { last } = found
-    const startByte = found.startOf(last)
+    const records = this.#records
+    const { last } = records
+    const startByte = records.startOf(last)
     const fault = deep.look(this.#setting.batch, slots, i, tensor, last)
     if (fault === 'text') {
-      found.fail('BadText', tensor, () => found.error('BadText', startByte, 'strings in UTF-8', 'other bytes'))
+      records.fail('BadText', tensor, () => records.error('BadText', startByte, 'strings in UTF-8', 'other bytes'))
     } else if (fault === 'bool') {
-      found.note('OddEncoding', last, tensor, () =>
-        found.error('OddEncoding', startByte, 'bools of 0 and 1', 'other bytes, which count as true'),
+      records.note('OddEncoding', last, tensor, () =>
+        records.error('OddEncoding', startByte, 'bools of 0 and 1', 'other bytes, which count as true'),
       )
     }
   }
 
   #isInMemory(slots: SlotReader, i: number): boolean {
-    return slots.frameByteLength(i) === this.#found.byteLengthOf(this.#found.last)
+    return slots.frameByteLength(i) === this.#records.byteLengthOf(this.#records.last)
   }
 
   /** Takes the moments of a tensor of the last record, which was streamed. */
   keep(moments: Moments, shape: readonly number[], tensor: string): void {
-    const { last } = this.#found
-    this.#deep?.keep(moments, shape, tensor, this.#found.stepOf(last), last)
+    const { last } = this.#records
+    this.#deep?.keep(moments, shape, tensor, this.#records.stepOf(last), last)
   }
 
   /** Compares saved reductions with their tensors, within one range: a file is not cut for a deep check. */
   compareReductions(): void {
-    const found = this.#found
+    const records = this.#records
     for (const { saved, computed } of this.#deep?.mismatches() ?? []) {
       const { reduction, tensor, step, record, value } = saved
       const expected = `${reduction} ${computed} of tensor ${quote(tensor)}, which is saved beside it`
-      const error = () => found.error('ReductionMismatch', found.startOf(record), expected, `${value}`)
-      found.failRecord(record, tensor, 'ReductionMismatch', error, step)
+      const error = () => records.error('ReductionMismatch', records.startOf(record), expected, `${value}`)
+      records.failRecord(record, tensor, 'ReductionMismatch', error, step)
     }
   }
 }

@@ -80,7 +80,7 @@ export function axesOf(all: readonly Histogram[], name: AxisName): Axes {
 /** The height of the highest bar. */
 export function highest(all: readonly Histogram[], axes: Axes): number {
   let most = 0
-  for (const one of all) for (const { height } of barsOf(one, axes)) most = Math.max(most, height)
+  for (const histogram of all) for (const { height } of barsOf(histogram, axes)) most = Math.max(most, height)
   return most
 }
 
@@ -101,8 +101,8 @@ export function barsOf({ low, high, shares }: Histogram, axes: Axes): readonly B
   const edge = (bin: number) => low * (1 - bin / shares.length) + high * (bin / shares.length)
   const bars: Bar[] = []
   let [first, share] = [0, 0]
-  for (const [bin, own] of shares.entries()) {
-    share += own
+  for (const [bin, binShare] of shares.entries()) {
+    share += binShare
     const [from, to] = [edge(first), edge(bin + 1)]
     const width = axes.place(to) - axes.place(from)
     if (width < FINEST_BAR && bin < shares.length - 1) continue
@@ -113,14 +113,14 @@ export function barsOf({ low, high, shares }: Histogram, axes: Axes): readonly B
 }
 
 /** The outline as a path of SVG whose base lies at `height`. */
-export function outlineOf(one: Histogram, axes: Axes, width: number, height: number): string {
-  const bars = barsOf(one, axes)
+export function outlineOf(histogram: Histogram, axes: Axes, width: number, height: number): string {
+  const bars = barsOf(histogram, axes)
   const x = (value: number) => (axes.place(value) * width).toFixed(2)
   const steps = bars.map(bar => {
     const y = (height * (1 - bar.height)).toFixed(2)
     return `L${x(bar.low)},${y}L${x(bar.high)},${y}`
   })
-  return `M${x(one.low)},${height}${steps.join('')}L${x(one.high)},${height}`
+  return `M${x(histogram.low)},${height}${steps.join('')}L${x(histogram.high)},${height}`
 }
 
 export function barText({ low, high, share }: Bar, { count }: Histogram): string {

@@ -145,19 +145,19 @@ export function videoButton(frames: () => Iterable<Element>, name: string, delay
   const kind = VIDEOS.find(([, , type]) => globalThis.MediaRecorder?.isTypeSupported(type))
   if (kind === undefined) return h('span', { class: 'muted' }, 'This browser makes no videos: save the GIF.')
   const [text, ending, type] = kind
-  const one = button(
+  const control = button(
     text,
     async () => {
-      one.disabled = true
-      one.textContent = 'Recording …'
+      control.disabled = true
+      control.textContent = 'Recording …'
       await saveVideo(frames(), `${name}.${ending}`, type, delay).finally(() => {
-        one.disabled = false
-        one.textContent = text
+        control.disabled = false
+        control.textContent = text
       })
     },
     { 'aria-label': `Save the animation as ${text}`, title: 'It is recorded as it plays.' },
   )
-  return one
+  return control
 }
 
 async function saveVideo(frames: Iterable<Element>, name: string, type: string, delay: number): Promise<void> {

@@ -108,8 +108,8 @@ async function linesOf(trial: ShownTrial, pattern: (name: string) => string | nu
 
 async function importance(trial: ShownTrial, measure: string): Promise<HTMLElement[]> {
   const all = await linesOf(trial, name => {
-    const [own, feature] = featureOf(name) ?? []
-    return own === measure ? feature! : null
+    const [measureName, feature] = featureOf(name) ?? []
+    return measureName === measure ? feature! : null
   })
   if (all.length === 0) return []
   const lastStep = Math.max(...all.map(({ points }) => points.at(-1)!.x))

@@ -26,46 +26,46 @@ export interface ElementsOf {
 export async function elementsViews(wanted: readonly ElementsOf[]): Promise<readonly HTMLElement[]> {
   const drawn = new Map<
     ElementsOf,
-    { readonly found: Elements | null; readonly at: string; readonly into: HTMLElement }
+    { readonly elements: Elements | null; readonly at: string; readonly into: HTMLElement }
   >()
   const draw = () => {
-    const shading = shadingOf(numbersOf([...drawn.values()].map(({ found }) => found)), true, 'linear')
-    for (const { found, at, into } of drawn.values()) {
+    const shading = shadingOf(numbersOf([...drawn.values()].map(({ elements }) => elements)), true, 'linear')
+    for (const { elements, at, into } of drawn.values()) {
       into.replaceChildren(
-        ...(found === null ? [h('p', { class: 'muted' }, 'It can’t be read.')] : pictures(found, at, shading)),
+        ...(elements === null ? [h('p', { class: 'muted' }, 'It can’t be read.')] : pictures(elements, at, shading)),
       )
     }
   }
-  const figures = await Promise.all(wanted.map(one => figureOf(one, into => drawn.set(one, into), draw)))
+  const figures = await Promise.all(wanted.map(item => figureOf(item, into => drawn.set(item, into), draw)))
   draw()
   return figures.filter(figure => figure !== null)
 }
 
 function* numbersOf(all: readonly (Elements | null)[]): Generator<number> {
-  for (const one of all) if (one !== null) yield* Array.from(one.numbers)
+  for (const elements of all) if (elements !== null) yield* Array.from(elements.numbers)
 }
 
 /** The figure of a tensor's elements. @param put gets the elements to draw and the element to draw into @returns null if there are none */
 async function figureOf(
   { trial, series, title, caption }: ElementsOf,
-  put: (drawn: { readonly found: Elements | null; readonly at: string; readonly into: HTMLElement }) => void,
+  put: (drawn: { readonly elements: Elements | null; readonly at: string; readonly into: HTMLElement }) => void,
   draw: () => void,
 ): Promise<HTMLElement | null> {
   const { view } = trial
   const states = await trial.states()
-  const there = trial.source.elementSteps(series).filter(step => states[series * view.steps.length + step] === 1)
-  if (there.length === 0) return null
-  const numbers = there.map(step => view.steps[step]!)
-  const chosen = () => there[moment.indexIn(numbers, there.length - 1)]!
+  const savedSteps = trial.source.elementSteps(series).filter(step => states[series * view.steps.length + step] === 1)
+  if (savedSteps.length === 0) return null
+  const numbers = savedSteps.map(step => view.steps[step]!)
+  const chosen = () => savedSteps[moment.indexIn(numbers, savedSteps.length - 1)]!
   const into = h('div', {})
-  let asked = 0
+  let turns = 0
   const show = async (step: number) => {
-    const turn = ++asked
-    const found = await trial.source.elements(series, step)
-    if (turn === asked) put({ found, at: `${title} at step ${trial.stepText(step)}`, into })
+    const turn = ++turns
+    const elements = await trial.source.elements(series, step)
+    if (turn === turns) put({ elements, at: `${title} at step ${trial.stepText(step)}`, into })
   }
   await show(chosen())
-  const steps = there.map(step => [String(step), trial.stepText(step)] as const)
+  const steps = savedSteps.map(step => [String(step), trial.stepText(step)] as const)
   const control = choice('Elements at step', steps, String(chosen()), step => {
     moment.point(view.steps[Number(step)]!)
     follow()

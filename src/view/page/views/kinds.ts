@@ -51,8 +51,8 @@ function gridOf({ view }: ShownTrial): Grid | null {
       others.add(name)
       continue
     }
-    const of = view.workers.length > 1 ? ` · ${view.workers[worker]}` : ''
-    const layer = `${before}${number}${of}`
+    const ofWorker = view.workers.length > 1 ? ` · ${view.workers[worker]}` : ''
+    const layer = `${before}${number}${ofWorker}`
     const row = rows.get(layer) ?? {
       order: [before, Number(number), worker] as const,
       cells: new Map<string, number>(),
@@ -87,13 +87,13 @@ export async function kindsView(given: readonly ShownTrial[], chosen: KindsChoic
   const meaning = h('p', { class: 'muted meaning' })
   const statistics = [...new Set(trials.flatMap(({ statistics }) => statistics))]
   const steps = [...new Set(trials.flatMap(({ view }) => view.steps))].sort((a, b) => a - b)
-  let asked = 0
+  let turns = 0
   const draw = async () => {
-    const turn = ++asked
+    const turn = ++turns
     const step = moment.step === null ? null : steps[moment.indexIn(steps, 0)]!
     const elements = await mapsOf(trials, chosen.statistic, step, open)
     // The reader may have chosen something else meanwhile.
-    if (turn !== asked) return
+    if (turn !== turns) return
     meaning.textContent = MEANINGS[chosen.statistic] ?? ''
     maps.replaceChildren(...elements)
   }
@@ -150,23 +150,23 @@ async function mapsOf(
   step: number | null,
   open: OpenTensor,
 ): Promise<readonly HTMLElement[]> {
-  const found: Shown[] = []
+  const shownTrials: Shown[] = []
   for (const trial of trials) {
     const grid = gridOf(trial)
     const column = grid && (await trial.column(statistic, { kind: 'all' }))
     const { steps } = trial.view
     const at = step === null ? steps.length - 1 : steps.indexOf(step)
-    if (grid && column && at >= 0) found.push({ trial, grid, column, step: at, states: await trial.states() })
+    if (grid && column && at >= 0) shownTrials.push({ trial, grid, column, step: at, states: await trial.states() })
   }
-  const numbers = found.flatMap(one =>
-    [...one.grid.series].filter(series => isThere(one, series)).map(of => numberAt(one, of)),
+  const numbers = shownTrials.flatMap(shownTrial =>
+    [...shownTrial.grid.series].filter(series => isThere(shownTrial, series)).map(cellSeries => numberAt(shownTrial, cellSeries)),
   )
   if (numbers.length === 0) return [h('p', {}, 'No layer has such numbers at this step: choose others.')]
   // One scale for all trials, so that colours can be compared.
   const shading = shadingOf(numbers, SIGNED.has(statistic), 'log')
   return [
     legendOf(shading, statistic),
-    ...found.map(one => mapOf(one, statistic, shading, trials.length > 1 ? trials.indexOf(one.trial) : null, open)),
+    ...shownTrials.map(shownTrial => mapOf(shownTrial, statistic, shading, trials.length > 1 ? trials.indexOf(shownTrial.trial) : null, open)),
   ]
 }
 
@@ -179,36 +179,36 @@ function numberAt({ column, step }: Shown, series: number): number {
 }
 
 function mapOf(
-  one: Shown,
+  shownTrial: Shown,
   statistic: ShownStatistic,
   shading: Shading,
   place: number | null,
   open: OpenTensor,
 ): HTMLElement {
-  const { trial, grid, column, step, states } = one
+  const { trial, grid, column, step, states } = shownTrial
   const { view } = trial
   const { layers, kinds, series, others } = grid
   const at = (row: number, kind: number) => series[row * kinds.length + kind]!
   const map = new HeatMap({
     rows: layers.length,
     steps: kinds.length,
-    value: (row, kind) => numberAt(one, at(row, kind)),
-    isThere: (row, kind) => isThere(one, at(row, kind)),
+    value: (row, kind) => numberAt(shownTrial, at(row, kind)),
+    isThere: (row, kind) => isThere(shownTrial, at(row, kind)),
     shading,
     rowText: row => shortened(layers[row]!, 38),
     stepText: kind => shortened(kinds[kind]!, 20),
     areNames: true,
     cellText: (row, kind) => {
-      const of = at(row, kind)
-      const value = of < 0 ? Number.NaN : numberAt(one, of)
-      const state = of < 0 ? 0 : states[of * view.steps.length + step]
+      const cellSeries = at(row, kind)
+      const value = cellSeries < 0 ? Number.NaN : numberAt(shownTrial, cellSeries)
+      const state = cellSeries < 0 ? 0 : states[cellSeries * view.steps.length + step]
       const without = state === 0 ? 'not saved' : state === 2 ? 'could not be read' : `no ${statistic}`
-      const said = isThere(one, of) ? `${statistic} ${column.packed.isExact ? value : short(value)}` : without
+      const said = isThere(shownTrial, cellSeries) ? `${statistic} ${column.packed.isExact ? value : short(value)}` : without
       return `${shown(layers[row]!)} · ${shown(kinds[kind]!)} · step ${trial.stepText(step)}: ${said}`
     },
     onOpen: (row, kind) => {
-      const of = at(row, kind)
-      if (of >= 0) open(view.tensors[view.series[of]!.tensor]!.name)
+      const cellSeries = at(row, kind)
+      if (cellSeries >= 0) open(view.tensors[view.series[cellSeries]!.tensor]!.name)
     },
     label: `${statistic} of ${counted(kinds.length, 'kind')} of tensors in ${counted(layers.length, 'layer')} of ${shown(view.name)}`,
   })
@@ -226,8 +226,8 @@ function mapOf(
         ['layer', 'kind', statistic],
         ...layers.flatMap((layer, row) =>
           [...kinds.keys()]
-            .filter(kind => isThere(one, at(row, kind)))
-            .map(kind => [layer, kinds[kind]!, numberAt(one, at(row, kind))]),
+            .filter(kind => isThere(shownTrial, at(row, kind)))
+            .map(kind => [layer, kinds[kind]!, numberAt(shownTrial, at(row, kind))]),
         ),
       ],
       null,

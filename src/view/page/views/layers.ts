@@ -66,12 +66,12 @@ export async function layers(given: readonly ShownTrial[], chosen: LayersChoice,
   let trials = given
   const maps = h('div', { class: 'maps' })
   let drawn: readonly HeatMap[] = []
-  let asked = 0
+  let turns = 0
   const draw = async (isSame = false) => {
-    const turn = ++asked
+    const turn = ++turns
     const { elements, heatMaps } = await mapsOf(trials, chosen, open)
     // The reader may have chosen something else meanwhile.
-    if (turn !== asked) return
+    if (turn !== turns) return
     const focused = drawn.findIndex(({ element }) => element.contains(document.activeElement))
     maps.replaceChildren(...elements)
     if (isSame) for (const [i, map] of heatMaps.entries()) map.takeOver(drawn[i])
@@ -160,8 +160,8 @@ interface Maps {
 }
 
 async function mapsOf(trials: readonly ShownTrial[], chosen: LayersChoice, open: OpenTensor): Promise<Maps> {
-  const found = await Promise.all(trials.map(trial => layerOf(trial, chosen)))
-  const saved = found.filter(layer => layer !== null)
+  const allLayers = await Promise.all(trials.map(trial => layerOf(trial, chosen)))
+  const saved = allLayers.filter(layer => layer !== null)
   // Steps with the same number are one column.
   const numbers = [...new Set(saved.flatMap(({ numbers }) => numbers))].sort((a, b) => a - b)
   const shownLayers = saved.map(layer => {
@@ -197,8 +197,8 @@ async function layerOf(trial: ShownTrial, { kind, statistic, mode, filter }: Lay
   const wanted = filter.toLowerCase()
   const states = await trial.states()
   const series = [...view.series.keys()].filter(i => {
-    const { name, kind: own } = view.tensors[view.series[i]!.tensor]!
-    return (kind === 'all' || own === kind) && name.toLowerCase().includes(wanted)
+    const { name, kind: tensorKind } = view.tensors[view.series[i]!.tensor]!
+    return (kind === 'all' || tensorKind === kind) && name.toLowerCase().includes(wanted)
   })
   // The workers of a tensor lie below each other; tensors are in the order of the training.
   series.sort(
@@ -209,7 +209,7 @@ async function layerOf(trial: ShownTrial, { kind, statistic, mode, filter }: Lay
     step =>
       column.has(step) &&
       (mode === '' || view.modes[view.mode[step]!] === mode) &&
-      series.some(of => column.isThere(of, step) || states[of * count + step] === FAILED),
+      series.some(row => column.isThere(row, step) || states[row * count + step] === FAILED),
   )
   const numbers = steps.map(step => view.steps[step]!)
   return steps.length === 0 ? null : { trial, series, numbers, steps, column, states }

@@ -45,10 +45,10 @@ export async function tensorView(given: readonly ShownTrial[], chosen: TensorCho
   /** Opens the tensor of that name, or the first whose name has all the parts. */
   const go = (text: string) => {
     const parts = text.toLowerCase().split(/\s+/)
-    const found = names.filter(one => parts.every(part => one.toLowerCase().includes(part)))
-    const meant = names.includes(text) ? text : found[0]
-    if (meant === undefined) said.textContent = `No tensor has ${shown(text)} in its name.`
-    else if (meant !== name) open(meant)
+    const matches = names.filter(candidate => parts.every(part => candidate.toLowerCase().includes(part)))
+    const chosenName = names.includes(text) ? text : matches[0]
+    if (chosenName === undefined) said.textContent = `No tensor has ${shown(text)} in its name.`
+    else if (chosenName !== name) open(chosenName)
   }
   const meaning = h('p', { class: 'muted meaning' }, MEANINGS[chosen.statistic] ?? '')
   const options = h('datalist', { id: 'names' }, ...names.map(name => h('option', { value: name })))
@@ -112,15 +112,15 @@ function describe(trial: ShownTrial, name: string, place: number | null): HTMLEl
     return h('p', { class: 'muted' }, place === null ? null : badge(place), 'not saved in this trial')
   const { kind, dtype, shape } = view.tensors[index]!
   const size = shape === null ? 'shape not known' : shape.length === 0 ? 'scalar' : shape.join(' × ')
-  const found = view.findings.filter(({ tensor }) => tensor === index)
-  const rules = [...new Set(found.map(({ rule }) => rule))]
+  const findings = view.findings.filter(({ tensor }) => tensor === index)
+  const rules = [...new Set(findings.map(({ rule }) => rule))]
   return h(
     'p',
     {},
     place === null ? null : badge(place),
     `${KIND_NAMES[kind]!}, ${dtype ?? 'only reductions were saved'}, ${size}. `,
     rules.length > 0
-      ? h('span', { class: 'found' }, sentence(`${rules.join(', ')}: ${shown(found[0]!.message)}`))
+      ? h('span', { class: 'found' }, sentence(`${rules.join(', ')}: ${shown(findings[0]!.message)}`))
       : null,
   )
 }
@@ -173,20 +173,20 @@ async function distributions(
   name: string,
   chosen: TensorChoice,
 ): Promise<HTMLElement[]> {
-  const found = (
+  const ridges = (
     await Promise.all(
       trials.map(async (trial, place) =>
         (await trial.ridges(name)).map(ridge => ({ trial, ridge, place: trials.length > 1 ? place : null })),
       ),
     )
   ).flat()
-  if (found.length === 0) return [h('p', { class: 'muted' }, withoutDistribution(trials, name))]
+  if (ridges.length === 0) return [h('p', { class: 'muted' }, withoutDistribution(trials, name))]
   const drawn = h('div', { class: trials.length > 1 ? 'distributions pair' : 'distributions' })
   const draw = () => {
-    const all = found.map(({ ridge }) => histogramsOf(ridge))
+    const all = ridges.map(({ ridge }) => histogramsOf(ridge))
     // One axis and one height for all trials and workers, so that they can be compared.
     const axes = axesOf(all.flat(), chosen.axis)
-    const figures = found.map(({ trial, ridge: { view }, place }, i) => {
+    const figures = ridges.map(({ trial, ridge: { view }, place }, i) => {
       const { workers, series } = trial.view
       const worker = workers.length > 1 ? workers[series[view.series]!.worker]! : null
       return distribution({
@@ -203,8 +203,8 @@ async function distributions(
     drawn.replaceChildren(...figures)
   }
   const set = <K extends keyof DistributionChoice>(key: K, value: DistributionChoice[K]) => {
-    const own: DistributionChoice = chosen
-    own[key] = value
+    const axisChoice: DistributionChoice = chosen
+    axisChoice[key] = value
     draw()
   }
   draw()
@@ -260,13 +260,13 @@ async function elementViews(trials: readonly ShownTrial[], name: string): Promis
     return (tensor === undefined ? [] : trial.seriesOf[tensor]!.slice(0, MAX_WORKERS)).map(series => {
       const { workers, series: all } = trial.view
       const worker = workers.length > 1 ? shown(workers[all[series]!.worker]!) : null
-      const of = [trials.length > 1 ? 'AB'[place] : null, worker].filter(part => part != null).join(' ')
-      const title = of === '' ? shown(name) : `${shown(name)} of ${of}`
+      const owner = [trials.length > 1 ? 'AB'[place] : null, worker].filter(part => part != null).join(' ')
+      const title = owner === '' ? shown(name) : `${shown(name)} of ${owner}`
       return { trial, series, title, caption: [trials.length > 1 ? badge(place) : null, worker] }
     })
   })
-  const found = await elementsViews(wanted)
-  return found.length === 0
+  const views = await elementsViews(wanted)
+  return views.length === 0
     ? []
-    : [h('h3', {}, 'Its elements'), h('div', { class: trials.length > 1 ? 'distributions pair' : '' }, ...found)]
+    : [h('h3', {}, 'Its elements'), h('div', { class: trials.length > 1 ? 'distributions pair' : '' }, ...views)]
 }

@@ -61,7 +61,7 @@ export function distribution(options: DistributionOptions): HTMLElement {
   const label = `The distribution of the elements of ${shown(tensor)}${who} at ${rows.length} steps, from step ${rows[0]!.step} at the back to step ${rows.at(-1)!.step} in front.`
   const draw = chosen.shape === 'ridges' ? ridges : heatMap
   const whole = draw(rows, axes, place, label)
-  const one = h('div', { class: 'one' })
+  const element = h('div', { class: 'one' })
   const text = (i: number) => {
     const lost = histograms[i]!.lost.reduce((sum, some) => sum + some, 0)
     return `step ${trial.stepText(steps[i]!)}${lost === 0 ? '' : `: ${counted(lost, 'element')} NaN or infinite`}`
@@ -69,7 +69,7 @@ export function distribution(options: DistributionOptions): HTMLElement {
   const axesAt = (i: number) => (chosen.range === 'own' ? axes : axesOf([histograms[i]!], chosen.axis))
   const withLost = hasLost(histograms)
   const picture = (i: number, title?: string) => bars(rows[i]!, axesAt(i), { place, withLost, title, label: text(i) })
-  const show = (i: number) => one.replaceChildren(picture(i))
+  const show = (i: number) => element.replaceChildren(picture(i))
   const frames = function* () {
     for (const i of rows.keys()) yield picture(i, `${shown(tensor)}${who}, ${text(i)}`)
   }
@@ -97,7 +97,7 @@ export function distribution(options: DistributionOptions): HTMLElement {
       'div',
       {},
       stepper({ steps: rows.map(({ step }) => step), text, show, first: rows.length - 1 }),
-      one,
+      element,
       h(
         'p',
         { class: 'actions' },

@@ -42,12 +42,12 @@ export async function distributionsView(
   const kinds = distributionKinds(trials)
   if (!kinds.includes(chosen.kind)) chosen.kind = kinds[0]!
   const parts = h('div', {})
-  let asked = 0
+  let turns = 0
   const draw = async () => {
-    const turn = ++asked
+    const turn = ++turns
     const elements = await grid(trials, chosen, open)
     // The reader may have chosen something else meanwhile.
-    if (turn === asked) parts.replaceChildren(...elements)
+    if (turn === turns) parts.replaceChildren(...elements)
   }
   const set = <K extends keyof DistributionsChoice>(name: K, value: DistributionsChoice[K]) => {
     chosen[name] = value
@@ -145,7 +145,7 @@ async function grid(
   const variances = await Promise.all(
     trials.map(trial => (trial.statistics.includes('variance') ? trial.column('variance', { kind }) : null)),
   )
-  const found = await Promise.all(
+  const ridges = await Promise.all(
     names.slice(0, MAX_PANELS).map(async name => {
       const outlines = await Promise.all(
         trials.map(async (trial, place) =>
@@ -155,14 +155,14 @@ async function grid(
       return { name, outlines: outlines.flat() }
     }),
   )
-  const drawn = found.filter(({ outlines }) => outlines.length > 0)
+  const drawn = ridges.filter(({ outlines }) => outlines.length > 0)
   if (drawn.length === 0) return [h('p', {}, 'There is no distribution of such tensors: choose others.')]
   const everything = drawn.flatMap(({ outlines }) => outlines.flatMap(({ histograms }) => histograms))
   const isBeside = trials.length > 1 && layoutOf(chosen) === 'beside'
   const range = axesOf(everything, chosen.axis)
   const withLost = hasLost(everything)
   const panels = drawn.map(({ name, outlines }) => {
-    const groups = isBeside ? trials.map((_, place) => outlines.filter(one => one.place === place)) : [outlines]
+    const groups = isBeside ? trials.map((_, place) => outlines.filter(outline => outline.place === place)) : [outlines]
     return new Panel({ name, groups, chosen, shared: range, withLost, title: link(name, open) })
   })
   const steps = [
@@ -196,7 +196,7 @@ async function grid(
     videoButton(frames, name, PLAY_MS),
   )
   const { length } = names
-  const left = length - drawn.length
+  const undrawn = length - drawn.length
   return [
     player,
     ...(legend.length > 1
@@ -210,7 +210,7 @@ async function grid(
       : []),
     h('p', { class: 'note' }, scaleText(chosen, trials.length > 1)),
     h('div', { class: isBeside ? 'panels beside' : 'panels' }, ...panels.map(({ element }) => element)),
-    ...(left > 0
+    ...(undrawn > 0
       ? [
           h(
             'p',
@@ -287,9 +287,9 @@ function together(
       svgElement('text', { y: -7 }, shortened(said, 44 * each)),
     )
     for (const [at, svg] of pictures.entries()) {
-      const own = svgElement('g', { transform: `translate(${at * (PANEL_WIDTH + 20)} 0)` })
-      own.append(...[...svg.childNodes].map(node => node.cloneNode(true)))
-      group.append(own)
+      const part = svgElement('g', { transform: `translate(${at * (PANEL_WIDTH + 20)} 0)` })
+      part.append(...[...svg.childNodes].map(node => node.cloneNode(true)))
+      group.append(part)
     }
     whole.append(group)
   }

@@ -38,8 +38,8 @@ export async function curvesOf(trials: readonly ShownTrial[], kind: Kind): Promi
     groups.set(key, group.includes(tensor) ? group : [...group, tensor])
   }
   return [...groups].map(([key, names]) => {
-    const lines = all.flatMap((own, place) =>
-      own
+    const lines = all.flatMap((linesOfTrial, place) =>
+      linesOfTrial
         .filter(({ tensor }) => names.includes(tensor))
         .map(({ tensor, mode, steps, values }) => {
           const part = names.length > 1 ? SPLIT.exec(tensor)?.[1] : undefined
@@ -98,7 +98,7 @@ function curveCard(
 function bestOf(line: Line | undefined, isHigher: boolean): Curve['best'] {
   const finite = line?.points.filter(({ y }) => Number.isFinite(y)) ?? []
   const best = finite.reduce<Line['points'][number] | null>(
-    (best, one) => (best === null || (isHigher ? one.y > best.y : one.y < best.y) ? one : best),
+    (best, point) => (best === null || (isHigher ? point.y > best.y : point.y < best.y) ? point : best),
     null,
   )
   return best && { ...best, name: line!.name }

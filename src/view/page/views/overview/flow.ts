@@ -114,7 +114,7 @@ async function flowsOf(trials: readonly ShownTrial[], name: FlowName): Promise<r
  * parameters. Gradients alone were saved from the last layer to the first.
  */
 function inOrder({ view, tensorOf }: ShownTrial, kind: 'gradients' | 'weights'): readonly number[] {
-  const own = [...view.tensors.keys()].filter(i => view.tensors[i]!.kind === kind)
+  const tensors = [...view.tensors.keys()].filter(i => view.tensors[i]!.kind === kind)
   const placeOf = (i: number): number | undefined => {
     const parameter = roleOf(view.tensors[i]!.name, kind).of
     for (const layer of layersOf(parameter)) {
@@ -124,12 +124,12 @@ function inOrder({ view, tensorOf }: ShownTrial, kind: 'gradients' | 'weights'):
     return undefined
   }
   for (const place of [placeOf, (i: number) => tensorOf.get(roleOf(view.tensors[i]!.name, kind).of)]) {
-    const places = new Map(own.map(i => [i, place(i)]))
+    const places = new Map(tensors.map(i => [i, place(i)]))
     if ([...places.values()].every(at => at !== undefined)) {
-      return own.sort((a, b) => places.get(a)! - places.get(b)! || a - b)
+      return tensors.sort((a, b) => places.get(a)! - places.get(b)! || a - b)
     }
   }
-  return kind === 'gradients' ? own.reverse() : own
+  return kind === 'gradients' ? tensors.reverse() : tensors
 }
 
 function pointsOf({ trial, column, tensors }: Flow, step: number): Point[] {
@@ -207,8 +207,8 @@ function rangeText(points: readonly Point[]): string {
 function sayLimits(limits: readonly LimitView[], near: readonly LimitView[], points: readonly Point[]): string {
   const said = limits.map(limit => {
     const { rule, below, share } = limit
-    const of = share === null ? '' : `, and below ${short(share)} of the largest`
-    return `${rule} fires below ${short(below)}${of}${near.includes(limit) ? '' : ', which lies far from all of these'}.`
+    const shareText = share === null ? '' : `, and below ${short(share)} of the largest`
+    return `${rule} fires below ${short(below)}${shareText}${near.includes(limit) ? '' : ', which lies far from all of these'}.`
   })
   const isNone = ({ mean }: Point) => !Number.isFinite(mean)
   const lost = points.filter(isNone).length

@@ -69,14 +69,14 @@ export async function nanPath(trial: ShownTrial, open: OpenTensor): Promise<HTML
     onOpen: row => open(tensorOf(row)),
     label,
   })
-  const left = firsts.size - rows.length
+  const undrawn = firsts.size - rows.length
   return h(
     'section',
     { class: 'nan-path' },
     h('h3', {}, 'The path of NaN and infinities'),
     legendOf(shading, 'share of elements'),
     map.element,
-    left > 0 ? h('p', { class: 'note' }, `and ${left} more tensors, later ones`) : null,
+    undrawn > 0 ? h('p', { class: 'note' }, `and ${undrawn} more tensors, later ones`) : null,
     actions(
       label,
       () => [

@@ -53,9 +53,9 @@ export async function overview(
       courses(trials, [...losses, ...metrics], flowing, open),
       ...reports,
     ]
-    const wereOpen = new Map([...element.querySelectorAll('details')].map(one => [one.dataset.part, one.open] as const))
+    const wereOpen = new Map([...element.querySelectorAll('details')].map(details => [details.dataset.part, details.open] as const))
     element.replaceChildren(...parts.filter(part => part != null))
-    for (const one of element.querySelectorAll('details')) one.open = wereOpen.get(one.dataset.part) ?? one.open
+    for (const details of element.querySelectorAll('details')) details.open = wereOpen.get(details.dataset.part) ?? details.open
   }
   await update(trials)
   return { element, update }
@@ -118,7 +118,7 @@ function advice({ view }: ShownTrial): HTMLElement | null {
     if (finding.cause === null && !causes.has(finding.rule)) causes.set(finding.rule, finding)
   }
   const reasons = [...new Set(view.notJudged.map(({ missing }) => missing))].map(missing => {
-    const rules = view.notJudged.filter(one => one.missing === missing).map(({ rule }) => rule)
+    const rules = view.notJudged.filter(entry => entry.missing === missing).map(({ rule }) => rule)
     return `Not judged by ${rules.join(', ')}, which ${rules.length === 1 ? 'needs' : 'need'} ${missing}.`
   })
   const besides = view.besides.map(text => sentence(`beside that, ${text}`))
@@ -128,7 +128,7 @@ function advice({ view }: ShownTrial): HTMLElement | null {
     { class: 'said advice' },
     h('h3', {}, 'Causes, and what to do'),
     ...[...causes.values()].map(({ rule, step, message }) => {
-      const known = view.advice.find(one => one.rule === rule)
+      const known = view.advice.find(entry => entry.rule === rule)
       return h(
         'section',
         {},
@@ -155,8 +155,8 @@ function verdictText({ view }: ShownTrial): HTMLElement {
     const all = steps < view.steps.length ? judged : counted(steps, 'step')
     const so = view.isEnded || view.checkpoint !== null ? '' : ' so far'
     const isWhole = view.problems.length === 0
-    const found = `Nothing was found${so}${isWhole ? '' : ' in what could be read'}`
-    return h('p', { class: isWhole ? 'verdict good' : 'verdict' }, `${found}: ${rules} judged ${all}, and none fired.`)
+    const verdictLine = `Nothing was found${so}${isWhole ? '' : ' in what could be read'}`
+    return h('p', { class: isWhole ? 'verdict good' : 'verdict' }, `${verdictLine}: ${rules} judged ${all}, and none fired.`)
   }
   const step = view.steps[first.step]
   // A message that begins with a tensor's name keeps its spelling.

@@ -47,17 +47,17 @@ export async function scorecard(
 }
 
 async function scoresOf(trials: readonly ShownTrial[]): Promise<readonly Score[]> {
-  const found = new Map<string, Score & { ends: (End | null)[] }>()
+  const scores = new Map<string, Score & { ends: (End | null)[] }>()
   for (const [place, trial] of trials.entries()) {
     const lines = [...(await named(trial, 'losses')), ...(await named(trial, 'metrics')), ...(await accuracies(trial))]
     for (const { name, mode, steps, values } of lines) {
       const key = JSON.stringify([name, mode])
-      const score = found.get(key) ?? { name, mode, ends: [null, null] }
-      found.set(key, score)
+      const score = scores.get(key) ?? { name, mode, ends: [null, null] }
+      scores.set(key, score)
       score.ends[place] = endOf(steps, values, HIGHER.test(name))
     }
   }
-  return [...found.values()]
+  return [...scores.values()]
 }
 
 async function named(trial: ShownTrial, kind: Kind) {
@@ -155,9 +155,9 @@ async function mostChanged(a: ShownTrial, open: OpenTensor): Promise<HTMLElement
     }
     return null
   }
-  const found = furthest(['weights']) ?? furthest(['gradients', 'biases', 'outputs', 'inputs']) ?? furthest(['other'])
-  if (found === null) return null
-  const { step, rows } = found
+  const changes = furthest(['weights']) ?? furthest(['gradients', 'biases', 'outputs', 'inputs']) ?? furthest(['other'])
+  if (changes === null) return null
+  const { step, rows } = changes
   return h(
     'div',
     {},

@@ -17,10 +17,10 @@ const STYLE = { background: 'transparent', fontFamily: 'inherit', fontSize: '12p
 export async function classesView(given: readonly ShownTrial[]): Promise<View> {
   const element = h('section', {})
   const update = async (trials: readonly ShownTrial[]) => {
-    const found = await Promise.all(trials.map(({ source }) => source.classes()))
-    const all = found.filter(classes => classes !== null)
+    const views = await Promise.all(trials.map(({ source }) => source.classes()))
+    const all = views.filter(classes => classes !== null)
     const parts = trials.flatMap((trial, i) => {
-      const classes = found[i] ?? null
+      const classes = views[i] ?? null
       const place = trials.length > 1 ? i : null
       const head = place === null ? null : h('h2', {}, badge(place), shown(trial.view.name))
       return classes === null
@@ -55,10 +55,10 @@ interface SampleScale {
 
 function scaleOf(all: readonly ClassesView[]): SampleScale {
   const steps = all.flatMap(({ steps }) => steps)
-  const ends = (numbersOf: (one: ClassesStep) => readonly number[]): readonly [number, number] => {
+  const ends = (numbersOf: (step: ClassesStep) => readonly number[]): readonly [number, number] => {
     let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
-    for (const one of steps) {
-      for (const x of numbersOf(one)) [low, high] = [Math.min(low, x), Math.max(high, x)]
+    for (const step of steps) {
+      for (const x of numbersOf(step)) [low, high] = [Math.min(low, x), Math.max(high, x)]
     }
     return low < high ? [low, high] : [low - 1, low + 1]
   }
@@ -76,17 +76,17 @@ function partsOf(all: Shown): (HTMLElement | null)[] {
   const picture = h('div', { class: 'one' })
   let cell: Cell | null = null
   const show = (i: number) => {
-    const asked = classes.classes
-    if (asked === null) return picture.replaceChildren(...residuals(steps[i]!, all))
+    const classNumbers = classes.classes
+    if (classNumbers === null) return picture.replaceChildren(...residuals(steps[i]!, all))
     const samples = h('div', { class: 'samples', 'aria-live': 'polite' })
     // The last chosen cell is shown at each step.
     const choose = async (chosen: Cell | null) => {
       cell = chosen
-      samples.replaceChildren(...(await samplesOf(steps[i]!, asked, chosen)))
+      samples.replaceChildren(...(await samplesOf(steps[i]!, classNumbers, chosen)))
     }
-    const table = confusion(steps[i]!, asked, all, chosen => void choose(chosen))
+    const table = confusion(steps[i]!, classNumbers, all, chosen => void choose(chosen))
     picture.replaceChildren(
-      h('div', { class: 'confusions' }, h('div', {}, ...table), h('div', {}, samples, roc(steps[i]!, asked, all))),
+      h('div', { class: 'confusions' }, h('div', {}, ...table), h('div', {}, samples, roc(steps[i]!, classNumbers, all))),
     )
     return void choose(cell)
   }
@@ -118,9 +118,9 @@ function overSteps({ trial, classes: { classes, steps }, place }: Shown): HTMLEl
     isDashed: place !== null && isDashed(trial.view.modes[mode]!),
     points: steps
       .filter(({ step }) => trial.view.mode[step] === mode)
-      .map(one => ({
-        x: trial.view.steps[one.step]!,
-        y: classes === null ? (one.error ?? Number.NaN) : accuracyOf(one, classes.length),
+      .map(step => ({
+        x: trial.view.steps[step.step]!,
+        y: classes === null ? (step.error ?? Number.NaN) : accuracyOf(step, classes.length),
       })),
   }))
   const name = classes === null ? 'RMSE' : 'accuracy'
@@ -144,16 +144,16 @@ function accuracyOf({ counts, undecided }: ClassesStep, size: number): number {
 /** The accuracy or error of each mode over its steps; none without labels and predictions. */
 export async function accuracies(trial: ShownTrial) {
   const { view } = trial
-  const found = view.hasClasses ? await trial.source.classes() : null
-  if (found === null) return []
-  const { classes, steps } = found
+  const predictions = view.hasClasses ? await trial.source.classes() : null
+  if (predictions === null) return []
+  const { classes, steps } = predictions
   return [...new Set(steps.map(({ step }) => view.mode[step]!))].map(mode => {
-    const own = steps.filter(({ step }) => view.mode[step] === mode)
+    const ofMode = steps.filter(({ step }) => view.mode[step] === mode)
     return {
       name: classes === null ? 'RMSE of predictions' : 'accuracy of predictions',
       mode: view.modes[mode]!,
-      steps: own.map(({ step }) => view.steps[step]!),
-      values: own.map(one => (classes === null ? (one.error ?? Number.NaN) : accuracyOf(one, classes.length))),
+      steps: ofMode.map(({ step }) => view.steps[step]!),
+      values: ofMode.map(step => (classes === null ? (step.error ?? Number.NaN) : accuracyOf(step, classes.length))),
     }
   })
 }
@@ -168,17 +168,17 @@ type Cell = readonly [label: number, predicted: number]
 
 /** The confusion matrix of a step. @param choose gets the cell that is clicked */
 function confusion(
-  one: ClassesStep,
+  classesStep: ClassesStep,
   classes: readonly number[],
   { trial, scale }: Shown,
   choose: (cell: Cell) => void,
 ): HTMLElement[] {
-  const { counts } = one
+  const { counts } = classesStep
   const size = classes.length
   const at = (label: number, predicted: number) => counts[label * size + predicted]!
   const rowSum = (label: number) => classes.reduce((sum, _, predicted) => sum + at(label, predicted), 0)
   const columnSum = (predicted: number) => classes.reduce((sum, _, label) => sum + at(label, predicted), 0)
-  const share = (part: number, of: number) => (of === 0 ? '–' : `${((100 * part) / of).toFixed(0)} %`)
+  const share = (part: number, whole: number) => (whole === 0 ? '–' : `${((100 * part) / whole).toFixed(0)} %`)
   const cell = (label: number, predicted: number) => {
     const count = at(label, predicted)
     const strength = Math.round((70 * count) / scale.count)
@@ -188,7 +188,7 @@ function confusion(
     const tell = button(String(count), () => choose([label, predicted]), { 'aria-label': `${title}: show them` })
     return h('td', { class: 'number', style, title }, count === 0 ? '' : tell)
   }
-  const step = trial.stepText(one.step)
+  const step = trial.stepText(classesStep.step)
   const rows = () => [
     ['label', 'predicted', 'count'],
     ...classes.flatMap((label, i) => classes.map((predicted, j) => [label, predicted, at(i, j)])),
@@ -196,7 +196,7 @@ function confusion(
   const table = h(
     'table',
     { class: 'confusion' },
-    h('caption', {}, `Labels (rows) and what was predicted (columns) at step ${step}${undecidedText(one)}`),
+    h('caption', {}, `Labels (rows) and what was predicted (columns) at step ${step}${undecidedText(classesStep)}`),
     h(
       'thead',
       {},
@@ -253,10 +253,10 @@ async function samplesOf(
 ): Promise<HTMLElement[]> {
   if (cell === null) return [h('p', { class: 'muted' }, 'Choose a number in the table to see its samples.')]
   const [label, predicted] = cell
-  const those = [...samples.keys()].filter(i => samples[i]![0] === label && samples[i]![1] === predicted)
+  const indices = [...samples.keys()].filter(i => samples[i]![0] === label && samples[i]![1] === predicted)
   const count = counts[label * classes.length + predicted]!
   const pixels = images && { ...images, pixels: (await unpack(images.pixels)) as Uint8Array }
-  const drawn = those.slice(0, MAX_SHOWN)
+  const drawn = indices.slice(0, MAX_SHOWN)
   const rest = count - drawn.length
   const parts = [
     h('h4', {}, `${counted(count, 'sample')} of class ${classes[label]} predicted to be ${classes[predicted]}`),
@@ -336,10 +336,10 @@ export function areaBelow(points: readonly { readonly x: number; readonly y: num
   return points.slice(1).reduce((sum, { x, y }, i) => sum + ((x - points[i]!.x) * (y + points[i]!.y)) / 2, 0)
 }
 
-function residuals(one: ClassesStep, { trial, place, scale }: Shown): HTMLElement[] {
-  const { residuals, labels, step } = one
-  const some = labels.length < one.decided ? `, the first ${labels.length} of ${one.decided} samples` : ''
-  const at = `step ${trial.stepText(step)}${some}${undecidedText(one)}`
+function residuals(classesStep: ClassesStep, { trial, place, scale }: Shown): HTMLElement[] {
+  const { residuals, labels, step } = classesStep
+  const some = labels.length < classesStep.decided ? `, the first ${labels.length} of ${classesStep.decided} samples` : ''
+  const at = `step ${trial.stepText(step)}${some}${undecidedText(classesStep)}`
   const points = residuals.map((residual, i) => ({ label: labels[i]!, residual, predicted: labels[i]! + residual }))
   const histogram = Plot.plot({
     width: fitting(500),

@@ -33,7 +33,7 @@ export async function embeddingView(given: readonly ShownTrial[], chosen: Embedd
   let trials = given
   const parts = h('div', {})
   const status = h('p', { class: 'muted', role: 'status' })
-  let asked = 0
+  let turns = 0
   const meaning = h('p', { class: 'muted meaning' })
   const draw = async () => {
     meaning.textContent = MEANINGS[chosen.method]
@@ -51,10 +51,10 @@ export async function embeddingView(given: readonly ShownTrial[], chosen: Embedd
       }
     })
     // The old picture stays until the new one is ready.
-    const turn = ++asked
+    const turn = ++turns
     status.textContent = 'Points are computed …'
     const elements = await Promise.all(drawn)
-    if (turn !== asked) return
+    if (turn !== turns) return
     status.textContent = ''
     parts.replaceChildren(...elements)
   }
@@ -180,8 +180,8 @@ async function pictureOf(trial: ShownTrial, embedding: EmbeddingView, method: Em
     const count = Math.max(images?.count ?? 0, reconstructions?.count ?? 0)
     const first = Math.max(0, Math.min(from ?? 0, count - SHOWN_IMAGES))
     const all = Array.from({ length: count }, (_, sample) => sample)
-    const those = from === null && errors.length > 0 ? all.sort((a, b) => errors[b]! - errors[a]!) : all.slice(first)
-    return those.slice(0, SHOWN_IMAGES).map(sample => {
+    const indices = from === null && errors.length > 0 ? all.sort((a, b) => errors[b]! - errors[a]!) : all.slice(first)
+    return indices.slice(0, SHOWN_IMAGES).map(sample => {
       const label = steps[i]!.labels[sample]
       return h(
         'figure',

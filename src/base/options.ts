@@ -147,17 +147,17 @@ export const kinds = {
     return kind(expects, v.custom<T>(fits))
   },
 
-  listOf<T>(items: string, one: Kind<T>): Kind<readonly T[]> {
-    return kind(`an array of ${items}`, v.array(one as v.GenericSchema<T>))
+  listOf<T>(items: string, itemKind: Kind<T>): Kind<readonly T[]> {
+    return kind(`an array of ${items}`, v.array(itemKind as v.GenericSchema<T>))
   },
 
-  oneOrMore<T>(item: string, items: string, one: Kind<T>): Kind<T | readonly T[]> {
-    const schema = one as v.GenericSchema<T>
+  oneOrMore<T>(item: string, items: string, itemKind: Kind<T>): Kind<T | readonly T[]> {
+    const schema = itemKind as v.GenericSchema<T>
     return kind(`${item}, or an array of ${items}`, v.union([schema, v.array(schema)]))
   },
 
-  orNull<T>(one: Kind<T>): Kind<T | null> {
-    return v.nullable(one as v.GenericSchema<T>) as Kind<T | null>
+  orNull<T>(valueKind: Kind<T>): Kind<T | null> {
+    return v.nullable(valueKind as v.GenericSchema<T>) as Kind<T | null>
   },
 }
 

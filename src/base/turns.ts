@@ -55,17 +55,17 @@ export async function sortedInTurns<T>(items: readonly T[], compare: (a: T, b: T
 }
 
 async function mergedInTurns<T>(
-  one: readonly T[],
+  first: readonly T[],
   other: readonly T[],
   compare: (a: T, b: T) => number,
   due: () => Promise<void> | undefined,
 ): Promise<T[]> {
   // Most lists are already sorted.
-  if (compare(one.at(-1)!, other[0]!) <= 0) return one.concat(other)
+  if (compare(first.at(-1)!, other[0]!) <= 0) return first.concat(other)
   const merged: T[] = []
-  for (let i = 0, j = 0; i < one.length || j < other.length; ) {
-    const isOther = i === one.length || (j < other.length && compare(one[i]!, other[j]!) > 0)
-    merged.push(isOther ? other[j++]! : one[i++]!)
+  for (let i = 0, j = 0; i < first.length || j < other.length; ) {
+    const isOther = i === first.length || (j < other.length && compare(first[i]!, other[j]!) > 0)
+    merged.push(isOther ? other[j++]! : first[i++]!)
     if (merged.length % AT_ONCE === 0) await due()
   }
   return merged

@@ -115,7 +115,7 @@ class ShardRun {
       }
     }
     const bytes = await this.#place.destination.create(this.#place.tablePath(this.#shard), hashed())
-    const table = bytes === null ? await this.#there() : { bytes, sha256: hash.digest('hex') }
+    const table = bytes === null ? await this.#tableOnStore() : { bytes, sha256: hash.digest('hex') }
     return {
       shard: this.#shard,
       rows: this.#rows,
@@ -132,7 +132,7 @@ class ShardRun {
    * The size and digest of a table whose worker has not written its report. The rows are the same as here; pages of
    * Parquet may be cut elsewhere.
    */
-  async #there(): Promise<Pick<ShardReport, 'bytes' | 'sha256'>> {
+  async #tableOnStore(): Promise<Pick<ShardReport, 'bytes' | 'sha256'>> {
     const store = await this.#place.destination.look()
     const path = this.#place.tablePath(this.#shard)
     const hash = createHash('sha256')

@@ -106,15 +106,15 @@ export class CollectionsReader {
 export function mergeCollections(ofWorkers: Iterable<Collections>): Collections {
   const merged = new Map<string, Merged>()
   let numWorkers = 1
-  for (const one of new Set(ofWorkers)) {
-    numWorkers = Math.max(numWorkers, one.numWorkers)
-    for (const [name, config] of one.collections) {
+  for (const collections of new Set(ofWorkers)) {
+    numWorkers = Math.max(numWorkers, collections.numWorkers)
+    for (const [name, config] of collections.collections) {
       const known = merged.get(name)
       if (known === undefined) merged.set(name, { configs: [config], patterns: null, tensors: null })
       else add(known, config)
     }
   }
-  return { collections: new Map([...merged].map(([name, one]) => [name, union(one)])), numWorkers }
+  return { collections: new Map([...merged].map(([name, members]) => [name, union(members)])), numWorkers }
 }
 
 /** A collection of several workers. Patterns and names are merged only if there are two. */
@@ -220,9 +220,9 @@ export class Membership {
     const known = this.#kept.get(source)
     if (known) return known
     const pattern = compilePattern(source)
-    const found = new NameSet(this.#names)
-    found.addMatching(pattern.matches)
-    return this.#keep(source, found)
+    const members = new NameSet(this.#names)
+    members.addMatching(pattern.matches)
+    return this.#keep(source, members)
   }
 
   #keep(key: string | CollectionConfig, names: NameSet): NameSet {

@@ -76,20 +76,20 @@ export async function isHistogram(value: Uint8Array): Promise<boolean> {
 }
 
 function findHistogram(reader: Reader, tag: string): Histogram | null {
-  let found: Content | Float64Array<ArrayBuffer> | null = null
+  let content: Content | Float64Array<ArrayBuffer> | null = null
   let wallTime = 0
   eachField(reader, reader.len, (field, wireType) => {
     if (field === EVENT_WALL_TIME_FIELD && wireType === FIXED_64) wallTime = reader.double()
     else if (field === EVENT_SUMMARY_FIELD && wireType === LENGTH_DELIMITED) {
       const summaryEnd = reader.uint32() + reader.pos
       eachMessage(reader, summaryEnd, SUMMARY_VALUE_FIELD, valueEnd => {
-        found ??= readSummaryValue(reader, valueEnd, tag)
+        content ??= readSummaryValue(reader, valueEnd, tag)
       })
     } else return false
     return true
   })
-  if (found === null) return null
-  return ArrayBuffer.isView(found) ? histogramOfRows(found, wallTime) : histogramOf(found, wallTime)
+  if (content === null) return null
+  return ArrayBuffer.isView(content) ? histogramOfRows(content, wallTime) : histogramOf(content, wallTime)
 }
 
 /** @param tag the required tag; null for any @returns the rows of a tensor */

@@ -56,14 +56,14 @@ export function othersAmong<T extends OwnedIndex>(indexes: readonly T[]): Readon
 }
 
 /** Tests if two lists have a record at the same place. Many index files may name one event file, and share lists. */
-function sameStarts(): (own: IndexFile['tensors'], other: IndexFile['tensors']) => boolean {
+function sameStarts(): (entries: IndexFile['tensors'], other: IndexFile['tensors']) => boolean {
   const known = new Map<object, { readonly starts: ReadonlySet<number>; readonly answers: Map<object, boolean> }>()
-  return (own, other) => {
-    const { starts, answers } = known.get(own) ?? {
-      starts: new Set(own.map(({ startByte }) => startByte)),
+  return (entries, other) => {
+    const { starts, answers } = known.get(entries) ?? {
+      starts: new Set(entries.map(({ startByte }) => startByte)),
       answers: new Map<object, boolean>(),
     }
-    known.set(own, { starts, answers })
+    known.set(entries, { starts, answers })
     const answer = answers.get(other) ?? other.some(({ startByte }) => starts.has(startByte))
     answers.set(other, answer)
     return answer

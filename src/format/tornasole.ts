@@ -127,7 +127,7 @@ function linesOf(text: string): (readonly [string, number])[] {
     .filter(([line]) => line !== '')
 }
 
-function csvFault(code: string, url: string, line: number, expected: string, found: string): FormatError {
-  const got = quote(found)
+function csvFault(code: string, url: string, line: number, expected: string, actual: string): FormatError {
+  const got = quote(actual)
   return new FormatError(code, `${url}, line ${line}: expected ${expected}, got ${got}`, { url, line, expected, got })
 }

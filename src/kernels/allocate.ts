@@ -69,17 +69,17 @@ export class Block {
   readonly batch = this.engine.reserveBatch(2)
   /** The address of the next array, and the number of bytes left. */
   #next: Address
-  #left: number
+  #remaining: number
 
   constructor(dtype: keyof ArrayOf, byteLength: number) {
     this.dtype = dtype
     this.arrayDType = dtypeOfArray(new CONSTRUCTORS[dtype](new ArrayBuffer(0), 0, 0))
     this.#next = this.engine.reserveBytes(byteLength)
-    this.#left = byteLength
+    this.#remaining = byteLength
   }
 
   has(byteLength: number): boolean {
-    return byteLength <= this.#left
+    return byteLength <= this.#remaining
   }
 
   /** Bytes for an array. */
@@ -87,7 +87,7 @@ export class Block {
     const bytes = this.engine.view(this.#next, byteLength)
     const taken = Math.ceil(byteLength / PADDING + 1) * PADDING
     this.#next = (this.#next + taken) as Address
-    this.#left -= taken
+    this.#remaining -= taken
     return bytes
   }
 }

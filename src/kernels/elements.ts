@@ -49,14 +49,14 @@ export function elementsOf(call: string, given: ArrayInput): ArrayElements {
 
 function arrayOf(call: string, { data, dtype: given, shape, stride, offset = 0 }: StridedArray): ArrayElements {
   const bytes = bytesOf(call, data)
-  const own = ArrayBuffer.isView(data) ? dtypeOfArray(data) : undefined
-  const dtype = given ?? (ArrayBuffer.isView(data) ? allocatedDType(data, own) : undefined)
+  const arrayDType = ArrayBuffer.isView(data) ? dtypeOfArray(data) : undefined
+  const dtype = given ?? (ArrayBuffer.isView(data) ? allocatedDType(data, arrayDType) : undefined)
   if (dtype === undefined) throw wrong(call, 'a dtype beside a buffer or a DataView', 'none')
   if (!isNumeric(dtype)) throw wrong(call, 'the dtype of numbers', quote(String(dtype)))
   const size = elementByteLength(dtype)
-  const isRaw = own === undefined || own === 'uint8'
-  if (!isRaw && own !== dtype && !OTHER_DTYPES[own]?.includes(dtype)) {
-    throw wrong(call, `${dtype} elements in an array of them, or as bytes`, `an array of ${own}`)
+  const isRaw = arrayDType === undefined || arrayDType === 'uint8'
+  if (!isRaw && arrayDType !== dtype && !OTHER_DTYPES[arrayDType]?.includes(dtype)) {
+    throw wrong(call, `${dtype} elements in an array of them, or as bytes`, `an array of ${arrayDType}`)
   }
   if (bytes.length % size !== 0) throw wrong(call, `whole elements of ${size} bytes`, `${bytes.length} bytes`)
   const held = bytes.length / size
@@ -105,9 +105,9 @@ function adjacent(
 }
 
 /** The dtype of an allocated array, unless the view is another kind of array. */
-function allocatedDType(view: ArrayBufferView, own: DType | undefined): DType | undefined {
+function allocatedDType(view: ArrayBufferView, arrayDType: DType | undefined): DType | undefined {
   const allocation = allocationOf(view)
-  return allocation !== undefined && allocation.arrayDType === own ? allocation.dtype : own
+  return allocation !== undefined && allocation.arrayDType === arrayDType ? allocation.dtype : arrayDType
 }
 
 /**

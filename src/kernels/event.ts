@@ -95,10 +95,10 @@ function valueAt(engine: Engine, batch: Batch, i: number, budget: UnfoldBudget):
   if (slots.holds(i) !== ValueKind.tensor) return { ...value, bytes: slots.valueBytes(i) }
   if (!slots.ok(i)) return { ...value, error: slots.error(i, { ...PLACE, tensor: tag }) }
   try {
-    const found = slots.found(i)
-    const strings = found.kind === 'strings' ? engine.values.copyStrings(batch, i, found, budget) : null
-    const bytes = strings ? null : engine.values.copyElements(batch, i, found, budget)
-    return { ...value, tensor: tensorData(rawValue(found, bytes, strings, engine)) }
+    const contents = slots.found(i)
+    const strings = contents.kind === 'strings' ? engine.values.copyStrings(batch, i, contents, budget) : null
+    const bytes = strings ? null : engine.values.copyElements(batch, i, contents, budget)
+    return { ...value, tensor: tensorData(rawValue(contents, bytes, strings, engine)) }
   } catch (error) {
     if (error instanceof QueryError) return { ...value, error }
     throw error

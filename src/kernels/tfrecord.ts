@@ -195,19 +195,19 @@ const UNKNOWN = Number.POSITIVE_INFINITY
  * The number of bytes to skip at a wrong record.
  * @param bytes the bytes from that record on
  * @param byteLength the length of the record, if its frame is right
- * @param left the number of bytes up to the end of the file
+ * @param remaining the number of bytes up to the end of the file
  */
-function skippedBehind(bytes: Uint8Array, byteLength: number | undefined, left: number): number {
+function skippedBehind(bytes: Uint8Array, byteLength: number | undefined, remaining: number): number {
   if (byteLength !== undefined) {
     const next = bytes.subarray(byteLength, byteLength + HEADER_LENGTH)
     // If no record begins behind it, its length is wrong, or bytes are missing.
     if (next.length < HEADER_LENGTH || searched(next, UNKNOWN, 0) === 0) return byteLength
   }
-  return searched(bytes, left)
+  return searched(bytes, remaining)
 }
 
 /** Searches for the next valid header. @returns its position; without one, the first position at which a header would be incomplete */
-function searched(bytes: Uint8Array, left: number, from = 1): number {
+function searched(bytes: Uint8Array, remaining: number, from = 1): number {
   return withEngineSync(engine => {
     const windowLength = Math.min(WINDOW_BYTES, bytes.length)
     for (let at = from; ; ) {
@@ -216,9 +216,9 @@ function searched(bytes: Uint8Array, left: number, from = 1): number {
       if (held < HEADER_LENGTH) return Math.min(bytes.length, at)
       const window = engine.reserveBytes(held)
       engine.view(window, held).set(bytes.subarray(at, at + held))
-      const found = engine.survey.findFrame(window, held, left - at)
-      at += found
-      if (found + HEADER_LENGTH <= held || from === 0) return at
+      const frame = engine.survey.findFrame(window, held, remaining - at)
+      at += frame
+      if (frame + HEADER_LENGTH <= held || from === 0) return at
     }
   })
 }
@@ -364,8 +364,8 @@ function checkRecords(bytes: Uint8Array, startByte: number, { level, maxByteLeng
     engine.view(window, held).set(bytes.subarray(0, held))
     const crcOf = (at: number, byteLength: number): number => engine.crc32c((window + at) as Address, byteLength)
     for (let at = 0; ; ) {
-      const left = bytes.length - at
-      if (left < HEADER_LENGTH) return { records, end: at, needed: left === 0 ? 0 : HEADER_LENGTH }
+      const remaining = bytes.length - at
+      if (remaining < HEADER_LENGTH) return { records, end: at, needed: remaining === 0 ? 0 : HEADER_LENGTH }
       if (at + HEADER_LENGTH > held) return { records, end: at, needed: 0 }
       if (level >= CheckLevelNumber.minimal) {
         const [computed, stored] = [engine.maskedCrc(crcOf(at, 8)), view.getUint32(at + 8, true)]
@@ -378,7 +378,7 @@ function checkRecords(bytes: Uint8Array, startByte: number, { level, maxByteLeng
       if (byteLength > maxByteLength) {
         return { records, end: at, needed: 0, error: tooLong(startByte + at, byteLength, maxByteLength, name) }
       }
-      if (left < byteLength) return { records, end: at, needed: byteLength }
+      if (remaining < byteLength) return { records, end: at, needed: byteLength }
       const payload = bytes.subarray(at + HEADER_LENGTH, at + HEADER_LENGTH + payloadLength)
       if (level === CheckLevelNumber.full) {
         const isHeld = at + byteLength <= held

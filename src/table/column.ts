@@ -46,12 +46,12 @@ export type ColumnData = TextColumn | NumberColumn | NumberPieces | ListColumn |
 function setCodes<T>(
   codes: Int32Array,
   first: number,
-  { values, codes: own }: DictionaryColumn<T>,
+  { values, codes: codesOfColumn }: DictionaryColumn<T>,
   codeOf: (value: T) => number,
 ): void {
   const known = new Int32Array(values.length).fill(-1)
-  for (let i = 0; i < own.length; i++) {
-    const code = own[i]!
+  for (let i = 0; i < codesOfColumn.length; i++) {
+    const code = codesOfColumn[i]!
     if (code < 0) continue
     if (known[code]! < 0) known[code] = codeOf(values[code]!)
     codes[first + i] = known[code]!
@@ -169,8 +169,8 @@ export class Numbers {
   }
 
   #unpacked(end: number): NumberColumn {
-    const of = [this.#first, end] as const
-    return { numbers: this.numbers.subarray(...of), missing: this.#missing?.subarray(...of) ?? null }
+    const range = [this.#first, end] as const
+    return { numbers: this.numbers.subarray(...range), missing: this.#missing?.subarray(...range) ?? null }
   }
 }
 

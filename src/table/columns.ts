@@ -86,8 +86,8 @@ export function parseColumns(names: readonly string[]): readonly RowColumn[] {
     throw new UsageError(`expected names of columns in an array, got ${Array.isArray(names) ? 'others' : typeof names}`)
   }
   return names.map(name => {
-    const found = columnOf(name)
-    if (found !== undefined) return found
+    const described = columnOf(name)
+    if (described !== undefined) return described
     const { nearest, hint } = nearestColumns(name)
     throw new UsageError(`expected the name of a column, got ${quote(name)}; ${hint}`, { name, nearest })
   })

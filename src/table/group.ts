@@ -53,13 +53,13 @@ export class GroupBuilder implements Group {
   }
 
   column(name: string): ColumnData {
-    const own: Readonly<Record<string, Texts | Numbers | Lists | Values>> = {
+    const columns: Readonly<Record<string, Texts | Numbers | Lists | Values>> = {
       shape: this.#shapes,
       ...this.#texts,
       ...this.#numbers,
       ...this.#values,
     }
-    const column = own[name] ?? this.#statistics.get(name)
+    const column = columns[name] ?? this.#statistics.get(name)
     if (column === undefined) throw new TypeError(`a table has no column ${name}`)
     return column.take(this.#length)
   }
@@ -79,15 +79,15 @@ export class GroupBuilder implements Group {
     this.#shapes.setAll(first, columns.shape)
     this.#numbers.saved.numbers.set(columns.saved, first)
     const replied = columns instanceof ReplyColumns ? columns : null
-    for (const [k, made] of (replied?.momentColumns ?? []).entries()) this.#addNumbers(first, length, k, made)
+    for (const [k, column] of (replied?.momentColumns ?? []).entries()) this.#addNumbers(first, length, k, column)
     for (const i of replied?.unusualRows ?? Array(length).keys()) this.#addRow(first + i, columns.row(i))
   }
 
   /** Sets the numbers of all rows. Rows without some of them are corrected later. */
-  #addNumbers(first: number, rows: number, k: number, made: MomentColumn): void {
+  #addNumbers(first: number, rows: number, k: number, column: MomentColumn): void {
     const numbers = this.#numbersOf(this.#names.filter(isMomentName)[k]!)
-    if ('packed' in made) numbers.setPacked(first, { rows, packed: made.packed })
-    else numbers.numbers.set(made.numbers, first)
+    if ('packed' in column) numbers.setPacked(first, { rows, packed: column.packed })
+    else numbers.numbers.set(column.numbers, first)
   }
 
   #numbersOf(name: MomentName): Numbers {

@@ -48,14 +48,14 @@ export function tableBytes(
   format: TableFormatName,
   options?: TableOptions,
 ): AsyncGenerator<Uint8Array> {
-  const asked = checkOptions('tableBytes', TABLE_OPTIONS, options)
+  const settings = checkOptions('tableBytes', TABLE_OPTIONS, options)
   if (format !== 'parquet' && format !== 'arrow') {
     throw new UsageError(`tableBytes: expected parquet or arrow, got ${quote(String(format))}`, { format })
   }
   const isSource =
     typeof scans === 'object' && scans !== null && (Symbol.iterator in scans || Symbol.asyncIterator in scans)
   expectArgument('tableBytes', 'scans', 'a scan, or an iterable of { scan, trial }', scans, isSource)
-  return bytesOf(scans instanceof Scan ? [{ scan: scans, trial: asked.trial }] : scans, format, asked)
+  return bytesOf(scans instanceof Scan ? [{ scan: scans, trial: settings.trial }] : scans, format, settings)
 }
 
 type AnySource = Pick<TableSource, 'scan'> & { readonly trial: string | undefined }
@@ -133,9 +133,9 @@ class Groups {
 async function* rowsOf(sources: AsyncIterable<AnySource> | Iterable<AnySource>, packed: boolean) {
   for await (const { scan, trial } of sources) {
     const { reductions: names, url, rows: all } = tableRowsOf(scan, packed)
-    const of = { trial: trial ?? pathOfUrl(url), names }
-    yield { ...of, rows: null }
-    for await (const rows of all) yield { ...of, rows }
+    const context = { trial: trial ?? pathOfUrl(url), names }
+    yield { ...context, rows: null }
+    for await (const rows of all) yield { ...context, rows }
   }
 }
 

@@ -334,9 +334,9 @@ function among<V extends Real | string>(value: Read<V>, reads: readonly Read<V>[
     if (wanted === null) return null
     let result: boolean | null = false
     for (const read of reads) {
-      const one = read(row)
-      if (one === null) result = null
-      else if (isEqual(wanted, one)) return true
+      const item = read(row)
+      if (item === null) result = null
+      else if (isEqual(wanted, item)) return true
     }
     return result
   }

@@ -234,14 +234,14 @@ export class SavedCollections {
   }
 
   #included(tensor: string, named: readonly string[]): readonly Collection[] {
-    const { matching, included } = this.#of(tensor)
+    const { matching, included } = this.#known(tensor)
     if (named.length === 0) return included
     const collections = new Set(matching)
     for (const name of named) collections.add(this.#collections.get(name) ?? this.#add(name, {}, true))
     return [...collections].filter(({ isIncluded }) => isIncluded)
   }
 
-  #of(tensor: string): KnownTensor {
+  #known(tensor: string): KnownTensor {
     let known = this.#ofTensor.get(tensor)
     if (known === undefined) {
       const matching = [...this.#collections.values()].filter(({ patterns, tensorNames }) => {

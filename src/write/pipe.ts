@@ -47,12 +47,12 @@ export class Pipe implements AsyncIterable<Uint8Array> {
   }
 
   #writeLong(pieces: readonly Uint8Array[], finish?: (pieces: readonly Uint8Array[]) => void): Promise<void> | null {
-    let left = 0
+    let remaining = 0
     const places = pieces.map(bytes => {
       if (bytes.length >= LONG_BYTES) {
-        left++
+        remaining++
         this.#flush()
-        this.#push({ bytes, written: () => left-- })
+        this.#push({ bytes, written: () => remaining-- })
         return bytes
       }
       const place = this.#room(bytes.length)
@@ -60,8 +60,8 @@ export class Pipe implements AsyncIterable<Uint8Array> {
       return place
     })
     finish?.(places)
-    if (left === 0 && this.#byteLength <= this.#limit && this.#failure === null) return null
-    return this.#written(() => left > 0)
+    if (remaining === 0 && this.#byteLength <= this.#limit && this.#failure === null) return null
+    return this.#written(() => remaining > 0)
   }
 
   async #written(isLeft: () => boolean): Promise<void> {

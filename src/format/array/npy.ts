@@ -142,21 +142,21 @@ function parsedHeader(url: string, start: number, text: string): Omit<NpyHeader,
   }
   const opening = /^\s*\{/.exec(text)
   if (opening === null) return wrong(0)
-  const found = new Map<string, string>()
+  const fields = new Map<string, string>()
   let at = opening[0].length
   while (!/^\s*\}\s*$/.test(text.slice(at))) {
     ENTRY.lastIndex = at
     const entry = ENTRY.exec(text)
-    if (entry === null || found.has(entry[2]!)) return wrong(at)
+    if (entry === null || fields.has(entry[2]!)) return wrong(at)
     const value = { descr: entry[4], fortran_order: entry[5], shape: entry[6] }[entry[2]!]
     if (value === undefined) return wrong(at)
-    found.set(entry[2]!, value)
+    fields.set(entry[2]!, value)
     at = ENTRY.lastIndex
   }
-  if (found.size < 3) return wrong(0)
-  const descr = /^([<>=|]?)([a-zA-Z]\d*)$/.exec(found.get('descr')!)
-  const shape = /^\s*(?:\d+L?\s*,\s*)*(?:\d+L?\s*)?$/.test(found.get('shape')!)
-    ? (found.get('shape')!.match(/\d+/g) ?? []).map(Number)
+  if (fields.size < 3) return wrong(0)
+  const descr = /^([<>=|]?)([a-zA-Z]\d*)$/.exec(fields.get('descr')!)
+  const shape = /^\s*(?:\d+L?\s*,\s*)*(?:\d+L?\s*)?$/.test(fields.get('shape')!)
+    ? (fields.get('shape')!.match(/\d+/g) ?? []).map(Number)
     : null
   if (descr === null || shape === null || shape.length > MAX_DIMENSIONS || !shape.every(Number.isSafeInteger)) {
     return wrong(0)
@@ -164,7 +164,7 @@ function parsedHeader(url: string, start: number, text: string): Omit<NpyHeader,
   return {
     kind: descr[2]!,
     isBigEndian: descr[1] === '>',
-    isFortran: found.get('fortran_order') === 'True',
+    isFortran: fields.get('fortran_order') === 'True',
     shape,
   }
 }
@@ -173,9 +173,9 @@ function parsedHeader(url: string, start: number, text: string): Omit<NpyHeader,
 export function fortranStride(shape: readonly number[]): readonly number[] {
   let stride = 1
   return shape.map(size => {
-    const own = stride
+    const ownStride = stride
     stride *= size
-    return own
+    return ownStride
   })
 }
 

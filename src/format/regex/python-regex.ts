@@ -216,7 +216,7 @@ class Translator {
     const at = this.#isMarked ? MARKED_ANCHORS : ANCHORS
     switch (char) {
       case '.':
-        if (this.#isMarked) return this.#one(`[^${flags.dotAll ? '' : '\\n'}${MARKS}]`)
+        if (this.#isMarked) return this.#part(`[^${flags.dotAll ? '' : '\\n'}${MARKS}]`)
         return verbatim(flags.dotAll ? '(?s:.)' : '.')
       case '^':
         return this.#anchor(flags.multiline ? [at.lineBegin, at.lineEnd] : [at.begin, at.end])
@@ -244,13 +244,13 @@ class Translator {
   }
 
   /** A part that consumes one character, and the mark after it. */
-  #one(source: string): PatternPart {
+  #part(source: string): PatternPart {
     return verbatim(this.#isMarked ? `${source}[${MARKS}]` : source)
   }
 
   #literal(char: string, flags: Flags): PatternPart {
     const source = /[\w/ -]/.test(char) ? char : hexEscape(char)
-    return this.#one(flags.ignoreCase ? `(?i:${source})` : source)
+    return this.#part(flags.ignoreCase ? `(?i:${source})` : source)
   }
 
   #anchor([forward, backward]: readonly [forward: string, backward: string]): PatternPart & { isAnchor: true } {
@@ -343,7 +343,7 @@ class Translator {
     if (char === 'Z' || char === 'z') return this.#anchor([end, begin])
     if (char === 'b' || char === 'B') return this.#boundary(char === 'B', flags)
     const known = this.#classEscape(char, flags)
-    if (known !== null) return this.#one(known.isNegated ? this.#others(known.set) : `[${known.set}]`)
+    if (known !== null) return this.#part(known.isNegated ? this.#others(known.set) : `[${known.set}]`)
     // `\1` to `\99` refer back, but three octal digits are a character.
     if (/[1-9]/.test(char) && !/^[0-3][0-7]{2}/.test(this.#source.slice(this.#at - 1))) {
       throw refusal(this.#source, 'backreference')
@@ -405,11 +405,11 @@ class Translator {
       }
     }
     const caseless = flags.ignoreCase ? 'i' : ''
-    if (negatedSets.length === 0) return this.#one(`(?${caseless}:${isNegated ? this.#others(set) : `[${set}]`})`)
+    if (negatedSets.length === 0) return this.#part(`(?${caseless}:${isNegated ? this.#others(set) : `[${set}]`})`)
     const union = [...(set === '' ? [] : [`[${set}]`]), ...negatedSets].join('|')
     // One character is the same in both directions, so a lookbehind serves either.
     const any = this.#isMarked ? this.#others('') : '(?s:.)'
-    return this.#one(isNegated ? `(?:${any}(?${caseless}:(?<!${union})))` : `(?${caseless}:${union})`)
+    return this.#part(isNegated ? `(?:${any}(?${caseless}:(?<!${union})))` : `(?${caseless}:${union})`)
   }
 
   /** The class of all characters that are not in a set. */

@@ -81,14 +81,14 @@ async function copySome(
   const job = { isTornasole, deep: false, withShapes, windowByteLength: DEFAULT_MEMORY / 2 }
   const reader = new EventFileReader({ access, runner: async () => runner, signal, job })
   const files = groups.map(({ path, indexes }) => ({ path: path!, indexes, isListed: true }))
-  const found: (FoundFile | ErrorData)[] = []
-  for await (const { found: read } of reader.read(files)) found.push('code' in read ? read : findRecords(read))
-  if (!isPlain) grouping.settle(groups, found)
+  const surveyed: (FoundFile | ErrorData)[] = []
+  for await (const { found: read } of reader.read(files)) surveyed.push('code' in read ? read : findRecords(read))
+  if (!isPlain) grouping.settle(groups, surveyed)
   const copied: CopiedFile[] = []
   for (const [i, group] of groups.entries()) {
     const path = group.path!
     const refusal = group.isOther ? NO_EVENT_FILE : output.fits(path) ? null : NAME_TOO_LONG
-    const file = refusal ?? found[i]!
+    const file = refusal ?? surveyed[i]!
     if ('code' in file) {
       if ('fields' in file) source.expectTold(path, file)
       loseEventFile(group, file, notes)
@@ -103,7 +103,7 @@ async function copySome(
       continue
     }
     const plan = planFile(path, file, group.indexes)
-    for (const one of plan.leftOut) notes.leaveOut(one)
+    for (const omission of plan.leftOut) notes.leaveOut(omission)
     notes.leaveOutMore(plan.moreLeftOut)
     notes.keep(plan.kept.length, plan.keptByteLength, file.byteLength - plan.keptByteLength)
     if (plan.kept.length > 0) {

@@ -49,23 +49,23 @@ export class Grouping {
     const named = new Set(indexes.map(({ eventFile }) => eventFile))
     for (const index of indexes) {
       const { step, worker, content, eventFile } = index
-      const own = eventsByName.get(nameKey(step, worker))
-      if (content === null || own === undefined || eventFile === own) groupOf(eventFile).indexes.push(index)
+      const ownEvents = eventsByName.get(nameKey(step, worker))
+      if (content === null || ownEvents === undefined || eventFile === ownEvents) groupOf(eventFile).indexes.push(index)
       else if (eventFile !== null && !existing.has(eventFile)) {
         // The event file has the right name; the name in the index file is wrong.
-        groupOf(own).indexes.push(this.#ownOf(index, own))
-      } else if (eventFile !== null || !named.has(own)) {
+        groupOf(ownEvents).indexes.push(this.#ownOf(index, ownEvents))
+      } else if (eventFile !== null || !named.has(ownEvents)) {
         // The records will show which of the two is right.
-        groupOf(eventFile ?? own).indexes.push({ ...index, own })
-        groupOf(own)
+        groupOf(eventFile ?? ownEvents).indexes.push({ ...index, own: ownEvents })
+        groupOf(ownEvents)
       } else groupOf(null).indexes.push(index)
     }
     for (const path of events) {
       if (groups.has(path)) continue
       const { step, worker } = parseEventFileName(path)!
       const key = nameKey(step, worker)
-      const own = eventsByName.get(key)!
-      if (this.#known.has(key) || (own !== path && !groups.has(own))) this.#notes.loseFile(path, NAMES_ANOTHER)
+      const eventFile = eventsByName.get(key)!
+      if (this.#known.has(key) || (eventFile !== path && !groups.has(eventFile))) this.#notes.loseFile(path, NAMES_ANOTHER)
       else groupOf(path).indexes.push(missingIndex(path))
       this.#known.add(key)
     }
@@ -73,28 +73,28 @@ export class Grouping {
   }
 
   /** An index file that names another event file, corrected to name its own. */
-  #ownOf(index: IndexSource, own: string): IndexSource {
+  #ownOf(index: IndexSource, eventFile: string): IndexSource {
     const fault = `${pathOfUrl(this.#store.url(index.path))}: expected the name of its event file, got ${quote(index.eventFile ?? 'nothing')}`
     const { own: _, ...rest } = index
-    return { ...rest, eventFile: own, fault }
+    return { ...rest, eventFile: eventFile, fault }
   }
 
   /**
    * Moves index files that name another step's or worker's event file, or none. They move to their own event file if it holds at least as
    * many of their records, and if the other file holds none of them or belongs to another index file while nobody else names theirs. An
    * event file that ends up without an index file gets a new one.
-   * @param found the content of each group's event file
+   * @param files the content of each group's event file
    */
-  settle(groups: readonly Group[], found: readonly (FoundFile | ErrorData)[]): void {
-    const byPath = new Map(groups.map((group, i) => [group.path, { group, tells: matchCounter(found[i]!) }]))
-    const pass = (isToMove: (index: IndexSource, group: Group, own: Group) => boolean): void => {
+  settle(groups: readonly Group[], files: readonly (FoundFile | ErrorData)[]): void {
+    const byPath = new Map(groups.map((group, i) => [group.path, { group, tells: matchCounter(files[i]!) }]))
+    const pass = (isToMove: (index: IndexSource, group: Group, ownGroup: Group) => boolean): void => {
       const moved: [to: Group, index: IndexSource][] = []
       for (const group of groups) {
         group.indexes = group.indexes.filter(index => {
-          const own = index.own === undefined ? undefined : byPath.get(index.own)?.group
-          if (own === undefined || !isToMove(index, group, own)) return true
+          const ownGroup = index.own === undefined ? undefined : byPath.get(index.own)?.group
+          if (ownGroup === undefined || !isToMove(index, group, ownGroup)) return true
           // Its mode is as doubtful as its event file was.
-          moved.push([own, { ...this.#ownOf(index, index.own!), tellsMode: false, isMoved: true }])
+          moved.push([ownGroup, { ...this.#ownOf(index, index.own!), tellsMode: false, isMoved: true }])
           return false
         })
       }
@@ -102,7 +102,7 @@ export class Grouping {
     }
     const tells = (index: IndexSource, { path }: Group): number => byPath.get(path)!.tells(index)
     for (const [i, group] of groups.entries()) {
-      const file = found[i]!
+      const file = files[i]!
       const isEmpty = 'code' in file || file.records.length === 0
       group.indexes = group.indexes.map(index => {
         if (index.own === undefined || index.eventFile !== null) return index
@@ -113,9 +113,9 @@ export class Grouping {
     pass((index, group) => tells(index, group) === 0)
     const hasOwn = new Set(groups.filter(({ indexes }) => indexes.some(({ own }) => own === undefined)))
     const isFree = new Set(groups.filter(({ indexes }) => indexes.length === 0))
-    pass((index, group, own) => {
-      if (!hasOwn.has(group) || tells(index, own) < tells(index, group)) return false
-      return isFree.delete(own)
+    pass((index, group, ownGroup) => {
+      if (!hasOwn.has(group) || tells(index, ownGroup) < tells(index, group)) return false
+      return isFree.delete(ownGroup)
     })
     for (const group of groups) {
       const name = group.indexes.length === 0 ? parseEventFileName(group.path!) : null

@@ -92,8 +92,8 @@ async function indexSource(
   if (content instanceof TrialscanError) {
     source.expectTold(path, content.toJSON())
     // A file whose parsing killed a thread is not parsed again.
-    const left = isFaultOfJob(content) ? { saved: null, isTorn: true } : await save(path, store, source)
-    return { path, step, worker, content: null, list, ...left, tellsMode, eventFile: named, fault: content.message }
+    const rest = isFaultOfJob(content) ? { saved: null, isTorn: true } : await save(path, store, source)
+    return { path, step, worker, content: null, list, ...rest, tellsMode, eventFile: named, fault: content.message }
   }
   const namedEventFile = content.eventFile === null ? null : normalize(content.eventFile)
   return {

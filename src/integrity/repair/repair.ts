@@ -68,8 +68,8 @@ const UNSAFE_NAME: Reason = { code: 'UnsafePath', message: 'its path is not vali
  *   for a copy inside the trial or in a directory with content. Damage in the trial is no error.
  */
 export async function repairTrial(path: string, out: string, options?: RepairOptions): Promise<RepairReport> {
-  const asked = checkOptions('repairTrial', REPAIR_OPTIONS, options)
-  const { allowSymlinks = false, checksums = false, s3, signal, threads, onTemporary } = asked
+  const settings = checkOptions('repairTrial', REPAIR_OPTIONS, options)
+  const { allowSymlinks = false, checksums = false, s3, signal, threads, onTemporary } = settings
   const spec = storeSpec(path, { allowSymlinks, ...(s3 && { s3 }) })
   const access = new Access(openStore(spec), spec)
   try {
@@ -133,8 +133,8 @@ async function copyTrial(
     context,
   )
   if (!notes.hasKept) {
-    const found = 'there is none, so nothing is left to copy'
-    throw new MissingCollectionFiles(store.url(''), `expected event files with a whole record, but ${found}`)
+    const got = 'there is none, so nothing is left to copy'
+    throw new MissingCollectionFiles(store.url(''), `expected event files with a whole record, but ${got}`)
   }
   await copyRoot(
     files.root.filter(path => END_MARKERS.includes(path)),

@@ -94,13 +94,13 @@ export class RepairNotes {
     return this.#files.copied + this.#files.rebuilt > 0
   }
 
-  leaveOut(one: LeftOut): void {
+  leaveOut(omission: LeftOut): void {
     this.#leftOutCount++
-    this.#records.leftOut += one.records
-    const known = this.#ofFile.get(one.file) ?? 0
+    this.#records.leftOut += omission.records
+    const known = this.#ofFile.get(omission.file) ?? 0
     if (known >= MAX_OF_FILE || this.#leftOut.length >= MAX_REPORTED) return
-    this.#ofFile.set(one.file, known + 1)
-    this.#leftOut.push(one)
+    this.#ofFile.set(omission.file, known + 1)
+    this.#leftOut.push(omission)
   }
 
   /** Counts further records of a file that has enough omissions listed. */
@@ -110,15 +110,15 @@ export class RepairNotes {
   }
 
   /** Reports a whole file that can't be kept or is missing. */
-  leaveOutFile(file: string, { code, message }: ErrorData | Reason, of: Partial<LeftOut> = {}): void {
+  leaveOutFile(file: string, { code, message }: ErrorData | Reason, place: Partial<LeftOut> = {}): void {
     const nothing = { offset: null, byteLength: null, step: null, tensors: [], records: 0 }
-    this.leaveOut({ ...nothing, ...of, file, code, reason: message })
+    this.leaveOut({ ...nothing, ...place, file, code, reason: message })
   }
 
   /** Adds an omission, and counts the file as missing from the copy. */
-  loseFile(file: string, error: ErrorData | Reason, of: Partial<LeftOut> = {}): void {
+  loseFile(file: string, error: ErrorData | Reason, place: Partial<LeftOut> = {}): void {
     this.countFile('leftOut')
-    this.leaveOutFile(file, error, of)
+    this.leaveOutFile(file, error, place)
   }
 
   rebuild(file: string, reason: string): void {

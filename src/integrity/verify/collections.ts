@@ -23,11 +23,11 @@ export async function checkCollections(
   findings: Findings,
 ): Promise<Collections | null> {
   const { collections: paths, ended, isTornasole, index } = files
-  const found: Collections[] = []
+  const collections: Collections[] = []
   const read = async (path: string, parse: (bytes: Uint8Array, url: string) => Collections): Promise<void> => {
     try {
       const bytes = await store.read(path, { maxByteLength: MAX_COLLECTIONS_BYTES, isText: true })
-      found.push(parse(bytes, store.url(path)))
+      collections.push(parse(bytes, store.url(path)))
     } catch (error) {
       if (!(error instanceof TrialscanError)) throw error
       const code = error instanceof StoreError ? 'Unreadable' : 'BadCollectionsFile'
@@ -43,7 +43,7 @@ export async function checkCollections(
       numWorkers: 0,
     }))
   }
-  const merged = found.length === 0 ? null : mergeCollections(found)
+  const merged = collections.length === 0 ? null : mergeCollections(collections)
   const isOwed = ended && index.length > 0 && !isTornasole && !unlisted.has(COLLECTIONS_DIRECTORY)
   const owed = merged && paths.length > 0 && ended ? merged.numWorkers : isOwed ? 1 : 0
   if (paths.length < owed) {

@@ -103,11 +103,11 @@ export class EventFileReader {
       const { file, ranges } = pending.shift()!
       const checked: Checked[] = []
       let error: ErrorData | null = null
-      for (const asked of ranges) {
+      for (const range of ranges) {
         const { value } = next
         if (value === undefined) break
         if ('code' in value) error ??= value
-        else error ??= await this.#follow(checked, asked, value, runner)
+        else error ??= await this.#follow(checked, range, value, runner)
         next = await results.next()
       }
       yield { file, found: error ?? checked }

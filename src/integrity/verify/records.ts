@@ -33,11 +33,11 @@ export class RecordCheck {
     this.#checking = checking
   }
 
-  /** @param found the content of the file, or the error that prevents reading it */
-  check(file: EventFile, found: readonly Checked[] | ErrorData): void {
+  /** @param ranges the content of the file, or the error that prevents reading it */
+  check(file: EventFile, ranges: readonly Checked[] | ErrorData): void {
     this.#checking.findings.startFile()
-    if ('code' in found) this.#unreadable(file, found)
-    else this.#records(file, found)
+    if ('code' in ranges) this.#unreadable(file, ranges)
+    else this.#records(file, ranges)
   }
 
   #unreadable({ path, entries, isListed }: EventFile, error: ErrorData): void {
@@ -113,11 +113,11 @@ export class RecordCheck {
     const { findings } = this.#checking
     const tell = (
       severity: VerifyProblem['severity'],
-      told: readonly RecordProblem[],
+      reported: readonly RecordProblem[],
       counts: Readonly<Record<string, number>>,
     ): void => {
       const untold = { ...counts }
-      for (const problem of told) {
+      for (const problem of reported) {
         const { error, startByte, endByte, tag, step: said } = problem
         untold[error.code]!--
         findings.tell(severity, error.code as VerifyCode, path, () => {

@@ -73,8 +73,8 @@ export class RowChecks implements RowCheck {
         })
       }
       findings.count('problem', 'BadDigestList', faultCount - faults.length)
-      for (const found of notes) {
-        findings.note({ code: 'OtherDigestList', file: '', expected: 'a list of the same steps and workers', found })
+      for (const noteText of notes) {
+        findings.note({ code: 'OtherDigestList', file: '', expected: 'a list of the same steps and workers', found: noteText })
       }
     }
     return new RowChecks(values ? new ValueCheck(findings) : null, held, onDigest, others)
@@ -90,8 +90,8 @@ export class RowChecks implements RowCheck {
   }
 
   get counts() {
-    const of = this.#digests?.result
-    const digests: DigestCounts | null = of ? { equal: of.equal, of: of.compared + (of.counts.missing ?? 0) } : null
+    const result = this.#digests?.result
+    const digests: DigestCounts | null = result ? { equal: result.equal, of: result.compared + (result.counts.missing ?? 0) } : null
     return { values: this.#values?.counts ?? null, digests }
   }
 }

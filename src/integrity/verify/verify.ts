@@ -97,10 +97,10 @@ export interface Verification {
  * @throws StoreError if the trial can't be reached, MissingCollectionFiles if there is none; UsageError; the signal's reason
  */
 export async function verifyTrial(path: string, options?: VerifyOptions): Promise<Verification> {
-  const asked = checkOptions('verifyTrial', OPTIONS, options)
-  const { allowSymlinks = false, s3 } = asked
+  const settings = checkOptions('verifyTrial', OPTIONS, options)
+  const { allowSymlinks = false, s3 } = settings
   const { spec, file } = placeOf(path, { allowSymlinks, ...(s3 && { s3 }) })
-  return verifyTrialAt(new Access(openStore(spec), spec), asked, file)
+  return verifyTrialAt(new Access(openStore(spec), spec), settings, file)
 }
 
 /** Verifies the trial of a store, and closes the store. @param file the file of a checkpoint, if one was named */

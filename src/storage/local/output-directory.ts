@@ -16,7 +16,7 @@ export class OutputDirectory {
   readonly #target: string
   /** Directories above it that were made for it, the innermost first. */
   readonly #parents: readonly string[]
-  readonly #made = new Set<string>()
+  readonly #directories = new Set<string>()
 
   private constructor(root: string, target: string, parents: readonly string[]) {
     this.root = root
@@ -71,8 +71,8 @@ export class OutputDirectory {
     const target = join(this.root, path)
     if (!target.startsWith(this.root + sep)) throw new UsageError(`expected a path in the copy, got ${path}`, { path })
     const directory = dirname(target)
-    if (!this.#made.has(directory)) makeDirectory(directory)
-    this.#made.add(directory)
+    if (!this.#directories.has(directory)) makeDirectory(directory)
+    this.#directories.add(directory)
     return target
   }
 

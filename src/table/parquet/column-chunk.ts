@@ -243,17 +243,17 @@ function nullsOf({ levels, isFull, rows }: Page): number {
 
 /** @returns the length before compression, with the header */
 function writePage(writer: ByteWriter, { maxDefinition, maxRepetition }: Leaf, page: Page): number {
-  const { encoding, compressed, byteLength, rows, isFull, levels: own } = page
+  const { encoding, compressed, byteLength, rows, isFull, levels: pageLevels } = page
   const levels = new ByteWriter()
-  const writeLevels = (most: number, own: Int32Array | undefined, all: number): number => {
+  const writeLevels = (most: number, ofPage: Int32Array | undefined, all: number): number => {
     if (most === 0) return 0
-    if (!own) return writeRun(levels, rows, all)
-    const packed = inCore(engine => packIntegers(engine, own, bitsFor(most)))
+    if (!ofPage) return writeRun(levels, rows, all)
+    const packed = inCore(engine => packIntegers(engine, ofPage, bitsFor(most)))
     levels.appendBytes(packed)
     return packed.length
   }
-  const repetitionByteLength = writeLevels(maxRepetition, own?.repetition, 0)
-  const definitionByteLength = writeLevels(maxDefinition, own?.definition, isFull ? maxDefinition : 0)
+  const repetitionByteLength = writeLevels(maxRepetition, pageLevels?.repetition, 0)
+  const definitionByteLength = writeLevels(maxDefinition, pageLevels?.definition, isFull ? maxDefinition : 0)
   const start = writer.offset
   writePageHeader(writer, {
     type: 'DATA_PAGE_V2',

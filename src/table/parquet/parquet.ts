@@ -158,19 +158,19 @@ function elements({ name, type, isNullable }: Field): SchemaElement[] {
 /** Whole numbers as a dictionary, if few are distinct. */
 function fewIntegers(numbers: Float64Array): { integers: BigInt64Array; codes: Int32Array } | null {
   const most = numbers.length * DICTIONARY_PART
-  const found = new Map<number, number>()
+  const counts = new Map<number, number>()
   const codes = new Int32Array(numbers.length)
   let last = -1
   for (let i = 0; i < numbers.length; i++) {
     const number = numbers[i]!
     if (i === 0 || number !== numbers[i - 1]) {
-      last = found.get(number) ?? found.size
-      found.set(number, last)
-      if (found.size > most) return null
+      last = counts.get(number) ?? counts.size
+      counts.set(number, last)
+      if (counts.size > most) return null
     }
     codes[i] = last
   }
-  return { integers: BigInt64Array.from(found.keys(), BigInt), codes }
+  return { integers: BigInt64Array.from(counts.keys(), BigInt), codes }
 }
 
 /** Whole numbers for hyparquet-writer, with null for missing ones. */

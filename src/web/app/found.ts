@@ -28,17 +28,17 @@ export async function pathsOf(picked: Picked): Promise<string[]> {
 
 /** The directories that can be opened, by the names of the files in them. */
 export function trialsAmong(paths: readonly string[]): string[] {
-  const found = new Set<string>()
+  const directories = new Set<string>()
   for (const path of paths) {
     const names = path.split('/')
     const part = names.findIndex(name => PARTS.includes(name))
-    if (part > 0 && part < names.length - 1) found.add(names.slice(0, part).join('/'))
+    if (part > 0 && part < names.length - 1) directories.add(names.slice(0, part).join('/'))
     else if (part < 0 && (isCheckpointFile(path) || isTensorBoardFile(path))) {
       const step = names.findIndex((name, i) => i < names.length - 1 && stepOf(name) !== null)
-      found.add(names.slice(0, step < 0 ? -1 : step).join('/'))
+      directories.add(names.slice(0, step < 0 ? -1 : step).join('/'))
     }
   }
-  return [...found].filter(place => place !== '').sort()
+  return [...directories].filter(place => place !== '').sort()
 }
 
 /** A directory of a place, as a place of its own. */
@@ -49,10 +49,10 @@ export async function within(picked: Picked, directory: string): Promise<Picked>
     return { kind: 'folder', folder }
   }
   if (picked.kind === 'url') return picked
-  const own = directory.slice(directory.lastIndexOf('/') + 1)
+  const name = directory.slice(directory.lastIndexOf('/') + 1)
   const files = [...picked.files].flatMap(([path, file]) => {
     const inside = path.replace(/^[^/]*\//, '')
-    return inside.startsWith(`${directory}/`) ? [[own + inside.slice(directory.length), file] as const] : []
+    return inside.startsWith(`${directory}/`) ? [[name + inside.slice(directory.length), file] as const] : []
   })
   return { kind: 'files', files: new Map(files) }
 }

@@ -75,11 +75,11 @@ export class InputReader {
 
   /** Skips a number of bytes. */
   async skip(byteLength: number): Promise<void> {
-    for (let left = byteLength; ; ) {
-      const part = Math.min(left, this.#rest.length)
+    for (let remaining = byteLength; ; ) {
+      const part = Math.min(remaining, this.#rest.length)
       this.#rest = this.#rest.subarray(part)
-      left -= part
-      if (left === 0 || !(await this.#more())) return
+      remaining -= part
+      if (remaining === 0 || !(await this.#more())) return
     }
   }
 

@@ -20,17 +20,17 @@ export interface LeftOutSummary {
 
 /** The number of values left out, by kind. */
 export class LeftOut {
-  readonly #found = new Map<UnreadKind, { count: number; tags: Set<string> }>()
+  readonly #kinds = new Map<UnreadKind, { count: number; tags: Set<string> }>()
 
   add(kind: UnreadKind, tag: string): void {
-    const tally = this.#found.get(kind) ?? { count: 0, tags: new Set<string>() }
+    const tally = this.#kinds.get(kind) ?? { count: 0, tags: new Set<string>() }
     tally.count++
     if (tag !== '' && tally.tags.size < MOST_TAGS) tally.tags.add(tag)
-    this.#found.set(kind, tally)
+    this.#kinds.set(kind, tally)
   }
 
   get summaries(): readonly LeftOutSummary[] {
-    return [...this.#found].map(([kind, { count, tags }]) => ({ kind, count, tags: [...tags] }))
+    return [...this.#kinds].map(([kind, { count, tags }]) => ({ kind, count, tags: [...tags] }))
   }
 }
 

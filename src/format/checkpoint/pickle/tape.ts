@@ -158,11 +158,11 @@ export class Pickle {
   }
 
   /** The first two links of a node. */
-  #pair(node: Handle, one: Handle, other: Handle): void {
+  #pair(node: Handle, first: Handle, other: Handle): void {
     this.#reserve(2)
     this.#at[node] = this.#linkCount
     this.#length[node] = 2
-    this.#links[this.#linkCount++] = one
+    this.#links[this.#linkCount++] = first
     this.#links[this.#linkCount++] = other
   }
 

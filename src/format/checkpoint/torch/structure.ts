@@ -25,7 +25,7 @@ export function structureOf(pickle: Pickle): StructureValue {
 
 class Structure {
   readonly #pickle: Pickle
-  #left = MAX_VALUES
+  #remaining = MAX_VALUES
 
   constructor(pickle: Pickle) {
     this.#pickle = pickle
@@ -33,7 +33,7 @@ class Structure {
 
   value(handle: Handle): StructureValue {
     const pickle = this.#pickle
-    this.#left--
+    this.#remaining--
     const number = pickle.numeric(handle)
     if (number !== undefined) return numberValue(number)
     const text = pickle.text(handle)
@@ -64,7 +64,7 @@ class Structure {
     const items: StructureValue[] = []
     const size = pickle.size(handle)
     for (let i = 0; i < size; i++) {
-      if (this.#left <= 0) return [...items, { more: size - i }]
+      if (this.#remaining <= 0) return [...items, { more: size - i }]
       items.push(this.value(pickle.link(handle, i)))
     }
     return items
@@ -75,7 +75,7 @@ class Structure {
     const entries: [string, StructureValue][] = []
     const size = pickle.size(handle)
     for (let i = 0; i < size; i += 2) {
-      if (this.#left <= 0) {
+      if (this.#remaining <= 0) {
         entries.push(['more', (size - i) / 2])
         break
       }

@@ -183,14 +183,14 @@ function firmRecords(claims: readonly Claim[], drafts: readonly IndexDraft[]): R
 
 /** Finds the names that have no record. Only names of records are asked for. */
 function namesWithoutPlace(claims: readonly Claim[], places: readonly Place[]): Matches['isGone'] {
-  const asked = new Map<number, Set<string>>()
+  const wanted = new Map<number, Set<string>>()
   for (const { name, record } of places) {
-    const names = asked.get(record.step) ?? new Set()
-    asked.set(record.step, names.add(name))
+    const names = wanted.get(record.step) ?? new Set()
+    wanted.set(record.step, names.add(name))
   }
   const gone = new Map<number, Set<string>>()
   for (const claim of claims) {
-    const names = asked.get(claim.step)
+    const names = wanted.get(claim.step)
     if (names === undefined || claim.lostCount === 0) continue
     const { tensors } = claim.list
     const isFilled = (position: number): boolean => claim.filled.get(position) === claim.draftCount
@@ -206,9 +206,9 @@ function namesWithoutPlace(claims: readonly Claim[], places: readonly Place[]): 
 function matchOf({ index: { content }, claim, added }: IndexDraft): Match {
   const isRight =
     content !== null && claim.lostCount === 0 && claim.found.length + added.size === claim.list.tensors.length
-  const found = (): readonly Place[] =>
+  const places = (): readonly Place[] =>
     added.size === 0 ? claim.found : [...claim.found, ...added].sort((a, b) => a.startByte - b.startByte)
-  return { found, isEmpty: claim.found.length + added.size === 0, isRight }
+  return { found: places, isEmpty: claim.found.length + added.size === 0, isRight }
 }
 
 function entryKey({ name, startByte, byteLength }: TensorLocation): string {

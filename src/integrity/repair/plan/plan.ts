@@ -36,14 +36,14 @@ export interface FilePlan {
  * @param path the path of the event file in the trial
  * @param known the index files that refer to it; none for a TensorBoard file
  */
-export function planFile(path: string, found: FoundFile, known: readonly KnownIndex[]): FilePlan {
+export function planFile(path: string, file: FoundFile, known: readonly KnownIndex[]): FilePlan {
   const steps = new Set(known.map(({ step }) => step))
   const isOfStep = ({ step, values }: WholeRecord): boolean =>
     known.length === 0 || values.length === 0 || steps.has(step)
   const name = parseEventFileName(path)
   const isOwn = ({ step, worker }: KnownIndex): boolean => step === name?.step && worker === name.worker
-  const isWhole = found.problems.length === 0
-  const { matched, strays, firm, isGone, lists } = matchAll(known, found.records.filter(isOfStep), { isOwn, isWhole })
+  const isWhole = file.problems.length === 0
+  const { matched, strays, firm, isGone, lists } = matchAll(known, file.records.filter(isOfStep), { isOwn, isWhole })
   const isStale = (record: WholeRecord): boolean =>
     record.values.length > 0 && record.values.every(({ name }) => isGone(record.step, name)) && !firm.has(record)
   // If no index file can list a record, no reader would ever find it.
@@ -61,8 +61,8 @@ export function planFile(path: string, found: FoundFile, known: readonly KnownIn
     }
     return isSilent ? { code: 'NoTensor', message: 'expected a tensor in some record of the file, got none' } : null
   }
-  const reasons = found.records.map(reasonFor)
-  const kept = found.records.filter((_, i) => reasons[i] === null)
+  const reasons = file.records.map(reasonFor)
+  const kept = file.records.filter((_, i) => reasons[i] === null)
   const newStart = new Map<number, number>()
   let keptByteLength = 0
   for (const { startByte, byteLength } of kept) {
@@ -70,13 +70,13 @@ export function planFile(path: string, found: FoundFile, known: readonly KnownIn
     keptByteLength += byteLength
   }
   const problems = [
-    ...found.problems,
-    ...reasons.flatMap((reason, i) => (reason ? [{ ...reason, ...contentOf(found.records[i]!) }] : [])),
+    ...file.problems,
+    ...reasons.flatMap((reason, i) => (reason ? [{ ...reason, ...contentOf(file.records[i]!) }] : [])),
   ].sort((a, b) => a.offset - b.offset)
   const lost = new LostEntries(lists)
-  const stretches = [...stretchesLeftOut(path, found.byteLength, kept, problems, lost)]
+  const stretches = [...stretchesLeftOut(path, file.byteLength, kept, problems, lost)]
   const { some, count } = lost.rest(MAX_OF_FILE)
-  const leftOut = [...stretches, ...entriesLeftOut(path, found, some)]
+  const leftOut = [...stretches, ...entriesLeftOut(path, file, some)]
   const rewriter = new IndexRewriter(path, modesOf(kept), newStart)
   const indexes = known.map((index, i) => () => rewriter.rewrite(index, matched[i]!))
   return { kept, keptByteLength, indexes, leftOut, moreLeftOut: count - some.length }
@@ -107,13 +107,13 @@ class IndexRewriter {
     { step, content, saved, tellsMode, isMoved = false }: KnownIndex,
     { found: foundOf, isRight }: Match,
   ): IndexFile | null | 'same' {
-    const found = foundOf()
+    const places = foundOf()
     const saidShapes = content?.shapes ?? saved?.shapes ?? []
-    const ofFound = remember(this.#shapes, found, () => new WeakMap<readonly SavedShape[], readonly SavedShape[]>())
-    const shapes = remember(ofFound, saidShapes, () => shapesInCopy(saidShapes, found))
-    const stays = () => found.every(({ startByte }) => this.#newStart.get(startByte) === startByte)
-    if (isRight && !isMoved && shapes === saidShapes && remember(this.#stays, found, stays)) return 'same'
-    const tensors = remember(this.#tensors, found, () => this.#tensorsInCopy(content?.tensors ?? [], found))
+    const ofFound = remember(this.#shapes, places, () => new WeakMap<readonly SavedShape[], readonly SavedShape[]>())
+    const shapes = remember(ofFound, saidShapes, () => shapesInCopy(saidShapes, places))
+    const stays = () => places.every(({ startByte }) => this.#newStart.get(startByte) === startByte)
+    if (isRight && !isMoved && shapes === saidShapes && remember(this.#stays, places, stays)) return 'same'
+    const tensors = remember(this.#tensors, places, () => this.#tensorsInCopy(content?.tensors ?? [], places))
     if (tensors.length === 0 && shapes.length === 0) return null
     const modeSource = tellsMode ? content : null
     const { mode, modeStep } = modeSource ?? saved ?? this.#modes.get(step) ?? { mode: 'GLOBAL', modeStep: step }
@@ -121,11 +121,11 @@ class IndexRewriter {
   }
 
   /** The tensors of an index file in the order of its old entries. */
-  #tensorsInCopy(told: readonly TensorLocation[], found: readonly Place[]): readonly TensorLocation[] {
-    if (found.length === 0) return []
-    const rank = remember(this.#ranks, told, () => new Map(told.map(({ name }, i) => [name, i])))
+  #tensorsInCopy(entries: readonly TensorLocation[], places: readonly Place[]): readonly TensorLocation[] {
+    if (places.length === 0) return []
+    const rank = remember(this.#ranks, entries, () => new Map(entries.map(({ name }, i) => [name, i])))
     const rankOf = (name: string): number => rank.get(name) ?? rank.size
-    return found
+    return places
       .filter(({ startByte }) => this.#newStart.has(startByte))
       .sort(
         (a, b) => rankOf(a.name) - rankOf(b.name) || Number(b.isStray) - Number(a.isStray) || a.startByte - b.startByte,

@@ -6,7 +6,7 @@ const [host, port] = target.split(':')
 const delayMs = Number(latency) / 2
 const bytesPerMs = Number(speed) * 1000
 /** More than that is not on the way. */
-const MOST_MS = 100
+const MAX_MS = 100
 
 /** Every piece comes so much later, in order, and a connection gets so many bytes a second. */
 function pass(from, to) {
@@ -17,14 +17,14 @@ function pass(from, to) {
     while (onTheWay.length > 0 && onTheWay[0].at <= now) to.write(onTheWay.shift().piece)
     if (onTheWay.length > 0) setTimeout(arrive, onTheWay[0].at - now)
     else if (from.readableEnded) to.end()
-    if (sentAt - now < MOST_MS) from.resume()
+    if (sentAt - now < MAX_MS) from.resume()
   }
   from.on('data', piece => {
     const now = performance.now()
     sentAt = Math.max(sentAt, now) + piece.length / bytesPerMs
     onTheWay.push({ piece, at: sentAt + delayMs })
     if (onTheWay.length === 1) setTimeout(arrive, sentAt + delayMs - now)
-    if (sentAt - now >= MOST_MS) from.pause()
+    if (sentAt - now >= MAX_MS) from.pause()
   })
   from.on('end', () => onTheWay.length === 0 && to.end())
   from.on('error', () => to.destroy())

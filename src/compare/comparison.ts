@@ -40,9 +40,9 @@ const FIRST_BYTES = 256 << 20
 /** The change that inexact arithmetic may cause, in units of the last place. */
 const LAST_ULPS = 4
 
-const MOST_PROBLEMS = 10_000
+const MAX_PROBLEMS = 10_000
 /** Names of equal tensors that are kept. */
-const MOST_EQUAL = 100
+const MAX_EQUAL = 100
 
 /** Two dtypes that the runs have of one tensor. */
 export interface DtypePair {
@@ -227,7 +227,7 @@ export class Comparison {
     onApart?.(pair.place, isEqual ? 0 : (meanAbsolute ?? Number.POSITIVE_INFINITY), difference)
     if (isEqual) {
       this.equal++
-      if (this.equalTensors.size < MOST_EQUAL) this.equalTensors.add(pair.place.tensor)
+      if (this.equalTensors.size < MAX_EQUAL) this.equalTensors.add(pair.place.tensor)
       return
     }
     const isExact = rtol === 0 && atol === 0 && tolerance === 'exact'
@@ -350,7 +350,7 @@ export class Comparison {
   }
 
   #hasProblem(error: Error): void {
-    if (this.problems.size < MOST_PROBLEMS) this.problems.set(error.message, error)
+    if (this.problems.size < MAX_PROBLEMS) this.problems.set(error.message, error)
   }
 
   /** The names of the two sides in messages. */

@@ -10,7 +10,7 @@ import type { RecordPlaceInTime } from './records.js'
 
 /** The number of steps before and after a step from which its noise is also estimated. */
 const NEIGHBOURS = 5
-const MOST_INDEPENDENT = 16
+const MAX_INDEPENDENT = 16
 const RISK = 0.005
 const MARGIN = 3
 
@@ -60,7 +60,7 @@ export class NoiseFloor {
     const squares = samples.squares.slice(Math.max(0, at - NEIGHBOURS), at + NEIGHBOURS + 1).flat()
     const mean = squares.reduce((sum, square) => sum + square, 0) / squares.length
     if (mean === 0) return 0
-    const independent = Math.min(elements, MOST_INDEPENDENT)
+    const independent = Math.min(elements, MAX_INDEPENDENT)
     return MARGIN * Math.sqrt(mean * quantileOfF(RISK / this.#count, independent, independent * squares.length))
   }
 }

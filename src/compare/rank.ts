@@ -9,13 +9,13 @@ import { withParts } from './names/cut.js'
 import type { DifferenceAt } from './records.js'
 
 /** Tensors that are looked at. */
-const MOST_TENSORS = 5
+const MAX_TENSORS = 5
 /** Rows and columns of a sample, and the elements of its rows: 32 MiB of float64. */
-const MOST_ROWS = 128
-const MOST_COLUMNS = 1024
-const MOST_ELEMENTS = 1 << 22
+const MAX_ROWS = 128
+const MAX_COLUMNS = 1024
+const MAX_ELEMENTS = 1 << 22
 /** Rows and columns that have to change: what is smaller is of low rank by itself. */
-const LEAST_LENGTH = 32
+const MIN_LENGTH = 32
 /** The share of ‖Δ‖² beyond which directions count as none: 16-bit weights round what was added. */
 const REST = 0.05
 
@@ -41,13 +41,13 @@ export async function lowRankChanges(
     .filter(({ difference, tensor, otherTensor }) => {
       const [rows = 0, columns = 0, ...others] = difference?.shape ?? []
       const isMatrix =
-        Math.min(rows, columns) >= LEAST_LENGTH && others.length === 0 && columns * rowsOf(rows) <= MOST_ELEMENTS
+        Math.min(rows, columns) >= MIN_LENGTH && others.length === 0 && columns * rowsOf(rows) <= MAX_ELEMENTS
       const dtypes = difference === null ? [] : [difference.dtype, difference.otherDtype]
       const isReal =
         difference?.notFinite === 'neither' && dtypes.every(one => isFloat(one) && elementByteLength(one) >= 1)
       return isMatrix && isReal && ofA.has(tensor) && ofB.has(otherTensor)
     })
-    .slice(0, MOST_TENSORS)
+    .slice(0, MAX_TENSORS)
   if (matrices.length === 0) return []
   const found: LowRankChange[] = []
   try {
@@ -59,7 +59,7 @@ export async function lowRankChanges(
       const { data: p, shape } = await rowsA.tensor(tensor).value(step, { worker })
       const { data: q } = await rowsB.tensor(otherTensor).value(otherStep, { worker: otherWorker })
       const [rows, columns] = [shape[0]!, difference!.shape![1]!]
-      const stride = Math.ceil(columns / MOST_COLUMNS)
+      const stride = Math.ceil(columns / MAX_COLUMNS)
       const changes = Array.from({ length: rows }, (_, row) =>
         Float64Array.from({ length: Math.ceil(columns / stride) }, (_, i) => {
           const at = row * columns + i * stride
@@ -77,7 +77,7 @@ export async function lowRankChanges(
 }
 
 function rowsOf(rows: number): number {
-  return Math.min(rows, MOST_ROWS)
+  return Math.min(rows, MAX_ROWS)
 }
 
 /** A trial that has of some tensors only rows at equal distances. */
@@ -105,7 +105,7 @@ export function rankOf(rows: readonly Float64Array[]): number | null {
   for (const row of rows) for (let i = 0; i < row.length; i++) if (row[i] !== 0) changed.add(i)
   const total = squares.reduce((sum, one) => sum + one, 0)
   const least = Math.min(squares.filter(one => one > 0).length, changed.size)
-  const most = least < LEAST_LENGTH ? 0 : least / 4
+  const most = least < MIN_LENGTH ? 0 : least / 4
   for (let rank = 1; rank <= most; rank++) {
     const largest = squares.indexOf(Math.max(...squares))
     const direction = rows[largest]!.slice()

@@ -15,13 +15,13 @@ export interface TrendDeparture extends RecordPlaceInTime {
 }
 
 /** The number of steps for a line: at most, and at least. */
-const MOST_STEPS = 16
-const LEAST_STEPS = 6
+const MAX_STEPS = 16
+const MIN_STEPS = 6
 /** The number of standard errors above the line, and the least excess as a logarithm: thirtyfold. */
 const ERRORS = 6
-const LEAST_RISE = Math.log(30)
+const MIN_RISE = Math.log(30)
 /** The least scatter that is assumed, so that a few points on a line by chance mean little. */
-const LEAST_SCATTER = 0.35
+const MIN_SCATTER = 0.35
 
 interface Course {
   readonly steps: number[]
@@ -51,9 +51,9 @@ export class Trend {
         this.#departed.push(departure)
       }
       course.pending = null
-    } else if (course.steps.length >= LEAST_STEPS) {
+    } else if (course.steps.length >= MIN_STEPS) {
       const { expected, error } = forecast(course.steps, course.logs, place.step)
-      const limit = expected + Math.max(LEAST_RISE, ERRORS * error)
+      const limit = expected + Math.max(MIN_RISE, ERRORS * error)
       if (log > limit) {
         course.pending = { ...place, rank, meanAbsolute, expected: Math.exp(expected), limit }
         return
@@ -61,7 +61,7 @@ export class Trend {
     }
     course.steps.push(place.step)
     course.logs.push(log)
-    if (course.steps.length > MOST_STEPS) {
+    if (course.steps.length > MAX_STEPS) {
       course.steps.shift()
       course.logs.shift()
     }
@@ -83,7 +83,7 @@ function forecast(steps: readonly number[], logs: readonly number[], step: numbe
   const spread = steps.reduce((sum, stepNumber) => sum + (stepNumber - x) ** 2, 0)
   const slope = steps.reduce((sum, stepNumber, i) => sum + (stepNumber - x) * (logs[i]! - y), 0) / spread
   const rest = steps.reduce((sum, stepNumber, i) => sum + (logs[i]! - y - slope * (stepNumber - x)) ** 2, 0)
-  const scatter = Math.max(LEAST_SCATTER, Math.sqrt(rest / (n - 2)))
+  const scatter = Math.max(MIN_SCATTER, Math.sqrt(rest / (n - 2)))
   // A falling trend is not extrapolated.
   const expected = y + Math.max(0, slope) * (step - x)
   return { expected, error: scatter * Math.sqrt(1 + 1 / n + (step - x) ** 2 / spread) }

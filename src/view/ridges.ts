@@ -9,7 +9,7 @@ import type { Skeleton } from './skeleton.js'
 import { thinnedIndices } from './thinning.js'
 
 /** Bins for many elements, and for few: more would be mostly empty. */
-const [MOST_BINS, LEAST_BINS] = [60, 12]
+const [MAX_BINS, MIN_BINS] = [60, 12]
 /** The largest number of steps in a picture. */
 const MAX_STEPS = 48
 /** The share of elements at each end that pictures leave out: they may lie far away from all others. */
@@ -30,7 +30,7 @@ export function ridgeOf(series: number, sketches: ReadonlyMap<number, Distributi
   const drawn = [...sketches].map(([step, sketch]) => ({ step, sketch, finite: finiteOf(sketch).distribution }))
   const size = Math.max(0, ...drawn.map(({ finite }) => finite.count))
   if (size === 0) return null
-  const bins = Math.max(LEAST_BINS, Math.min(MOST_BINS, Math.round(2 * Math.sqrt(size))))
+  const bins = Math.max(MIN_BINS, Math.min(MAX_BINS, Math.round(2 * Math.sqrt(size))))
   const binned = drawn.map(({ sketch, finite }) => {
     const edges = finite.count === 0 ? edgesOf(0, 1, bins) : edgesAround(...rangeOf(finite), bins)
     return { edges, shares: finite.histogram(edges).counts.map(some => some / Math.max(1, sketch.count)) }

@@ -8,7 +8,7 @@ import { partOf, type WriterOptions } from './options.js'
 import type { StepFiles } from './step-files.js'
 
 /** The number of steps that are written while the training goes on. */
-const MOST_WRITING = 1
+const MAX_WRITING = 1
 
 export class EndedSteps {
   readonly #destination: Destination
@@ -40,7 +40,7 @@ export class EndedSteps {
 
   /** A promise for the next completed write; null if another step can begin. */
   get room(): Promise<void> | null {
-    return this.#writing.length > MOST_WRITING ? this.#writing[0]! : null
+    return this.#writing.length > MAX_WRITING ? this.#writing[0]! : null
   }
 
   /** Adds a step. @param hasNews true if the collections file must be rewritten first */

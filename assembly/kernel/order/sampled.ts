@@ -6,11 +6,11 @@ import { countedScratchLength, selectCounted } from './counted'
 
 /** Count from which a sample pays (measured). */
 const SAMPLED_FROM: u32 = 1 << 13
-const MOST_SAMPLES: u32 = 1 << 14
+const MAX_SAMPLES: u32 = 1 << 14
 /** The reach of a window to either side, in standard deviations of the rank in the sample: 3 misses 3 of 1,000. */
 const DEVIATIONS: f64 = 3
 /** The largest number of windows; with more, counting by digits is as fast. */
-const MOST_WINDOWS: u32 = 8
+const MAX_WINDOWS: u32 = 8
 /** Numbers that go through all windows before the next ones do, so that they stay in the L1 cache. */
 const BLOCK: u32 = 2048
 
@@ -38,27 +38,27 @@ const toFront: usize = memory.data(16 * 16, 16)
 /** Scratch bytes that `selectFloat32` needs for this many numbers and ranks. */
 export function selectScratchLength(count: u32, ranks: u32): usize {
   if (count < SAMPLED_FROM) return countedScratchLength(ranks)
-  return sampleStart(ranks) + (MOST_SAMPLES << 2) + <usize>mostWindows(ranks) * roomLength(count)
+  return sampleStart(ranks) + (MAX_SAMPLES << 2) + <usize>mostWindows(ranks) * roomLength(count)
 }
 
 /** Ranks come in pairs of neighbours, which share a window. */
 // @ts-ignore: decorator
 @inline
 function mostWindows(ranks: u32): u32 {
-  return min((ranks + 1) >> 1, MOST_WINDOWS)
+  return min((ranks + 1) >> 1, MAX_WINDOWS)
 }
 
 // Scratch: that of selectCounted, which is called with all ranks or with the two ends of each window; two lists of ranks; the sample; the rooms.
 // @ts-ignore: decorator
 @inline
 function listStart(ranks: u32): usize {
-  return countedScratchLength(max(ranks, 2 * MOST_WINDOWS))
+  return countedScratchLength(max(ranks, 2 * MAX_WINDOWS))
 }
 
 // @ts-ignore: decorator
 @inline
 function sampleStart(ranks: u32): usize {
-  return listStart(ranks) + 2 * (<usize>max(ranks, 2 * MOST_WINDOWS) << 3)
+  return listStart(ranks) + 2 * (<usize>max(ranks, 2 * MAX_WINDOWS) << 3)
 }
 
 /** The bytes for the numbers of a window: more than are expected, and a block. */
@@ -80,7 +80,7 @@ export function selectFloat32(data: usize, count: u32, numbers: usize, ranks: u3
 /** Finds ranks with a sample. @returns -1 if the sample does not help; `numbers` are still ranks then */
 function selectSampled(data: usize, count: u32, numbers: usize, ranks: u32, scratch: usize): i32 {
   const sample = scratch + sampleStart(ranks)
-  const last = placeWindows(count, numbers, ranks, sample + (MOST_SAMPLES << 2))
+  const last = placeWindows(count, numbers, ranks, sample + (MAX_SAMPLES << 2))
   if (last == 0) return -1
   if (!setEnds(data, count, last, scratch, scratch + listStart(ranks), sample)) return 0
 
@@ -108,7 +108,7 @@ function selectSampled(data: usize, count: u32, numbers: usize, ranks: u32, scra
 // @ts-ignore: decorator
 @inline
 function sampleSize(count: u32): u32 {
-  return min(count >> 3, MOST_SAMPLES)
+  return min(count >> 3, MAX_SAMPLES)
 }
 
 /** The window of a rank; `last` if there is none yet. */

@@ -60,10 +60,10 @@ const OF_RUNS = [
 ] as const
 
 const DEFAULT_TOP = 16
-const MOST_NAMES = 3
-const MOST_FAULTS = 8
+const MAX_NAMES = 3
+const MAX_FAULTS = 8
 /** The number of digits of a SHA-256 in a table, enough to tell two apart. */
-const MOST_DIGITS = 16
+const MAX_DIGITS = 16
 const MIN_WIDTH = 80
 const MAX_WIDTH = 100
 
@@ -123,8 +123,8 @@ export async function diffDigests(
       return result
     })
     const { problems } = trial
-    for (const { message } of problems.slice(0, MOST_FAULTS)) note(message)
-    if (problems.length > MOST_FAULTS) note(`and ${countText(problems.length - MOST_FAULTS)} more problems`)
+    for (const { message } of problems.slice(0, MAX_FAULTS)) note(message)
+    if (problems.length > MAX_FAULTS) note(`and ${countText(problems.length - MAX_FAULTS)} more problems`)
     const code = reportFaults(comparison, digests, () => [
       ...(isNothing(comparison) ? [nothingSelected(trial, flags)] : []),
       ...unscannedParts(trial, flags, !isNothing(comparison)),
@@ -144,10 +144,10 @@ export async function diffDigests(
  */
 function reportFaults(comparison: DigestComparison, list: string, notes: () => readonly string[]): number {
   const { faults, faultCount } = comparison
-  for (const { line, expected, got } of faults.slice(0, MOST_FAULTS)) {
+  for (const { line, expected, got } of faults.slice(0, MAX_FAULTS)) {
     note(`${list}, line ${line}: expected ${expected}, got ${got}`)
   }
-  if (faultCount > MOST_FAULTS) note(`and ${countText(faultCount - MOST_FAULTS)} more lines that are wrong`)
+  if (faultCount > MAX_FAULTS) note(`and ${countText(faultCount - MAX_FAULTS)} more lines that are wrong`)
   for (const message of comparison.notes) note(message)
   const code = codeOf(comparison)
   if (comparison.digests.length > 0) for (const message of notes()) note(message)
@@ -265,11 +265,11 @@ const WORDS: Partial<Record<DigestDifferenceKind, string>> = { unlisted: 'not in
 
 /** A SHA-256 cut short; any other text as it is. */
 function short(text: string): string {
-  return text.replace(/[0-9a-f]{64}/, digest => `${digest.slice(0, MOST_DIGITS)}…`)
+  return text.replace(/[0-9a-f]{64}/, digest => `${digest.slice(0, MAX_DIGITS)}…`)
 }
 
 function namesText(differences: readonly DigestDifference[], count: number): string {
-  const names = [...new Set(differences.map(({ tensor }) => safeName(tensor ?? '')))].slice(0, MOST_NAMES)
+  const names = [...new Set(differences.map(({ tensor }) => safeName(tensor ?? '')))].slice(0, MAX_NAMES)
   const more = count - names.length
   return more > 0 ? `${names.join(', ')} and ${countText(more)} more` : names.join(' and ')
 }

@@ -28,9 +28,9 @@ import { colorsFor, note, safeJson, safeName } from '../terminal.js'
 import type { DiffFlags } from './diff-digests.js'
 
 /** The number of reported tensors that only one of the runs has. */
-const MOST_MISSING = 100_000
-const MOST_PROBLEMS = 8
-const MOST_NAMED = 4
+const MAX_MISSING = 100_000
+const MAX_PROBLEMS = 8
+const MAX_NAMED = 4
 const DEFAULT_TOP = 16
 
 /** @returns the exit code */
@@ -73,7 +73,7 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
           onDifference: difference => writer?.add(difference),
           onNotCompared: missing => {
             if (writer !== null) writer.addMissing(missing)
-            else if (missing.kind === 'missing' && lacking.length < MOST_MISSING) lacking.push(missing)
+            else if (missing.kind === 'missing' && lacking.length < MAX_MISSING) lacking.push(missing)
           },
           callerWorks: true,
           signal,
@@ -118,9 +118,9 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
     )
     for (const message of unscannedParts(a, flags, diffResult.compared > 0)) note(message)
     const { problems } = diffResult
-    for (const problem of problems.slice(0, MOST_PROBLEMS)) note(problem)
-    if (problems.length > MOST_PROBLEMS)
-      note(`and ${countText(problems.length - MOST_PROBLEMS)} more that could not be read`)
+    for (const problem of problems.slice(0, MAX_PROBLEMS)) note(problem)
+    if (problems.length > MAX_PROBLEMS)
+      note(`and ${countText(problems.length - MAX_PROBLEMS)} more that could not be read`)
     if (diffResult.compared === 0 && problems.length === 0) {
       note(nothingCompared(a, b, flags, diffResult))
     }
@@ -217,15 +217,15 @@ function isAdapter(trial: Trial): boolean {
 }
 
 function listed(names: readonly string[]): string {
-  const more = names.length > MOST_NAMED ? ` and ${names.length - MOST_NAMED} more` : ''
-  return `${names.slice(0, MOST_NAMED).join(', ')}${more}`
+  const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : ''
+  return `${names.slice(0, MAX_NAMED).join(', ')}${more}`
 }
 
 /** Notes on facts that the lines and columns of differences lack. */
 function* lackNotes(result: TrialDiff): Generator<string> {
   const { missing, steps, bisection } = result
   if (missing > 0) {
-    const rest = missing - MOST_MISSING
+    const rest = missing - MAX_MISSING
     const more = rest > 0 ? `; ${countText(rest)} of them are not listed` : ''
     yield `${counted(missing, 'tensor value')} ${missing === 1 ? 'was' : 'were'} not compared (kind: missing)${more}`
   }
@@ -265,7 +265,7 @@ class TableWriter {
   }
 
   addMissing(missing: DifferenceAt): void {
-    if (this.#missing++ < MOST_MISSING) this.#table.add(missing)
+    if (this.#missing++ < MAX_MISSING) this.#table.add(missing)
   }
 
   end(): Promise<void> {
@@ -297,7 +297,7 @@ class Writer {
   }
 
   addMissing(missing: DifferenceAt): void {
-    if (this.#missing++ >= MOST_MISSING) return
+    if (this.#missing++ >= MAX_MISSING) return
     if (this.#isBegun) this.#line(missing)
     else this.#held.push(missing)
   }

@@ -42,7 +42,7 @@ const KIND_WIDTH = 26
 const MIN_NAME_WIDTH = 24
 const CUT_WORKER_WIDTH = 16
 /** The number of reductions that are shown even if names must be cut. */
-const LEAST_NUMBERS = 3
+const MIN_NUMBERS = 3
 
 /** @param wanted the reductions; null for the usual ones, as far as they fit */
 export function tableFormat(wanted: readonly StatisticName[] | null, scope: TableScope, colors: Colors): RowWriter {
@@ -60,7 +60,7 @@ export function tableFormat(wanted: readonly StatisticName[] | null, scope: Tabl
   const workerWidth = isShort ? Math.min(longestWorker, CUT_WORKER_WIDTH) : longestWorker
   const before = beforeWorker + (hasWorkers ? workerWidth + 2 : 0)
   const space = Math.floor((width - before - Math.min(longest, MIN_NAME_WIDTH)) / (SHORT_NUMBER_WIDTH + 2))
-  const reductions = wanted ?? (isShort ? all.slice(0, Math.max(LEAST_NUMBERS, space)) : all)
+  const reductions = wanted ?? (isShort ? all.slice(0, Math.max(MIN_NUMBERS, space)) : all)
   const numberWidth = isShort ? SHORT_NUMBER_WIDTH : NUMBER_WIDTH
   const numberWidths = reductions.map(name => (name === 'sha256' ? SHA256_WIDTH : Math.max(numberWidth, name.length)))
   const rest = width - before - numberWidths.reduce((sum, numberWidth) => sum + numberWidth + 2, 0)

@@ -13,7 +13,7 @@ export interface NameSuggestion {
 type TrialAtStep = readonly [trial: Trial, step: number]
 
 /** The limit of unmatched names in either run; with more, nothing is suggested. */
-const MOST_NAMES = 256
+const MAX_NAMES = 256
 
 /**
  * Pairs unmatched tensors that lie between the same neighbours in the order of execution and have the same shape.
@@ -29,7 +29,7 @@ export async function suggestNames(
   const [ofA, ofB] = [namesInOrder(first), namesInOrder(second)]
   const [known, namesInB] = [new Set(ofA.map(inB)), new Set(ofB)]
   const isAlone = (name: string) => !namesInB.has(inB(name))
-  if (ofA.filter(isAlone).length > MOST_NAMES || ofB.filter(name => !known.has(name)).length > MOST_NAMES) return []
+  if (ofA.filter(isAlone).length > MAX_NAMES || ofB.filter(name => !known.has(name)).length > MAX_NAMES) return []
   const suggested: NameSuggestion[] = []
   let from = 0
   let gap: string[] = []

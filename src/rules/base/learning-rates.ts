@@ -27,7 +27,7 @@ const LEARNING_RATE = /(^|[/_.])(lr|learning_?rate)s?([/_.:]|\d|$)/i
 /** The factor between two rates from which on one is far beyond the other. */
 const FAR = 10
 /** Steps after which a rate is no part of the beginning of a warm-up. */
-const LEAST_STEPS = 5
+const MIN_STEPS = 5
 /** A learning rate that is hardly ever right. */
 const HUGE = 10
 /** A learning rate that is hardly ever right for all of a training. */
@@ -114,7 +114,7 @@ export class LearningRates extends Rule {
         const text = `the learning rate ${tensor} is ${rateText(value)} from step ${step} on`
         const unusual = (what: string): UnusualRate[] => [{ tensor, step, value, message: `${text}, ${what}` }]
         // A rate that stays becomes the usual one: it is beyond all that held until then.
-        const isJump = value > usual || (earlier >= LEAST_STEPS && value >= FAR * highest)
+        const isJump = value > usual || (earlier >= MIN_STEPS && value >= FAR * highest)
         earlier += steps
         highest = Math.max(highest, value)
         if (before !== undefined && before > 0 && value >= FAR * before && isJump) {

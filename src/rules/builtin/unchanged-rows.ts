@@ -7,7 +7,7 @@ import { integer, list, number } from '../parameters.js'
 import type { Found } from '../rule.js'
 
 /** The number of rows that a finding names. */
-const MOST_TOLD = 4
+const MAX_REPORTED = 4
 
 /** The rows of a tensor since its first step. */
 interface Rows {
@@ -121,7 +121,7 @@ function hasOtherChanged(seen: ReadonlyMap<string, Rows>, step: number): boolean
 /** The first unchanged rows, as text. */
 function firstOf(isOther: Uint8Array, count: number): string {
   const rows: number[] = []
-  for (let row = isOther.indexOf(0); row >= 0 && rows.length < MOST_TOLD; row = isOther.indexOf(0, row + 1))
+  for (let row = isOther.indexOf(0); row >= 0 && rows.length < MAX_REPORTED; row = isOther.indexOf(0, row + 1))
     rows.push(row)
   return `${rows.join(', ')}${count > rows.length ? ` and ${count - rows.length} more` : ''}`
 }

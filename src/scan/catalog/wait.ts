@@ -52,7 +52,7 @@ export interface Waiting {
 const DEFAULT_TIMEOUT_MS = 600_000
 const DEFAULT_POLL_MS = 2000
 const REMOTE_POLL_MS = 5000
-const LEAST_REMOTE_POLL_MS = 250
+const MIN_REMOTE_POLL_MS = 250
 /** The longest timer of Node.js; beyond it, it doesn't wait at all. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
@@ -75,7 +75,7 @@ export async function waitFor<T>(
   const { timeoutMs = DEFAULT_TIMEOUT_MS, signal, onWait } = options
   const pollMs = options.pollMs ?? pollMsOf(store)
   signal?.throwIfAborted()
-  const pauseMs = isRemote(store) ? Math.max(pollMs, LEAST_REMOTE_POLL_MS) : pollMs
+  const pauseMs = isRemote(store) ? Math.max(pollMs, MIN_REMOTE_POLL_MS) : pollMs
   const startedAt = performance.now()
   const watcher = watchTrial(store)
   try {

@@ -56,7 +56,7 @@ function endAside(aside: string): void {
 }
 
 /** The number of bytes of one call. Node.js counts them in 31 bits. */
-const MOST_WRITTEN = 1 << 30
+const MAX_WRITTEN = 1 << 30
 
 export interface OutputFileOptions {
   /** True to make the file's directory, and those above it. Default: false, which requires the directory. */
@@ -124,7 +124,7 @@ export class OutputFile {
     const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
     await written(this.#path, async () => {
       for (let at = 0; at < bytes.length; ) {
-        at += (await this.#handle.write(bytes, at, Math.min(MOST_WRITTEN, bytes.length - at))).bytesWritten
+        at += (await this.#handle.write(bytes, at, Math.min(MAX_WRITTEN, bytes.length - at))).bytesWritten
       }
     })
   }

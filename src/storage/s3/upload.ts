@@ -9,7 +9,7 @@ import type { S3Requests } from './requests.js'
 /** The length of a part, and of the longest object in one request. S3 requires at least 5 MiB. */
 export const PART_BYTES = 16 << 20
 /** S3's limit of parts. */
-const MOST_PARTS = 10_000
+const MAX_PARTS = 10_000
 /** The number of parts in progress, each of which is held in memory. */
 const PARTS_AT_ONCE = 2
 
@@ -105,9 +105,9 @@ class Parts {
     while (this.#sending.size >= PARTS_AT_ONCE) await Promise.race(this.#sending)
     this.#expectNoFailure()
     const index = this.#count++
-    if (index === MOST_PARTS) {
+    if (index === MAX_PARTS) {
       const url = this.#requests.url(this.#key)
-      const most = `${(MOST_PARTS * PART_BYTES) / 2 ** 30} GiB`
+      const most = `${(MAX_PARTS * PART_BYTES) / 2 ** 30} GiB`
       throw new StoreError('TooLarge', `${url}: expected at most ${most} in an object, got more`, { url })
     }
     const sending = this.#requests

@@ -22,7 +22,7 @@ export type PictureKind = 'gif' | 'html'
 const [PANEL_WIDTH, PANEL_HEIGHT, GAP] = [420, 210, 16]
 const BARS_HEIGHT = 120
 /** The limits of a picture: more panels or frames are too many to look at. */
-const [MOST_PANELS, MOST_FRAMES] = [30, 100]
+const [MAX_PANELS, MAX_FRAMES] = [30, 100]
 
 /** The kind of picture by the ending of its file's name; null for any other ending. */
 export function pictureKind(out: string): PictureKind | null {
@@ -41,7 +41,7 @@ export function histogramPicture(
   if (steps.length === 0) throw new UsageError('histograms: expected tensors with values, got none')
   steps.sort((a, b) => a - b)
   const shown = steps.filter((_, i) => keeps(i, steps.length))
-  const panels = names.slice(0, MOST_PANELS).map(name => panelOf(name, trials, options.bins))
+  const panels = names.slice(0, MAX_PANELS).map(name => panelOf(name, trials, options.bins))
   const overLimits = [
     names.length > panels.length ? `the first ${panels.length} of ${names.length} tensors` : '',
     steps.length > shown.length ? `${shown.length} of ${steps.length} steps` : '',
@@ -52,9 +52,9 @@ export function histogramPicture(
 
 /** True for the first, the last, and some indices spread evenly between. */
 function keeps(i: number, length: number): boolean {
-  if (length <= MOST_FRAMES) return true
-  const place = (k: number) => Math.floor((k * (MOST_FRAMES - 1)) / (length - 1))
-  return i === length - 1 || (i === 0 ? true : place(i) > place(i - 1) && place(i) < MOST_FRAMES - 1)
+  if (length <= MAX_FRAMES) return true
+  const place = (k: number) => Math.floor((k * (MAX_FRAMES - 1)) / (length - 1))
+  return i === length - 1 || (i === 0 ? true : place(i) > place(i - 1) && place(i) < MAX_FRAMES - 1)
 }
 
 interface Bars {

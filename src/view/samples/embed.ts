@@ -31,7 +31,7 @@ const SEED = 20_201
 /** The largest number of samples: t-SNE takes memory and time by its square. */
 const MAX_SAMPLES = 5000
 /** The least number of samples for UMAP, which needs neighbours. */
-const LEAST_OF_UMAP = 4
+const MIN_UMAP_SAMPLES = 4
 /** The milliseconds after which the work yields. */
 const TURN_MS = 10
 
@@ -53,7 +53,7 @@ export async function embed(
     throw new UsageError(`embed: expected at most ${MAX_SAMPLES} samples, got ${rows.length}`)
   if (rows.some(row => row.length !== width || width === 0 || !Array.prototype.every.call(row, Number.isFinite)))
     throw new UsageError('embed: expected rows of finite numbers, as many in each')
-  if (method === 'pca' || (method === 'umap' && rows.length < LEAST_OF_UMAP)) return pca(rows)
+  if (method === 'pca' || (method === 'umap' && rows.length < MIN_UMAP_SAMPLES)) return pca(rows)
   if (method === 'tsne') return inTurns(tsneInTurns(rows, perplexity, iterations))
   const { umapInTurns } = await import('./umap.js')
   const plain = rows.map(row => Array.from(row))

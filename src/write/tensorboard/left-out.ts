@@ -9,7 +9,7 @@ import { FilePieces } from '../../scan/worker/file-pieces.js'
 /** The length with its checksum; another checksum follows the payload. */
 const [HEAD_BYTES, FOOT_BYTES] = [12, 4]
 /** The number of names that are listed for each kind. */
-const MOST_TAGS = 5
+const MAX_TAGS = 5
 
 export interface LeftOutSummary {
   readonly kind: UnreadKind
@@ -25,7 +25,7 @@ export class LeftOut {
   add(kind: UnreadKind, tag: string): void {
     const tally = this.#kinds.get(kind) ?? { count: 0, tags: new Set<string>() }
     tally.count++
-    if (tag !== '' && tally.tags.size < MOST_TAGS) tally.tags.add(tag)
+    if (tag !== '' && tally.tags.size < MAX_TAGS) tally.tags.add(tag)
     this.#kinds.set(kind, tally)
   }
 

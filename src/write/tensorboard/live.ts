@@ -24,7 +24,7 @@ import { expectNoRun, runDirectory } from './run.js'
 import { type Summary, type SummaryPlace, summaryRecord, versionRecord } from './summary.js'
 
 /** The largest picture, in elements: it takes about 30 ms, during which the training waits. Larger ones are left to `exportTensorBoard`. */
-const MOST_ELEMENTS = 1 << 20
+const MAX_ELEMENTS = 1 << 20
 
 interface LiveRun {
   readonly directory: string
@@ -95,7 +95,7 @@ export class LiveRuns {
     if (layout === null || !isOrdered(taken)) return
     const { dtype, bytes } = taken
     const perImage = layout.height * layout.width * layout.channels
-    const most = Math.min(MAX_IMAGES, layout.count, Math.floor(MOST_ELEMENTS / perImage))
+    const most = Math.min(MAX_IMAGES, layout.count, Math.floor(MAX_ELEMENTS / perImage))
     const drawn = bytes.slice(0, byteLengthOf(dtype, most * perImage))
     const raw = withEngineSync(engine => rawValue({ dtype, shape: [most * perImage] }, drawn, null, engine))
     for (const [i, image] of imagesOf({ ...layout, count: most }, tensorData(raw)).entries()) {

@@ -7,7 +7,7 @@ import type { TrialWriter } from '../writer.js'
 import type { TensorFlow, TfTensor } from './tensorflow.js'
 
 /** The number of steps that may wait to be written before the training waits for them. */
-const MOST_WAITING = 2
+const MAX_WAITING = 2
 
 interface Kept {
   readonly value: TfTensor | number
@@ -134,7 +134,7 @@ export class Steps {
       else {
         // A training that never waits for anything else would leave no turn for files.
         do await turnOfLoop()
-        while (this.#waiting > MOST_WAITING)
+        while (this.#waiting > MAX_WAITING)
       }
     }
     this.#expectNoFailure()

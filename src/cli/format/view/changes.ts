@@ -10,7 +10,7 @@ import { apartNumbers, counted, countText, shortNumber } from '../number.js'
 
 const MAX_NAMES = 3
 /** The number of layers from which a table of layers is shown. */
-const LEAST_LAYERS = 2
+const MIN_LAYERS = 2
 const MAX_LAYERS = 200
 
 type Paragraph = (text: string, indent?: string) => string
@@ -226,7 +226,7 @@ function layerBlock(finite: readonly DifferenceAt[], colors: Colors): string[] {
     layers.set(Number(layer), ofLayer)
     ofLayer.set(kind, Math.max(ofLayer.get(kind) ?? 0, difference!.relativeNorm!))
   }
-  if (layers.size < LEAST_LAYERS) return []
+  if (layers.size < MIN_LAYERS) return []
   const kinds = [...KINDS.map(([kind]) => kind), OTHER].filter(kind =>
     [...layers.values()].some(layer => layer.has(kind)),
   )

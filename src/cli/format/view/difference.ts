@@ -8,7 +8,7 @@ import { apartNumbers, counted, countText, shortNumber } from '../number.js'
 import { changesBlocks } from './changes.js'
 
 const MAX_WIDTH = 100
-const LEAST_WIDTH = 60
+const MIN_WIDTH = 60
 const MAX_LINES = 16
 const MAX_SUGGESTIONS = 6
 const MAX_LACKING = 6
@@ -37,7 +37,7 @@ export function differenceTable(
   lacking: readonly DifferenceAt[],
   { columns: given, colors, isFull, isFirst, top, lowRank }: DifferenceTableOptions,
 ): string {
-  const width = Math.max(LEAST_WIDTH, Math.min(MAX_WIDTH, given || MAX_WIDTH))
+  const width = Math.max(MIN_WIDTH, Math.min(MAX_WIDTH, given || MAX_WIDTH))
   const paragraph: Paragraph = (text, indent = '') => `${wrapped(safe(text), width, indent, `${indent}  `)}\n`
   const blocks: string[] = []
   const [a, b] = runs.map(name => safeName(name!))

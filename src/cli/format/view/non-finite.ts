@@ -7,7 +7,7 @@ import { type Colors, columns, safe, safeName, wrapped } from '../../terminal.js
 import { counted, countText, shortList, shortNumber } from '../number.js'
 
 const MAX_WIDTH = 100
-const LEAST_WIDTH = 60
+const MIN_WIDTH = 60
 const MAX_LATER = 12
 const MAX_CHAIN = 8
 
@@ -23,7 +23,7 @@ export function nonFiniteTable(
   trace: NonFiniteTrace,
   { columns: given, colors, isFull }: NonFiniteTableOptions,
 ): string {
-  const width = Math.max(LEAST_WIDTH, Math.min(MAX_WIDTH, given || MAX_WIDTH))
+  const width = Math.max(MIN_WIDTH, Math.min(MAX_WIDTH, given || MAX_WIDTH))
   const { origin, warning, later, chain, passed, isUncertain, leftOut, problems, checkpoint } = trace
   const paragraph = (text: string, indent = '') => `${wrapped(safe(text), width, indent, `${indent}  `)}\n`
   const blocks: string[] = []

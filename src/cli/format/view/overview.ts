@@ -8,12 +8,12 @@ import { sparkline } from '../bars.js'
 import { elementsText } from '../listing.js'
 import { bytesText, counted, countText } from '../number.js'
 
-const LEAST_WIDTH = 80
+const MIN_WIDTH = 80
 /** The largest share of the width for a name. */
 const NAME_SHARE = 0.4
 /** The largest share for a name in a line of one value, without a sparkline. */
 const SINGLE_NAME_SHARE = 0.75
-const LEAST_SPARKS = 10
+const MIN_SPARKS = 10
 const MAX_CAUSES = 5
 const MAX_PROBLEMS = 5
 
@@ -26,7 +26,7 @@ export interface OverviewOptions {
 
 export function overviewText(overview: TrialOverview, options: OverviewOptions): string {
   const { colors, maxLines } = options
-  const width = Math.max(LEAST_WIDTH, options.width ?? LEAST_WIDTH)
+  const width = Math.max(MIN_WIDTH, options.width ?? MIN_WIDTH)
   const title = (text: string) => `\n${colors.bold(text)}\n`
   const paragraph = (text: string) => `${wrapped(safe(text), width, '  ', '    ')}\n`
   const section = (name: string, lines: readonly OverviewLine[], isLog: boolean) => {
@@ -170,7 +170,7 @@ function linesText(lines: readonly OverviewLine[], width: number, scale: readonl
   ])
   const widths = cells[0]!.map((_, i) => cells.reduce((widest, row) => Math.max(widest, widthOf(row[i]!)), 0))
   const taken = widths.reduce((sum, widest) => sum + 2 + widest, 0)
-  const sparks = Math.max(LEAST_SPARKS, width - taken)
+  const sparks = Math.max(MIN_SPARKS, width - taken)
   return columns(
     cells.map((row, i) => {
       const values = resampled(lines[i]!.values, sparks)

@@ -35,7 +35,7 @@ export interface HeatMapOptions {
   readonly label: string
 }
 
-const MOST_LABELS = 260
+const MAX_LABELS = 260
 const LETTER = 7
 const AXIS = 26
 /** The width of a step's number and of a name; where names have less, they stand aslant, which takes such a height and width. */
@@ -225,7 +225,7 @@ export class HeatMap {
 
   /** The width of the row names. */
   get #labels(): number {
-    return Math.min(this.#longest, MOST_LABELS, Math.round(this.#width * 0.4))
+    return Math.min(this.#longest, MAX_LABELS, Math.round(this.#width * 0.4))
   }
 
   get #plotWidth(): number {

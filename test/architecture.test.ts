@@ -258,6 +258,21 @@ describe('sizes', () => {
   })
 })
 
+it('names of variables and parameters are nouns', () => {
+  const FILLER = new Set(['told', 'made', 'asked', 'own', 'one', 'meant', 'there', 'those'])
+  const fillers = files.flatMap(file => {
+    const names: string[] = []
+    const visit = (node: ts.Node): void => {
+      const isValue = ts.isVariableDeclaration(node) || ts.isParameter(node) || ts.isBindingElement(node)
+      if (isValue && ts.isIdentifier(node.name) && FILLER.has(node.name.text)) names.push(`${file}: ${node.name.text}`)
+      ts.forEachChild(node, visit)
+    }
+    visit(ts.createSourceFile(file, readFileSync(join(ROOT, 'src', file), 'utf8'), ts.ScriptTarget.Latest))
+    return names
+  })
+  expect(fillers).toEqual([])
+})
+
 describe('comments', () => {
   const FRAGMENT =
     /^(Of|That|Those|Whether|What|How|Who|Whose|Whom|Where|Which|As|If|Until|But|And|So|Likewise|The same[:, ]|(In|By|To) wh(ich|om))(?=\W|$)/

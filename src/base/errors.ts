@@ -180,9 +180,9 @@ export class WaitTimeout extends QueryError {
   constructor(
     readonly timeoutMs: number,
     missing: string,
-    there: string,
+    available: string,
   ) {
-    super('WaitTimeout', `waited ${timeoutMs / 1000} s for ${missing}; ${there}`, { timeoutMs, missing })
+    super('WaitTimeout', `waited ${timeoutMs / 1000} s for ${missing}; ${available}`, { timeoutMs, missing })
   }
 }
 

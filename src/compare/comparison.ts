@@ -215,7 +215,10 @@ export class Comparison {
   ): Promise<void> {
     const { rtol = 0, atol = 0, tolerance = 'exact', noise, onApart } = this.#options
     if (difference === null) {
-      const [shapeOfA, other] = known ?? [await shapeOf(this.#pairing, pair, 'a'), await shapeOf(this.#pairing, pair, 'b')]
+      const [shapeOfA, other] = known ?? [
+        await shapeOf(this.#pairing, pair, 'a'),
+        await shapeOf(this.#pairing, pair, 'b'),
+      ]
       this.#found(pair, 'shape', `its shape is [${shapeOfA}] in ${this.#runs[0]} and [${other}] in ${this.#runs[1]}`)
       return
     }

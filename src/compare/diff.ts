@@ -311,7 +311,9 @@ async function compared(
     tied: comparison.tied,
     areCheckpoints: a !== b && both.length === 1 && (await isCheckpoint(a)) && (await isCheckpoint(b)),
     logged:
-      checkpointStep === null ? [] : [...new Set([a, b].flatMap(trial => [...selectedLogged(trial, selection)]))].sort(),
+      checkpointStep === null
+        ? []
+        : [...new Set([a, b].flatMap(trial => [...selectedLogged(trial, selection)]))].sort(),
     aliases: pairing.aliases,
     dtypes: [...comparison.dtypes.values()],
     problems: problemLines([...a.problems, ...b.problems, ...comparison.problems.values()]),

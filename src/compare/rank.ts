@@ -44,7 +44,7 @@ export async function lowRankChanges(
         Math.min(rows, columns) >= MIN_LENGTH && others.length === 0 && columns * rowsOf(rows) <= MAX_ELEMENTS
       const dtypes = difference === null ? [] : [difference.dtype, difference.otherDtype]
       const isReal =
-        difference?.notFinite === 'neither' && dtypes.every(one => isFloat(one) && elementByteLength(one) >= 1)
+        difference?.notFinite === 'neither' && dtypes.every(dtype => isFloat(dtype) && elementByteLength(dtype) >= 1)
       return isMatrix && isReal && ofA.has(tensor) && ofB.has(otherTensor)
     })
     .slice(0, MAX_TENSORS)
@@ -103,8 +103,8 @@ function sampled(trial: Trial, tensors: ReadonlySet<string>): Promise<Trial> {
 export function rankOf(rows: readonly Float64Array[]): number | null {
   const [squares, changed] = [rows.map(row => dot(row, row)), new Set<number>()]
   for (const row of rows) for (let i = 0; i < row.length; i++) if (row[i] !== 0) changed.add(i)
-  const total = squares.reduce((sum, one) => sum + one, 0)
-  const least = Math.min(squares.filter(one => one > 0).length, changed.size)
+  const total = squares.reduce((sum, square) => sum + square, 0)
+  const least = Math.min(squares.filter(square => square > 0).length, changed.size)
   const most = least < MIN_LENGTH ? 0 : least / 4
   for (let rank = 1; rank <= most; rank++) {
     const largest = squares.indexOf(Math.max(...squares))
@@ -115,7 +115,7 @@ export function rankOf(rows: readonly Float64Array[]): number | null {
       for (let i = 0; i < row.length; i++) row[i]! -= along * direction[i]!
       squares[at] = dot(row, row)
     }
-    if (squares.reduce((sum, one) => sum + one, 0) <= REST * total) return rank
+    if (squares.reduce((sum, square) => sum + square, 0) <= REST * total) return rank
   }
   return null
 }

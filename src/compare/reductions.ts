@@ -18,7 +18,8 @@ export function reductionsApart(
 ): readonly ReductionPair[] {
   // Saved reductions are float32, and so were their sums: those computed from values differ in the last digits.
   const exact = isComputed ? COMPUTED : [rtol, atol]
-  const [near, least] = tolerance === 'exact' ? exact.map((bound, i) => Math.max(bound, [rtol, atol][i]!)) : [1e-5, 1e-8]
+  const [near, least] =
+    tolerance === 'exact' ? exact.map((bound, i) => Math.max(bound, [rtol, atol][i]!)) : [1e-5, 1e-8]
   return reductions.filter(([, x, y]) => {
     const [p, q] = [x.value, y.value]
     if (typeof p !== 'number' || typeof q !== 'number') return JSON.stringify(p) !== JSON.stringify(q)

@@ -54,7 +54,12 @@ export class ValueReader {
   }
 
   /** The little-endian bytes of the elements of a record in memory, in C order; `found` is the content of its slot. */
-  copyElements(batch: Batch, i: number, contents: RecordContents, budget = new UnfoldBudget()): Uint8Array<ArrayBuffer> {
+  copyElements(
+    batch: Batch,
+    i: number,
+    contents: RecordContents,
+    budget = new UnfoldBudget(),
+  ): Uint8Array<ArrayBuffer> {
     const size = elementByteLength(contents.dtype)
     if (contents.kind === 'none' || contents.elementCount === 0) return new Uint8Array(0)
     if (contents.kind === 'content') {

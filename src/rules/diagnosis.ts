@@ -306,7 +306,9 @@ export class Diagnosis {
     const workerSteps = stateOf(this.#trial).catalog.atStep(first.step)
     const placeOf = ({ tensor, worker }: Finding): number => {
       if (tensor === null) return Number.POSITIVE_INFINITY
-      const saved = workerSteps.find(workerStep => (worker === null ? workerStep.tensors.has(tensor) : workerStep.worker === worker))
+      const saved = workerSteps.find(workerStep =>
+        worker === null ? workerStep.tensors.has(tensor) : workerStep.worker === worker,
+      )
       if (saved === undefined) return Number.POSITIVE_INFINITY
       return recordsInOrder(saved).get(tensor) ?? Number.POSITIVE_INFINITY
     }

@@ -379,7 +379,7 @@ class Evaluator {
       if (isDone) return { answer: true }
       return {
         missing: 'a complete step, or the end of the job',
-        there: running.map(trial => stateOf(trial).describeSteps('GLOBAL')).join('; '),
+        present: running.map(trial => stateOf(trial).describeSteps('GLOBAL')).join('; '),
       }
     }
     const wait: WaitOptions = { ...waitingOf(this.#options), timeoutMs }

@@ -33,7 +33,10 @@ export class Flow {
     if (cause === 'other') return effect === 'other'
     if (from.step < to.step) return true
     if (cause === 'parameter' && effect === 'parameter') return isSameFault
-    const [at, effectPlace] = [this.#placeOf(from.tensor, from, isSameFault ? null : cause), this.#placeOf(to.tensor, to, null)]
+    const [at, effectPlace] = [
+      this.#placeOf(from.tensor, from, isSameFault ? null : cause),
+      this.#placeOf(to.tensor, to, null),
+    ]
     return at === undefined || effectPlace === undefined || at <= effectPlace
   }
 

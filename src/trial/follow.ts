@@ -48,7 +48,7 @@ export async function waitForSteps(
     // Within withoutRefresh no step can come.
     if (missing.length > 0 && !state.isLive) throw state.notYet(missing[0]!, mode)
     if (missing.length === 0) return { answer: undefined }
-    return { missing: describeMissing(state, missing, mode), there: state.describeSteps(mode) }
+    return { missing: describeMissing(state, missing, mode), present: state.describeSteps(mode) }
   }
   // If everything is known already, there is nothing to wait for.
   if (steps.every(step => state.stepState(step, mode) === 'AVAILABLE')) return state.turn()
@@ -79,7 +79,7 @@ export async function* follow(state: TrialState, options: FollowOptions): AsyncG
         const kind = mode === 'GLOBAL' ? 'step' : `${mode} step`
         const lacking = state.catalog.steps.numWorkers < Number.POSITIVE_INFINITY ? '' : 'a collections file, and '
         const missing = `${lacking}a complete ${kind}${last < 0 ? '' : ` after global step ${last}`}, or the end of the job`
-        return { missing, there: state.describeSteps('GLOBAL') }
+        return { missing, present: state.describeSteps('GLOBAL') }
       },
       options,
     )

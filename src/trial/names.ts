@@ -104,7 +104,7 @@ export function namesAmong(state: TrialState, trial: string, options: TensorName
     workerSteps = catalog.workerSteps.filter(saved => saved.mode === mode)
   let names = workerSteps === catalog.workerSteps ? [...catalog.names] : namesAt(workerSteps)
   if (tensors !== undefined) {
-    const selected = new Set(asList(tensors).flatMap(one => namesOf(catalog, one)))
+    const selected = new Set(asList(tensors).flatMap(entry => namesOf(catalog, entry)))
     names = names.filter(name => selected.has(name))
   }
   if (regex !== undefined) names = names.filter(matcher(asList(regex)))

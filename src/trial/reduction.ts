@@ -18,7 +18,9 @@ const MAX_ROW_NUMBERS = 1 << 18
 export function parseReductions(given: readonly string[] | 'all'): readonly StatisticName[] {
   if (given === 'all') return REDUCTIONS
   if (!Array.isArray(given)) {
-    throw new UsageError(`expected names of reductions in an array, or all, got ${JSON.stringify(given)}`, { asked: given })
+    throw new UsageError(`expected names of reductions in an array, or all, got ${JSON.stringify(given)}`, {
+      asked: given,
+    })
   }
   const known = given.map(name => (name === 'median' ? 'p50' : name))
   for (const name of known) {

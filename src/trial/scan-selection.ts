@@ -158,7 +158,8 @@ export function selectTensorNames(
   trial: string,
   { tensors, collection }: ScanOptions,
 ): ReadonlySet<string> | null {
-  const selected = tensors === undefined ? null : new Set(asList(tensors).flatMap(entry => namesOf(state.catalog, entry)))
+  const selected =
+    tensors === undefined ? null : new Set(asList(tensors).flatMap(entry => namesOf(state.catalog, entry)))
   if (collection === undefined) return selected
   const members = asList(collection).flatMap(name => collectionOf(state, trial, name).members)
   return new Set(selected === null ? members : members.filter(name => selected.has(name)))

@@ -151,7 +151,9 @@ function draftsOf(
   spans: readonly StepSpan[],
   { byTensor, workerSteps }: Catalog,
 ): TensorDraft[] {
-  const summaries = names.map((): Found => ({ byteLength: 0, reductions: null, savedShape: null, first: null, last: null }))
+  const summaries = names.map(
+    (): Found => ({ byteLength: 0, reductions: null, savedShape: null, first: null, last: null }),
+  )
   for (const alike of byTensor.alike(names)) {
     const { value, reductions, shape } = alike.saved
     const tensor = summaries[alike.index]!

@@ -203,13 +203,13 @@ export class Trial extends TornasoleNames {
   }
 
   /**
-   * @param own makes a collection of your own for this trial, or another in place of one that you have made. Whatever takes the name of a
+   * @param definition makes a collection of your own for this trial, or replaces one that you have made. Whatever takes the name of a
    *   collection knows it: `tensorNames`, `scan`, rules. Nothing is written.
    * @throws QueryError `CollectionUnavailable`, which names the nearest ones; UsageError for a pattern that is none, and for the name of a
    *   collection that was saved
    */
-  collection(name: string, own?: OwnCollectionOptions): Collection {
-    if (own !== undefined) makeCollection(this.#state, name, own)
+  collection(name: string, definition?: OwnCollectionOptions): Collection {
+    if (definition !== undefined) makeCollection(this.#state, name, definition)
     return collectionOf(this.#state, this.name, name)
   }
 

@@ -157,7 +157,10 @@ function describe(judgingRule: Rule): RuleDescription {
   const { ruleName: rule } = judgingRule
   const { meaning, advice } = judgingRule.constructor as Partial<BuiltinClass>
   if (!(judgingRule instanceof VanishingGradient)) return { rule, meaning, advice, limit: null }
-  const { threshold, relative_threshold } = JSON.parse(judgingRule.report.ruleParameters) as Record<string, number | null>
+  const { threshold, relative_threshold } = JSON.parse(judgingRule.report.ruleParameters) as Record<
+    string,
+    number | null
+  >
   return { rule, meaning, advice, limit: { rule, below: threshold!, share: relative_threshold ?? null } }
 }
 

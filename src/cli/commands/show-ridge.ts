@@ -87,8 +87,14 @@ function ridgeText(rows: readonly ScanRow[], hasWorkers: boolean): string {
     return { row, lost: sketch.count - count, of: Distribution.from({ ...data, ...others, count }) }
   })
   const some = finite.filter(({ of: distribution }) => distribution.count > 0)
-  const low = some.reduce((least, { of: distribution }) => Math.min(least, distribution.quantile(tailOf(distribution))), Number.POSITIVE_INFINITY)
-  const high = some.reduce((most, { of: distribution }) => Math.max(most, distribution.quantile(1 - tailOf(distribution))), Number.NEGATIVE_INFINITY)
+  const low = some.reduce(
+    (least, { of: distribution }) => Math.min(least, distribution.quantile(tailOf(distribution))),
+    Number.POSITIVE_INFINITY,
+  )
+  const high = some.reduce(
+    (most, { of: distribution }) => Math.max(most, distribution.quantile(1 - tailOf(distribution))),
+    Number.NEGATIVE_INFINITY,
+  )
   const [from, to] = low < high ? [low, high] : [low - 1, low + 1]
   const edges = Array.from({ length: BINS + 1 }, (_, i) => from * (1 - i / BINS) + to * (i / BINS))
   const lines = finite.map(({ row, lost, of: distribution }) => {

@@ -82,7 +82,9 @@ export function unscannedParts(trial: Trial, flags: SelectionFlags, hasRows: boo
         ),
       )
     const [isMeant, isTaken] = [selected(globals.keys()), selected([...globals.values()].flat())]
-    const unscanned = [...globals].filter(([step, theirs]) => isMeant.has(step) && !theirs.every(step => isTaken.has(step)))
+    const unscanned = [...globals].filter(
+      ([step, theirs]) => isMeant.has(step) && !theirs.every(step => isTaken.has(step)),
+    )
     if (unscanned.length > 0) {
       const leftOut = unscanned.map(([step]) => step).sort((a, b) => a - b)
       const theirs = unscanned.flatMap(([, theirs]) => theirs.filter(step => !isTaken.has(step)))

@@ -209,7 +209,10 @@ export class Spread {
     const parameters = new Set(this.#parameters.get(layer))
     return [...this.#roles].some(
       ([name, { kind }]) =>
-        kind === 'parameter' && name.startsWith(layer) && /^[._/]/.test(name.slice(layer.length)) && !parameters.has(name),
+        kind === 'parameter' &&
+        name.startsWith(layer) &&
+        /^[._/]/.test(name.slice(layer.length)) &&
+        !parameters.has(name),
     )
   }
 

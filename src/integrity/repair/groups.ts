@@ -56,7 +56,7 @@ export class Grouping {
         groupOf(ownEvents).indexes.push(this.#ownOf(index, ownEvents))
       } else if (eventFile !== null || !named.has(ownEvents)) {
         // The records will show which of the two is right.
-        groupOf(eventFile ?? ownEvents).indexes.push({ ...index, own: ownEvents })
+        groupOf(eventFile ?? ownEvents).indexes.push({ ...index, eventPath: ownEvents })
         groupOf(ownEvents)
       } else groupOf(null).indexes.push(index)
     }
@@ -65,7 +65,8 @@ export class Grouping {
       const { step, worker } = parseEventFileName(path)!
       const key = nameKey(step, worker)
       const eventFile = eventsByName.get(key)!
-      if (this.#known.has(key) || (eventFile !== path && !groups.has(eventFile))) this.#notes.loseFile(path, NAMES_ANOTHER)
+      if (this.#known.has(key) || (eventFile !== path && !groups.has(eventFile)))
+        this.#notes.loseFile(path, NAMES_ANOTHER)
       else groupOf(path).indexes.push(missingIndex(path))
       this.#known.add(key)
     }
@@ -75,7 +76,7 @@ export class Grouping {
   /** An index file that names another event file, corrected to name its own. */
   #ownOf(index: IndexSource, eventFile: string): IndexSource {
     const fault = `${pathOfUrl(this.#store.url(index.path))}: expected the name of its event file, got ${quote(index.eventFile ?? 'nothing')}`
-    const { own: _, ...rest } = index
+    const { eventPath: _, ...rest } = index
     return { ...rest, eventFile: eventFile, fault }
   }
 
@@ -91,10 +92,10 @@ export class Grouping {
       const moved: [to: Group, index: IndexSource][] = []
       for (const group of groups) {
         group.indexes = group.indexes.filter(index => {
-          const ownGroup = index.own === undefined ? undefined : byPath.get(index.own)?.group
+          const ownGroup = index.eventPath === undefined ? undefined : byPath.get(index.eventPath)?.group
           if (ownGroup === undefined || !isToMove(index, group, ownGroup)) return true
           // Its mode is as doubtful as its event file was.
-          moved.push([ownGroup, { ...this.#ownOf(index, index.own!), tellsMode: false, isMoved: true }])
+          moved.push([ownGroup, { ...this.#ownOf(index, index.eventPath!), tellsMode: false, isMoved: true }])
           return false
         })
       }
@@ -105,13 +106,13 @@ export class Grouping {
       const file = files[i]!
       const isEmpty = 'code' in file || file.records.length === 0
       group.indexes = group.indexes.map(index => {
-        if (index.own === undefined || index.eventFile !== null) return index
-        const { own, ...rest } = index
-        return isEmpty ? rest : this.#ownOf(index, own)
+        if (index.eventPath === undefined || index.eventFile !== null) return index
+        const { eventPath, ...rest } = index
+        return isEmpty ? rest : this.#ownOf(index, eventPath)
       })
     }
     pass((index, group) => tells(index, group) === 0)
-    const hasOwn = new Set(groups.filter(({ indexes }) => indexes.some(({ own }) => own === undefined)))
+    const hasOwn = new Set(groups.filter(({ indexes }) => indexes.some(({ eventPath }) => eventPath === undefined)))
     const isFree = new Set(groups.filter(({ indexes }) => indexes.length === 0))
     pass((index, group, ownGroup) => {
       if (!hasOwn.has(group) || tells(index, ownGroup) < tells(index, group)) return false
@@ -183,7 +184,7 @@ export function entangled(groups: readonly Group[]): readonly Group[][] {
   const number = new Map(groups.map(({ path }, i) => [path, i]))
   const joined = new DisjointSets(groups.length)
   for (const [i, { indexes }] of groups.entries()) {
-    for (const { own } of indexes) if (own !== undefined) joined.join(i, number.get(own)!)
+    for (const { eventPath } of indexes) if (eventPath !== undefined) joined.join(i, number.get(eventPath)!)
   }
   const sets = new Map<number, Group[]>()
   const all: Group[][] = []

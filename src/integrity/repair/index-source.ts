@@ -30,7 +30,7 @@ export interface IndexSource extends KnownIndex {
   /** The path of the event file that the index file names, or where it was found. */
   readonly eventFile: string | null
   /** The event file named after its step and worker, if the index file names another one. */
-  readonly own?: string
+  readonly eventPath?: string
   /** The reason why it can't be kept as it is; null if none is known so far. */
   readonly fault: string | null
   /** True if it may have lost more entries than can be listed. */

@@ -138,7 +138,12 @@ class EntryComparison {
   }
 
   /** A problem of an entry; its text is made only if it is reported. */
-  #problem(code: VerifyCode, { name, startByte }: TensorLocation, index: ReadIndex, differences: () => Differences): void {
+  #problem(
+    code: VerifyCode,
+    { name, startByte }: TensorLocation,
+    index: ReadIndex,
+    differences: () => Differences,
+  ): void {
     this.#findings.tell('problem', code, index.path, () => ({
       offset: startByte,
       tensor: name,

@@ -74,7 +74,12 @@ export class RowChecks implements RowCheck {
       }
       findings.count('problem', 'BadDigestList', faultCount - faults.length)
       for (const noteText of notes) {
-        findings.note({ code: 'OtherDigestList', file: '', expected: 'a list of the same steps and workers', found: noteText })
+        findings.note({
+          code: 'OtherDigestList',
+          file: '',
+          expected: 'a list of the same steps and workers',
+          found: noteText,
+        })
       }
     }
     return new RowChecks(values ? new ValueCheck(findings) : null, held, onDigest, others)
@@ -91,7 +96,9 @@ export class RowChecks implements RowCheck {
 
   get counts() {
     const result = this.#digests?.result
-    const digests: DigestCounts | null = result ? { equal: result.equal, of: result.compared + (result.counts.missing ?? 0) } : null
+    const digests: DigestCounts | null = result
+      ? { equal: result.equal, of: result.compared + (result.counts.missing ?? 0) }
+      : null
     return { values: this.#values?.counts ?? null, digests }
   }
 }

@@ -226,7 +226,9 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
       for (const judgement of this.examine(momentOf(workerStep, sequence))) judgements.push(judgement)
     }
     if (judgements.length === 0) return
-    const all = judgements.map(judgement => (typeof judgement === 'function' ? { count: 1, judge: judgement } : judgement))
+    const all = judgements.map(judgement =>
+      typeof judgement === 'function' ? { count: 1, judge: judgement } : judgement,
+    )
     this.reqTensors.judgement = {
       count: all.reduce((sum, { count }) => sum + count, 0),
       atOnce: () => this.#judgeAll(step, all),
@@ -274,7 +276,8 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
       const result = judge(i)
       if (result !== undefined) this.#hasJudged = this.#hasJudgedStep = true
       if (!result) return
-      for (const finding of Array.isArray(result) ? (result as readonly Found[]) : [result as Found]) this.found(finding)
+      for (const finding of Array.isArray(result) ? (result as readonly Found[]) : [result as Found])
+        this.found(finding)
     } catch (error) {
       this.#passOver(step, error)
     }

@@ -51,7 +51,8 @@ export class AllZero extends builtin({
     // No network starts with all weights zero on purpose: its nodes would stay equal.
     let areAllZero: boolean | undefined
     const areAllWeightsZero = (): boolean => {
-      areAllZero ??= weights.length > 1 && weights.every(questions => isKnown(questions) && percentOfZeros(questions) >= threshold)
+      areAllZero ??=
+        weights.length > 1 && weights.every(questions => isKnown(questions) && percentOfZeros(questions) >= threshold)
       return areAllZero
     }
     yield each(this.#tensors.at(moment), ask, (questions, { name, worker }) => {

@@ -97,7 +97,9 @@ export class StalledTrainingRule extends builtin({
         await this.baseTrial.refresh()
         if (this.baseTrial.loadedAllSteps) throw state.unavailable(Number.POSITIVE_INFINITY, 'GLOBAL')
         const findings = this.whileWaiting()
-        return findings.length > 0 ? { answer: findings } : { missing: 'a stall', there: state.describeSteps('GLOBAL') }
+        return findings.length > 0
+          ? { answer: findings }
+          : { missing: 'a stall', present: state.describeSteps('GLOBAL') }
       },
       { timeoutMs: this.patienceMs + 60_000, ...waiting },
     )

@@ -11,7 +11,7 @@ export const MAX_REMEMBERED = 8192
 
 export class Remembered {
   /** The records by identity, the most recently used last, with the stamp of the file before the read. */
-  readonly #records = new Map<string, { readonly stamp: Float64Array; readonly told: KnownReductions }>()
+  readonly #records = new Map<string, { readonly stamp: Float64Array; readonly reductions: KnownReductions }>()
 
   /** The known reductions of a record; undefined if its file has changed since. */
   get(key: string, stamp: Float64Array): KnownReductions | undefined {
@@ -20,12 +20,12 @@ export class Remembered {
     this.#records.delete(key)
     if (!known.stamp.every((number, i) => Object.is(number, stamp[i]))) return undefined
     this.#records.set(key, known)
-    return known.told
+    return known.reductions
   }
 
   set(key: string, stamp: Float64Array, reductions: KnownReductions): void {
     this.#records.delete(key)
-    this.#records.set(key, { stamp, told: reductions })
+    this.#records.set(key, { stamp, reductions })
     if (this.#records.size > MAX_REMEMBERED) this.#records.delete(this.#records.keys().next().value!)
   }
 

@@ -45,7 +45,7 @@ export function waitingOf({
 /** A wait, and its duration so far. */
 export interface Waiting {
   readonly missing: string
-  readonly there: string
+  readonly present: string
   readonly elapsedMs: number
 }
 
@@ -69,7 +69,7 @@ export function watchTrial(store: Store): Watcher {
 /** Looks repeatedly until there is an answer. @param look returns the answer, or what is missing and what exists */
 export async function waitFor<T>(
   store: Store,
-  look: () => Promise<{ readonly answer: T } | { readonly missing: string; readonly there: string }>,
+  look: () => Promise<{ readonly answer: T } | { readonly missing: string; readonly present: string }>,
   options: WaitOptions,
 ): Promise<T> {
   const { timeoutMs = DEFAULT_TIMEOUT_MS, signal, onWait } = options
@@ -83,7 +83,7 @@ export async function waitFor<T>(
       const seen = await look()
       if ('answer' in seen) return seen.answer
       const elapsedMs = performance.now() - startedAt
-      if (elapsedMs >= timeoutMs) throw new WaitTimeout(timeoutMs, seen.missing, seen.there)
+      if (elapsedMs >= timeoutMs) throw new WaitTimeout(timeoutMs, seen.missing, seen.present)
       onWait?.({ ...seen, elapsedMs })
       await changeOrTime(watcher.changed(), Math.min(pauseMs, timeoutMs - elapsedMs, LONGEST_TIMER_MS), signal)
     }

@@ -33,8 +33,8 @@ export const ChannelLayout = { first: -1, last: -2 } as const
 
 /** Tasks in transferable form. A question is listed once, however many records it concerns. */
 export interface TaskColumns {
-  readonly asked: readonly Pick<Task, 'kind' | 'numbers'>[]
-  /** The index of each task in `asked`, and the indices of its records in the job. */
+  readonly requests: readonly Pick<Task, 'kind' | 'numbers'>[]
+  /** The index of each task in `requests`, and the indices of its records in the job. */
   readonly what: Int32Array
   readonly first: Int32Array
   readonly second: Int32Array

@@ -165,7 +165,7 @@ class Measurement {
   /** Reads the records that have no batch. */
   async readAllLarge(): Promise<void> {
     const { known, tasks, records } = this.#job
-    if (known === 0 && tasks.asked.every(({ kind }) => kind === 'difference')) {
+    if (known === 0 && tasks.requests.every(({ kind }) => kind === 'difference')) {
       const isDone = await comparePairs(this.#job, this.#engine, this.#sourceOf, {
         describe: (record, { dtype, shape }) => this.#table.describe(record, dtypeNumber(dtype), shape),
         answer: (task, numbers) => this.#lists.set(task, numbers),
@@ -277,8 +277,8 @@ class Measurement {
   }
 
   #askedBy(task: number): Asking {
-    const { asked, what } = this.#job.tasks
-    return asked[what[task]!]!
+    const { requests, what } = this.#job.tasks
+    return requests[what[task]!]!
   }
 
   /** Counts down the tasks that wait for a record. */

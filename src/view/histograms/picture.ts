@@ -75,8 +75,12 @@ interface Panel {
 
 /** The panel of a tensor. One axis serves all steps and trials; one element in a thousand at each end may lie outside of it. */
 function panelOf(name: string, trials: readonly Distributions[], bins: number): Panel {
-  const distributions = trials.map(trial => [...(trial.get(name) ?? [])].map(([step, all]) => ({ step, all, ...finiteOf(all) })))
-  const ranges = distributions.flatMap(steps => steps.filter(({ distribution }) => distribution.count > 0).map(({ distribution }) => rangeOf(distribution)))
+  const distributions = trials.map(trial =>
+    [...(trial.get(name) ?? [])].map(([step, all]) => ({ step, all, ...finiteOf(all) })),
+  )
+  const ranges = distributions.flatMap(steps =>
+    steps.filter(({ distribution }) => distribution.count > 0).map(({ distribution }) => rangeOf(distribution)),
+  )
   let low = Math.min(...ranges.map(([low]) => low))
   let high = Math.max(...ranges.map(([, high]) => high))
   if (!(low < high)) [low, high] = ranges.length === 0 ? [-1, 1] : widened(low)

@@ -36,7 +36,9 @@ export function remarks({ losses, gradients, updates, fromZero }: RemarkedLines)
   if (fromZero.length > 0) {
     const [first] = fromZero
     const rest = fromZero.length > 1 ? ` and ${counted(fromZero.length - 1, 'more weight')}` : ''
-    sentences.push(`${first}${rest} ${fromZero.length > 1 ? 'start' : 'starts'} at zero: the first update has no ratio.`)
+    sentences.push(
+      `${first}${rest} ${fromZero.length > 1 ? 'start' : 'starts'} at zero: the first update has no ratio.`,
+    )
   }
   // Only gradients that are finite and nonzero throughout can be compared.
   const alive = gradients
@@ -122,7 +124,9 @@ export function notFiniteText(notFinite: readonly NotFinite[]): string | null {
   ]
   const rest = notFinite.length - 1
   const more =
-    rest > 0 ? `, then ${counted(rest, 'more tensor')} (${enumeration(notFinite.slice(1).map(place => place.tensor))})` : ''
+    rest > 0
+      ? `, then ${counted(rest, 'more tensor')} (${enumeration(notFinite.slice(1).map(place => place.tensor))})`
+      : ''
   return `first in ${tensor} at step ${step} of ${worker}: ${counts.join(', ')} among its elements${more}`
 }
 

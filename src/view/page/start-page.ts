@@ -156,7 +156,9 @@ export async function startPage({ version }: LiveData): Promise<void> {
   })
   const draw = () => {
     const wanted = search.value.toLowerCase()
-    const matches = trials.filter(trial => `${trial.id} ${trial.path} ${trial.cause?.rule ?? ''}`.toLowerCase().includes(wanted))
+    const matches = trials.filter(trial =>
+      `${trial.id} ${trial.path} ${trial.cause?.rule ?? ''}`.toLowerCase().includes(wanted),
+    )
     const [, key] = COLUMNS[sorted.column]!
     const sign = sorted.isDown ? -1 : 1
     const inOrder = [...matches].sort((a, b) => {

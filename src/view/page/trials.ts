@@ -123,7 +123,7 @@ export function upTo(view: TrialView, source: Source): Source {
       (await source.ridges(tensor)).filter(({ series, steps }) => series < view.series.length && steps.every(isKnown)),
     classes: async () => known(await source.classes()),
     trees: async () => (await source.trees()).filter(({ step }) => isKnown(step)),
-    units: async () => (await source.units()).map(one => ({ ...one, steps: one.steps.filter(isKnown) })),
+    units: async () => (await source.units()).map(unit => ({ ...unit, steps: unit.steps.filter(isKnown) })),
     embedding: async tensor => known(await source.embedding(tensor)),
   }
 }

@@ -94,13 +94,16 @@ export async function classesOf(
     steps.set(index, collected)
     if (classes !== null) {
       const some = labels.slice(0, Math.max(0, MAX_SAMPLES - collected.samples.length))
-      collected.samples.push(...some.map((label, i) => [classes.indexOf(label), classes.indexOf(predicted[i]!)] as const))
+      collected.samples.push(
+        ...some.map((label, i) => [classes.indexOf(label), classes.indexOf(predicted[i]!)] as const),
+      )
       if (classes.length === 2 && scores !== null) collected.scores.push(...scores.slice(0, some.length))
     }
     for (const [i, label] of labels.entries()) {
       if (i >= (classes === null ? numbers : predicted).length) continue
       if (!Number.isFinite(classes === null ? numbers[i]! : predicted[i]!)) collected.undecided++
-      else if (classes !== null) collected.counts[classes.indexOf(label) * classes.length + classes.indexOf(predicted[i]!)]!++
+      else if (classes !== null)
+        collected.counts[classes.indexOf(label) * classes.length + classes.indexOf(predicted[i]!)]!++
       else {
         const residual = numbers[i]! - label
         collected.decided++

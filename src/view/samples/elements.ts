@@ -46,7 +46,7 @@ export async function elementsOf(
   if (names.size === 0) return []
   const { mode: _mode, modeSteps: _modeSteps, steps: _steps, tensors: _tensors, ...rest } = selection
   const only = taken.map(index => steps[index]!)
-  const found: ValueView[] = []
+  const values: ValueView[] = []
   for await (const { tensor, worker, step, value } of readValues(trial, {
     ...rest,
     tensors: [...names],
@@ -55,9 +55,9 @@ export async function elementsOf(
     const [at, index] = [tensor === null ? undefined : skeleton.seriesAt(worker, tensor), skeleton.stepAt(step)]
     if (value === null || at === undefined || index === undefined || value.dtype === 'string') continue
     if (value.shape.reduce((product, size) => product * size, 1) > MAX_ELEMENTS) continue
-    found.push({ series: at, step: index, shape: value.shape, numbers: packed(numbersOf(value)) })
+    values.push({ series: at, step: index, shape: value.shape, numbers: packed(numbersOf(value)) })
   }
-  return found
+  return values
 }
 
 /** The elements as numbers: float32 if the dtype fits in it, else float64. */

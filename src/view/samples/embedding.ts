@@ -79,8 +79,8 @@ export async function embeddingOf(
       throw new QueryError('NotSamples', message, { tensor, shape: value.shape })
     }
     const count = value.shape[0]!
-    const valueOf = (name: string | undefined) => (name === undefined ? undefined : values.get(name))
-    const [label, given, reconstruction] = [valueOf(labels), valueOf(images), valueOf(reconstructions)]
+    const valueNamed = (name: string | undefined) => (name === undefined ? undefined : values.get(name))
+    const [label, given, reconstruction] = [valueNamed(labels), valueNamed(images), valueNamed(reconstructions)]
     const classes = label?.shape[0] === count && label.dtype !== 'string' ? labelsOf(label).slice(0, rows.length) : []
     const shownImages = given && grey(given, count)
     const shownMade = reconstruction && grey(reconstruction, count)

@@ -114,7 +114,7 @@ function viewOf(tensor: string, { isRelu, units, min, max, zeros, at }: Counts):
   if (name === null || isOther || at.size === 0) return null
   const steps = [...at].sort(([a], [b]) => a - b)
   const off = new Float32Array(units * steps.length)
-  for (const [i, [, one]] of steps.entries()) off.set(one.off[name], i * units)
+  for (const [i, [, step]] of steps.entries()) off.set(step.off[name], i * units)
   return {
     tensor,
     isOff: isRelu ? 'dead' : 'saturated',

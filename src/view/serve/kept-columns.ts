@@ -77,7 +77,9 @@ export class KeptColumns {
     { trial, skeleton, kinds, version, updates }: Known,
   ): Promise<ScopedColumn> {
     const isMeant = (tensor: number): boolean =>
-      'tensor' in scope ? skeleton.tensors[tensor] === scope.tensor : scope.kind === 'all' || kinds[tensor] === scope.kind
+      'tensor' in scope
+        ? skeleton.tensors[tensor] === scope.tensor
+        : scope.kind === 'all' || kinds[tensor] === scope.kind
     const series = [...skeleton.series.keys()].filter(i => isMeant(skeleton.series[i]!.tensor))
     const tensors = [...new Set(series.map(i => skeleton.tensors[skeleton.series[i]!.tensor]!))]
     const kept = this.#keptFor(key, skeleton)

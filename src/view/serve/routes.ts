@@ -148,7 +148,7 @@ class Routes {
     })
     this.#get('/api/trials/:id/view/ridges', [NAME], (served, query) => served.ridges(query.text('tensor')!))
     for (const part of Object.keys(PARTS) as (keyof typeof PARTS)[])
-      this.#get(`/api/trials/:id/view/${part}`, [], (one, _, signal) => one.part(part, signal))
+      this.#get(`/api/trials/:id/view/${part}`, [], (served, _, signal) => served.part(part, signal))
     this.#get('/api/trials/:id/view/embedding', EMBEDDING, (served, query, signal) => {
       const named = ['labels', 'images', 'reconstructions'].flatMap(name => {
         const value = query.text(name)

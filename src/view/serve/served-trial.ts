@@ -200,7 +200,7 @@ export class ServedTrial {
     const look = async () => {
       await state.refresh()
       const answer = state.contents
-      return answer === known && !state.ended ? { missing: 'something new', there: '' } : { answer }
+      return answer === known && !state.ended ? { missing: 'something new', present: '' } : { answer }
     }
     try {
       while (!state.ended) {

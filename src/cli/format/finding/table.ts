@@ -68,7 +68,9 @@ export function findingTable(
 
   const section = ({ rule, ruleFindings: findings, consequences }: Section, judged: JudgingReport): string => {
     const lines = [
-      headed(safe(titleOf(rule)), ` fired ${safe(whenAndWhere(findings, judged))}`, text => colors.bold(colors.red(text))),
+      headed(safe(titleOf(rule)), ` fired ${safe(whenAndWhere(findings, judged))}`, text =>
+        colors.bold(colors.red(text)),
+      ),
     ]
     const tensors = tensorsFoundIn(findings)
     if (tensors.length > 1) lines.push(paragraph(safe(someOf(tensors, maxNames)), '  '))

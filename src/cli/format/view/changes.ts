@@ -71,7 +71,9 @@ export function changesBlocks(
     shown.length === 0 ? '' : narrowed([HEAD, ...rows], { right: [1, 2, 3, 6], spare: [6, 4, 3], long: 5 }, width)
   // Sentences do not fit into a column.
   const withSentence = width === null ? [] : shown.filter(({ difference }) => difference === null)
-  const reasons = withSentence.map(({ tensor, message }) => paragraph(`${safeName(tensor)}: ${message}.`, '  ')).join('')
+  const reasons = withSentence
+    .map(({ tensor, message }) => paragraph(`${safeName(tensor)}: ${message}.`, '  '))
+    .join('')
   return [
     colors.bold(colors.red(paragraph(lead.join(' ')))),
     ...quantisedBlock(quantised, colors, top, width),

@@ -141,9 +141,9 @@ function remember<K extends object, V>(known: WeakMap<K, V>, key: K, make: () =>
 }
 
 /** The saved shapes, with those of the new records. Returns the same list if nothing changes. */
-function shapesInCopy(shapes: readonly SavedShape[], found: readonly Place[]): readonly SavedShape[] {
-  if (shapes.length === 0 || found.length === 0) return shapes
-  const places = new Map(found.map(place => [place.name, place]))
+function shapesInCopy(shapes: readonly SavedShape[], kept: readonly Place[]): readonly SavedShape[] {
+  if (shapes.length === 0 || kept.length === 0) return shapes
+  const places = new Map(kept.map(place => [place.name, place]))
   const inCopy = shapes.map(saved => {
     const values = places.get(saved.name)?.record.values ?? []
     const shape = values.find(({ name }) => name === saved.name)?.shape

@@ -13,7 +13,9 @@ export class StatisticsCheck implements RowCheck {
   readonly #findings: Findings
 
   constructor(saved: readonly SavedStatistics[], findings: Findings) {
-    this.#saved = new Map(saved.map(one => [`${one.step} ${one.worker} ${one.tensor}`, one]))
+    this.#saved = new Map(
+      saved.map(statistic => [`${statistic.step} ${statistic.worker} ${statistic.tensor}`, statistic]),
+    )
     this.#findings = findings
     this.reductions = saved.length === 0 ? [] : (['max', 'min', 'mean', 'l2', 'abs_mean'] as const)
   }
@@ -25,12 +27,12 @@ export class StatisticsCheck implements RowCheck {
       if (isPlausible(name, value, computed, row)) continue
       const { file, start: offset, tensor, step } = saved!
       const lost = 'which of them is right'
-      const told = {
+      const texts = {
         expected: `${name} ${value}, as it was saved beside the elements`,
         found: `${computed} of them`,
         lost,
       }
-      this.#findings.tell('problem', 'ReductionMismatch', file, () => ({ offset, tensor, step, ...told }))
+      this.#findings.tell('problem', 'ReductionMismatch', file, () => ({ offset, tensor, step, ...texts }))
     }
   }
 }

@@ -66,7 +66,7 @@ export async function factsOf(
     if (collections && !collections.some(collection => collection === 'weights' || collection === 'biases')) return
     ofModel.add(dtype, count)
   })
-  for (const { byteLength: own = 0 } of unread) byteLength += own
+  for (const { byteLength: unreadLength = 0 } of unread) byteLength += unreadLength
   const { architecture } = model
   const placeName = place.place.slice(place.place.lastIndexOf('/') + 1)
   const name = placeName === '' || family !== null ? trialName : placeName

@@ -184,7 +184,7 @@ function taskColumns(tasks: readonly Task[], selected: readonly number[], local:
     firsts[i] = local[first]!
     seconds[i] = second < 0 ? -1 : local[second]!
   })
-  return { asked: distinct, what, first: firsts, second: seconds }
+  return { requests: distinct, what, first: firsts, second: seconds }
 }
 
 /**

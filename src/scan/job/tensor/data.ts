@@ -86,7 +86,8 @@ export function tensorData({ dtype, shape, bytes, widened, strings }: RawValue):
 /** Adds the saved bits of narrow floats, except for float4, which has two in a byte. */
 function withBits(converted: TensorData, bytes: Uint8Array<ArrayBuffer>): TensorData {
   if (converted.dtype === 'float4_e2m1fn') return converted
-  if (converted.dtype !== 'float16' && converted.dtype !== 'bfloat16') return { ...converted, bits: bytes } as TensorData
+  if (converted.dtype !== 'float16' && converted.dtype !== 'bfloat16')
+    return { ...converted, bits: bytes } as TensorData
   const bits = new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 2)
   const float16 = converted.dtype === 'float16' ? float16Array(bytes) : undefined
   return { ...converted, bits, ...(float16 && { float16 }) } as TensorData

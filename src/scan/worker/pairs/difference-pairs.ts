@@ -31,7 +31,7 @@ export async function comparePairs(
   sourceOf: (file: number) => Store,
   sink: PairSink,
 ): Promise<boolean> {
-  const { asked, what, first, second } = job.tasks
+  const { requests, what, first, second } = job.tasks
   const failed = new Set<number>()
   const ahead = Math.floor(job.aheadByteLength / 2)
   const noting = async <T>(record: number, doing: Promise<T>): Promise<T> => {
@@ -59,7 +59,7 @@ export async function comparePairs(
         sink.answer(task, [])
         continue
       }
-      const difference = new Difference(engine, { dtype, shape, count }, b.contents, asked[what[task]!]!.numbers)
+      const difference = new Difference(engine, { dtype, shape, count }, b.contents, requests[what[task]!]!.numbers)
       const elements = isRemote(storeOf(p)) || isRemote(storeOf(q)) ? REMOTE_PIECE : LOCAL_PIECE
       for (const pass of difference.passes()) {
         const mark = engine.mark()

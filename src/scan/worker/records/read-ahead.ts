@@ -68,7 +68,10 @@ export class ReadAhead {
     const at = this.#answered++
     if (at > this.#kept) this.#taken.shift()
     // Reads without room are made later.
-    while (this.#requests < this.#reads.length && (this.#requests <= at || isRemote(this.#reads[this.#requests]!.store))) {
+    while (
+      this.#requests < this.#reads.length &&
+      (this.#requests <= at || isRemote(this.#reads[this.#requests]!.store))
+    ) {
       const window = this.#place(this.#reads[this.#requests]!.byteLength)
       if (window === null) break
       this.#arrivals[this.#requests] = this.#ask(this.#reads[this.#requests++]!, window)

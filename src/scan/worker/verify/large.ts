@@ -27,7 +27,13 @@ export class LargeRecords {
   readonly #values: ValueCheck
   readonly #taker: RecordTaker
 
-  constructor(setting: RangeSetting, window: FileWindow, records: FoundRecords, values: ValueCheck, taker: RecordTaker) {
+  constructor(
+    setting: RangeSetting,
+    window: FileWindow,
+    records: FoundRecords,
+    values: ValueCheck,
+    taker: RecordTaker,
+  ) {
     this.#setting = setting
     this.#window = window
     this.#records = records

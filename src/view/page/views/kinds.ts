@@ -159,14 +159,18 @@ async function mapsOf(
     if (grid && column && at >= 0) shownTrials.push({ trial, grid, column, step: at, states: await trial.states() })
   }
   const numbers = shownTrials.flatMap(shownTrial =>
-    [...shownTrial.grid.series].filter(series => isThere(shownTrial, series)).map(cellSeries => numberAt(shownTrial, cellSeries)),
+    [...shownTrial.grid.series]
+      .filter(series => isThere(shownTrial, series))
+      .map(cellSeries => numberAt(shownTrial, cellSeries)),
   )
   if (numbers.length === 0) return [h('p', {}, 'No layer has such numbers at this step: choose others.')]
   // One scale for all trials, so that colours can be compared.
   const shading = shadingOf(numbers, SIGNED.has(statistic), 'log')
   return [
     legendOf(shading, statistic),
-    ...shownTrials.map(shownTrial => mapOf(shownTrial, statistic, shading, trials.length > 1 ? trials.indexOf(shownTrial.trial) : null, open)),
+    ...shownTrials.map(shownTrial =>
+      mapOf(shownTrial, statistic, shading, trials.length > 1 ? trials.indexOf(shownTrial.trial) : null, open),
+    ),
   ]
 }
 
@@ -203,7 +207,9 @@ function mapOf(
       const value = cellSeries < 0 ? Number.NaN : numberAt(shownTrial, cellSeries)
       const state = cellSeries < 0 ? 0 : states[cellSeries * view.steps.length + step]
       const without = state === 0 ? 'not saved' : state === 2 ? 'could not be read' : `no ${statistic}`
-      const said = isThere(shownTrial, cellSeries) ? `${statistic} ${column.packed.isExact ? value : short(value)}` : without
+      const said = isThere(shownTrial, cellSeries)
+        ? `${statistic} ${column.packed.isExact ? value : short(value)}`
+        : without
       return `${shown(layers[row]!)} · ${shown(kinds[kind]!)} · step ${trial.stepText(step)}: ${said}`
     },
     onOpen: (row, kind) => {

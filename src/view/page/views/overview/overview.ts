@@ -53,9 +53,12 @@ export async function overview(
       courses(trials, [...losses, ...metrics], flowing, open),
       ...reports,
     ]
-    const wereOpen = new Map([...element.querySelectorAll('details')].map(details => [details.dataset.part, details.open] as const))
+    const wereOpen = new Map(
+      [...element.querySelectorAll('details')].map(details => [details.dataset.part, details.open] as const),
+    )
     element.replaceChildren(...parts.filter(part => part != null))
-    for (const details of element.querySelectorAll('details')) details.open = wereOpen.get(details.dataset.part) ?? details.open
+    for (const details of element.querySelectorAll('details'))
+      details.open = wereOpen.get(details.dataset.part) ?? details.open
   }
   await update(trials)
   return { element, update }
@@ -156,7 +159,11 @@ function verdictText({ view }: ShownTrial): HTMLElement {
     const so = view.isEnded || view.checkpoint !== null ? '' : ' so far'
     const isWhole = view.problems.length === 0
     const verdictLine = `Nothing was found${so}${isWhole ? '' : ' in what could be read'}`
-    return h('p', { class: isWhole ? 'verdict good' : 'verdict' }, `${verdictLine}: ${rules} judged ${all}, and none fired.`)
+    return h(
+      'p',
+      { class: isWhole ? 'verdict good' : 'verdict' },
+      `${verdictLine}: ${rules} judged ${all}, and none fired.`,
+    )
   }
   const step = view.steps[first.step]
   // A message that begins with a tensor's name keeps its spelling.

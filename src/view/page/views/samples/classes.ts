@@ -86,7 +86,12 @@ function partsOf(all: Shown): (HTMLElement | null)[] {
     }
     const table = confusion(steps[i]!, classNumbers, all, chosen => void choose(chosen))
     picture.replaceChildren(
-      h('div', { class: 'confusions' }, h('div', {}, ...table), h('div', {}, samples, roc(steps[i]!, classNumbers, all))),
+      h(
+        'div',
+        { class: 'confusions' },
+        h('div', {}, ...table),
+        h('div', {}, samples, roc(steps[i]!, classNumbers, all)),
+      ),
     )
     return void choose(cell)
   }
@@ -338,7 +343,8 @@ export function areaBelow(points: readonly { readonly x: number; readonly y: num
 
 function residuals(classesStep: ClassesStep, { trial, place, scale }: Shown): HTMLElement[] {
   const { residuals, labels, step } = classesStep
-  const some = labels.length < classesStep.decided ? `, the first ${labels.length} of ${classesStep.decided} samples` : ''
+  const some =
+    labels.length < classesStep.decided ? `, the first ${labels.length} of ${classesStep.decided} samples` : ''
   const at = `step ${trial.stepText(step)}${some}${undecidedText(classesStep)}`
   const points = residuals.map((residual, i) => ({ label: labels[i]!, residual, predicted: labels[i]! + residual }))
   const histogram = Plot.plot({

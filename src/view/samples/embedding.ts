@@ -139,8 +139,8 @@ async function inPools(
     let first = 0
     for (const i of members) {
       const end = first + all[i]!.rows.length
-      const own = (points: readonly (readonly [number, number])[]) => rounded(points.slice(first, end))
-      const points = { tsne: own(tsne), umap: own(umap), pca: own(pca) }
+      const pointsOfStep = (points: readonly (readonly [number, number])[]) => rounded(points.slice(first, end))
+      const points = { tsne: pointsOfStep(tsne), umap: pointsOfStep(umap), pca: pointsOfStep(pca) }
       placed[i] = { points, pool: { samples: rows.length, steps: members.length } }
       first = end
     }

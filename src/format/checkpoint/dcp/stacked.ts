@@ -19,7 +19,7 @@ export function layerByLayer(all: readonly SizedTensor[]): StoredTensor[] {
     STACKED.test(name) && shape.length > 1 && shapes.get(name.replace(OF_OPTIMIZER, ''))?.join() === shape.join()
   const counts = new Set(all.flatMap(({ tensor }) => (isStacked(tensor) ? [tensor.shape[0]!] : [])))
   if (counts.size !== 1) return all.map(({ tensor }) => tensor)
-  return all.flatMap(one => (isStacked(one.tensor) ? layersOf(one) : one.tensor))
+  return all.flatMap(entry => (isStacked(entry.tensor) ? layersOf(entry) : entry.tensor))
 }
 
 function layersOf({ tensor, elementByteLength }: SizedTensor): StoredTensor[] {
@@ -35,13 +35,13 @@ function layersOf({ tensor, elementByteLength }: SizedTensor): StoredTensor[] {
 
 /** The part of a block that is of a layer. */
 function layerOf(
-  { file, start, offsets, shape: own }: Block,
+  { file, start, offsets, shape: shapeOfBlock }: Block,
   layer: number,
   whole: readonly number[],
   elementByteLength: number,
 ): Block[] {
   const [first = 0, ...others] = offsets ?? whole.map(() => 0)
-  const [layers = 0, ...shape] = own ?? whole
+  const [layers = 0, ...shape] = shapeOfBlock ?? whole
   if (layer < first || layer >= first + layers) return []
   const layerByteLength = shape.reduce((product, size) => product * size, elementByteLength)
   return [{ file, start: start + (layer - first) * layerByteLength, offsets: others, shape }]

@@ -124,20 +124,20 @@ export class Panel {
   }
 
   /** The axes of a group, over all steps or some. */
-  #axesOf(own: readonly Histogram[]): Axes {
+  #axesOf(histograms: readonly Histogram[]): Axes {
     const { groups, chosen, shared } = this.#options
     const all = groups.flatMap(group => group.flatMap(({ histograms }) => histograms))
-    const axes = axesOf(chosen.scales === 'same' && chosen.axes !== 'step' ? all : own, chosen.axis)
+    const axes = axesOf(chosen.scales === 'same' && chosen.axes !== 'step' ? all : histograms, chosen.axis)
     if (chosen.axes !== 'shared') return axes
     // All tensors share one range; each has a height of its own.
-    return { ...shared, most: highest(chosen.scales === 'same' ? all : own, { ...shared, most: 1 }) }
+    return { ...shared, most: highest(chosen.scales === 'same' ? all : histograms, { ...shared, most: 1 }) }
   }
 
   #axesAt(i: number): Axes {
     const { groups, chosen } = this.#options
     if (chosen.axes !== 'step') return this.#axes[i]!
-    const meant = chosen.scales === 'same' ? groups.flat() : groups[i]!
-    const now = meant.flatMap(outline => outline.histograms[indexAt(outline, this.#step)] ?? [])
+    const outlines = chosen.scales === 'same' ? groups.flat() : groups[i]!
+    const now = outlines.flatMap(outline => outline.histograms[indexAt(outline, this.#step)] ?? [])
     return now.length === 0 ? this.#axes[i]! : axesOf(now, chosen.axis)
   }
 
@@ -161,11 +161,11 @@ export class Panel {
       const at = indexAt(outline, this.#step)
       const rows = chosen.shape === 'outlines' ? [at] : evenly(histograms.length)
       for (const [row, index] of rows.entries()) {
-        const one = histograms[index]
-        if (one === undefined) continue
+        const histogram = histograms[index]
+        if (histogram === undefined) continue
         const down = ground - OUTLINE_HEIGHT - (rows.length - 1 - row) * GAP
         const path = svgElement('path', {
-          d: outlineOf(one, axes, width, OUTLINE_HEIGHT),
+          d: outlineOf(histogram, axes, width, OUTLINE_HEIGHT),
           transform: `translate(0 ${down})`,
           stroke: color,
           fill: color,
@@ -204,9 +204,10 @@ export class Panel {
     const at = (((clientX - left) / width) * PANEL_WIDTH) / this.#width
     const axes = this.#axesAt(i)
     const said = group.flatMap(outline => {
-      const one = outline.histograms[indexAt(outline, this.#step)]
-      const bar = one && barsOf(one, axes).find(({ low, high }) => axes.place(low) <= at && at < axes.place(high))
-      return bar ? [`${outline.who === '' ? '' : `${outline.who}: `}${barText(bar, one)}`] : []
+      const histogram = outline.histograms[indexAt(outline, this.#step)]
+      const bar =
+        histogram && barsOf(histogram, axes).find(({ low, high }) => axes.place(low) <= at && at < axes.place(high))
+      return bar ? [`${outline.who === '' ? '' : `${outline.who}: `}${barText(bar, histogram)}`] : []
     })
     this.#say(said.length === 0 ? this.#said : said.join('; '))
   }
@@ -223,7 +224,7 @@ function worstOf(group: readonly Outline[], step: number): { histogram: Histogra
     const histogram = outline.histograms[indexAt(outline, step)]
     return histogram ? [{ histogram, who: outline.who, share: lostOf(histogram) / histogram.count }] : []
   })
-  return all.length === 0 ? null : all.reduce((worst, one) => (one.share > worst.share ? one : worst))
+  return all.length === 0 ? null : all.reduce((worst, candidate) => (candidate.share > worst.share ? candidate : worst))
 }
 
 /** Lets a ridge stand out if it is that of the step. */
@@ -237,7 +238,7 @@ function emphasise(ridge: RidgePath, step: number): void {
 
 /** The index of the value at a step or the last one before; -1 for none. */
 function indexAt({ trial, ridge }: Outline, step: number): number {
-  return ridge.view.steps.findLastIndex(one => trial.view.steps[one]! <= step)
+  return ridge.view.steps.findLastIndex(index => trial.view.steps[index]! <= step)
 }
 
 /** Indices spread evenly, the first and the last among them. */
@@ -251,15 +252,15 @@ function textOf(outline: Outline, step: number): string | null {
   const at = indexAt(outline, step)
   if (at < 0) return null
   const { view } = ridge
-  const own = view.steps[at]!
+  const stepOfRidge = view.steps[at]!
   const lost = lostOf(histograms[at]!)
   const numbers = [
     `${Number((100 * view.atMostZero[at]!).toPrecision(4))} % ≤ 0`,
-    ...(variance?.has(own) && variance.isThere(view.series, own)
-      ? [`variance ${short(variance.at(view.series, own))}`]
+    ...(variance?.has(stepOfRidge) && variance.isThere(view.series, stepOfRidge)
+      ? [`variance ${short(variance.at(view.series, stepOfRidge))}`]
       : []),
     ...(lost > 0 ? [`${lost} NaN or ∞`] : []),
-    ...(trial.view.steps[own] === step ? [] : [`at step ${trial.view.steps[own]}`]),
+    ...(trial.view.steps[stepOfRidge] === step ? [] : [`at step ${trial.view.steps[stepOfRidge]}`]),
   ]
   return `${who === '' ? '' : `${who}: `}${numbers.join(', ')}`
 }

@@ -308,10 +308,10 @@ function judgedOf(
   }
 }
 
-function judgingRule(rule: Rule, { requestedRules: asked, failOnFinding = true, failOn }: Judging): JudgingRule {
+function judgingRule(rule: Rule, { requestedRules: requested, failOnFinding = true, failOn }: Judging): JudgingRule {
   const { ruleName, name } = rule
   const { meaning, advice } = rule.constructor as Partial<BuiltinClass>
-  const isAsked = asked.has(rule)
+  const isAsked = requested.has(rule)
   const counts = failOnFinding && (failOn === undefined || isNamed(failOn, rule))
   return { ruleName, name, meaning, advice, isAsked, counts, parameters: chosenOf(rule, isAsked) }
 }
@@ -362,13 +362,13 @@ function isUnjudged(judging: Judging, evaluation: Evaluation | null): boolean {
  * rules, provided that none judged anything.
  */
 function notJudged(
-  { rules, requestedRules: asked, failOn }: Judging,
+  { rules, requestedRules: requested, failOn }: Judging,
   { missing, findings }: JudgingReport,
 ): readonly Missing[] {
   const isIdle = (rule: Rule): boolean =>
     missing.some(lack => !lack.partial && isFindingOf(rule)(lack)) && !findings.some(isFindingOf(rule))
-  if (asked.size === 0 && rules.every(isIdle)) return missing
-  const idle = rules.filter(rule => asked.has(rule) && isIdle(rule))
+  if (requested.size === 0 && rules.every(isIdle)) return missing
+  const idle = rules.filter(rule => requested.has(rule) && isIdle(rule))
   const isWanted = (lack: Missing): boolean =>
     failOn !== undefined && !lack.partial && isNamed(failOn, { ruleName: lack.rule, name: lack.name })
   return missing.filter(lack => isWanted(lack) || idle.some(rule => isFindingOf(rule)(lack)))

@@ -109,8 +109,9 @@ export class RuleRegistry {
    */
   get(name: string, whose?: 'builtin' | 'user'): RuleClass {
     const key = spellingKey(name)
-    const [builtin, own] = [this.#builtin.get(key), this.#registered.get(key)]
-    const found = whose === 'user' ? own : whose === 'builtin' ? (builtin ?? own) : (own ?? builtin)
+    const [builtin, registered] = [this.#builtin.get(key), this.#registered.get(key)]
+    const found =
+      whose === 'user' ? registered : whose === 'builtin' ? (builtin ?? registered) : (registered ?? builtin)
     if (found) return found.RuleClass
     const nearest = nearestNames(key, this.names)
     const hint = nearest.length > 0 ? `did you mean ${nearest.join(' or ')}?` : `there are: ${this.names.join(', ')}`

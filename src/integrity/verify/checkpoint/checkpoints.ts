@@ -144,14 +144,14 @@ function tell(
   findings: Findings,
   { tensor = null, step = null }: { readonly tensor?: string | null; readonly step?: number | null } = {},
 ): void {
-  const { url, offset, expected, got, lost, tensor: own } = error.fields
+  const { url, offset, expected, got, lost, tensor: tensorOfError } = error.fields
   const file = typeof url === 'string' ? relativeTo(store, url) : ''
   const code = (VERIFY_CODES as readonly string[]).includes(error.code)
     ? (error.code as VerifyCode)
     : error.name === 'StoreError'
       ? 'Unreadable'
       : 'BadCheckpointFile'
-  const name = tensor ?? (typeof own === 'string' ? own : null)
+  const name = tensor ?? (typeof tensorOfError === 'string' ? tensorOfError : null)
   findings.problem({
     code,
     file,

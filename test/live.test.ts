@@ -244,7 +244,7 @@ describe('follow', () => {
     expect(waits).toMatchObject([
       {
         missing: 'a complete step after global step 6, or the end of the job',
-        there: expect.stringContaining('steps'),
+        present: expect.stringContaining('steps'),
       },
     ])
     const late = trial.follow({ timeoutMs: 0 })

@@ -5,7 +5,7 @@ import { checkOptions, kinds, optionsOf } from '../base/options.js'
 import { turnsWhenDue } from '../base/turns.js'
 import { jsonExcerpt } from '../format/json.js'
 import { prepareMembers } from '../trial/names.js'
-import { stateOf, type Trial } from '../trial/trial.js'
+import { expectTrial, stateOf, type Trial } from '../trial/trial.js'
 import { BUILTIN_RULES } from './builtin/index.js'
 import type { Logger, Missing } from './finding.js'
 import {
@@ -132,6 +132,7 @@ export class RuleRegistry {
 
   /** The rules of `all`; others have their turn between them, since each looks at all names. @internal */
   async allInTurns(trial: Trial, options?: AllRulesOptions): Promise<AllRules> {
+    expectTrial('registry.allInTurns', trial)
     await prepareMembers(stateOf(trial))
     const found = allRules('registry.allInTurns', trial, options)
     const turn = turnsWhenDue()

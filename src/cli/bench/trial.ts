@@ -3,7 +3,7 @@
 import type { ScanStats } from '../../scan/rows/costs.js'
 import { createTrial } from '../../trial/open.js'
 import type { Trial } from '../../trial/trial.js'
-import { defined } from '../options/flags.js'
+import { defined } from '../options/given.js'
 import { readRates } from './read-rates.js'
 
 /** The activities of a thread. */

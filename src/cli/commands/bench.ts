@@ -13,7 +13,7 @@ import {
 import { measureTrial, PARTS, type TrialResult } from '../bench/trial.js'
 import { EXIT } from '../exit.js'
 import { bytesText, counted, countText } from '../format/number.js'
-import { defined } from '../options/flags.js'
+import { defined } from '../options/given.js'
 import { expectS3, onlyPlaceOptions, type S3Flags } from '../options/s3.js'
 import { Output } from '../output.js'
 import { Progress } from '../progress.js'

@@ -26,7 +26,7 @@ import {
 import { verdictText } from '../format/finding/table.js'
 import { collectionsToSave } from '../format/finding/to-save.js'
 import { counted, countText, shortList } from '../format/number.js'
-import { defined, type FollowFlags, waitingOptions } from '../options/flags.js'
+import { defined, type FollowFlags, waitingOptions } from '../options/given.js'
 import { expectS3 } from '../options/s3.js'
 import { type LineSink, Lines } from '../output.js'
 import { Progress } from '../progress.js'

@@ -7,7 +7,7 @@ import { type RecordedStream, recordStream } from '../../write/stream/record.js'
 import { EXIT } from '../exit.js'
 import { counted, countText } from '../format/number.js'
 import { readInputFile } from '../input-file.js'
-import { defined, readingOptions } from '../options/flags.js'
+import { defined, readingOptions } from '../options/given.js'
 import { onlyPlaceOptions, type S3Flags } from '../options/s3.js'
 import { note } from '../terminal.js'
 

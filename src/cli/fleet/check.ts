@@ -9,7 +9,7 @@ import type { Trial } from '../../trial/trial.js'
 import { rulesOf } from '../commands/check.js'
 import { expectWorkers, judge, Trials } from '../commands/judge.js'
 import { findingJsonl } from '../format/finding/lines.js'
-import { defined } from '../options/flags.js'
+import { defined } from '../options/given.js'
 import type { S3Flags } from '../options/s3.js'
 import type { LineSink } from '../output.js'
 

@@ -1,6 +1,7 @@
-/** Settles options that depend on each other or on the machine: format, output and threads. */
+/** The values of options that several commands share, what they stand for, and how they are settled. */
 
 import { UsageError } from '../../base/errors.js'
+import type { CheckLevel } from '../../base/types.js'
 import { maxThreads } from '../../scan/runner/access.js'
 import {
   type Command,
@@ -14,6 +15,46 @@ import {
   isText,
 } from '../format/formats.js'
 import { note } from '../terminal.js'
+
+/** The values of `READING`. */
+export interface ReadingFlags {
+  readonly checkLevel?: CheckLevel
+  readonly threads?: number
+  /** MiB. */
+  readonly memory?: number
+}
+
+/** The values of `--format` and `--out`. */
+export interface OutputFlags<C extends Command> {
+  readonly format?: FormatOf<C>
+  readonly out?: string
+}
+
+/** The values of `--follow`, `--timeout` and `--poll`, in seconds. */
+export interface FollowFlags {
+  readonly follow?: boolean
+  readonly timeout?: number
+  readonly poll?: number
+}
+
+type Loose<T> = { readonly [K in keyof T]?: T[K] | undefined }
+type Defined<T> = { readonly [K in keyof T]?: Exclude<T[K], undefined> }
+
+/** The fields of an object that are not undefined. */
+export function defined<T extends object>(fields: T): Defined<T> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<T>
+}
+
+/** The library's options for how values are read, with the memory in bytes. */
+export function readingOptions({ checkLevel, threads, memory }: Loose<ReadingFlags>) {
+  return defined({ checkLevel, threads, memory: memory === undefined ? undefined : memory * 2 ** 20 })
+}
+
+/** The library's options for how long a running job is waited for, in milliseconds. */
+export function waitingOptions({ timeout, poll }: Loose<FollowFlags>) {
+  const milliseconds = (seconds: number | undefined) => (seconds === undefined ? undefined : seconds * 1000)
+  return defined({ timeoutMs: milliseconds(timeout), pollMs: milliseconds(poll) })
+}
 
 interface GivenFlags {
   /** Short for `--format json` (ls) or `--format jsonl`. */

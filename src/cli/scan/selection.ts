@@ -7,7 +7,7 @@ import { type ScanOptions, unmatchedParts } from '../../trial/scan-selection.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
 import { counted, shortList } from '../format/number.js'
 import type { StepsText } from '../options/arguments.js'
-import { defined } from '../options/flags.js'
+import { defined } from '../options/given.js'
 import { globalStepsOf, modeSpans, spanText } from '../step-texts.js'
 
 export interface SelectionFlags {

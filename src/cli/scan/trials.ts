@@ -6,7 +6,7 @@ import { createTrial, type TrialOptions } from '../../trial/open.js'
 import type { Trial } from '../../trial/trial.js'
 import { EXIT, heavier } from '../exit.js'
 import { counted, countText } from '../format/number.js'
-import { defined } from '../options/flags.js'
+import { defined } from '../options/given.js'
 import { placeOptions, type TrialFlags, trialOptions } from '../options/s3.js'
 import { note } from '../terminal.js'
 

@@ -22,6 +22,8 @@ let page: Page
 let wrong: string[] = []
 let server: TrialServer
 const writers: LiveWriter[] = []
+/** The first cell of a map. */
+const CORNER = `(({ left, top, width }) => [left + width / 2, top + 2])(document.querySelector('#view canvas').getBoundingClientRect())`
 
 interface Listed {
   readonly id: string
@@ -201,6 +203,29 @@ describe.runIf(hasChromium || isRequired('chromium'))('a served page', () => {
     const [{ units }] = dataOf(html).trials as unknown as [{ readonly units: readonly { readonly tensor: string }[] }]
     const names = await page.locator('.units h4').allTextContents()
     expect(names).toEqual(units.map(({ tensor }) => tensor))
+    expect(wrong).toEqual([])
+  })
+
+  it('keeps the visible part of a map of units while the training grows', async () => {
+    const directory = join(scratch, 'units')
+    const writer = new TrialWriter(directory)
+    const values = Array.from({ length: 100 }, (_, i) => i % 2)
+    const step = (step: number) =>
+      writer.step({ step, tensors: [{ name: 'relu0_output_0', dtype: 'float32', shape: [1, 100], values }] })
+    for (let i = 0; i < 10; i++) step(i)
+    await open([directory], '/#units')
+    const first = async () => {
+      await page.mouse.move(0, 0)
+      await page.mouse.move(...((await page.evaluate(CORNER)) as [number, number]))
+      return page.textContent('.units .readout')
+    }
+    await page.focus('.units canvas')
+    for (const key of ['+', '+', '+']) await page.keyboard.press(key)
+    const before = await first()
+    expect(before).toMatch(/^unit [1-9]\d* · step [1-9]: /)
+    step(10)
+    await page.waitForSelector('.units .note:has-text("at step 10")', { timeout: 60_000 })
+    await expect.poll(first, { timeout: 60_000 }).toBe(before)
     expect(wrong).toEqual([])
   })
 

@@ -696,6 +696,27 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     await close(trials)
   })
 
+  it('has each node of a damaged table of trees once, in its row', async () => {
+    const directory = join(scratch, 'circles')
+    const writer = new TrialWriter(directory)
+    // A circle of 0 and 2, one of 3 alone, and nodes with the same one below them twice.
+    const below = [[1, 2], [-1, -1], [0, -1], [3, 3], ...Array.from({ length: 60 }, (_, i) => [i + 5, i + 5])]
+    const rows = [...below, [-1, -1]]
+    const column = (name: string, of: (row: readonly number[], i: number) => number) => {
+      return { name: `trees/${name}`, dtype: 'float32', shape: [rows.length], values: rows.map(of) } as const
+    }
+    const same = ['ID', 'Feature', 'Split', 'Gain', 'Cover'].map(name => column(name, (_, i) => i))
+    writer.step({ step: 0, tensors: [...same, column('Yes', ([yes]) => yes!), column('No', ([, no]) => no!)] })
+    writer.end()
+    const { url, trials } = await write(directory)
+    await open(url, 'boosting')
+    const copies = (await copied('.trees')).slice(1).map(row => row.split(','))
+    expect(copies.map(([, , feature]) => feature)).toEqual(rows.map((_, i) => String(i)))
+    expect(await page.textContent('.trees .note')).toBe('The tree at step 0: 0 leaves, 60 deep.')
+    expect(wrong).toEqual([])
+    await close(trials)
+  })
+
   it('has the share of the batch for which each unit is dead or saturated', async () => {
     const directory = join(scratch, 'units')
     const writer = new TrialWriter(directory)
@@ -737,6 +758,20 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       ...['act1_output_0,0,0,0,4', 'act1_output_0,1,0,4,4', 'act1_output_0,0,1,0,4', 'act1_output_0,1,1,4,4'],
     ])
     expect(wrong).toEqual([])
+    await close(trials)
+  })
+
+  it('has no reason for units that are not counted but what may have been one', async () => {
+    const place = (name: string, shape: readonly number[]) => {
+      const writer = new TrialWriter(join(scratch, name))
+      writer.step({ step: 0, tensors: [{ name: 'relu0_output_0', dtype: 'float32', shape, values: [0, 1] }] })
+      writer.end()
+      return join(scratch, name)
+    }
+    const { url, trials } = await write(place('counted', [1, 2]), place('uncounted', [2]))
+    await open(url, 'units')
+    const [said] = await page.locator('.units h2:has-text("uncounted") + p').allTextContents()
+    expect(said).toMatch(/^There is no layer whose units could be counted\. That needs saved elements/)
     await close(trials)
   })
 
@@ -1026,6 +1061,26 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       ])
     }
     expect(wrong).toEqual([])
+    await close(trials)
+  })
+
+  it('has bars of NaN in ridges from the first value on, also after a step before it', async () => {
+    const directory = join(scratch, 'late')
+    const writer = new TrialWriter(directory)
+    const tensor = (name: string, values: readonly number[]) =>
+      ({ name, dtype: 'float32', shape: [values.length], values }) as const
+    writer.step({ step: 0, tensors: [tensor('gradient/early', [1, 2])] })
+    writer.step({ step: 1, tensors: [tensor('gradient/early', [1, 2]), tensor('gradient/late', [1, Number.NaN, 2])] })
+    writer.end()
+    const { url, trials } = await write(directory)
+    await open(url, 'distributions')
+    await page.selectOption('.controls label:has-text("Steps as") select', 'ridges')
+    const bars = () => page.locator('.panel:has-text("late") .lost').count()
+    await expect.poll(bars, { timeout: 60_000 }).toBe(1)
+    for (const [at, count] of [0, 1].entries()) {
+      await page.fill('.player input', String(at))
+      expect(await bars()).toBe(count)
+    }
     await close(trials)
   })
 

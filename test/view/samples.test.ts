@@ -214,6 +214,35 @@ it('classes and embeddings of many steps have all of those of evaluation, and sa
   for (const { steps } of ridges) expect(evaluations(steps)).toBe(9)
 })
 
+it('units of a tanh are counted where an output is NaN, and not where all are', async () => {
+  const directory = join(scratch, 'tanh')
+  const writer = new TrialWriter(directory)
+  const nan = Number.NaN
+  const tensor = (name: string, values: readonly number[]) =>
+    ({ name, dtype: 'float32', shape: [2, 2], values }) as const
+  writer.step({
+    step: 0,
+    tensors: [tensor('tanh0_output_0', [nan, 0, 1, -0.5]), tensor('tanh1_output_0', [nan, nan, nan, nan])],
+  })
+  writer.end()
+  const [{ units }] = dataOf((await reportHtml(await open(directory))).html).trials
+  expect(units).toMatchObject([{ tensor: 'tanh0_output_0', isOff: 'saturated', units: 2 }])
+})
+
+it('trees with a column of more than 1000 nodes are left out', async () => {
+  const directory = join(scratch, 'long-column')
+  const writer = new TrialWriter(directory)
+  for (const [step, length] of [1000, 1001].entries()) {
+    const tensor = (name: string, values: readonly number[]) =>
+      ({ name: `trees/${name}`, dtype: 'float32', shape: [values.length], values }) as const
+    const short = ['ID', 'Feature', 'Split', 'Yes', 'No', 'Gain'].map(name => tensor(name, [0]))
+    writer.step({ step, tensors: [...short, tensor('Cover', new Array<number>(length).fill(1))] })
+  }
+  writer.end()
+  const [{ trees }] = dataOf((await reportHtml(await open(directory))).html).trials
+  expect(trees.map(({ step }: Data) => step)).toEqual([0])
+})
+
 describe('an embedding', () => {
   let embedding: Data
   let directory: string

@@ -12,7 +12,8 @@ const MAX_STEPS = 48
 /** More nodes of a step are not told apart. */
 const MAX_NODES = 1000
 
-type Table = Partial<Record<(typeof COLUMNS)[number], readonly unknown[]>>
+/** Null: a column is too long. */
+type Table = Partial<Record<(typeof COLUMNS)[number], readonly unknown[] | null>>
 
 export async function treesOf(
   trial: Trial,
@@ -39,9 +40,11 @@ export async function treesOf(
     const index = skeleton.stepAt(step)
     if (column === undefined || index === undefined || value === null) continue
     const table = tables.get(index) ?? {}
-    // Of several workers the first.
-    table[column] ??= Array.from<unknown>(value.data as ArrayLike<unknown>)
     tables.set(index, table)
+    // Of several workers the first.
+    if (column in table) continue
+    const { data } = value
+    table[column] = data.length > MAX_NODES ? null : Array.from<unknown>(data as ArrayLike<unknown>)
   }
   return [...tables]
     .sort(([a], [b]) => a - b)
@@ -51,9 +54,9 @@ export async function treesOf(
     })
 }
 
-/** Null: a column is missing, or the tree is too large. */
+/** Null: a column is missing or too long. */
 function nodesOf({ ID, Feature, Split, Yes, No, Gain, Cover }: Table): readonly TreeNode[] | null {
-  if (!ID || !Feature || !Split || !Yes || !No || !Gain || !Cover || ID.length > MAX_NODES) return null
+  if (!ID || !Feature || !Split || !Yes || !No || !Gain || !Cover) return null
   const places = new Map(ID.map((id, i) => [String(id), i]))
   const below = (id: unknown) => places.get(String(id)) ?? -1
   return ID.map((_, i) => ({

@@ -98,19 +98,20 @@ function count(counts: Counts, index: number, data: ArrayLike<number>, shape: re
   const names = counts.isRelu ? (['relu'] as const) : (['tanh', 'sigmoid'] as const)
   for (let i = 0; i < data.length; i++) {
     const [x, unit] = [data[i]!, Math.floor(i / inner) % units]
-    counts.min = Math.min(counts.min, x)
-    counts.max = Math.max(counts.max, x)
+    // Neither is true of NaN.
+    if (x < counts.min) counts.min = x
+    if (x > counts.max) counts.max = x
     if (x === 0) counts.zeros++
     for (const name of names) if (IS_OFF[name](x)) off[name][unit]!++
   }
   counts.at.set(index, { of: data.length / units, off })
 }
 
-/** Null: nothing was read, or the outputs are those of another function. */
+/** Null: nothing was read, or the outputs are those of another function; those of tanh or sigmoid may also all be NaN. */
 function viewOf(tensor: string, { isRelu, units, min, max, zeros, at }: Counts): UnitsView | null {
   const name = isRelu ? 'relu' : (functionOf(tensor) ?? functionBy(min, max, zeros))
   // A whole model may be named after its activation.
-  const isOther = name !== 'relu' && !(min >= (name === 'tanh' ? -1 : 0) && max <= 1)
+  const isOther = name !== 'relu' && !(min >= (name === 'tanh' ? -1 : 0) && min <= max && max <= 1)
   if (name === null || isOther || at.size === 0) return null
   const steps = [...at].sort(([a], [b]) => a - b)
   const off = new Float32Array(units * steps.length)

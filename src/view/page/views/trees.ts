@@ -26,13 +26,15 @@ export function placed(nodes: readonly TreeNode[]): readonly Placed[] {
     const node = nodes[i]!
     // A node is placed once, whatever a damaged table says.
     all.set(i, { ...node, x: 0, depth })
-    const below = [node.yes, node.no].filter(at => at >= 0 && !all.has(at)).map(at => place(at, depth + 1))
+    const below = [node.yes, node.no].flatMap(at => (at >= 0 && !all.has(at) ? [place(at, depth + 1)] : []))
     const x = below.length === 0 ? leaves++ : below.reduce((sum, x) => sum + x, 0) / below.length
     all.set(i, { ...node, x, depth })
     return x
   }
   const children = new Set(nodes.flatMap(({ yes, no }) => [yes, no]))
   for (const i of nodes.keys()) if (!children.has(i)) place(i, 0)
+  // What is left are circles.
+  for (const i of nodes.keys()) if (!all.has(i)) place(i, 0)
   return [...all].sort(([a], [b]) => a - b).map(([, node]) => node)
 }
 

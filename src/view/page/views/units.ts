@@ -11,21 +11,30 @@ import { counted, shown } from '../text.js'
 import { type ShownTrial, unpack } from '../trials.js'
 import type { View } from './view.js'
 
+const UNCOUNTED =
+  'There is no layer whose units could be counted. That needs saved elements, not reductions alone, of a batch and at most 1024 units. Very large outputs are left out, and outputs beyond the range of tanh or sigmoid.'
 const WORDS = { dead: '0', saturated: 'saturated' } as const
 
 export async function unitsView(given: readonly ShownTrial[], open: OpenTensor): Promise<View> {
   const element = h('section', { class: 'units' })
+  /** The maps by their layers. */
+  let maps = new Map<string, HeatMap>()
   const draw = async (trials: readonly ShownTrial[]) => {
     const shading = shadingOf([0, 1], false, 'linear')
+    const newer = new Map<string, HeatMap>()
     const drawn = trials.map(async (trial, place) => {
       const layers = await trial.source.units()
-      const maps = await Promise.all(layers.map(layer => mapOf(trial, layer, open)))
+      const figures = layers.map(async layer => {
+        const { figure, map } = await mapOf(trial, layer, open)
+        newer.set(`${place} ${layer.tensor}`, map)
+        return figure
+      })
       return h(
         'article',
         {},
         trials.length > 1 ? h('h2', {}, badge(place), shown(trial.view.name)) : null,
-        maps.length === 0 ? h('p', {}, 'There is no layer whose units could be counted: they were too many.') : null,
-        h('div', { class: 'cards' }, ...maps),
+        layers.length === 0 ? h('p', {}, UNCOUNTED) : null,
+        h('div', { class: 'cards' }, ...(await Promise.all(figures))),
       )
     })
     element.replaceChildren(
@@ -37,12 +46,14 @@ export async function unitsView(given: readonly ShownTrial[], open: OpenTensor):
       legendOf(shading, 'share of the batch', true),
       ...(await Promise.all(drawn)),
     )
+    for (const [layer, map] of newer) map.takeOver(maps.get(layer))
+    maps = newer
   }
   await draw(given)
   return { element, update: draw }
 }
 
-async function mapOf(trial: ShownTrial, layer: UnitsView, open: OpenTensor): Promise<HTMLElement> {
+async function mapOf(trial: ShownTrial, layer: UnitsView, open: OpenTensor) {
   const { tensor, isOff, units, steps, counts } = layer
   const off = await unpack(layer.off)
   const at = (unit: number, i: number) => off[i * units + unit]!
@@ -70,7 +81,7 @@ async function mapOf(trial: ShownTrial, layer: UnitsView, open: OpenTensor): Pro
       Array.from({ length: units }, (_, unit) => [tensor, unit, trial.view.steps[step]!, at(unit, i), counts[i]!]),
     ),
   ]
-  return h(
+  const figure = h(
     'figure',
     { class: 'card' },
     h('h4', {}, link(tensor, open)),
@@ -78,4 +89,5 @@ async function mapOf(trial: ShownTrial, layer: UnitsView, open: OpenTensor): Pro
     map.element,
     actions(label, rows, null),
   )
+  return { figure, map }
 }

@@ -148,7 +148,8 @@ export class Panel {
     // From one step to the next, ridges on the same axes differ in one that stands out: the others stay as they are.
     if (known?.axes === axes) {
       for (const ridge of known.ridges) emphasise(ridge, this.#step)
-      this.pictures[i]!.querySelector('.lost')?.replaceWith(...this.#lostOf(group))
+      this.pictures[i]!.querySelector('.lost')?.remove()
+      this.pictures[i]!.append(...this.#lostOf(group))
       return
     }
     const ground = this.height - AXIS

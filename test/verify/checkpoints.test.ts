@@ -164,6 +164,37 @@ describe('members of archives', () => {
     }
   })
 
+  it('are checked once for each chunk, apart from one that begins in another, until the signal', async () => {
+    const directory = join(scratch, `${count++}`)
+    mkdirSync(directory)
+    const piece = torchZip({
+      'data.pkl': pickled(tensor({ count: 2, size: [2], stride: [1] })),
+      'data/0': new Uint8Array(Float32Array.of(1, 2).buffer),
+    })
+    const { length } = piece
+    const chunk = (start: number, length: number) => ({
+      size: [2],
+      chunks: [{ offsets: [0], sizes: [2], place: { file: '__0_0.distcp', start, length } }],
+    })
+    const metadata = { a: chunk(0, length), again: chunk(0, length), b: chunk(length, length), c: chunk(8, length) }
+    writeFileSync(join(directory, '.metadata'), distributedMetadata(metadata))
+    piece[Buffer.from(piece).indexOf(Buffer.from(Float32Array.of(1, 2).buffer))]! ^= 1
+    writeFileSync(join(directory, '__0_0.distcp'), Buffer.concat([piece, piece]))
+    const { problems, problemCounts } = await verifyTrial(directory)
+    expect(problemCounts).toEqual({ BadMemberChecksum: 2, BadCheckpointFile: 2 })
+    expect(problems).toContainEqual(
+      expect.objectContaining({ file: '__0_0.distcp', offset: 8, expected: 'archives that do not overlap' }),
+    )
+    const codes: string[] = []
+    const stop = new AbortController()
+    const onProblem = ({ code }: { readonly code: string }) => {
+      codes.push(code)
+      if (code === 'BadMemberChecksum') stop.abort()
+    }
+    await expect(verifyTrial(directory, { signal: stop.signal, onProblem })).rejects.toThrow(/aborted/)
+    expect(codes.filter(code => code === 'BadMemberChecksum')).toEqual(['BadMemberChecksum'])
+  })
+
   it('are noted where a file was written without', async () => {
     const path = changed(bytes => {
       for (

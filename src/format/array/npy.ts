@@ -7,6 +7,7 @@ const MAGIC = '\x93NUMPY'
 const PREFIX_BYTES = 12
 /** The limit for a header: numpy writes about a hundred bytes, and reads ten thousand. */
 const MAX_HEADER_BYTES = 1 << 16
+const MAX_KIND_LENGTH = 60
 /** numpy's own limit of dimensions. */
 const MAX_DIMENSIONS = 64
 
@@ -40,7 +41,7 @@ const BITS_IN: Partial<Record<DType, number>> = {
 }
 
 export interface NpyHeader {
-  /** numpy's name for the elements, without the byte order. */
+  /** numpy's name for the elements, without the byte order: `f4`, `M8[ns]`; for records the list of their fields, cut short. */
   readonly kind: string
   readonly isBigEndian: boolean
   readonly isFortran: boolean
@@ -132,12 +133,12 @@ export function npyHeader({ url, byteLength, read }: ArraySource): NpyHeader {
 }
 
 const ENTRY =
-  /\s*(['"])(descr|fortran_order|shape)\1\s*:\s*(?:(['"])([^'"\\]*)\3|(True|False)|\(([\d\sL,]*)\))\s*(,|(?=\}))/y
+  /\s*(['"])(descr|fortran_order|shape)\1\s*:\s*(?:(['"])([^'"\\]*)\3|(True|False)|\(([\d\sL,]*)\)|(\[.*\]))\s*(,|(?=\}))/sy
 
 /** Parses the dictionary that Python writes; nothing else is accepted, and nothing is evaluated. */
 function parsedHeader(url: string, start: number, text: string): Omit<NpyHeader, 'start'> {
   const wrong = (at: number): never => {
-    const expected = "{'descr': …, 'fortran_order': …, 'shape': …} of plain elements, not of records or objects"
+    const expected = "{'descr': …, 'fortran_order': …, 'shape': …} of plain elements"
     throw arrayFault(url, start + at, expected, JSON.stringify(text.slice(at, at + 60)))
   }
   const opening = /^\s*\{/.exec(text)
@@ -148,13 +149,13 @@ function parsedHeader(url: string, start: number, text: string): Omit<NpyHeader,
     ENTRY.lastIndex = at
     const entry = ENTRY.exec(text)
     if (entry === null || fields.has(entry[2]!)) return wrong(at)
-    const value = { descr: entry[4], fortran_order: entry[5], shape: entry[6] }[entry[2]!]
+    const value = { descr: entry[4] ?? entry[7], fortran_order: entry[5], shape: entry[6] }[entry[2]!]
     if (value === undefined) return wrong(at)
     fields.set(entry[2]!, value)
     at = ENTRY.lastIndex
   }
   if (fields.size < 3) return wrong(0)
-  const descr = /^([<>=|]?)([a-zA-Z]\d*)$/.exec(fields.get('descr')!)
+  const descr = /^([<>=|]?)([a-zA-Z]\d*(?:\[[\w/]+\])?|\[.*\])$/s.exec(fields.get('descr')!)
   const shape = /^\s*(?:\d+L?\s*,\s*)*(?:\d+L?\s*)?$/.test(fields.get('shape')!)
     ? (fields.get('shape')!.match(/\d+/g) ?? []).map(Number)
     : null
@@ -162,7 +163,7 @@ function parsedHeader(url: string, start: number, text: string): Omit<NpyHeader,
     return wrong(0)
   }
   return {
-    kind: descr[2]!,
+    kind: descr[2]!.slice(0, MAX_KIND_LENGTH),
     isBigEndian: descr[1] === '>',
     isFortran: fields.get('fortran_order') === 'True',
     shape,

@@ -160,6 +160,23 @@ it('layers that Megatron stacks into one tensor are tensors of their own', async
   ])
 })
 
+it.each([
+  ['none', [3_000_000, 0], [[3_000_000, 0]]],
+  ['too many for one tensor', [5000, 1], [[5000, 1]]],
+  ['too many for all blocks', [4000, 300], Array.from({ length: 300 }, () => [4000, 1])],
+])('layers with elements are not stacked beyond a bound: %s', async (_, size, sizes) => {
+  const piece = chunkFile(sizes[0]!, 0)
+  const chunks = sizes.map((sizes, i) => {
+    const place = { file: '__0_0.distcp', start: i * piece.length, length: piece.length }
+    return { offsets: [0, i], sizes, place }
+  })
+  const found = await read(distributedMetadata({ 'layers.w': { size, chunks } }), {
+    'step-1/__0_0.distcp': Buffer.concat(sizes.map(() => piece)),
+    'step-1/metadata.json': bytesOf('{"sharded_backend": "torch_dist"}'),
+  })
+  expect([found.tensors.map(({ name }) => name), found.unread]).toEqual([['layers.w'], []])
+})
+
 describe('what is missing is named, and the rest is read', () => {
   async function expectUnread(
     change: (piece: DistributedPiece) => DistributedPiece,

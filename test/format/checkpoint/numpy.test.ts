@@ -1,7 +1,9 @@
 /** Arrays and scalars of numpy in files of torch. test/torch-writes.long.test.ts has numpy itself write them. */
 
 import { describe, expect, it } from 'vitest'
+import { NPY, NPZ } from '#dist/format/checkpoint/npy.js'
 import { TORCH } from '#dist/format/checkpoint/torch/format.js'
+import { npy, zip } from '../../support/array-files.js'
 import { fileOf } from '../../support/checkpoint-files.js'
 import {
   BUILD,
@@ -143,3 +145,16 @@ it('scalars of numpy are values', async () => {
     done: 'true',
   })
 })
+
+it.each(["[('a', '<f4'), ('b]', '|S4', (1,))]", "'<M8[ns]'", "'<m8[25s]'", "'<U2'"])(
+  'an array of %s in a file of numpy is whole, and of a kind that is not read',
+  async descr => {
+    const file = npy(`{'descr': ${descr}, 'fortran_order': False, 'shape': (1,), }`, new Uint8Array(8))
+    const inArchive = await NPZ.read(fileOf(zip([{ name: 'x.npy', content: file }])), around)
+    for (const { unread } of [inArchive, await NPY.read(fileOf(file, 'x.npy'), around)]) {
+      expect(unread).toMatchObject([
+        { name: 'x', dtype: descr.replace(/'<(.*)'$/, '$1'), error: { code: 'UnreadableDType' } },
+      ])
+    }
+  },
+)

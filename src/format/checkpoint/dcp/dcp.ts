@@ -115,7 +115,7 @@ class Checkpoint {
       }
       await due()
     }
-    const whole = (await this.#isOfMegatron()) ? layerByLayer(tensors) : tensors.map(({ tensor }) => tensor)
+    const whole = (await this.#isOfMegatron()) ? await layerByLayer(tensors) : tensors.map(({ tensor }) => tensor)
     return { tensors: whole, unread, problems }
   }
 

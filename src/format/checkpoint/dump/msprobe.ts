@@ -4,7 +4,9 @@
  */
 
 import { FormatError, quote, StoreError } from '../../../base/errors.js'
+import { turnsWhenDue } from '../../../base/turns.js'
 import type { ReductionName } from '../../../base/types.js'
+import { jsonTokens } from '../../json.js'
 import { withoutBareNumbers } from '../beside.js'
 import { NPY } from '../npy.js'
 import type {
@@ -24,6 +26,9 @@ const DATA_DIRECTORY = 'dump_tensor_data'
 const DUMPED = /(^|\/)dump_tensor_data\/[^/]+\.(?:pt|npy)$/
 const MAX_JSON_BYTES = 256 << 20
 const MAX_DEPTH = 64
+const MAX_PROBLEMS = 100
+/** Tokens between two looks at the clock. */
+const TOKENS_AT_ONCE = 4096
 /** Statistics in `dump.json`, and the reductions that they are. */
 const STATISTICS: readonly (readonly [name: string, reduction: ReductionName])[] = [
   ['Max', 'max'],
@@ -50,47 +55,63 @@ export const MSPROBE: TensorFormat = {
     (await dumpedIn(file)).flatMap(({ path }) => (path?.endsWith('.pt') ? [{ path, startByte: 0 }] : [])),
 }
 
+/** The content of `dump.json`, parsed and as it is. */
+interface Dump {
+  readonly dump: Readonly<Record<string, unknown>>
+  readonly text: string
+}
+
 /** A tensor as `dump.json` describes it. */
 interface Described {
   readonly name: string
   readonly fields: Readonly<Record<string, unknown>>
-  /** The key of `data` under which it stands. */
-  readonly entry: string
+  /** The byte at which the key of `data` begins under which it stands. */
+  readonly at: number
   /** The path of its file; null: it has none, or one outside of the dump. */
   readonly path: string | null
 }
 
 /** The tensors that `dump.json` describes, in their order. */
 async function dumpedIn(file: RangedFile): Promise<readonly Described[]> {
-  return describedBy(file, (await jsonOf(file)).dump)
+  return describedBy(file, await jsonOf(file))
 }
 
-function describedBy({ url, path }: RangedFile, dump: Readonly<Record<string, unknown>>): readonly Described[] {
+async function describedBy({ url, path }: RangedFile, { dump, text }: Dump): Promise<readonly Described[]> {
   const data = recordOf(dump.data)
   if (data === null) throw wrong(url, 0, 'data: an object', 'none')
   const directory = `${path.slice(0, path.lastIndexOf('/') + 1)}${DATA_DIRECTORY}/`
-  return Object.entries(data).flatMap(([entry, value]) =>
-    [...describedIn(entry, value, 0)].map(({ name, fields }) => {
+  const described: Described[] = []
+  const due = turnsWhenDue()
+  for (const [entry, at] of await entryPlaces(text)) {
+    for (const { name, fields } of describedIn(entry, data[entry], 0)) {
       const { data_name: file } = fields
       const isBeside = typeof file === 'string' && /^[^/\\\0]+\.(?:pt|npy)$/.test(file)
-      return { name, fields, entry, path: isBeside ? directory + file : null }
-    }),
-  )
+      described.push({ name, fields, at, path: isBeside ? directory + file : null })
+      await due()
+    }
+    await due()
+  }
+  return described
 }
 
 async function readDump(file: RangedFile, around: Surroundings): Promise<TensorFileContents> {
-  const { dump, text } = await jsonOf(file)
-  const described = describedBy(file, dump)
-  const places = new EntryPlaces(text)
+  const json = await jsonOf(file)
   const tensors: StoredTensor[] = []
   const unread: UnreadTensor[] = []
   const problems: FormatError[] = []
+  let untold = 0
   const seen = new Set<string>()
-  for (const [order, { name, fields, entry, path }] of described.entries()) {
+  const due = turnsWhenDue()
+  for (const [order, { name, fields, at, path }] of (await describedBy(file, json)).entries()) {
+    await due()
     const fault = (expected: string, got: string, code?: string): FormatError =>
-      wrong(file.url, places.byteOf(entry), expected, got, code)
+      wrong(file.url, at, expected, got, code)
+    const blame = (expected: string, got: string): void => {
+      if (problems.length < MAX_PROBLEMS) problems.push(fault(expected, got))
+      else untold++
+    }
     if (seen.has(name)) {
-      problems.push(fault('each tensor once', `${quote(name)} again`))
+      blame('each tensor once', `${quote(name)} again`)
       continue
     }
     seen.add(name)
@@ -100,7 +121,7 @@ async function readDump(file: RangedFile, around: Surroundings): Promise<TensorF
       const other = 'error' in read ? null : differenceFrom(fields, read)
       if ('error' in read) unread.push(read)
       else tensors.push({ ...read, order, statistics: new Map(statisticsIn(fields)) })
-      if (other !== null) problems.push(fault(`${quote(name)} as ${other.expected}`, `${other.got} in ${dataName}`))
+      if (other !== null) blame(`${quote(name)} as ${other.expected}`, `${other.got} in ${dataName}`)
     } else {
       const saved = statisticsIn(fields)
       for (const [reduction, value] of saved) tensors.push(savedReduction(reduction, name, value, { order }))
@@ -110,6 +131,8 @@ async function readDump(file: RangedFile, around: Surroundings): Promise<TensorF
       }
     }
   }
+  if (untold > 0) problems.push(wrong(file.url, undefined, 'entries without faults', `${untold} more with faults`))
+  const { dump } = json
   const facts = ['task', 'level', 'framework'].flatMap(key =>
     typeof dump[key] === 'string' ? [[key, (dump[key] as string).slice(0, 100)] as const] : [],
   )
@@ -123,24 +146,31 @@ function statisticsIn(fields: Described['fields']): (readonly [ReductionName, nu
   })
 }
 
-/** The places of the keys of `data`, which are asked for in their order. */
-class EntryPlaces {
-  readonly #text: string
-  #char = 0
-  #byte = 0
-
-  constructor(text: string) {
-    this.#text = text
+/** The keys of `data` in their order, which parsers change for integers, and the byte at which each begins. @param text valid JSON */
+async function entryPlaces(text: string): Promise<ReadonlyMap<string, number>> {
+  const places = new Map<string, number>()
+  const due = turnsWhenDue()
+  let [depth, tokens, char, byte] = [0, 0, 0, 0]
+  let [isKey, isInData] = [false, false]
+  for (const { token, at } of jsonTokens(text)) {
+    if (++tokens % TOKENS_AT_ONCE === 0) await due()
+    if (token === '{' || token === '[') {
+      depth++
+      isKey = token === '{'
+    } else if (token === '}' || token === ']') depth--
+    else if (token === ',') isKey = true
+    else if (token === ':') isKey = false
+    else if (isKey && depth === 1) {
+      isInData = JSON.parse(token) === 'data'
+      // Of two, the last counts.
+      if (isInData) places.clear()
+    } else if (isKey && depth === 2 && isInData && token.startsWith('"')) {
+      byte += byteLengthOf(text.slice(char, at))
+      char = at
+      places.set(JSON.parse(token), byte)
+    }
   }
-
-  /** The byte at which a key begins; undefined if it is written otherwise than usual. */
-  byteOf(key: string): number | undefined {
-    const found = this.#text.indexOf(`${JSON.stringify(key)}:`, this.#char)
-    if (found < 0) return undefined
-    this.#byte += byteLengthOf(this.#text.slice(this.#char, found))
-    this.#char = found
-    return this.#byte
-  }
+  return places
 }
 
 function byteLengthOf(text: string): number {
@@ -200,9 +230,7 @@ async function dumped(
   }
 }
 
-async function jsonOf(
-  file: RangedFile,
-): Promise<{ readonly dump: Readonly<Record<string, unknown>>; readonly text: string }> {
+async function jsonOf(file: RangedFile): Promise<Dump> {
   const { url, byteLength } = file
   if (byteLength > MAX_JSON_BYTES) throw wrong(url, 0, `at most ${MAX_JSON_BYTES} bytes`, `${byteLength}`)
   const text = new TextDecoder().decode(await file.read(0, byteLength))

@@ -1,6 +1,7 @@
 /** Verifies ZIP archives (of torch and numpy): each stored member against the CRC-32 in the directory. */
 
 import { crc32 } from 'node:zlib'
+import { sortedInTurns } from '../../../base/turns.js'
 import {
   contentStart,
   isZip,
@@ -15,11 +16,35 @@ import type { Findings } from '../findings.js'
 
 const CHUNK_BYTES = 4 << 20
 
+/** The places by where they begin, equal ones once; one that begins in another is reported and left out, so that no bytes are read many times. */
+export async function placesApart(places: readonly ArchivePlace[], findings: Findings): Promise<ArchivePlace[]> {
+  const endOf = ({ startByte, byteLength = Number.POSITIVE_INFINITY }: ArchivePlace) => startByte + byteLength
+  const inOrder = await sortedInTurns(places, (a, b) =>
+    a.path !== b.path ? (a.path < b.path ? -1 : 1) : a.startByte - b.startByte,
+  )
+  const apart: ArchivePlace[] = []
+  for (const place of inOrder) {
+    const { path, startByte } = place
+    const last = apart.at(-1)
+    if (last === undefined || last.path !== path || startByte >= endOf(last)) apart.push(place)
+    else if (startByte !== last.startByte || endOf(place) !== endOf(last)) {
+      findings.tell('problem', 'BadCheckpointFile', path, () => ({
+        offset: startByte,
+        expected: 'archives that do not overlap',
+        found: `one from byte ${startByte} up to ${endOf(place)}, and one from ${last.startByte} up to ${endOf(last)}`,
+        lost: 'the checksums of the former are not checked',
+      }))
+    }
+  }
+  return apart
+}
+
 /** Reads every member of an archive once; of a place that holds none, nothing. Problems of its directory were reported when it was opened. */
 export async function checkArchive(
   store: Store,
   { path, startByte: base, byteLength: given }: ArchivePlace,
   findings: Findings,
+  signal?: AbortSignal,
 ): Promise<void> {
   const read = async (startByte: number, byteLength: number): Promise<Uint8Array> => {
     const bytes = new Uint8Array(byteLength)
@@ -37,7 +62,7 @@ export async function checkArchive(
     const wrong: { readonly member: ZipMember; readonly start: number; readonly crc: number }[] = []
     for (const member of stored) {
       const start = await contentStart(source, member)
-      const crc = await crcOf(source, start, member.byteLength)
+      const crc = await crcOf(source, start, Math.min(member.byteLength, member.compressedLength), signal)
       if (crc !== member.crc) wrong.push({ member, start, crc })
     }
     if (stored.length > 1 && wrong.length === stored.length) {
@@ -66,9 +91,15 @@ export async function checkArchive(
   }
 }
 
-async function crcOf({ read }: ZipSource, start: number, byteLength: number): Promise<number> {
+async function crcOf(
+  { read }: ZipSource,
+  start: number,
+  byteLength: number,
+  signal: AbortSignal | undefined,
+): Promise<number> {
   let crc = 0
   for (let at = 0; at < byteLength; at += CHUNK_BYTES) {
+    signal?.throwIfAborted()
     crc = crc32(await read(start + at, Math.min(CHUNK_BYTES, byteLength - at)), crc)
   }
   return crc

@@ -17,7 +17,7 @@ import type { Findings } from '../findings.js'
 import { VERIFY_CODES, type VerifyCode } from '../problem.js'
 import { type DigestCounts, RowChecks, type RowOptions } from '../row-checks.js'
 import type { ValueCounts } from '../tensor-values.js'
-import { checkArchive } from './archives.js'
+import { checkArchive, placesApart } from './archives.js'
 import { StatisticsCheck } from './statistics.js'
 import { checkTotalSize } from './total-size.js'
 
@@ -68,7 +68,7 @@ export async function verifyCheckpoints(
   }
   for (const path of contents.checkpointFiles) {
     signal?.throwIfAborted()
-    await checkFile(store, path, findings)
+    await checkFile(store, path, findings, signal)
   }
   const trial = new Trial('', storeName(access.spec), new TrialState(access, null, loader, contents))
   const saved = new StatisticsCheck(contents.savedStatistics, findings)
@@ -165,12 +165,20 @@ function tell(
 }
 
 /** Checks of a file what its format has: archives, JSON, a pickle. What keeps it from being read was reported when it was opened. */
-async function checkFile(store: Store, path: string, findings: Findings): Promise<void> {
+async function checkFile(
+  store: Store,
+  path: string,
+  findings: Findings,
+  signal: AbortSignal | undefined,
+): Promise<void> {
   try {
     const file = await rangedFile(store, path)
     const format = formatOf(path, await file.read(0, Math.min(HEAD_BYTES, file.byteLength)))
     if (format?.header === 'json') await findDuplicates(file, findings)
-    for (const place of (await format?.archives?.(file)) ?? []) await checkArchive(store, place, findings)
+    for (const place of await placesApart((await format?.archives?.(file)) ?? [], findings)) {
+      signal?.throwIfAborted()
+      await checkArchive(store, place, findings, signal)
+    }
     if (format?.header === 'pickle') await findCode(file, findings)
     await checkTotalSize(store, path, findings)
   } catch (error) {

@@ -71,7 +71,8 @@ export class Comparison {
   stored = 0
   /** Names in the first run of tensors that are equal bit for bit, at most 100. */
   readonly equalTensors = new Set<string>()
-  readonly tied: TiedTensor[] = []
+  /** Heads that one run lacks, by their names; null: one differs from the embeddings somewhere, or could not be compared there. */
+  readonly #heads = new Map<string, TiedTensor | null>()
   /** The read errors, in a sentence each. */
   readonly problems = new Map<string, Error>()
   /** The number of pairs that differ by no more than runs of the same configuration. */
@@ -84,7 +85,8 @@ export class Comparison {
   }
 
   /** Adds what another has counted. */
-  count({ compared, equal, close, noisy, missing, problems, equalTensors, tied, dtypes, stats }: Comparison): void {
+  count(other: Comparison): void {
+    const { compared, equal, close, noisy, missing, problems, equalTensors, dtypes, stats } = other
     this.compared += compared
     this.equal += equal
     this.close += close
@@ -92,9 +94,18 @@ export class Comparison {
     this.missing += missing
     for (const problem of problems.values()) this.#hasProblem(problem)
     for (const name of equalTensors) this.equalTensors.add(name)
-    for (const pair of tied) this.tied.push(pair)
+    for (const [name, tied] of other.#heads) this.#addHead(name, tied)
     for (const pair of dtypes.values()) countDtypes(this.dtypes, pair)
     this.stats.readBytes += stats.readBytes
+  }
+
+  /** Heads that are tied wherever one run lacks them. */
+  get tied(): readonly TiedTensor[] {
+    return [...this.#heads.values()].filter(tied => tied !== null)
+  }
+
+  #addHead(name: string, tied: TiedTensor | null): void {
+    this.#heads.set(name, this.#heads.get(name) === null ? null : tied)
   }
 
   /** The place where differences leave the trend of the steps before. */
@@ -318,22 +329,30 @@ export class Comparison {
     // What is lost of a damaged checkpoint is not left out.
     const canBeTied = only !== null && other.problems.length === 0
     const tied = canBeTied ? tiedHead(place.tensor, only, stateOf(other).catalog.names) : null
+    let untied = ''
     if (tied !== null) {
-      if (this.tied.some(({ tensor }) => tensor === tied.tensor)) return
       const isEqual = await this.#equalsEmbeddings(place, only === 'first' ? a : b)
-      if (isEqual !== false) {
-        this.tied.push({ ...tied, isEqual })
-        return
+      this.#addHead(tied.tensor, isEqual === true ? tied : null)
+      if (isEqual === true) return
+      if (isEqual instanceof TrialscanError) {
+        this.#hasProblem(isEqual)
+        return this.#notCompared(place, 'unreadable', isEqual.message)
       }
+      untied =
+        isEqual === null
+          ? ', where it could not be compared with embeddings'
+          : `, where it differs from ${tied.tiedTo} and is not tied`
     }
     this.missing++
     const none = 'values and reductions of the two have nothing in common'
-    const untied = tied === null ? '' : `, where it differs from ${tied.tiedTo} and is not tied`
     this.#notCompared(place, 'missing', only === null ? none : `only in the ${only} run${untied}`)
   }
 
-  /** True if a head is equal to the embeddings beside it; null if these can't be compared. */
-  async #equalsEmbeddings({ tensor, step, worker }: RecordPlaceInTime, trial: Trial): Promise<boolean | null> {
+  /** True if a head is equal to the embeddings beside it; null if there is no value of either; the error if one can't be read. */
+  async #equalsEmbeddings(
+    { tensor, step, worker }: RecordPlaceInTime,
+    trial: Trial,
+  ): Promise<boolean | null | TrialscanError> {
     const inquiry = new Inquiry()
     const saved = inquiry.atStep(stateOf(trial), step).of(worker)
     const [head, embeddings] = [tensor, embeddingsAmong(stateOf(trial).catalog.names)].map(name =>
@@ -342,7 +361,7 @@ export class Comparison {
     if (!head?.hasValue || !embeddings?.hasValue) return null
     const question = head.difference(embeddings)
     for await (const _ of inquiry.answers(this.#options, this.stats)) if (question.isAnswered) break
-    return question.error === undefined ? question.value?.hasEqualBits === true : null
+    return question.error ?? question.value?.hasEqualBits === true
   }
 
   #notCompared(place: RecordPlaceInTime, kind: 'missing' | 'unreadable', message: string): void {

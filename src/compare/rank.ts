@@ -16,12 +16,12 @@ const MAX_COLUMNS = 1024
 const MAX_ELEMENTS = 1 << 22
 /** Rows and columns that have to change: what is smaller is of low rank by itself. */
 const MIN_LENGTH = 32
-/** The share of ‖Δ‖² beyond which directions count as none: 16-bit weights round what was added. */
+/** The share of squares that may lie along no direction, and that of rows and columns of which more may: 16-bit weights round what was added. */
 const REST = 0.05
 
 export interface LowRankChange {
   readonly tensor: string
-  /** The number of directions that hold 95 % of ‖Δ‖² in the sample. */
+  /** The number of directions that hold 95 % of ‖Δ‖² in 95 % of the rows and columns that were read. */
   readonly rank: number
   readonly rows: number
 }
@@ -96,28 +96,45 @@ function sampled(trial: Trial, tensors: ReadonlySet<string>): Promise<Trial> {
 }
 
 /**
- * The number of rows that span all but a twentieth of the squares, each chosen as the one of which most is left.
+ * The number of directions along which the other rows lie, each that of the row of which most is left. A chosen row counts no more:
+ * it lies along itself. 95 % of the others and 95 % of the columns have to lie along them, each by 95 % of its own squares,
+ * so that neither a few large rows nor a few large columns stand for the rest.
  * @param rows are overwritten
  * @returns null if they are more than a fourth of the rows or columns that changed, as they are of any change, or these are fewer than 32
  */
 export function rankOf(rows: readonly Float64Array[]): number | null {
-  const [squares, changed] = [rows.map(row => dot(row, row)), new Set<number>()]
-  for (const row of rows) for (let i = 0; i < row.length; i++) if (row[i] !== 0) changed.add(i)
-  const total = squares.reduce((sum, square) => sum + square, 0)
-  const least = Math.min(squares.filter(square => square > 0).length, changed.size)
+  const changed = rows.filter(row => row.some(x => x !== 0))
+  // Squares of what is scaled to 1 are finite.
+  const left = changed.map(row => {
+    const largest = row.reduce((max, x) => Math.max(max, Math.abs(x)), 0)
+    for (let i = 0; i < row.length; i++) row[i]! /= largest
+    return { row, was: row.slice(), square: dot(row, row), rest: 1 }
+  })
+  const columns = Array.from(changed[0] ?? [], (_, i) => i).filter(i => changed.some(row => row[i] !== 0))
+  const least = Math.min(changed.length, columns.length)
   const most = least < MIN_LENGTH ? 0 : least / 4
   for (let rank = 1; rank <= most; rank++) {
-    const largest = squares.indexOf(Math.max(...squares))
-    const direction = rows[largest]!.slice()
-    const length = squares[largest]!
-    for (const [at, row] of rows.entries()) {
-      const along = dot(row, direction) / length
-      for (let i = 0; i < row.length; i++) row[i]! -= along * direction[i]!
-      squares[at] = dot(row, row)
+    left.sort((x, y) => x.rest - y.rest)
+    const direction = left.pop()!.row
+    const length = dot(direction, direction)
+    for (const entry of left) {
+      const along = dot(entry.row, direction) / length
+      for (let i = 0; i < direction.length; i++) entry.row[i]! -= along * direction[i]!
+      entry.rest = dot(entry.row, entry.row) / entry.square
     }
-    if (squares.reduce((sum, square) => sum + square, 0) <= REST * total) return rank
+    if (!isMost(left.map(({ rest }) => rest))) continue
+    const restOf = (i: number) => sumOf(left, ({ row }) => row[i]! ** 2) / sumOf(left, ({ was }) => was[i]! ** 2)
+    if (isMost(columns.map(restOf))) return rank
   }
   return null
+}
+
+function isMost(rests: readonly number[]): boolean {
+  return rests.filter(rest => !(rest <= REST)).length <= REST * rests.length
+}
+
+function sumOf<T>(all: readonly T[], of: (entry: T) => number): number {
+  return all.reduce((sum, entry) => sum + of(entry), 0)
 }
 
 function dot(a: Float64Array, b: Float64Array): number {

@@ -3,6 +3,7 @@
 import { readFileSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { rankOf } from '#dist/compare/rank.js'
 import { createTrial, diff } from '#dist/index.js'
 import { differencesOf } from '#dist/view/differences.js'
 import { counting, type SavedTensor, safetensors, tensorOf, writeFile } from '../../fixtures/checkpoint-writer.js'
@@ -133,7 +134,7 @@ describe('a model', () => {
   it('into which an adapter was merged changed along few directions', async () => {
     const { text } = await table(...models(merged(3), merged(3), base))
     expect(text).toMatch(
-      /Low rank: model\.layers\.\d\.mlp\.up_proj\.weight and 1 more changed along at most 3 directions, which hold 95 % of ‖Δ‖² in 128 rows of each, as where a LoRA adapter was merged\./,
+      /Low rank: in model\.layers\.\d\.mlp\.up_proj\.weight and 1 more, at most 3 directions hold 95 % of ‖Δ‖² in 95 % of the rows and columns, by 128 rows of each\. A merged LoRA adapter is one possible cause\./,
     )
   })
 
@@ -144,6 +145,34 @@ describe('a model', () => {
   ])('%s has no low rank', async (_, changed) => {
     const { code, text } = await table(...models(changed))
     expect([code, text.includes('Low rank')]).toEqual([1, false])
+  })
+
+  it.each([
+    ['one large element', (row: number, column: number) => (row === 9 && column === 7 ? 1e4 : 1)],
+    ['rows that become smaller', (row: number) => 1 / (row + 1)],
+    ['three large columns', (_: number, column: number) => (column < 3 ? 1e3 : 1)],
+    ['large rows and columns', (row: number, column: number) => (row < 3 || column < 3 ? 1e3 : 1)],
+    ['squares beyond float64', () => 1e200],
+  ])('has no low rank by %s', (_, sizeOf) => {
+    const random = noise(rows * columns, 9)
+    const sized = Array.from({ length: 128 }, (_, row) =>
+      Float64Array.from({ length: columns }, (_, i) => random[row * columns + i]! * sizeOf(row, i)),
+    )
+    expect(rankOf(sized)).toBe(null)
+  })
+
+  it('whose squares are beyond float64 is compared', async () => {
+    const at = (values: readonly number[]) =>
+      checkpoint([
+        tensorOf(
+          'w.weight',
+          'F64',
+          [rows, columns],
+          values.map(x => x * 1e200),
+        ),
+      ])
+    const { code, text } = await table(at(base), at(merged(3)))
+    expect([code, text]).toEqual([1, expect.stringContaining('Low rank: in w.weight, at most 3 directions hold')])
   })
 
   it('has a table of layers and kinds, with the largest change of each', async () => {
@@ -287,7 +316,7 @@ describe('names', () => {
   it('a head is tied only where its run has no other head', async () => {
     const [a, b] = [checkpoint([head(), embeddings()]), checkpoint([head('x.'), embeddings()])]
     expect(await diff(a, b)).toMatchObject({ compared: 1, missing: 2, tied: [] })
-    const tied = { tensor: 'lm_head.weight', tiedTo: 'model.embed_tokens.weight', isEqual: true }
+    const tied = { tensor: 'lm_head.weight', tiedTo: 'model.embed_tokens.weight' }
     const without = checkpoint([embeddings()])
     expect((await diff(a, without)).tied).toEqual([{ ...tied, only: 'first' }])
     const other = checkpoint([weight(5, 'lm_head.weight'), embeddings()])
@@ -304,6 +333,41 @@ describe('names', () => {
     const cut = checkpoint([embeddings(), head()])
     truncateSync(join(cut, 'model.safetensors'), readFileSync(join(cut, 'model.safetensors')).length - 8)
     expect(await diff(a, cut)).toMatchObject({ compared: 1, missing: 1, tied: [] })
+  })
+
+  it('a head is tied only where it equals the embeddings at every step', async () => {
+    const run = (name: string, heads: readonly number[]) => {
+      for (const [i, start] of heads.entries()) {
+        const ownHead = name === 'with' ? [weight(start, 'lm_head.weight')] : []
+        checkpoint([...ownHead, embeddings()], `${name}${heads}/checkpoint-${i + 1}`)
+      }
+      return join(scratch, `${name}${heads}`)
+    }
+    expect(await diff(run('with', [0, 0]), run('without', [0, 0]))).toMatchObject({ missing: 0, tied: [{}] })
+    expect(await diff(run('with', [0, 5, 0, 7]), run('without', [0, 5, 0, 7]))).toMatchObject({ missing: 2, tied: [] })
+  })
+
+  it('a head that is not held against embeddings is missing, and not tied', async () => {
+    const noEmbeddings = checkpoint([head(), weight(0, 'b.weight')])
+    const without = checkpoint([embeddings(), weight(0, 'b.weight')])
+    expect(await diff(noEmbeddings, without)).toMatchObject({ compared: 1, missing: 2, tied: [] })
+    expect((await table(noEmbeddings, without)).text).toContain(
+      'Only in the first run, where it could not be compared with embeddings',
+    )
+    const lost = checkpoint([embeddings(), weight(0, 'b.weight'), head()])
+    const trials = [await createTrial(lost), await createTrial(without)] as const
+    truncateSync(join(lost, 'model.safetensors'), readFileSync(join(lost, 'model.safetensors')).length - 8)
+    const { problems, missing, tied } = await diff(...trials)
+    expect([problems.length, missing, tied]).toEqual([1, 0, []])
+    for (const trial of trials) await trial.close()
+  })
+
+  it('a tied head is told in JSON and in what CI reads', async () => {
+    const args = ['diff', checkpoint([head(), embeddings()]), checkpoint([embeddings()]), '--format']
+    const { tied, missing } = JSON.parse((await trialscan(...args, 'json')).stdout)
+    expect(tied).toEqual([{ tensor: 'lm_head.weight', only: 'first', tied_to: 'model.embed_tokens.weight' }])
+    expect(missing).toEqual([])
+    expect((await trialscan(...args, 'junit')).stdout).toContain('tied: lm_head.weight')
   })
 
   it('under state_dict are those of a model', async () => {

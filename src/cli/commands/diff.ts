@@ -88,7 +88,9 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
         const selection = selectionText(flags)
         const answer = differenceText(runs, result)
         const omitted = result.logged.length > 0 ? `; not compared: ${result.logged.map(safeName).join(', ')}` : ''
-        verdict = verdictOf(code, (selection === null ? answer : `${answer}; only ${selection}`) + omitted)
+        const tied =
+          result.tied.length > 0 ? `; tied: ${result.tied.map(({ tensor }) => safeName(tensor)).join(', ')}` : ''
+        verdict = verdictOf(code, (selection === null ? answer : `${answer}; only ${selection}`) + omitted + tied)
         if (isSilent) return result
         if (isForPrograms(format)) {
           const cases = () => [caseOf(verdict, result)]
@@ -149,13 +151,14 @@ function caseOf(verdict: Verdict, { differences, problems }: TrialDiff): Case {
 function jsonObject(
   trials: readonly string[],
   verdict: Verdict,
-  { divergence, differences, problems, compared, equal, logged }: TrialDiff,
+  { divergence, differences, problems, compared, equal, logged, tied }: TrialDiff,
   lacking: readonly DifferenceAt[],
 ): string {
   const head = JSON.stringify({ trials, ...verdictFields(verdict), compared, equal, not_compared: logged }).slice(0, -1)
   const list = (differences: readonly DifferenceAt[]) => `[${differences.map(objectOf).join(',')}]`
   const first = divergence === null ? 'null' : objectOf(divergence)
-  const tail = `"missing":${list(lacking)},"problems":${JSON.stringify(problems)}`
+  const heads = tied.map(({ tensor, only, tiedTo }) => ({ tensor, only, tied_to: tiedTo }))
+  const tail = `"missing":${list(lacking)},"tied":${JSON.stringify(heads)},"problems":${JSON.stringify(problems)}`
   return `${head},"divergence":${first},"differences":${list(differences)},${tail}}`
 }
 

@@ -72,25 +72,19 @@ function without(pieces: readonly string[], others: readonly string[]): readonly
   })
 }
 
-/** An output head that only one run has, since the other ties it to its embeddings. */
+/** An output head that only one run has, where it equals the embeddings beside it: the other ties it to its own. */
 export interface TiedTensor {
   readonly tensor: string
   readonly only: 'first' | 'second'
   /** The embeddings of the run that lacks it. */
   readonly tiedTo: string
-  /** True if it is equal to the embeddings of its own run, as a tied one is; null: these can't be compared. One that differs is missing. */
-  readonly isEqual: true | null
 }
 
 const HEADS = /(?:^|\.)(?:lm_head|output_layer|embed_out)\.weight$|^(?:model\.)?output\.weight$/
 const EMBEDDINGS = /(?:^|\.)(?:embed_tokens|wte|word_embeddings|tok_embeddings|embed_in)\.weight$/
 
 /** @param names the names of the run that lacks the tensor @returns null if it is no head, or that run has a head or no embeddings */
-export function tiedHead(
-  tensor: string,
-  only: 'first' | 'second',
-  names: readonly string[],
-): Omit<TiedTensor, 'isEqual'> | null {
+export function tiedHead(tensor: string, only: 'first' | 'second', names: readonly string[]): TiedTensor | null {
   if (!HEADS.test(tensor) || names.some(name => HEADS.test(name))) return null
   const tiedTo = embeddingsAmong(names)
   return tiedTo === undefined ? null : { tensor, only, tiedTo }

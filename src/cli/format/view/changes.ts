@@ -93,12 +93,16 @@ export function mostChanged(differences: readonly DifferenceAt[]): readonly Diff
 function lowRankBlock(lowRank: readonly LowRankChange[], paragraph: Paragraph): string[] {
   const [first] = lowRank
   if (first === undefined) return []
-  const rank = Math.max(...lowRank.map(change => change.rank))
+  const [rank, rows] = [
+    Math.max(...lowRank.map(change => change.rank)),
+    Math.max(...lowRank.map(change => change.rows)),
+  ]
   const others = lowRank.length - 1
   const which = `${safeName(first.tensor)}${others > 0 ? ` and ${others} more` : ''}`
+  const directions = rank === 1 ? 'one direction holds' : `at most ${rank} directions hold`
   return [
     paragraph(
-      `Low rank: ${which} changed along ${rank === 1 ? 'one direction' : `at most ${rank} directions`}, which ${rank === 1 ? 'holds' : 'hold'} 95 % of ‖Δ‖² in ${counted(first.rows, 'row')}${others > 0 ? ' of each' : ''}, as where a LoRA adapter was merged.`,
+      `Low rank: in ${which}, ${directions} 95 % of ‖Δ‖² in 95 % of the rows and columns, by ${counted(rows, 'row')}${others > 0 ? ' of each' : ''}. A merged LoRA adapter is one possible cause.`,
     ),
   ]
 }

@@ -37,7 +37,7 @@ export interface Page {
   selectOption(selector: string, value: string): Promise<unknown>
   screenshot(options: { path: string; fullPage?: boolean }): Promise<unknown>
   setViewportSize(size: { width: number; height: number }): Promise<void>
-  emulateMedia(options: { colorScheme: 'light' | 'dark' }): Promise<void>
+  emulateMedia(options: { colorScheme?: 'light' | 'dark'; forcedColors?: 'active' | 'none' }): Promise<void>
   evaluate(script: string): Promise<unknown>
   evaluate<A, R>(work: (argument: A) => R, argument: A): Promise<Awaited<R>>
   setInputFiles(selector: string, path: string): Promise<void>

@@ -95,6 +95,48 @@ async function copied(within: string): Promise<string[]> {
     .split('\n')
 }
 
+/** Pictures with a tooltip. */
+const PICTURES = '#view svg:has([aria-label=tip])'
+/** The place of a picture's corner in the window, or of its dot that is the nearest to it. */
+const cornerOf = (i: number, corner: number) => `(() => {
+  const picture = document.querySelectorAll('${PICTURES}')[${i}]
+  picture.scrollIntoView({ block: 'center' })
+  const [toX, toY] = [${corner % 2 === 0 ? -1 : 1}, ${corner < 2 ? -1 : 1}]
+  const { left, top, width, height } = picture.getBoundingClientRect()
+  const dots = [...picture.querySelectorAll('circle')].map(dot => dot.getBoundingClientRect())
+  const places = dots.map(dot => [dot.left + dot.width / 2, dot.top + dot.height / 2])
+  const corner = [left + width / 2 + toX * (width / 2 - 4), top + height / 2 + toY * (height / 2 - 4)]
+  return places.reduce((a, b) => (toX * (b[0] - a[0]) + toY * (b[1] - a[1]) > 0 ? b : a), places[0] ?? corner)
+})()`
+/** The pixels by which tooltips lie outside of the window, or of the picture if that cuts them. */
+const cutTips = (i: number) => `new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(() => {
+  const picture = document.querySelectorAll('${PICTURES}')[${i}]
+  const { clientWidth: right, clientHeight: bottom } = document.documentElement
+  const isOpen = getComputedStyle(picture).overflow === 'visible'
+  const frame = isOpen ? { left: 0, top: 0, right, bottom } : picture.getBoundingClientRect()
+  const tips = [...picture.querySelectorAll('[aria-label=tip] path')].map(tip => tip.getBoundingClientRect())
+  resolve(tips.map(tip => Math.max(frame.left - tip.left, frame.top - tip.top, tip.right - frame.right, tip.bottom - frame.bottom)))
+})))`
+/** The contrast of each text or area with what is behind it. */
+const contrastsOf = (selector: string) => `(() => {
+  const context = new OffscreenCanvas(1, 1).getContext('2d')
+  const paint = color => {
+    context.fillStyle = color
+    context.fillRect(0, 0, 1, 1)
+    return [0.2126, 0.7152, 0.0722].reduce((sum, weight, i) => {
+      const part = context.getImageData(0, 0, 1, 1).data[i] / 255
+      return sum + weight * (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
+    }, 0.05)
+  }
+  return [...document.querySelectorAll('${selector}')].filter(one => one.checkVisibility() && (one.textContent !== '' || one.tagName === 'path') && !one.disabled).map(one => {
+    const grounds = []
+    for (let at = one; at; at = at.parentElement) grounds.unshift(getComputedStyle(at).backgroundColor)
+    const ground = grounds.map(paint).at(-1)
+    const text = paint(getComputedStyle(one)[one instanceof SVGElement ? 'fill' : 'color'])
+    return Math.max(ground, text) / Math.min(ground, text)
+  })
+})()`
+
 const close = (trials: readonly Trial[]) => Promise.all(trials.map(trial => trial.close()))
 
 describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
@@ -860,6 +902,69 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       await close(trials)
     }
     await page.setViewportSize({ width: 1280, height: 720 })
+  })
+
+  it.each([390, 1440])('has tooltips that are never cut on a screen of %i pixels', async width => {
+    await page.setViewportSize({ width, height: 900 })
+    for (const [name, view] of [
+      ['mlp-vanishing', 'overview'],
+      ['xgb-cancer', 'boosting'],
+    ] as const) {
+      const { url, trials } = await write(join(TRIALS, name))
+      await open(url, view)
+      const cuts: number[] = []
+      for (let i = 0; i < (await page.locator(PICTURES).count()); i++) {
+        for (const corner of [0, 1, 2, 3]) {
+          const at = (await page.evaluate(cornerOf(i, corner))) as [number, number]
+          await page.mouse.move(0, 0)
+          await page.mouse.move(...at)
+          cuts.push(...((await page.evaluate(cutTips(i))) as number[]))
+        }
+      }
+      expect(cuts.length, view).toBeGreaterThan(3)
+      expect(Math.max(...cuts), view).toBeLessThanOrEqual(1)
+      await close(trials)
+    }
+    await page.setViewportSize({ width: 1280, height: 720 })
+  })
+
+  it('has labels that can be read on colours in both schemes, and all texts where colours are forced', async () => {
+    writeSamples(join(scratch, 'contrast'))
+    const { url, trials } = await write(join(scratch, 'contrast'), join(TRIALS, 'mlp-vanishing'))
+    const contrasts = async (selector: string) => {
+      const all = (await page.evaluate(contrastsOf(selector))) as number[]
+      expect(all.length, selector).toBeGreaterThan(0)
+      return Math.min(...all)
+    }
+    for (const media of [{ colorScheme: 'dark' }, { colorScheme: 'light' }, { forcedColors: 'active' }] as const) {
+      await page.emulateMedia({ forcedColors: 'none', ...media })
+      const said = JSON.stringify(media)
+      await open(url, 'classes')
+      expect(await page.evaluate(`matchMedia('(forced-colors: active)').matches`)).toBe('forcedColors' in media)
+      for (const label of ['.confusion td button', 'h2 .badge'])
+        expect(await contrasts(label), `${label} ${said}`).toBeGreaterThanOrEqual(4.5)
+      await open(url, 'distributions')
+      expect(await contrasts('.panel path'), said).toBeGreaterThanOrEqual(3)
+      for (const text of ['svg text', ':is(p, h2, a, button, select, li)'])
+        expect(await contrasts(`#view ${text}`), `${text} ${said}`).toBeGreaterThanOrEqual(4.5)
+    }
+    await page.emulateMedia({ forcedColors: 'none' })
+    await close(trials)
+  })
+
+  it('uses a screen of 2560 pixels: pictures lie side by side', async () => {
+    await page.setViewportSize({ width: 2560, height: 1200 })
+    const { url, trials } = await write(join(TRIALS, 'xgb-cancer'), join(TRIALS, 'mlp-vanishing'))
+    for (const view of ['overview', 'distributions', 'boosting']) {
+      await open(url, view)
+      const [beyond, columns] = (await page.evaluate(
+        `[document.documentElement.scrollWidth - document.documentElement.clientWidth, new Set([...document.querySelectorAll('#view svg')].map(one => one.getBoundingClientRect()).filter(({ width }) => width > 100).map(({ left }) => Math.round(left))).size]`,
+      )) as [number, number]
+      expect(beyond, view).toBeLessThanOrEqual(0)
+      expect(columns, view).toBeGreaterThan(1)
+    }
+    await page.setViewportSize({ width: 1280, height: 720 })
+    await close(trials)
   })
 
   it('is read by touch on a narrow screen', async () => {

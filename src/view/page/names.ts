@@ -9,7 +9,8 @@ export type OpenTensor = (name: string) => void
 
 /** The letter `A` or `B` in the trial's colour. */
 export function badge(place: number): HTMLElement {
-  return h('span', { class: 'badge', style: `background: ${runColor(place)}` }, 'AB'[place] ?? '')
+  const style = `background: color-mix(in srgb, ${runColor(place)} 85%, var(--text))`
+  return h('span', { class: 'badge', style }, 'AB'[place] ?? '')
 }
 
 /** A tensor's name that opens its view. */

@@ -293,10 +293,22 @@ export function actions(
   )
 }
 
-/** Gives a picture a description for screen readers. */
+/** Gives a picture a description for screen readers, and keeps its tooltip in the window. */
 export function describe(svg: Element, label: string): void {
   svg.setAttribute('role', 'img')
   svg.setAttribute('aria-label', label)
+  svg.addEventListener('pointermove', () => requestAnimationFrame(() => moveTip(svg)))
+}
+
+function moveTip(svg: Element): void {
+  const tip = svg.querySelector<SVGElement>('[aria-label=tip]')
+  if (tip === null) return
+  tip.style.translate = ''
+  const { left, top, right, bottom } = tip.getBoundingClientRect()
+  const { clientWidth, clientHeight } = document.documentElement
+  const x = Math.max(-left, Math.min(0, clientWidth - right))
+  const y = Math.max(-top, Math.min(0, clientHeight - bottom))
+  tip.style.translate = `${x}px ${y}px`
 }
 
 /** A finding on a timeline. */

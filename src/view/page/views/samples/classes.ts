@@ -186,7 +186,8 @@ function confusion(
   const share = (part: number, whole: number) => (whole === 0 ? '–' : `${((100 * part) / whole).toFixed(0)} %`)
   const cell = (label: number, predicted: number) => {
     const count = at(label, predicted)
-    const strength = Math.round((70 * count) / scale.count)
+    // A stronger colour hides its number on a dark page.
+    const strength = Math.round((50 * count) / scale.count)
     const color = label === predicted ? 'var(--good)' : 'var(--bad)'
     const style = count === 0 ? '' : `background: color-mix(in srgb, ${color} ${strength}%, transparent)`
     const title = `${count} of class ${classes[label]} predicted to be ${classes[predicted]}`

@@ -2,7 +2,6 @@
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { tableFromIPC } from 'apache-arrow'
 import { describe, expect, it } from 'vitest'
 import { trialscan } from '../cli/run.js'
 import { askDuckDB, HAS_DUCKDB } from '../support/duckdb.js'
@@ -105,13 +104,36 @@ print(json.dumps([list(frame), len(frame["mean"]), "not_judged" in found.attrs])
   expect(attrs).toBe(true)
 })
 
-it('a scan with pyarrow asks for a stream of Arrow', () => {
-  const script = `
-bytes = trialscan._run("scan", (TRIAL,), {"steps": 0, "reductions": "mean", "format": "arrow"})
-print(json.dumps(bytes.hex()))`
-  const table = tableFromIPC(Buffer.from(answer(script), 'hex'))
-  expect(table.numRows).toBeGreaterThan(2)
-  expect([...table.getChild('mean')!].every(Number.isFinite)).toBe(true)
+describe('with a stand-in for pyarrow', () => {
+  const path = [join(ROOT, 'test/python/stand-in')]
+  const SCRIPT = `
+import pyarrow, sys
+sys.modules["pandas"] = None
+run, formats, types, made = trialscan._run, [], set(), pyarrow.table
+trialscan._run = lambda command, trials, options: formats.append(options["format"]) or run(command, trials, options)
+pyarrow.table = lambda columns: types.update(column.type for column in columns.values()) or made(columns)
+`
+
+  it.each([
+    'scan(TRIAL, collection="gradients", steps=0, reductions=["mean", "abs_max"])',
+    'scan(TRIAL, "fixtures/trials/mlp-all-zero", collection="gradients", steps=0, reductions="mean")',
+    'diff(TRIAL, "fixtures/trials/mlp-all-zero")',
+  ])('%s reads Arrow, and has the columns and rows that JSON Lines have', call => {
+    const script = `${SCRIPT}
+arrow = trialscan.${call}
+sys.modules["pyarrow"] = None
+plain = trialscan.${call}
+names = ["step", "tensor", "worker", *sorted(plain)]
+def rows(table): return sorted(([table[name][i] for name in names] for i in range(len(table["step"]))), key=lambda row: row[:3])
+print(json.dumps([formats, sorted(types), sorted(arrow), sorted(plain), rows(arrow) == rows(plain), len(rows(plain))]))`
+    const [formats, types, columns, plain, isEqual, count] = answer(script, { path })
+    expect([formats, isEqual]).toEqual([['arrow', 'jsonl'], true])
+    expect(types).toContain('string')
+    expect(types).not.toContain('dictionary')
+    // Of a diff, those of CSV.
+    expect(columns).toEqual(call.startsWith('scan') ? plain : expect.arrayContaining(plain))
+    expect(count).toBeGreaterThan(2)
+  })
 })
 
 // pyarrow is no package of Debian 12, so CI lacks it: these are tests only where TRIALSCAN_PYARROW, or Python itself, has it.

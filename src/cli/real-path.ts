@@ -44,11 +44,16 @@ export async function expectOutside(trial: string, path: string, kind: string, f
 }
 
 /**
- * Refuses a directory that holds files, among which many new ones would be lost.
- * @throws UsageError
+ * Refuses a directory that holds files, among which many new ones would be lost, or that may not be listed.
+ * @throws UsageError, StoreError
  */
 export async function expectEmpty(out: string): Promise<void> {
-  const entries = await readdir(out).catch(() => [])
+  const entries = await readdir(out).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return []
+    const code = error.code === 'EACCES' ? 'Denied' : 'Unavailable'
+    const message = `cannot list ${out}, which must be a new or an empty directory: ${error.message}`
+    throw new StoreError(code, message, { url: pathToFileURL(out).href }, error)
+  })
   if (entries.length === 0) return
   throw new UsageError(`${out}: expected a new or an empty directory, got one that has ${entries[0]} in it`, { out })
 }

@@ -4,7 +4,7 @@
  */
 
 import { execFile } from 'node:child_process'
-import { chmodSync, cpSync } from 'node:fs'
+import { chmodSync, cpSync, mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { fixtureTrial, ROOT } from '../support/golden.js'
@@ -60,5 +60,14 @@ describe.runIf(process.getuid)('a file that may not be read', () => {
     chmodSync(join(trial, 'index'), 0o755)
     expect(code).toBe(3)
     expect(stderr).toMatch(/index: permission denied/)
+  })
+
+  it.each(['dump', 'import'])('a directory that can not be listed may hold files: %s refuses it', async command => {
+    const out = join(scratch, `unlisted-${command}/`)
+    mkdirSync(out, { mode: 0o300 })
+    const { code, stderr } = await trialscan(command, fixtureTrial('workers-4').directory, '--out', out)
+    expect([code, stderr]).toEqual([3, expect.stringMatching(/cannot list .*unlisted.*: EACCES: permission denied/)])
+    chmodSync(out, 0o700)
+    expect(readdirSync(out)).toEqual([])
   })
 })

@@ -94,6 +94,16 @@ it('a directory that holds anything else, such as /, gets no dump', async () => 
   expect(readdirSync(out)).toEqual(['other'])
 })
 
+it('a directory that is a file gets no dump', async () => {
+  const out = join(directory, 'file')
+  writeFileSync(out, '')
+  const { code, stderr } = await trialscan('dump', join(TRIALS, 'dtypes'), '--out', `${out}/`)
+  expect([code, stderr]).toEqual([
+    3,
+    expect.stringMatching(/^trialscan: cannot list .*file.*: ENOTDIR: not a directory/),
+  ])
+})
+
 describe.each(readdirSync(TRIALS))('of %s', name => {
   const path = join(TRIALS, name)
 

@@ -7,6 +7,7 @@ import fs, {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
@@ -17,6 +18,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { closePools, createTrial, repairTrial, type Verification, verifyTrial } from '#dist/index.js'
 import { RangeCache } from '#dist/storage/local/cache.js'
 import { LocalStore } from '#dist/storage/local/local-store.js'
+import { isTemporaryName, OutputFile, writeAtOnce } from '#dist/storage/local/output.js'
 import { copyTrial } from '../../fixtures/corrupt.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
 import { objects, PLAIN } from '../cli/run.js'
@@ -185,7 +187,7 @@ describe.runIf(isUnix)('a file that may not grow so long', () => {
 it('an index cache that can’t be written costs nothing but itself', async () => {
   const directory = join(scratch, 'cached')
   mkdirSync(directory)
-  const spy = vi.spyOn(fs, 'writeFileSync').mockImplementation(() => fail('ENOSPC'))
+  const spy = vi.spyOn(fs, 'writeSync').mockImplementation(() => fail('ENOSPC'))
   syncBuiltinESMExports()
   const trial = await createTrial(many, { indexCache: join(directory, 'cache') })
   spy.mockRestore()
@@ -195,7 +197,7 @@ it('an index cache that can’t be written costs nothing but itself', async () =
   expect(readdirSync(directory)).toEqual([])
 })
 
-it.each(['mkdirSync', 'writeFile', 'rename'] as const)(
+it.each(['mkdirSync', 'writeSync', 'renameSync'] as const)(
   'a cache of ranges whose %s fails costs nothing but itself',
   async name => {
     const directory = join(scratch, `ranges-${name}`)
@@ -204,10 +206,7 @@ it.each(['mkdirSync', 'writeFile', 'rename'] as const)(
     await cache.open()
     const bytes = Uint8Array.of(1, 2, 3)
     await cache.write('an object', 0, 3, bytes)
-    const spy =
-      name === 'mkdirSync'
-        ? vi.spyOn(fs, name).mockImplementation(() => fail('ENOSPC'))
-        : vi.spyOn(fs.promises, name).mockImplementation(async () => fail('ENOSPC'))
+    const spy = vi.spyOn(fs, name as 'mkdirSync').mockImplementation(() => fail('ENOSPC'))
     syncBuiltinESMExports()
     await cache.write('another', 0, 3, bytes)
     spy.mockRestore()
@@ -220,6 +219,34 @@ it.each(['mkdirSync', 'writeFile', 'rename'] as const)(
     expect(left.filter(path => path.endsWith('.tmp'))).toEqual([])
   },
 )
+
+it.runIf(isUnix)('a file whose mode can’t be kept is closed again, and what is there stays', async () => {
+  const path = join(scratch, 'without-modes')
+  writeFileSync(path, 'what was there')
+  const probe = await fs.promises.open(path)
+  const prototype = Object.getPrototypeOf(probe) as typeof probe
+  await probe.close()
+  const spy = vi.spyOn(prototype, 'chmod').mockImplementation(async () => fail('EPERM'))
+  const error = await OutputFile.create(path).catch(error => error)
+  const handles = spy.mock.contexts.map(handle => (handle as typeof probe).fd)
+  spy.mockRestore()
+  expect([error.code, handles]).toEqual(['Denied', [-1]])
+  expect(readFileSync(path, 'utf8')).toBe('what was there')
+  expect(readdirSync(scratch).filter(isTemporaryName)).toEqual([])
+})
+
+it.runIf(isUnix)('what replaces a file of its owner alone is no one else’s while it is written', () => {
+  const path = join(scratch, 'private')
+  writeFileSync(path, '', { mode: 0o600 })
+  const spy = vi.spyOn(fs, 'openSync')
+  syncBuiltinESMExports()
+  const isWritten = writeAtOnce(path, [Uint8Array.of(1)])
+  const modes = spy.mock.calls.map(([, , mode]) => mode)
+  spy.mockRestore()
+  syncBuiltinESMExports()
+  expect([isWritten, modes]).toEqual([true, [0o600]])
+  expect(statSync(path).mode & 0o777).toBe(0o600)
+})
 
 function fail(code: string): never {
   throw Object.assign(new Error(`${code}: made up`), { code })

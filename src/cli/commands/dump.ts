@@ -1,6 +1,6 @@
 /** `trialscan dump`: writes the values of tensors for numpy, as one .npz or as a directory with a .npy for each. */
 
-import { lstatSync } from 'node:fs'
+import { lstat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TrialscanError, UsageError } from '../../base/errors.js'
 import { problemLines } from '../../base/problem-lines.js'
@@ -142,7 +142,7 @@ function memberName(part: string): string {
 /** Writes files into a directory, and at the end index.jsonl, which describes each. */
 async function writeDirectory(trial: Trial, values: AsyncIterable<Found>, out: string): Promise<void> {
   const list = join(out, 'index.jsonl')
-  if (lstatSync(list, { throwIfNoEntry: false })?.isFile()) {
+  if ((await lstat(list).catch(() => null))?.isFile()) {
     throw new UsageError(
       `${list} lists what was dumped there before: expected a directory without a dump, or remove it`,
     )

@@ -108,11 +108,13 @@ export class OutputFile {
       if (aside === null) return new OutputFile(path, await open(target, 'w'), target, null)
       // What may not be written is replaced as well.
       beginAside(aside, stats === null ? 0o666 : 0o600)
+      let handle: promises.FileHandle | undefined
       try {
-        const handle = await open(aside, 'r+')
+        handle = await open(aside, 'r+')
         if (stats !== null) await handle.chmod(stats.mode)
         return new OutputFile(path, handle, target, aside)
       } catch (error) {
+        await handle?.close()
         endAside(aside)
         throw error
       }
@@ -176,7 +178,7 @@ export class OutputFile {
 /**
  * Writes or replaces a short file as `OutputFile` does, but within one turn of the event loop, in which nothing can end
  * the process: ten times as fast, while nothing else happens.
- * @param isNew true if its directory has just been made, so that it is empty
+ * @param isNew true to replace whatever is there without looking: its mode is not kept, and no link is followed
  * @param mode of a new file
  * @returns false if nothing is written, since the path leads to something other than a regular file, which may be slow
  * @throws StoreError
@@ -188,7 +190,8 @@ export function writeAtOnce(path: string, chunks: readonly Uint8Array[], isNew =
     if (existing !== undefined && !existing.isFile()) return false
     const target = existing === undefined ? path : realpathSync.native(path)
     aside = temporaryPath(target)
-    const file = openSync(aside, 'wx', mode)
+    // What it replaces may be for its owner alone.
+    const file = openSync(aside, 'wx', existing === undefined ? mode : 0o600)
     try {
       for (const bytes of chunks) writeAll(file, bytes)
       if (existing !== undefined) fchmodSync(file, existing.mode)

@@ -258,7 +258,7 @@ describe('sizes', () => {
   })
 })
 
-it('names of variables and parameters are nouns', () => {
+it('no variable or parameter is named by a filler word', () => {
   const FILLER = new Set(['told', 'made', 'asked', 'own', 'one', 'meant', 'there', 'those'])
   const fillers = files.flatMap(file => {
     const names: string[] = []

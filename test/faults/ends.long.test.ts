@@ -36,13 +36,16 @@ function ended(args: readonly string[], signalAfterMs: number | null): Promise<s
 it.runIf(process.platform !== 'win32')(
   'what keeps a process after its work does not make it deaf',
   async () => {
-    const endless = 'data:text/javascript,setInterval(()=>{},1e6)'
-    const args = ['--import', endless, CLI, 'verify', join(ROOT, 'fixtures', TRIALS[0]!), '--threads', '0']
-    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'] })
+    // The command sets the exit code when its work is done.
+    const endless = "setInterval(() => process.exitCode !== undefined && console.error('done'), 100)"
+    const preload = `data:text/javascript,${encodeURIComponent(endless)}`
+    const args = ['--import', preload, CLI, 'verify', join(ROOT, 'fixtures', TRIALS[0]!), '--threads', '0']
+    const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] })
     const ended = new Promise(resolve => child.on('exit', resolve))
-    for await (const text of child.stdout.setEncoding('utf8')) if (text.includes('"summary":true')) break
-    // The last line has come: a little later all is done.
-    await new Promise(resolve => setTimeout(resolve, 500))
+    const done = new Promise<void>(resolve => {
+      child.stderr.setEncoding('utf8').on('data', (text: string) => text.includes('done') && resolve())
+    })
+    await Promise.race([done, ended])
     child.kill('SIGTERM')
     expect(await ended).toBe(128 + constants.signals.SIGTERM)
   },

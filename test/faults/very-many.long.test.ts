@@ -1,6 +1,6 @@
 /**
- * Commands over 100,000 values of tensors never keep a signal waiting for a second: their turns are counted in CPU, which a busy machine
- * does not stretch. What a signal does once it is heard: signals.test.ts.
+ * Commands over 50,000 tensors at two steps never keep a signal waiting for a second: their turns are counted in CPU, which a busy machine
+ * does not stretch. Three of them are sent a signal as well; what it does at other moments: signals.test.ts.
  */
 
 import { spawn } from 'node:child_process'
@@ -10,7 +10,7 @@ import { finished } from 'node:stream/promises'
 import { pathToFileURL } from 'node:url'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { withHeader, writeFile } from '../../fixtures/checkpoint-writer.js'
-import { CLI } from '../cli/run.js'
+import { CLI, outcomeOf } from '../cli/run.js'
 import { HAS_DUCKDB } from '../support/duckdb.js'
 import { ROOT } from '../support/golden.js'
 import { scratchDirectory } from '../support/scratch.js'
@@ -19,8 +19,12 @@ const scratch = scratchDirectory('very-many')
 const at = (name: string): string => join(scratch, name)
 const COUNT = 50_000
 const STEPS = [100, 200]
-/** Most take a fifth of it. */
+/** Most take a fifth of it. On a machine that is slower than usual it is more. */
 const MAX_TURN_MS = 1000
+/** What takes longer when interrupted has not heard the signal. */
+const SOON_MS = 10_000
+/** A machine that does other things as well may stall once. */
+const ATTEMPTS = 3
 const PARTS = ['q_proj.weight', 'k_proj.weight', 'mlp.up_proj.weight', 'input_layernorm.bias']
 const [run, trial, lines, turns] = ['run', 'trial', 'lines', 'turns'].map(at) as [string, string, string, string]
 
@@ -42,7 +46,7 @@ beforeAll(async () => {
   await finished(stream.end())
 })
 
-/** Runs a command, and another while it runs. @returns its exit code, what it said, and its longest turn */
+/** Runs a command, and another while it runs. @returns its exit code, what it said, its longest turn, and the bound of that */
 async function longestTurn(args: readonly string[], meanwhile?: (said: () => string) => Promise<void>) {
   const preload = pathToFileURL(join(ROOT, 'test/support/longest-turn.mjs')).href
   const child = spawn(process.execPath, ['--import', preload, CLI, ...args], {
@@ -60,10 +64,28 @@ async function longestTurn(args: readonly string[], meanwhile?: (said: () => str
     if (meanwhile) child.kill('SIGINT')
   }
   const code = await ended
-  return { code, said, turnMs: Number(readFileSync(join(turns, `${child.pid}`), 'utf8')) }
+  const [turnMs, slowness] = readFileSync(join(turns, `${child.pid}`), 'utf8')
+    .split(' ')
+    .map(Number) as [number, number]
+  return { code, said, turnMs, maxTurnMs: MAX_TURN_MS * Math.max(1, slowness) }
+}
+
+/** Interrupts a command. @returns how it ended, and how long after the signal */
+async function interrupted(args: readonly string[], afterMs: number) {
+  const child = spawn(process.execPath, [CLI, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const ended = outcomeOf(child)
+  let since = performance.now()
+  const timer = setTimeout(() => {
+    since = performance.now()
+    child.kill('SIGINT')
+  }, afterMs)
+  const outcome = await ended
+  clearTimeout(timer)
+  return { ...outcome, tookMs: performance.now() - since }
 }
 
 const HERE = ['--threads', '0']
+const INTERRUPTED = ['summary', 'check', 'diff']
 /** In an order in which each finds what it reads. */
 const COMMANDS: readonly (readonly [args: readonly string[], codes?: readonly number[]])[] = [
   [['ls', run]],
@@ -98,19 +120,31 @@ const COMMANDS: readonly (readonly [args: readonly string[], codes?: readonly nu
   [['import', at('runs'), ...HERE, '--out', at('imported')]],
 ]
 
-describe.runIf(process.platform !== 'win32')('100,000 values: no turn takes a second', () => {
+describe.runIf(process.platform !== 'win32')('50,000 tensors at two steps: no turn takes a second', () => {
   it.each(
     COMMANDS.map(
       ([args, codes = [0]]) => [args.slice(0, 2).join(' ').replace(`${scratch}/`, ''), args, codes] as const,
     ),
   )('%s', { timeout: 600_000 }, async (_, args, codes) => {
-    const { code, said, turnMs } = await longestTurn(args)
+    const start = performance.now()
+    const { code, said, turnMs, maxTurnMs } = await longestTurn(args)
+    const tookMs = performance.now() - start
     expect([codes, said]).toEqual([expect.arrayContaining([code]), expect.not.stringMatching(/ {4}at |bug/)])
-    expect(turnMs).toBeLessThan(MAX_TURN_MS)
+    expect(turnMs).toBeLessThan(maxTurnMs)
+    if (!INTERRUPTED.includes(args[0]!)) return
+    const ends: string[] = []
+    while (ends.length < ATTEMPTS) {
+      const end = await interrupted(args, tookMs / (2 + ends.length))
+      expect(end.stderr).not.toMatch(/ {4}at |Error|bug/)
+      expect(end.stdout === '' || end.stdout.endsWith('\n')).toBe(true)
+      if (end.code === 130 && end.tookMs < SOON_MS) return
+      ends.push(`${end.code} after ${end.tookMs} ms`)
+    }
+    expect(ends).toEqual([])
   })
 
   it('serve, which is asked for all, and for histograms without end', { timeout: 600_000 }, async () => {
-    const { code, turnMs } = await longestTurn(['serve', run, '--port', '0', ...HERE], async said => {
+    const { code, turnMs, maxTurnMs } = await longestTurn(['serve', run, '--port', '0', ...HERE], async said => {
       await expect.poll(said, { timeout: 120_000 }).toMatch(/http:\S+/)
       const [url] = /http:\/\/[^\s/]+/.exec(said())!
       const [{ id }] = (await (await fetch(`${url}/api/trials`)).json()) as [{ id: string }]
@@ -124,6 +158,6 @@ describe.runIf(process.platform !== 'win32')('100,000 values: no turn takes a se
       for (const path of ['scan?reductions=mean,histogram:8', 'overview', 'view']) expect(await asked(path)).toBe(200)
     })
     expect(code).toBe(130)
-    expect(turnMs).toBeLessThan(MAX_TURN_MS)
+    expect(turnMs).toBeLessThan(maxTurnMs)
   })
 })

@@ -349,6 +349,8 @@ describe('dumps', () => {
     mkdirSync(root, { recursive: true })
     const lines = [
       'INFO - Default logging to file enabled at ./log',
+      // A line that is too long, which goes on in the next window.
+      `INFO - ${'x'.repeat(5 << 20)}_max iteration=000099 value=7`,
       'INFO - decoder.1.mlp.fc1_activation_max                   iteration=000100                  value=1.5',
       'INFO - decoder.1.mlp.fc1_activation_l2_norm               iteration=000100                  value=2e-3',
       'INFO - decoder.1.mlp.fc1_activation_max                   iteration=000101                  value=nan',

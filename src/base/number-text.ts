@@ -24,3 +24,9 @@ export function countText(count: number): string {
 export function counted(count: number, noun: string): string {
   return `${countText(count)} ${noun}${count === 1 ? '' : 's'}`
 }
+
+/** `73,909 parameters in 24 tensors`; of a dump its elements. */
+export function elementsText(counts: Readonly<Record<'parameters' | 'elements' | 'tensors', number>>): string {
+  const { parameters, elements, tensors } = counts
+  return `${counted(elements, parameters > 0 ? 'parameter' : 'element')} in ${counted(tensors, 'tensor')}`
+}

@@ -1,6 +1,7 @@
 /** A trial as a page shows it: its findings, and one scan of all that it holds. */
 
 import { ReductionUndefined } from '../base/errors.js'
+import { elementsText } from '../base/number-text.js'
 import type { ProblemLines } from '../base/problem-lines.js'
 import { inTurns, turnsWhenDue } from '../base/turns.js'
 import { MODES, type StatisticName } from '../base/types.js'
@@ -206,9 +207,10 @@ export function identityOf(
   }
 }
 
-function checkpointText({ model, formats, parameters, dtypes }: NonNullable<Trial['checkpoint']>): string {
+function checkpointText(checkpoint: NonNullable<Trial['checkpoint']>): string {
+  const { model, formats, dtypes } = checkpoint
   const types = dtypes.slice(0, 3).join(', ') + (dtypes.length > 3 ? ' and others' : '')
-  return `${model}: ${parameters.toLocaleString('en')} parameter${parameters === 1 ? '' : 's'}, ${[types, ...formats].filter(Boolean).join(', ')}`
+  return `${model}: ${elementsText(checkpoint)}, ${[types, ...formats].filter(Boolean).join(', ')}`
 }
 
 /** The part of a view that rules make. */

@@ -321,6 +321,18 @@ it('facts are those of the last checkpoint that has tensors', async () => {
   await trial.close()
 })
 
+it.each([
+  [['a', 'b'], 0],
+  [['a', 'fc.weight'], 4],
+])('arrays in an archive are parameters if one has the name of a weight: %j', async (names, parameters) => {
+  const root = place(`named-${parameters}`, {})
+  const archive = zip(names.map(name => ({ name: `${name}.npy`, content: ARRAY })))
+  writeFile(join(root, 'arrays.npz'), archive)
+  const trial = await createTrial(root, { refresh: 'manual' })
+  expect(trial.checkpoint).toMatchObject({ parameters, elements: 4, tensors: 2 })
+  await trial.close()
+})
+
 it('an alias is told by the whole name of the other', async () => {
   const root = place('alias', {
     'a.pt': torchFile(w => dict({ one: w, other: w, note: text('x') })),

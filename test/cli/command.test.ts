@@ -44,6 +44,13 @@ describe('help', () => {
     for (const line of stdout.split('\n')) expect([...line].length, line).toBeLessThanOrEqual(80)
   })
 
+  it('says that a trial may be a checkpoint, but where event files are needed', async () => {
+    const trialOf = async (command: string) =>
+      / {2}TRIAL +([\s\S]*?)\n {2}\S/.exec(`${(await trialscan(command, '--help')).stdout}\n  .`)?.[1]
+    expect(await trialOf('nan')).toMatch(/^a trial: a directory, a checkpoint, or\s+s3:/)
+    expect(await trialOf('repair')).toMatch(/^the directory of the trial, which holds\s+collections/)
+  })
+
   it.each([
     ['s3', /^Wherever .*\n[\s\S]*\n {2}--s3-endpoint <URL> {2}/],
     ['exit-codes', /^Exit codes:\n {2}0 {4}all is well/],

@@ -1,4 +1,4 @@
-/** Where checkpoints went wrong: the first with NaN, its tensors that are whole, and what was logged around it. */
+/** Where checkpoints went wrong: the first with NaN, its tensors that are finite, and what was logged around it. */
 
 import { cpSync, mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ import { scratchDirectory } from '../support/scratch.js'
 const scratch = scratchDirectory('non-finite-checkpoints')
 const traced = async (path: string) => (await traceNonFinite(await createTrial(path))).checkpoint
 
-it('names checkpoint, tensor and element, the tensors that are whole, and what was logged', async () => {
+it('names checkpoint, tensor and element, the tensors that are finite, and what was logged', async () => {
   const at = (...values: readonly number[]) => values.map((value, i) => ({ step: 5 * (i + 1), value }))
   expect(await traced(join(FIXTURES, 'run'))).toEqual({
     step: 20,
@@ -42,16 +42,16 @@ it('tells apart what was logged and what was saved', async () => {
   )
   expect(await traced(path)).toMatchObject({ step: null, tensor: null, wholeStep: 10, affected: 0 })
   const { stdout } = await trialscan('nan', path, '--format', 'table')
-  expect(stdout).toContain('Only what was logged has any. Up to step 10 all that was read is whole.')
+  expect(stdout).toContain('Only what was logged has any. Everything read of the checkpoints up to step 10 is finite.')
 })
 
-it('says so where no checkpoint is whole before, of a trial of checkpoints alone', async () => {
+it('says so where no checkpoint was read before, of a trial of checkpoints alone', async () => {
   const path = mkdtempSync(join(scratch, 'first-'))
   writeFile(join(path, 'step-1.safetensors'), safetensors([tensorOf('a.weight', 'F32', [2], [1, Number.NaN])]))
   writeFile(join(path, 'step-2.safetensors'), safetensors([tensorOf('a.weight', 'F32', [2], [1, 2])]))
   const found = { step: 1, tensor: 'a.weight', element: [1], wholeStep: null, affected: 1, whole: [], logged: [] }
   expect(await traced(path)).toEqual(found)
-  expect((await trialscan('nan', path, '--format', 'table')).stdout).toMatch(/No\s+checkpoint is whole before it\./)
+  expect((await trialscan('nan', path, '--format', 'table')).stdout).toMatch(/No\s+checkpoint before it was read\./)
   expect(await traced(join(FIXTURES, 'base'))).toBeNull()
 })
 

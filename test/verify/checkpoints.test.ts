@@ -195,6 +195,24 @@ describe('members of archives', () => {
     expect(codes.filter(code => code === 'BadMemberChecksum')).toEqual(['BadMemberChecksum'])
   })
 
+  it('have checksums, which other files lack: of these the tensors are counted', async () => {
+    const counts = async (place: string) => {
+      const { records, recordsWithoutChecksum } = (await verifyTrial(join(FIXTURES, place))).stats
+      return [records, recordsWithoutChecksum]
+    }
+    expect(await counts('torch/zip.pt')).toEqual([24, 0])
+    expect(await counts('saved')).toEqual([11, 0])
+    expect(await counts('dcp')).toEqual([8, 0])
+    expect(await counts('base')).toEqual([11, 11])
+    // Beside the archive lies a file without: 23 of its 24 tensors have elements.
+    expect(await counts('torch')).toEqual([48, 23])
+    const told = async (place: string) =>
+      (await trialscan('verify', join(FIXTURES, place), '--format', 'table')).stdout.split('\n').slice(3).join('\n')
+    expect(await told('torch/zip.pt')).toBe('')
+    expect(await told('base')).toMatch(/^no file of these has checksums: /)
+    expect(await told('torch')).toMatch(/^23 of 48 records carry no payload checksum: /)
+  })
+
   it('are noted where a file was written without', async () => {
     const path = changed(bytes => {
       for (

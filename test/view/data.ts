@@ -10,6 +10,7 @@ interface Packed {
 
 export interface ShownTrial {
   readonly name: string
+  readonly checkpoint: string | null
   readonly steps: readonly number[]
   readonly mode: readonly number[]
   readonly modes: readonly string[]

@@ -35,6 +35,14 @@ async function reportOf(path: string, options?: ReportOptions) {
   return { trial, report, data: dataOf(report.html) }
 }
 
+it.each([
+  ['base', 'TinyLM: 220 parameters in 11 tensors, bfloat16, safetensors'],
+  ['sglang-dump', /: [\d,]+ elements in \d+ tensors, /],
+])('says of %s what ls says', async (name, text) => {
+  const { data } = await reportOf(join(ROOT, 'fixtures/checkpoints', name))
+  expect(data.trials[0]!.checkpoint).toEqual(typeof text === 'string' ? text : expect.stringMatching(text))
+})
+
 describe.each(readdirSync(TRIALS))('of %s', name => {
   it('has every number of a scan, to the bit, and says where there is none', async () => {
     const { trial, report, data } = await reportOf(join(TRIALS, name))

@@ -17,7 +17,7 @@ import {
 } from '../terminal.js'
 import type { FormatOf } from './formats.js'
 import { csvLine } from './lines.js'
-import { bytesText, counted, countText, shapeText, shortList } from './number.js'
+import { bytesText, counted, countText, elementsText, shapeText, shortList } from './number.js'
 
 /**
  * The steps of a mode, and the global steps at which some worker was in that mode. There are more global steps if workers
@@ -237,15 +237,6 @@ function* listingTable(listing: TrialListing, colors: Colors, width: number | nu
 const MAX_METADATA = 8
 const MAX_VALUE_LENGTH = 60
 const MAX_ALIASES = 4
-
-/** `73,909 parameters in 24 tensors`; of a dump its elements. */
-export function elementsText({
-  parameters,
-  elements,
-  tensors,
-}: Pick<CheckpointListing, 'parameters' | 'elements' | 'tensors'>): string {
-  return `${counted(elements, parameters > 0 ? 'parameter' : 'element')} in ${counted(tensors, 'tensor')}`
-}
 
 /** `TinyLM: 73,909 parameters in 24 tensors, bfloat16, 2 shards, 148 kB`, and what the files say about themselves. */
 function checkpointLines(checkpoint: CheckpointListing, colors: Colors, width: number | null): string {

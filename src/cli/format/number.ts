@@ -3,7 +3,7 @@
 import { countText, shortNumber } from '../../base/number-text.js'
 import * as rowText from '../../scan/job/row.js'
 
-export { counted, countText, shortNumber } from '../../base/number-text.js'
+export { counted, countText, elementsText, shortNumber } from '../../base/number-text.js'
 
 export const {
   bucketsText,

@@ -38,7 +38,7 @@ const SHORT_NUMBER_WIDTH = 10
 const SHORT_DIGITS = 4
 /** The width of the columns of dtype and shape. */
 const KIND_WIDTH = 26
-/** The shortest width of cut names, and that of cut workers. */
+/** The least width to which names are cut, and the width of cut workers. */
 const MIN_NAME_WIDTH = 24
 const CUT_WORKER_WIDTH = 16
 /** The number of reductions that are shown even if names must be cut. */

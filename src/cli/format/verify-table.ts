@@ -104,7 +104,7 @@ export function verifyTable(isOnly: boolean, columns: number | undefined, colors
         ...byFile(problems),
         ...unlistedText(verification),
         ...notesText(verification),
-        `${[`Checked ${checked} in ${cost}`, ...(isCheckpoint ? (stats.digests ? [] : [OF_CHECKPOINTS]) : uncheckedText(stats))].map(text => `${wrapped(text, width, '', '  ')}\n`).join('')}`,
+        `${[`Checked ${checked} in ${cost}`, ...(isCheckpoint && stats.digests ? [] : uncheckedText(stats, isCheckpoint))].map(text => `${wrapped(text, width, '', '  ')}\n`).join('')}`,
         ...(isOnly ? [] : ['']),
       ].join('\n')
     },
@@ -112,11 +112,15 @@ export function verifyTable(isOnly: boolean, columns: number | undefined, colors
 }
 
 const OF_CHECKPOINTS =
-  'a checkpoint has no checksums: that its values are those that were saved cannot be verified; --record writes a list for --digests'
+  'no file of these has checksums: that the values are those that were saved cannot be verified; --record writes a list for --digests'
 
 /** The number of records with values that no checksum covers. */
-function uncheckedText({ records, recordsWithoutChecksum: without }: Verification['stats']): string[] {
+function uncheckedText(
+  { records, recordsWithoutChecksum: without }: Verification['stats'],
+  isCheckpoint: boolean,
+): string[] {
   if (!(without > 0)) return []
+  if (isCheckpoint && without === records) return [OF_CHECKPOINTS]
   const some = `${countText(without)} of ${counted(records, 'record')} ${without === 1 ? 'carries' : 'carry'}`
   return [`${some} no payload checksum: ${without === 1 ? 'its' : 'their'} values cannot be verified`]
 }

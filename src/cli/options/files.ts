@@ -1,6 +1,6 @@
 /** The commands about the files of a trial: verify, reindex, copy and repair. */
 
-import { type CommandDefinition, TRIAL, TRIALS } from './options.js'
+import { type CommandDefinition, EVENTS_TRIAL, TRIAL, TRIALS } from './options.js'
 
 /** The grace of repair, in milliseconds: if interrupted, it may have to remove thousands of files. */
 const REPAIR_GRACE_MS = 60_000
@@ -40,7 +40,7 @@ docs/verify.md.`,
   {
     name: 'reindex',
     description: "Writes index files for a trial that has lost its own, or has Tornasole's.",
-    arguments: { '<TRIAL>': TRIAL },
+    arguments: { '<TRIAL>': EVENTS_TRIAL },
     options: `
       !--out <DIR>           the directory to write to: the files go to DIR/index; outside of the trial
       --threads --format --allow-symlinks`,
@@ -72,7 +72,7 @@ that was interrupted is a trial that still runs.`,
   {
     name: 'repair',
     description: 'Writes a clean copy of a trial: what is whole is kept, the rest is left out and reported.',
-    arguments: { '<TRIAL>': TRIAL },
+    arguments: { '<TRIAL>': EVENTS_TRIAL },
     options: `
       !--out <DIR>           the directory to write to: new or empty, and outside of the trial
       --checksums           give every record the true checksum of its payload; the hook leaves it out by default

@@ -41,7 +41,10 @@ export interface CommandDefinition {
 type Special = Readonly<Record<string, (option: Option) => Option>>
 
 export const TRIALS = 'trials: directories, patterns, or places in which trials lie; on disk or at s3://bucket/prefix'
-export const TRIAL = 'the directory of the trial, which holds collections/, index/ and events/; or s3://bucket/prefix'
+export const TRIAL = 'a trial: a directory, a checkpoint, or s3://bucket/prefix'
+/** The help of a trial for commands that need event files. */
+export const EVENTS_TRIAL =
+  'the directory of the trial, which holds collections/, index/ and events/; or s3://bucket/prefix'
 
 /** The options that select tensors, steps and workers. */
 export const SELECTION = '--tensor --collection --steps --mode-steps --mode --worker'

@@ -126,7 +126,7 @@ Without a terminal, and with --quiet, the last line on standard error is the ver
     description: "One rule over one trial, with the options of Tornasole's rule_invoker.",
     arguments: { '[PARAMETERS...]': 'of the rule: --NAME VALUE or --NAME=VALUE each' },
     options: `
-      !--trial-dir <PATH>    the directory of the trial, which holds collections/, index/ and events/; or s3://bucket/prefix
+      !--trial-dir <PATH>    ${TRIAL}
       !--rule-name <NAME>    the rule, in capitals or not
       --other-trials <PATHS>  trials to compare with, separated by commas
       --worker

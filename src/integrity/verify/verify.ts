@@ -62,7 +62,7 @@ export interface VerifyStats {
   readonly eventFiles: number
   readonly indexFiles: number
   readonly records: number
-  /** Records with smdebug's constant instead of a payload checksum: a change of their values can't be noticed. */
+  /** Records with smdebug's constant instead of a payload checksum, and tensors of files without checksums: a change of their values can't be noticed. */
   readonly recordsWithoutChecksum: number
   /** The number of tensors, scalars and histograms in these records. */
   readonly tensors: number

@@ -87,11 +87,13 @@ export function nonFiniteText(trace: NonFiniteTrace): string {
 /** The first checkpoint with NaN or infinities, and its tensors that have none. */
 function checkpointText({ step, tensor, element, wholeStep, affected, whole }: NonFiniteCheckpoint): string {
   const before =
-    wholeStep === null ? 'No checkpoint is whole before it.' : `Up to step ${wholeStep} all that was read is whole.`
+    wholeStep === null
+      ? 'No checkpoint before it was read.'
+      : `Everything read of the checkpoints up to step ${wholeStep} is finite.`
   if (step === null)
     return `Only what was logged has any. ${wholeStep === null ? 'No checkpoint was looked at.' : before}`
   const all = affected + whole.length
-  const rest = whole.length === 0 ? '' : ` Whole there: ${shortList(whole)}.`
+  const rest = whole.length === 0 ? '' : ` Finite there: ${shortList(whole)}.`
   const place = element === null ? '' : ` at [${element.join(', ')}]`
   const first = tensor === null ? '' : `, first in ${tensor}${place}`
   return `The first checkpoint with any is that of step ${step}: ${countText(affected)} of its ${counted(all, 'tensor')}${first}. ${before}${rest}`

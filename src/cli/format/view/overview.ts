@@ -5,8 +5,7 @@ import type { OverviewLine, TrialOverview } from '../../../view/overview/overvie
 import { enumeration, notFiniteText, numberText, remarks } from '../../../view/overview/remarks.js'
 import { type Colors, columns, padEnd, safe, safeName, widthOf, wrapped } from '../../terminal.js'
 import { sparkline } from '../bars.js'
-import { elementsText } from '../listing.js'
-import { bytesText, counted, countText } from '../number.js'
+import { bytesText, counted, countText, elementsText } from '../number.js'
 
 const MIN_WIDTH = 80
 /** The largest share of the width for a name. */

@@ -19,8 +19,8 @@ const STATISTICS: Readonly<Record<string, ReductionName>> = {
   cur_amax: 'abs_max',
 }
 const WINDOW_BYTES = 4 << 20
-/** The limit of a line of statistics. */
-const MAX_LINE_BYTES = 64 << 10
+/** Longer lines hold no statistics. */
+const MAX_LINE_LENGTH = 64 << 10
 
 export const NVDLFW: TensorFormat = {
   kind: 'nvdlfw-inspect',
@@ -69,8 +69,8 @@ async function* linesOf(file: RangedFile): AsyncGenerator<string> {
   for (let at = 0; at < file.byteLength; at += WINDOW_BYTES) {
     const bytes = await file.read(at, Math.min(WINDOW_BYTES, file.byteLength - at))
     const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n')
-    rest = lines.pop()!
-    if (rest.length > MAX_LINE_BYTES) rest = ''
-    yield* lines
+    // What is kept of a line that is too long stays too long.
+    rest = lines.pop()!.slice(0, MAX_LINE_LENGTH + 1)
+    yield* lines.filter(line => line.length <= MAX_LINE_LENGTH)
   }
 }

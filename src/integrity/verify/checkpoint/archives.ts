@@ -39,13 +39,16 @@ export async function placesApart(places: readonly ArchivePlace[], findings: Fin
   return apart
 }
 
-/** Reads every member of an archive once; of a place that holds none, nothing. Problems of its directory were reported when it was opened. */
+/**
+ * Reads every member of an archive once; of a place that holds none, nothing. Problems of its directory were reported when it was opened.
+ * @returns true if the members have checksums
+ */
 export async function checkArchive(
   store: Store,
   { path, startByte: base, byteLength: given }: ArchivePlace,
   findings: Findings,
   signal?: AbortSignal,
-): Promise<void> {
+): Promise<boolean> {
   const read = async (startByte: number, byteLength: number): Promise<Uint8Array> => {
     const bytes = new Uint8Array(byteLength)
     const length = await store.readInto(path, base + startByte, bytes)
@@ -53,7 +56,7 @@ export async function checkArchive(
   }
   try {
     const byteLength = given ?? (await store.byteLength(path)) - base
-    if (!isZip(await read(0, Math.min(4, byteLength)))) return
+    if (!isZip(await read(0, Math.min(4, byteLength)))) return false
     const source: ZipSource = { url: store.url(path), byteLength, read }
     const { members } = await readZipDirectory(source)
     const stored = members.filter(
@@ -72,7 +75,7 @@ export async function checkArchive(
         expected: 'checksums of members',
         found: `none that is right, of ${stored.length} members`,
       })
-      return
+      return false
     }
     for (const { member, start, crc } of wrong) {
       findings.problem({
@@ -84,8 +87,10 @@ export async function checkArchive(
         lost: 'what lies in that member can not be trusted',
       })
     }
+    return true
   } catch (error) {
     if (!(error instanceof Error) || (error.name !== 'StoreError' && error.name !== 'FormatError')) throw error
+    return false
   } finally {
     store.release?.()
   }

@@ -66,9 +66,11 @@ export async function verifyCheckpoints(
   for (const note of contents.notes) {
     findings.note({ code: 'NotRead', file: '', expected: 'a checkpoint to read', found: note })
   }
+  // True for files in which all that was looked at has checksums.
+  const archives = new Map<string, boolean>()
   for (const path of contents.checkpointFiles) {
     signal?.throwIfAborted()
-    await checkFile(store, path, findings, signal)
+    await checkFile(store, path, findings, archives, signal)
   }
   const trial = new Trial('', storeName(access.spec), new TrialState(access, null, loader, contents))
   const saved = new StatisticsCheck(contents.savedStatistics, findings)
@@ -87,7 +89,8 @@ export async function verifyCheckpoints(
   }
   checks.finish()
   const { readBytes } = scan.stats
-  return { records, recordsWithoutChecksum: records, tensors: names.size, readBytes, ...checks.counts }
+  const recordsWithoutChecksum = records - loader.recordsIn(path => archives.get(path) === true)
+  return { records, recordsWithoutChecksum, tensors: names.size, readBytes, ...checks.counts }
 }
 
 /** Reads the tensors of a verified trial. Unreadable ones have been reported. */
@@ -169,6 +172,7 @@ async function checkFile(
   store: Store,
   path: string,
   findings: Findings,
+  archives: Map<string, boolean>,
   signal: AbortSignal | undefined,
 ): Promise<void> {
   try {
@@ -177,7 +181,8 @@ async function checkFile(
     if (format?.header === 'json') await findDuplicates(file, findings)
     for (const place of await placesApart((await format?.archives?.(file)) ?? [], findings)) {
       signal?.throwIfAborted()
-      await checkArchive(store, place, findings, signal)
+      const hasChecksums = await checkArchive(store, place, findings, signal)
+      archives.set(place.path, hasChecksums && archives.get(place.path) !== false)
     }
     if (format?.header === 'pickle') await findCode(file, findings)
     await checkTotalSize(store, path, findings)

@@ -259,6 +259,19 @@ export class CheckpointFiles {
     return [...this.#known.values()].flatMap(({ place }) => place.files.map(({ path }) => path))
   }
 
+  /** The number of tensors that lie in such files alone. */
+  recordsIn(isSuch: (path: string) => boolean): number {
+    return [...this.#known.values()].reduce((sum, { read, place }) => {
+      const [isAny, areAll] = [
+        place.files.some(({ path }) => isSuch(path)),
+        place.files.every(({ path }) => isSuch(path)),
+      ]
+      const isWithin = ({ blocks, data }: StoredTensor) =>
+        blocks.length > 0 ? blocks.every(({ file }) => isSuch(file)) : data ? areAll : isAny
+      return sum + read.groups.reduce((count, { tensors }) => count + tensors.filter(isWithin).length, 0)
+    }, 0)
+  }
+
   /** Notes on what was left out, and why. */
   notes(): string[] {
     const { leftOut = [], family } = this.#layout ?? {}

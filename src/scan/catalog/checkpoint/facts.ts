@@ -10,16 +10,16 @@ import { parseReductionName } from '../../../format/reduction-name.js'
 import type { Beside } from './beside-checkpoint.js'
 import type { Checkpoint } from './read-checkpoint.js'
 
-/** The facts about the last checkpoint of a trial that has tensors, beside these. */
+/** The facts, apart from its tensors, about the last checkpoint that has any. */
 export interface CheckpointFacts {
   /** `safetensors`, `npz`, …: what was read. */
   readonly formats: readonly string[]
   /** The pattern of the steps' names: `checkpoint-<n>/`; null if there is one checkpoint. */
   readonly family: string | null
-  /** The model's name in config.json; without one, the name of the trial. */
+  /** The architecture in config.json; without one, the name of the file or directory of the checkpoint, or of the trial. */
   readonly model: string
   readonly architecture: string | null
-  /** Elements of the tensors that are a model's: no optimizer states, no scales. 0 in a dump without weights, as of activations. */
+  /** Elements of the tensors that are a model's: no optimizer states, no scales. 0 in a dump or an .npz without names of weights. */
   readonly parameters: number
   /** The same number as `parameters`; without any, the elements of all tensors. */
   readonly elements: number
@@ -52,6 +52,8 @@ export async function factsOf(
   const [ofModel, ofAll] = [new Elements(), new Elements()]
   const stored = read.groups.flatMap(({ tensors }) => tensors)
   const { formats, metadata, unread, fileCount: files } = read
+  // Of arrays in files of numpy only names tell that they are weights.
+  let isModel = !formats.every(kind => kind === 'npz' || kind === 'npy')
   const isDumped = isDump(formats, family) || stored.some(({ order }) => order !== undefined)
   await inTurns(stored, ({ name, dtype, shape, aliasOf, collections = isDumped ? collectionsOf(name) : undefined }) => {
     const count = shape.reduce((product, size) => product * size, 1)
@@ -64,14 +66,15 @@ export async function factsOf(
     ofAll.add(dtype, count)
     if (!isParameter(name)) return
     if (collections && !collections.some(collection => collection === 'weights' || collection === 'biases')) return
+    isModel ||= collectionsOf(name).includes('weights')
     ofModel.add(dtype, count)
   })
   for (const { byteLength: unreadLength = 0 } of unread) byteLength += unreadLength
   const { architecture } = model
   const placeName = place.place.slice(place.place.lastIndexOf('/') + 1)
   const name = placeName === '' || family !== null ? trialName : placeName
-  const { count: elements, tensors, dtypes } = ofModel.tensors > 0 ? ofModel : ofAll
-  const counts = { parameters: ofModel.count, elements, tensors, dtypes }
+  const { count: elements, tensors, dtypes } = isModel && ofModel.tensors > 0 ? ofModel : ofAll
+  const counts = { parameters: isModel ? ofModel.count : 0, elements, tensors, dtypes }
   const facts = { formats, metadata, aliases, unread, files, byteLength, architecture, ...counts }
   return { ...facts, family, model: architecture ?? name }
 }

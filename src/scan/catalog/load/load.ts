@@ -219,6 +219,11 @@ export class TrialLoader {
     return this.#events.load(true, everything)
   }
 
+  /** The number of tensors of checkpoints that lie in such files alone. */
+  recordsIn(isSuch: (path: string) => boolean): number {
+    return this.#checkpoints?.recordsIn(isSuch) ?? 0
+  }
+
   /** @returns true if there are checkpoints */
   async #findCheckpoints(paths: readonly string[]): Promise<boolean> {
     const { file, rangeSteps } = this.#options

@@ -273,6 +273,15 @@ it('no variable or parameter is named by a filler word', () => {
   expect(fillers).toEqual([])
 })
 
+it('names of limits begin with MAX or MIN', () => {
+  const others = files.flatMap(file =>
+    [...readFileSync(join(SOURCE, file), 'utf8').matchAll(/\bconst ((?:MOST|LEAST)_[A-Z_]+)/g)].map(
+      ([, name]) => `${file}: ${name}`,
+    ),
+  )
+  expect(others).toEqual([])
+})
+
 describe('comments', () => {
   const FRAGMENT =
     /^(Of|That|Those|Whether|What|How|Who|Whose|Whom|Where|Which|As|If|Until|But|And|So|Likewise|The same[:, ]|(In|By|To) wh(ich|om))(?=\W|$)/

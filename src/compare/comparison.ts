@@ -326,7 +326,7 @@ export class Comparison {
   async #missing(place: RecordPlaceInTime, only: 'first' | 'second' | null): Promise<void> {
     const { a, b } = this.#pairing
     const other = only === 'first' ? b : a
-    // What is lost of a damaged checkpoint is not left out.
+    // A head that a damaged checkpoint lost is missing, not tied.
     const canBeTied = only !== null && other.problems.length === 0
     const tied = canBeTied ? tiedHead(place.tensor, only, stateOf(other).catalog.names) : null
     let untied = ''

@@ -14,7 +14,7 @@ const MAX_TENSORS = 5
 const MAX_ROWS = 128
 const MAX_COLUMNS = 1024
 const MAX_ELEMENTS = 1 << 22
-/** Rows and columns that have to change: what is smaller is of low rank by itself. */
+/** The fewest changed rows and columns for which a rank is told: fewer always have a low rank. */
 const MIN_LENGTH = 32
 /** The share of squares that may lie along no direction, and that of rows and columns of which more may: 16-bit weights round what was added. */
 const REST = 0.05
@@ -100,7 +100,7 @@ function sampled(trial: Trial, tensors: ReadonlySet<string>): Promise<Trial> {
  * it lies along itself. 95 % of the others and 95 % of the columns have to lie along them, each by 95 % of its own squares,
  * so that neither a few large rows nor a few large columns stand for the rest.
  * @param rows are overwritten
- * @returns null if they are more than a fourth of the rows or columns that changed, as they are of any change, or these are fewer than 32
+ * @returns null if it is more than a quarter of the changed rows or columns, or fewer than 32 changed
  */
 export function rankOf(rows: readonly Float64Array[]): number | null {
   const changed = rows.filter(row => row.some(x => x !== 0))

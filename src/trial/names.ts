@@ -157,12 +157,12 @@ export function membersOf(contents: TrialContents, config: CollectionConfig): Na
   return membershipOf(contents).members(config)
 }
 
-/** The number of collections whose members are found in turns: there may be thousands, of which few are asked about. */
-const MOST_PREPARED = 32
+/** There may be thousands of collections, of which few are asked about. */
+const MAX_PREPARED = 32
 
-/** Finds the members of collections in turns, for callers that ask about all of them. */
+/** Finds the members of the first MAX_PREPARED collections, yielding between them. */
 export async function prepareMembers({ contents }: TrialState): Promise<void> {
-  await membershipOf(contents).prepare([...contents.collections.collections.values()].slice(0, MOST_PREPARED))
+  await membershipOf(contents).prepare([...contents.collections.collections.values()].slice(0, MAX_PREPARED))
 }
 
 function membershipOf(contents: TrialContents): Membership {

@@ -213,7 +213,7 @@ export function threadRunner(threads: number): Runner {
   return pools.get(`${threads}`, () => new WebThreadRunner(threads, coreModule()))
 }
 
-/** A page has better to do than to work on jobs. */
+/** A runner of threads alone: the page's own thread runs no jobs. */
 export function withCaller(threads: number): Runner {
   return threadRunner(threads)
 }

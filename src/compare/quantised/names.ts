@@ -19,7 +19,7 @@ export function isScale(name: string): boolean {
   return SCALES.test(name)
 }
 
-/** The name of a weight without `.weight`, of its scale. */
+/** The stem of the weight that a scale belongs to: `fc1` for `fc1.weight_scale`. */
 export function stemOfScale(name: string): string {
   return name.replace(SCALES, '')
 }
@@ -48,7 +48,7 @@ export function quantisedTensors(weight: string, names: ReadonlySet<string>): Qu
 const OTHER_PARTS =
   /\.(?:qweight|qzeros|scales|g_idx|SCB|weight_(?:format|packed|shape|zero_point|g_idx)|weight\.(?:(?:nested_)?(?:absmax|quant_map)|quant_state\..+))$/
 
-/** The name of a weight without `.weight`, of a tensor that may be a part of it; null if it is none. */
+/** The stem of the weight that a tensor may be a part of: `fc1` for `fc1.qweight`; null if it is no part. */
 export function stemOfPart(name: string): string | null {
   const end = name.search(OTHER_PARTS)
   return end < 0 ? null : name.slice(0, end)

@@ -109,7 +109,7 @@ function sortedBy(
   return { quantised, others, isPart }
 }
 
-/** True for codes: of a weight that is quantised, in a known way or another. */
+/** True if a tensor holds quantised codes. */
 function isStored(name: string, names: ReadonlySet<string> | null): boolean {
   if (names === null) return false
   return (

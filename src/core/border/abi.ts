@@ -251,7 +251,7 @@ export enum MomentsRow {
   zeroCount = 32,
   /** Over all elements but NaN, infinities included; +Infinity if there are none. */
   min = 40,
-  /** The maximum; -Infinity if there are no elements. */
+  /** Over all elements but NaN; -Infinity if there are none. */
   max = 48,
   minAbs = 56,
   maxAbs = 64,

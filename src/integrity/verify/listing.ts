@@ -76,7 +76,7 @@ function noteOthers(kind: PlaceKind | null, paths: readonly string[], findings: 
   findings.note({ code: 'NotRead', file: '', expected: `${read} alone, which are read`, found })
 }
 
-/** The topmost directory that a file lies in, or the file: it can be named to be read. */
+/** The first part of a path: what a user can name to verify it alone. */
 function topOf(path: string): string {
   const at = path.indexOf('/')
   return at < 0 ? path : path.slice(0, at)

@@ -1,10 +1,10 @@
 /** The built-in rules, in the order of docs/rules.md. */
 
 import type { BuiltinClass } from '../base/builtin.js'
-import { Confusion } from '../base/confusion.js'
 import { AllZero } from './all-zero.js'
 import { CheckInputImages } from './check-input-images.js'
 import { ClassImbalance } from './class-imbalance.js'
+import { Confusion } from './confusion.js'
 import { DeadRelu } from './dead-relu.js'
 import { DivergesFrom } from './diverges-from.js'
 import { ExplodingNorm } from './exploding-norm.js'

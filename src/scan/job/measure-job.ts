@@ -34,9 +34,11 @@ export const ChannelLayout = { first: -1, last: -2 } as const
 /** Tasks in transferable form. A question is listed once, however many records it concerns. */
 export interface TaskColumns {
   readonly requests: readonly Pick<Task, 'kind' | 'numbers'>[]
-  /** The index of each task in `requests`, and the indices of its records in the job. */
+  /** The index of each task in `requests`. */
   readonly what: Int32Array
+  /** The index of its record in the job. */
   readonly first: Int32Array
+  /** The record to compare with; -1 for none. */
   readonly second: Int32Array
 }
 

@@ -9,7 +9,7 @@ import { thinnedIndices } from '../thinning.js'
 
 const COLUMNS = ['ID', 'Feature', 'Split', 'Yes', 'No', 'Gain', 'Cover'] as const
 const MAX_STEPS = 48
-/** More nodes of a step are not told apart. */
+/** A step with more nodes has no tree. */
 const MAX_NODES = 1000
 
 /** Null: a column is too long. */

@@ -100,7 +100,7 @@ export class KeptColumns {
     return { name, every: 1, isExact, numbers: packed(sent), series, version }
   }
 
-  /** The kept part of a column. It is dropped if the trial changed other than by new steps. */
+  /** The kept part of a column. All columns are dropped if the trial changed other than by new steps, the least recently used beyond MAX_KEPT_BYTES. */
   #keptFor(key: string, { steps }: Skeleton): KeptColumn {
     if (this.#stepsOf.some((step, i) => steps[i] !== step)) this.#columns.clear()
     this.#stepsOf = steps

@@ -16,7 +16,7 @@ export function pickedIn({ files }: HTMLInputElement): Picked | null {
   return all.length === 0 ? null : { kind: 'files', files: new Map(all) }
 }
 
-/** A folder, by the browser's own dialog if it has one that does not ask for an upload. Null: none was chosen. */
+/** A folder, by the browser's own dialog if it has one that does not ask for an upload. Null: none was chosen, or the field's dialog was opened, whose `change` event has the files. */
 export async function pickFolder(field: HTMLInputElement): Promise<Picked | null> {
   if (globalThis.showDirectoryPicker === undefined) {
     field.click()

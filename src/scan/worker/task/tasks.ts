@@ -84,7 +84,7 @@ export function compare(engine: Engine, { kind, numbers }: Asking, a: Elements, 
 /** Channels of images: grey, with alpha, in colours, with both. */
 const isChannelCount = (length: number): boolean => length >= 1 && length <= 4
 
-/** The axis of channels. @param axis an axis, or one of `ChannelLayout`, for which the shape decides if it can */
+/** The axis of channels. @param axis an axis, or a `ChannelLayout`, used where the shape leaves it open */
 function channelAxis(shape: readonly number[], axis: number): number {
   if (axis >= 0) return axis
   const last = shape.length - 1

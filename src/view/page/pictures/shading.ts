@@ -35,7 +35,7 @@ export interface Shading {
 
 /** The share of the numbers that may lie beyond each end. */
 const FAR_SHARE = 0.005
-/** The factors by which the whole range must exceed the robust one, for few and for very large excesses. */
+/** An end is cut off if the extreme is this many times the robust end: FAR at the upper end of a linear scale of MANY numbers, else VERY_FAR. */
 const [FAR, VERY_FAR] = [100, 1e6]
 const MANY = 20
 /** The decades that shades can tell apart. */

@@ -2,13 +2,13 @@
 
 import type { TensorValue } from '../../scan/job/tensor-value.js'
 import type { TensorAtStep } from '../../trial/measure/tensor-at-step.js'
+import { builtin, type Judgement } from '../base/builtin.js'
+import { argmax, elements, predictedClasses } from '../base/labels.js'
+import type { Moment } from '../base/moment.js'
+import { LABELS, PREDICTIONS } from '../base/names.js'
+import type { Selection } from '../base/selection.js'
+import { numberText } from '../base/wording.js'
 import { integer, number, text } from '../parameters.js'
-import { builtin, type Judgement } from './builtin.js'
-import { argmax, elements, predictedClasses } from './labels.js'
-import type { Moment } from './moment.js'
-import { LABELS, PREDICTIONS } from './names.js'
-import type { Selection } from './selection.js'
-import { numberText } from './wording.js'
 
 /**
  * Counts the predictions of each label at each step. Fires if, of the samples predicted to be of one class, less than `min_diag` are of

@@ -281,7 +281,8 @@ it('workers may be called anything', async () => {
   for (const command of isLong ? [['ls'], ['scan', '--format', 'table']] : [['ls']]) {
     const { code, stdout } = await trialscan(command[0]!, directory, ...command.slice(1))
     expect([code, HARMFUL.exec(stdout)]).toEqual([0, null])
-    expect(stdout).toContain('w\\x1b[31m\\n\\u202e')
+    // A table of 80 columns cuts names in the middle.
+    expect(stdout).toMatch(/w\\x1(b\[|…)31m\\n\\u202e/)
   }
   const lines = objects((await trialscan('scan', directory)).stdout)
   expect(new Set(lines.map(({ worker }) => worker))).toEqual(new Set(names))

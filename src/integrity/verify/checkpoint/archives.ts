@@ -17,7 +17,7 @@ import type { Findings } from '../findings.js'
 const CHUNK_BYTES = 4 << 20
 
 /** The places by where they begin, equal ones once; one that begins in another is reported and left out, so that no bytes are read many times. */
-export async function placesApart(places: readonly ArchivePlace[], findings: Findings): Promise<ArchivePlace[]> {
+async function placesApart(places: readonly ArchivePlace[], findings: Findings): Promise<ArchivePlace[]> {
   const endOf = ({ startByte, byteLength = Number.POSITIVE_INFINITY }: ArchivePlace) => startByte + byteLength
   const inOrder = await sortedInTurns(places, (a, b) =>
     a.path !== b.path ? (a.path < b.path ? -1 : 1) : a.startByte - b.startByte,
@@ -40,10 +40,25 @@ export async function placesApart(places: readonly ArchivePlace[], findings: Fin
 }
 
 /**
- * Reads every member of an archive once; of a place that holds none, nothing. Problems of its directory were reported when it was opened.
- * @returns true if the members have checksums
+ * Reads every member of each archive once. Problems of its directory were reported when it was opened.
+ * @param hasChecksums gets the paths of what was read: true if all members of the file have checksums
  */
-export async function checkArchive(
+export async function checkArchives(
+  store: Store,
+  places: readonly ArchivePlace[],
+  hasChecksums: Map<string, boolean>,
+  findings: Findings,
+  signal?: AbortSignal,
+): Promise<void> {
+  for (const place of await placesApart(places, findings)) {
+    signal?.throwIfAborted()
+    const isGuarded = await checkArchive(store, place, findings, signal)
+    hasChecksums.set(place.path, isGuarded && hasChecksums.get(place.path) !== false)
+  }
+}
+
+/** Reads every member of an archive once; of a place that holds none, nothing. @returns true if the members have checksums */
+async function checkArchive(
   store: Store,
   { path, startByte: base, byteLength: given }: ArchivePlace,
   findings: Findings,

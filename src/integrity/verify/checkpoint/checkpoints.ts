@@ -17,7 +17,7 @@ import type { Findings } from '../findings.js'
 import { VERIFY_CODES, type VerifyCode } from '../problem.js'
 import { type DigestCounts, RowChecks, type RowOptions } from '../row-checks.js'
 import type { ValueCounts } from '../tensor-values.js'
-import { checkArchive, placesApart } from './archives.js'
+import { checkArchives } from './archives.js'
 import { StatisticsCheck } from './statistics.js'
 import { checkTotalSize } from './total-size.js'
 
@@ -179,11 +179,7 @@ async function checkFile(
     const file = await rangedFile(store, path)
     const format = formatOf(path, await file.read(0, Math.min(HEAD_BYTES, file.byteLength)))
     if (format?.header === 'json') await findDuplicates(file, findings)
-    for (const place of await placesApart((await format?.archives?.(file)) ?? [], findings)) {
-      signal?.throwIfAborted()
-      const hasChecksums = await checkArchive(store, place, findings, signal)
-      archives.set(place.path, hasChecksums && archives.get(place.path) !== false)
-    }
+    await checkArchives(store, (await format?.archives?.(file)) ?? [], archives, findings, signal)
     if (format?.header === 'pickle') await findCode(file, findings)
     await checkTotalSize(store, path, findings)
   } catch (error) {

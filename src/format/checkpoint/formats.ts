@@ -1,7 +1,4 @@
-/**
- * The formats of checkpoints, in the order in which they are tried. Adding one is its file, its tests, a line in FORMATS and its names in
- * CHECKPOINT_FILES.
- */
+/** The formats of checkpoints, in the order in which they are tried. CONTRIBUTING.md says what a new one takes. */
 
 import { DISTRIBUTED } from './dcp/format.js'
 import { MSPROBE } from './dump/msprobe.js'

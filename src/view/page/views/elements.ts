@@ -161,8 +161,8 @@ function table(numbers: ArrayLike<number>, width: number, size: number): HTMLEle
       )
       const isCut = rows * columns < size
       details.append(
-        h('table', {}, h('tbody', {}, ...cells)),
-        isCut ? h('p', { class: 'muted' }, 'The first of them; the CSV has all.') : '',
+        h('div', { class: 'wide' }, h('table', {}, h('tbody', {}, ...cells))),
+        isCut ? h('p', { class: 'muted' }, `The first ${rows} × ${columns}; the CSV has all.`) : '',
       )
     },
     { once: true },

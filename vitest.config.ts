@@ -7,20 +7,20 @@ const LONG = 'test/**/*.long.test.ts'
 const THOROUGH = [
   'test/{faults,fuzz,hostile}/**/*.test.ts',
   'test/{background,behind-damage,deploy,digests,event-files,examples,examples-training,fixtures,large,lines,messages,modes-apart,one-by-one,pool,read-ahead,same-answers,small-floats,statistics,walk}.test.ts',
-  'test/cli/{bench,check,ci,ci-docs,dump,follow,formats,friction,inputs,picture,repair,report,sql,steps,summary,top,trials,unread}.test.ts',
-  'test/compare/{diff,digest-lists,noise,ways}.test.ts',
+  'test/cli/{bench,check,ci,ci-docs,command,dump,follow,formats,friction,inputs,picture,repair,report,sql,steps,summary,top,trials,unread}.test.ts',
+  'test/compare/{diff,digest-lists,noise,ways,what-changed}.test.ts',
   'test/fleet/**/*.test.ts',
   'test/kernels/{array-engine,compare}.test.ts',
   'test/python/**/*.test.ts',
   'test/repair/{entangled,fuzz,repair}.test.ts',
   'test/rules/{action,checkpoints,choice,evaluate,flow,loss}.test.ts',
   'test/storage/{s3-faults,s3-upload}.test.ts',
-  'test/verify/behind-damage.test.ts',
+  'test/verify/{behind-damage,verify}.test.ts',
   'test/serve/{page,places,thousand}.test.ts',
   'test/table/table.test.ts',
   'test/view/{page,report}.test.ts',
   'test/web/{app,bundlers,checkpoints,chromium}.test.ts',
-  'test/write/{crash,record,tensorboard,tensorboard-import}.test.ts',
+  'test/write/{crash,record,s3-writer,tensorboard,tensorboard-import}.test.ts',
 ]
 
 /** `npm test` runs the first, `npm run test:all` all three. */

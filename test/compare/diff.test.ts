@@ -463,7 +463,9 @@ describe('trialscan diff', () => {
 
   it('says that there is none, with exit code 0', async () => {
     const same = await trialscan('diff', written(a), written(a), '--format', 'jsonl')
-    expect([same.code, same.stdout]).toEqual([0, '{"divergence":null}\n'])
+    expect([same.code, same.stdout]).toEqual([0, '{"divergence":null,"compared":2,"equal":2}\n'])
+    const nothing = await trialscan('diff', written(a), written(a), '--tensor', 'nosuch', '--format', 'jsonl')
+    expect([nothing.code, nothing.stdout]).toEqual([5, '{"divergence":null,"compared":0,"equal":0}\n'])
     const close = await trialscan('diff', written(a), written(b), '--atol', '2', '--format', 'table')
     expect([close.code, close.stdout]).toEqual([0, expect.stringContaining('no difference beyond the tolerance')])
   })
@@ -500,7 +502,7 @@ describe('trialscan diff', () => {
     expect(unreadable).toMatchObject({ step: 0, tensor: 'w', kind: 'unreadable' })
     // Beside itself it does not differ.
     const same = await trialscan('diff', damaged, damaged, '--format', 'jsonl')
-    expect([same.code, same.stdout.split('\n')[0]]).toEqual([4, '{"divergence":null}'])
+    expect([same.code, same.stdout.split('\n')[0]]).toEqual([4, '{"divergence":null,"compared":1,"equal":1}'])
     const [index] = readdirSync(join(damaged, 'index/000000000'))
     writeFileSync(join(damaged, 'index/000000000', index!), '{')
     const lost = await trialscan('diff', whole, damaged, '--format', 'jsonl')

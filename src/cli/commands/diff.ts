@@ -82,7 +82,7 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
           ? await diffWorkers(a, common)
           : await diff(a, b, { ...common, ...names, ...waysOf(flags, trials.slice(2)) })
         progress.stop()
-        await writer?.end()
+        await writer?.end(result)
         code = codeOf(result)
         const runs = flags.workers ? ([a.name] as const) : ([a.name, b.name] as const)
         const selection = selectionText(flags)
@@ -310,22 +310,24 @@ class Writer {
     )
   }
 
-  async end(): Promise<void> {
-    this.#begin(null)
+  async end(result: TrialDiff): Promise<void> {
+    this.#begin(null, result)
     for (const missing of this.#held.splice(0)) this.#line(missing)
     await this.#lines.done()
   }
 
-  #begin(divergence: DifferenceAt | null): void {
+  /** @param result without a divergence, how much was compared */
+  #begin(divergence: DifferenceAt | null, result?: TrialDiff): void {
     if (this.#isBegun) return
     this.#isBegun = true
+    const tally = result === undefined ? '' : `,"compared":${result.compared},"equal":${result.equal}`
     this.#write(
       this.#format === 'csv'
         ? csvLine(
             DIFFERENCE_COLUMNS.map(({ name }) => name),
             this.#onTerminal,
           )
-        : this.#json(`{"divergence":${divergence ? objectOf(divergence) : 'null'}}`),
+        : this.#json(`{"divergence":${divergence ? objectOf(divergence) : 'null'}${tally}}`),
     )
   }
 

@@ -4,6 +4,7 @@ import { readdir, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { StoreError, UsageError } from '../base/errors.js'
+import { writeError } from '../storage/local/output.js'
 import { isInside, passesThrough, realPath } from '../storage/local/real-path.js'
 
 /** The directory of a trial; null for one that is not local. */
@@ -50,9 +51,7 @@ export async function expectOutside(trial: string, path: string, kind: string, f
 export async function expectEmpty(out: string): Promise<void> {
   const entries = await readdir(out).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return []
-    const code = error.code === 'EACCES' ? 'Denied' : 'Unavailable'
-    const message = `cannot list ${out}, which must be a new or an empty directory: ${error.message}`
-    throw new StoreError(code, message, { url: pathToFileURL(out).href }, error)
+    throw writeError(out, error, 'list')
   })
   if (entries.length === 0) return
   throw new UsageError(`${out}: expected a new or an empty directory, got one that has ${entries[0]} in it`, { out })

@@ -100,7 +100,7 @@ it('a directory that is a file gets no dump', async () => {
   const { code, stderr } = await trialscan('dump', join(TRIALS, 'dtypes'), '--out', `${out}/`)
   expect([code, stderr]).toEqual([
     3,
-    expect.stringMatching(/^trialscan: cannot list .*file.*: ENOTDIR: not a directory/),
+    expect.stringMatching(/^trialscan: cannot list .*file.*: a part of its path is not a directory/),
   ])
 })
 

@@ -114,7 +114,7 @@ export class OutputFile {
         if (stats !== null) await handle.chmod(stats.mode)
         return new OutputFile(path, handle, target, aside)
       } catch (error) {
-        await handle?.close()
+        await handle?.close().catch(() => {})
         endAside(aside)
         throw error
       }
@@ -318,10 +318,10 @@ const REASONS: Readonly<Record<string, readonly ['Denied' | 'NotFound' | 'NotAFi
   EDQUOT: ['Unavailable', 'the quota is used up'],
 }
 
-/** The error for a failed write. */
-export function writeError(path: string, cause: unknown): StoreError {
+/** The error for a failed write, or for another act upon a path. */
+export function writeError(path: string, cause: unknown, act = 'write'): StoreError {
   if (cause instanceof StoreError) return cause
   const { code = '', message } = cause as NodeJS.ErrnoException
   const [kind, reason] = REASONS[code] ?? ['Unavailable', message]
-  return new StoreError(kind, `cannot write ${path}: ${reason}`, { url: pathToFileURL(path).href }, cause)
+  return new StoreError(kind, `cannot ${act} ${path}: ${reason}`, { url: pathToFileURL(path).href }, cause)
 }

@@ -4,7 +4,7 @@
  * help appears at once.
  */
 
-import { Command, CommanderError, type Option } from 'commander'
+import { Command, CommanderError } from 'commander'
 import { EXIT, EXIT_HELP } from './exit.js'
 import { helpText, TOPICS } from './help-text.js'
 import { BENCH_COMMANDS } from './options/bench.js'
@@ -129,21 +129,6 @@ async function runCommand(
   running = undefined
 }
 
-/**
- * A command that has its options only if the command line names it, since the options of all commands take 3 ms. Other
- * commands have only the first, so that help shows that there are options.
- */
-class NamedCommand extends Command {
-  override createCommand(name: string): Command {
-    return new NamedCommand(name)
-  }
-
-  override addOption(option: Option): this {
-    const isNamed = this.parent === null || process.argv.includes(this.name())
-    return isNamed || this.options.length === 0 ? super.addOption(option) : this
-  }
-}
-
 /** Words that stand for a command in other programs, or in the library. */
 const OTHER_WORDS: Readonly<Record<string, string>> = {
   value: 'show TRIAL TENSOR',
@@ -157,7 +142,7 @@ const OTHER_WORDS: Readonly<Record<string, string>> = {
 const named = process.argv.slice(2).find(argument => argument !== '--no-color') ?? ''
 const hint = Object.hasOwn(OTHER_WORDS, named) ? `What is meant may be trialscan ${OTHER_WORDS[named]}\n` : ''
 
-const program = new NamedCommand('trialscan')
+const program = new Command('trialscan')
   .description(
     'Reads the tensors that a training saved: checkpoints, trials of SageMaker Debugger, runs of TensorBoard.',
   )
@@ -195,8 +180,10 @@ const COMMANDS = [
   ...[...FILE_COMMANDS, ...EXCHANGE_COMMANDS, ...FLEET_COMMANDS, ...BENCH_COMMANDS],
 ]
 const namedCommands = COMMANDS.filter(({ name }) => name.split(' ')[0] === named)
-// Each command's options take some milliseconds, so only the named command gets its own; help gets all.
-for (const command of namedCommands.length > 0 ? namedCommands : COMMANDS) addCommand(program, command, runCommand)
+// Options take milliseconds to make: only commands that the command line names have theirs.
+for (const command of namedCommands.length > 0 ? namedCommands : COMMANDS) {
+  addCommand(program, command, process.argv.includes(command.name.split(' ')[0]!) ? runCommand : null)
+}
 
 /** Options of `rule-invoker` may have underscores (`--trial_dir`), as in Tornasole's. */
 function withDashes(argv: readonly string[]): readonly string[] {

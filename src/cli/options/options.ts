@@ -82,12 +82,16 @@ const SHARED = new Map(
 
 const SPECIAL: Special = { '--check-level': option => option.choices(['none', 'minimal', 'full']) }
 
-/** Adds a command to the program, or to the group that its name begins with. */
-export function addCommand(program: Command, definition: CommandDefinition, run: RunCommand): void {
+/**
+ * Adds a command to the program, or to the group that its name begins with.
+ * @param run null for a command that is only listed: without arguments and options
+ */
+export function addCommand(program: Command, definition: CommandDefinition, run: RunCommand | null): void {
   const { name, description, usage, options, special, help, graceMs, load } = definition
   const [group, member] = name.split(' ')
   const parent = member === undefined ? program : program.commands.find(command => command.name() === group)!
   const command = parent.command(member ?? name).description(description)
+  if (run === null) return
   if (usage !== undefined) command.usage(usage)
   for (const [flags, text] of Object.entries(definition.arguments ?? {})) {
     const argument = new Argument(flags, text)

@@ -11,6 +11,7 @@ import { parseArgs } from 'node:util'
 import { type Effort, measure } from '#dist/cli/bench/measure.js'
 import { type Definition, WrongAnswer } from './definition.js'
 import { allclose } from './definitions/allclose.js'
+import { arrays } from './definitions/arrays.js'
 import { calls } from './definitions/calls.js'
 import { capture } from './definitions/capture.js'
 import { checkpoint } from './definitions/checkpoint.js'
@@ -46,6 +47,7 @@ const DEFINITIONS: readonly Definition[] = [
   moments,
   sketch,
   kernels,
+  arrays,
   allclose,
   open,
   scan,

@@ -124,6 +124,26 @@ export function targetsOf(record: Record): Target[] {
   const kernel = (set: string, size: string, beside: string, limit: number, name: RegExp) =>
     atLeast(`${set}, ${size}`, beside, limit, 'kernels', RegExp(`^${set}, ${size}$`), name)
   const [ours, floor, numpy, torch] = [/^ours/, /^the floor$/, /^numpy/, /^torch/]
+  const array = (call: string, names: string, shape: string, limit: number) =>
+    atLeast(
+      `${call}, ${names.replaceAll('|', ', ')}, ${shape}`,
+      'numpy',
+      limit,
+      'arrays',
+      RegExp(`^${call}, (${names}) of ${shape}(,|$)`),
+      numpy,
+    )
+  const arrayTargets = (): Target[] => {
+    const [square, batch] = ['4096 × 4096', '32 × 64 × 56 × 56']
+    return [
+      restated(array('along', 'sum|max', square, 0.3), '0.8×'),
+      array('along', 'std|l2', square, 0.8),
+      restated(array('along', 'sum|max', batch, 0.15), '0.8×'),
+      restated(array('along', 'std|l2', batch, 0.4), '0.8×'),
+      restated(array('reduce', 'min|max|sum', square, 0.3), '1×'),
+      restated(array('reduce', 'std|abs_mean|l2', square, 0.4), '3×'),
+    ]
+  }
   const checkpointTargets = (): Target[] => {
     const of = 'checkpoint'
     const [all, few] = [/^all 18 of [\d.]+ GB of bfloat16$/, /^nan_count/]
@@ -180,6 +200,7 @@ export function targetsOf(record: Record): Target[] {
       /^(?!float32|float64)\w+ 1 MiB(, all.*)?$/,
       js,
     ),
+    ...arrayTargets(),
     atLeast('allclose, 1 MiB', 'numpy', 2.5, 'allclose', / 1 MiB$/, /^numpy/),
     restated(atLeast('allclose, 64 MiB', 'numpy', 5, 'allclose', / 64 MiB$/, /^numpy/), '8×'),
     restated(

@@ -6,7 +6,7 @@ by tabs:
     lean MS FILE DTYPE          the same, with what follows from other numbers derived
     meanstd MS FILE DTYPE       mean and std
     minmax MS FILE DTYPE        min and max
-    sum MS FILE DTYPE COLUMNS   the sums of a matrix's columns
+    reduce MS FILE DTYPE SHAPE NAME AXIS   a reduction along an axis, or of the whole array (AXIS: all)
     allclose MS A B RTOL ATOL   whether the elements of float32 are all close
 
 The answer: the median of one run in milliseconds, then the numbers.
@@ -57,6 +57,15 @@ KERNELS = {
     'minmax': lambda x: (x.min(), x.max()),
 }
 
+REDUCE = {
+    'min': lambda x, axis: x.min(axis),
+    'max': lambda x, axis: x.max(axis),
+    'sum': lambda x, axis: x.sum(axis),
+    'std': lambda x, axis: x.std(axis),
+    'abs_mean': lambda x, axis: np.abs(x).mean(axis),
+    'l2': lambda x, axis: np.linalg.norm(x, axis=axis),
+}
+
 loaded = {}
 
 
@@ -75,9 +84,10 @@ def work(kernel, file, *rest):
         rtol, atol = float(rest[1]), float(rest[2])
         return lambda: (np.allclose(a, b, rtol, atol),)
     x = load(file, rest[0])
-    if kernel == 'sum':
-        matrix = x.reshape(-1, int(rest[1]))
-        return lambda: matrix.sum(axis=0)
+    if kernel == 'reduce':
+        shape, name, axis = rest[1:]
+        array = x.reshape([int(size) for size in shape.split(',')])
+        return lambda: np.ravel(REDUCE[name](array, None if axis == 'all' else int(axis)))
     return lambda: KERNELS[kernel](x)
 
 

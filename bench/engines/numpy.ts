@@ -7,6 +7,9 @@ import type { Contender, Judge } from '../definition.js'
 import { Answerer, type Command } from '../processes.js'
 import { kernel } from './answers.js'
 
+/** One thread, where a BLAS would take several. */
+const ENVIRONMENT = { ...KEEP_MEMORY, OPENBLAS_NUM_THREADS: '1' }
+
 export const NAME = 'numpy'
 
 interface Python {
@@ -36,17 +39,19 @@ let torch: readonly Python[] | undefined
 /** numpy's version; undefined where there is none. */
 export const version = found?.version
 
-let child: Answerer | undefined
+const children = new Map<string, Answerer>()
 
 /** A contender, where there is a numpy. numpy reduces float32 in float32: its answers are that far off. */
 export function contenders(
   label: string,
   request: readonly (string | number)[],
   wrong: Judge<Float64Array>,
+  on: Python | undefined = found,
 ): Contender[] {
-  if (found === undefined) return []
+  if (on === undefined) return []
   const start = () => {
-    child ??= new Answerer([found.python, NUMPY_KERNELS], KEEP_MEMORY, { greets: true })
+    const child = children.get(on.python) ?? new Answerer([on.python, NUMPY_KERNELS], ENVIRONMENT, { greets: true })
+    children.set(on.python, child)
     return child
   }
   return [kernel(label === '' ? NAME : `${NAME}, ${label}`, start, request, wrong)]

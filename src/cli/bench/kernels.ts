@@ -195,7 +195,9 @@ function alongCase({ numpy, tfjs }: Peers, directory: string): Case {
     contenders: [
       local(OURS, () => along({ data, shape }, 'sum', 0).data, FLOAT64_TOLERANCE),
       local(plainJs.NAME, () => plainJs.sumColumns(data, columns), FLOAT64_TOLERANCE),
-      ...(numpy ? [inNumpy(numpy, 'sum', [fileOf(directory, data), 'float32', columns], FLOAT32_TOLERANCE)] : []),
+      ...(numpy
+        ? [inNumpy(numpy, 'reduce', [fileOf(directory, data), 'float32', shape.join(), 'sum', 0], FLOAT32_TOLERANCE)]
+        : []),
       ...(tfjs ? [local('tfjs', tfjs.prepareSum(data, shape), FLOAT32_TOLERANCE)] : []),
     ],
   }

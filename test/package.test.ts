@@ -384,6 +384,11 @@ describe('dependencies', () => {
     expect(release).not.toMatch(/continue-on-error|\|\|/)
   })
 
+  it('are published with the repository, by which links of the README lead into it', () => {
+    const release = readFileSync(join(root, '.github/workflows/release.yml'), 'utf8')
+    expect(release).toMatch(/npm pkg set .*repository\.url=\S*github\.repository[\s\S]*^ +- run: npm publish /m)
+  })
+
   it('are locked to what was published', () => {
     for (const { path, locked } of RUNTIME) expect([path, locked.integrity?.slice(0, 7)]).toEqual([path, 'sha512-'])
   })

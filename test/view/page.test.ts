@@ -6,7 +6,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createTrial, diff, reportHtml, type Trial, trialOverview, VanishingGradient } from '#dist/index.js'
 import { remarks } from '#dist/view/overview/remarks.js'
-import { short } from '#dist/view/page/text.js'
+import { labelsOf, short } from '#dist/view/page/text.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
 import { type Browser, hasChromium, launch, type Page } from '../support/chromium.js'
 import { isRequired, ROOT, sharedTrials } from '../support/golden.js'
@@ -66,6 +66,17 @@ async function open(url: string, view: string): Promise<void> {
   await page.goto('about:blank')
   await page.goto(`${url}#${view}`)
   await page.waitForSelector('#report:not([aria-busy])')
+}
+
+/** A checkpoint of tensors of two elements. */
+function writeWeights(directory: string, names: readonly string[], elementOf: (i: number) => number): void {
+  const entries = names.map((name, i) => [name, { dtype: 'F32', shape: [2], data_offsets: [8 * i, 8 * i + 8] }])
+  const header = Buffer.from(JSON.stringify(Object.fromEntries(entries)))
+  const length = Buffer.alloc(8)
+  length.writeUInt32LE(header.length)
+  const elements = Buffer.from(Float32Array.from({ length: 2 * names.length }, (_, i) => elementOf(i)).buffer)
+  mkdirSync(directory, { recursive: true })
+  writeFileSync(join(directory, 'model.safetensors'), Buffer.concat([length, header, elements]))
 }
 
 /** The text of each cell of the first map, by its place: read by keyboard. */
@@ -194,6 +205,7 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
         shares.set(cell, `changed ${difference!.unequalCount / difference!.count}`)
       },
     })
+    expect(await page.locator('#view .note .outside:has(.chip):has(a)').allTextContents()).toContain('lm_head.weight 0')
     const cells = await cellsOf(2, 4)
     const apart = ([, text]: readonly [string, string]) => !text.endsWith(' 0')
     expect(new Map([...cells].filter(apart))).toEqual(norms)
@@ -248,13 +260,7 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     const inLayers = Array.from({ length: 80 }, (_, i) => kinds.map(kind => `model.layers.${i}.${kind}.weight`))
     const names = ['model.embed_tokens.weight', ...inLayers.flat(), 'model.norm.weight', 'lm_head.weight']
     expect(names).toHaveLength(723)
-    const entries = names.map((name, i) => [name, { dtype: 'F32', shape: [2], data_offsets: [8 * i, 8 * i + 8] }])
-    const header = Buffer.from(JSON.stringify(Object.fromEntries(entries)))
-    const length = Buffer.alloc(8)
-    length.writeUInt32LE(header.length)
-    const elements = Buffer.from(Float32Array.from({ length: 2 * names.length }, (_, i) => i).buffer)
-    mkdirSync(join(scratch, 'large'))
-    writeFileSync(join(scratch, 'large/model.safetensors'), Buffer.concat([length, header, elements]))
+    writeWeights(join(scratch, 'large'), names, i => i)
     const { url, trials } = await write(join(scratch, 'large'))
     await open(url, 'kinds')
     expect([await page.locator('#view canvas').count(), wrong]).toEqual([1, []])
@@ -263,6 +269,77 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     expect(cells.size).toBe(720)
     expect([...cells.keys()].at(-1)).toContain('model.layers.79')
     await close(trials)
+  })
+
+  describe('of checkpoints', () => {
+    const kinds = ['self_attn.q_proj', 'self_attn.k_proj', 'mlp.up_proj']
+    const inLayers = [0, 1].flatMap(i => kinds.map(kind => `model.layers.${i}.${kind}.weight`))
+    const names = [...inLayers, 'lm_head.weight']
+    /** A run whose last step is NaN. */
+    function writeRun(name: string, steps: readonly number[]): string {
+      const directory = join(scratch, name)
+      for (const step of steps) {
+        const elementOf = (i: number) => (step === steps.at(-1) ? Number.NaN : step + i)
+        writeWeights(join(directory, `checkpoint-${step}`), names, elementOf)
+      }
+      return directory
+    }
+
+    it('that end in NaN opens at the last finite step, and draws NaN as NaN', async () => {
+      const { url, trials } = await write(writeRun('ends-in-nan', [1, 2, 3]))
+      await open(url, 'overview')
+      expect(await page.textContent('.flow output')).toBe('step 2')
+      expect(await page.textContent('.flow .note')).toBe('From step 3 on, none is finite.')
+      const texts = (await page.locator('.flow svg text').allTextContents()).join(' ')
+      expect(texts).toContain('‖W − W₀‖ / ‖W₀‖ m.l.0.mlp.up_proj m.l.0.s.k_proj m.l.0.s.q_proj m.l.1')
+      await page.fill('.flow input[type=range]', '1')
+      expect(await page.locator('.flow svg [aria-label=dot][stroke="#d60093"] path').count()).toBe(names.length)
+      expect(await page.textContent('.flow .note')).toContain('7 of 7 are NaN or infinite')
+      expect(await page.textContent('.nan-path .scale')).toBe('share of elements, linear01')
+      await open(url, 'kinds')
+      expect(await page.inputValue('.controls label:nth-of-type(2) select')).toBe('2')
+      expect(await page.textContent('#view .scale')).toMatch(/^l2, logarithmic[\d.]+$/)
+      await page.selectOption('.controls label:nth-of-type(2) select', '3')
+      await page.waitForSelector('.scale:text-is("l2: nothing butNaN or ∞")')
+      await open(url, 'distributions')
+      expect(new Set(await page.locator('.panel > p').allTextContents())).toEqual(new Set(['all NaN']))
+      expect(
+        new Set(
+          (await page.evaluate(
+            `[...document.querySelectorAll('.panel path')].map(path => path.getAttribute('d'))`,
+          )) as string[],
+        ),
+      ).toEqual(new Set(['']))
+      expect(wrong).toEqual([])
+      await close(trials)
+    })
+
+    it('of two runs tells the step of each', async () => {
+      const { url, trials } = await write(writeRun('run-a', [1, 2, 9]), writeRun('run-b', [1, 3, 9]))
+      await open(url, 'overview')
+      expect(await page.locator('.flow .legend li').allTextContents()).toEqual(['A run-a, step 2', 'B run-b, step 3'])
+      const rows = (await copied('.flow')).slice(1).map(row => row.split(',').slice(0, 2).join(' '))
+      expect(new Set(rows)).toEqual(new Set(['run-a 2', 'run-b 3']))
+      const headings = await page.locator('#view h2').allTextContents()
+      expect(headings.filter(text => /^[AB]run/.test(text))).toEqual(['Arun-a', 'Brun-b', 'Arun-a', 'Brun-b'])
+      expect(await page.textContent('.unmatched')).toBe('Names in A and in B7 names are in both.')
+      await close(trials)
+    })
+  })
+
+  it('has names in little room that tell tensors apart', () => {
+    expect(labelsOf(['a.weight', 'b.weight'], 20)).toEqual(['a.weight', 'b.weight'])
+    expect(labelsOf(['gradient/net.0.weight', 'gradient/net.1.weight'], 12)).toEqual(['0', '1'])
+    const deep = [
+      'model.layers.10.self_attn.q_proj.weight',
+      'model.layers.11.self_attn.q_proj.weight',
+      'lm_head.weight',
+    ]
+    expect(labelsOf(deep, 20)).toEqual(['m.l.10.s.q_proj', 'm.l.11.s.q_proj', 'lm_head'])
+    expect(labelsOf(['network.layer4.convolution.kernel', 'input'], 20)).toEqual(['n.l4.c.kernel', 'input'])
+    // No two are the same, however much that takes.
+    const alike = ['beginning_one_and_the_end', 'beginning_two_and_the_end'].map(name => `some.${name}`)
+    expect(labelsOf([...alike, 'x'], 15)).toEqual([...alike, 'x'])
   })
 
   it('has a grey verdict until all steps are judged', async () => {
@@ -335,9 +412,9 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       await page.fill('.flow input[type=range]', '2')
       expect(await page.textContent('.flow output')).toBe('step 20 (TRAIN 20)')
       expect(await page.textContent('.flow .note')).toBe(
-        'VanishingGradient fires below 1e-7, and below 0.001 of the largest.',
+        'VanishingGradient fires below 1e−7, and below 0.001 of the largest.',
       )
-      expect(await page.textContent('.flow svg')).toContain('VanishingGradient: below 1e-7')
+      expect(await page.textContent('.flow svg')).toContain('VanishingGradient: below 1e−7')
       const rows = await copied('.flow')
       const expected = new Map<string, string>()
       for await (const { tensor, reductions } of trials[0]!.scan({ collection: 'gradients', steps: 20 }))
@@ -423,7 +500,7 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       const { url, trials } = await write(a, b)
       await open(url, 'layers')
       expect((await legends()).at(-1)).toMatch(
-        /^\|B\| beside \|A\|A 8 times BequalB 8 times ANaN or ∞0 in one of themnot saved$/,
+        /^\|B\| beside \|A\|A 8 times BequalB 8 times ANaN or ∞0 in one of them$/,
       )
       expect((await cells(5)).map(text => /abs_mean (.*)$/.exec(text)![1])).toEqual([
         'A 4, B 4: equal',
@@ -449,9 +526,7 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       await open(url, 'layers')
       await page.selectOption('.controls label:has-text("Scale") select', 'linear')
       await page.waitForSelector('.scale:has-text("linear")')
-      expect(await legends()).toEqual([
-        'abs_mean, linear1≥ 40NaN or ∞not saved1 of 40 numbers lie beyond the ends; the largest is 3e38',
-      ])
+      expect(await legends()).toEqual(['abs_mean, linear1≥ 401 of 40 numbers lie beyond the ends; the largest is 3e38'])
       await page.selectOption('.controls label:has-text("Scale") select', 'log')
       await page.waitForSelector('.scale:has-text("logarithmic")')
       expect((await legends())[0]).toContain('the largest is 3e38')
@@ -545,8 +620,8 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     await page.keyboard.press('Enter')
     await page.waitForSelector('#view canvas')
     expect(await page.evaluate('document.activeElement.id')).toBe('view')
-    // Five fields, a term of the legend, the picture.
-    for (let i = 0; i < 7; i++) await page.keyboard.press('Tab')
+    // Five fields, the picture.
+    for (let i = 0; i < 6; i++) await page.keyboard.press('Tab')
     expect(await page.evaluate('document.activeElement.tagName')).toBe('CANVAS')
     await page.goBack()
     await page.waitForSelector('section.overview')
@@ -996,6 +1071,13 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     await show('distributions')
     await touch('.panel svg')
     await touched.waitForSelector('.panel p:has-text(" elements (")')
+    await show('tensor')
+    const ends = (await touched.evaluate(
+      `[...document.querySelectorAll('.distribution svg')].map(svg => [...svg.querySelectorAll('[aria-label="x-axis tick label"] text')].map(text => text.getBoundingClientRect()).map(({ left, right }) => [left, right]))`,
+    )) as [left: number, right: number][][]
+    for (const axis of ends)
+      for (const [i, [left]] of axis.slice(1).entries()) expect(left).toBeGreaterThan(axis[i]![1])
+    expect(ends.length).toBeGreaterThan(1)
     await show('overview')
     await touch('.curve svg')
     await touched.waitForSelector('.curve [aria-label=tip]:has-text("step ")')

@@ -154,6 +154,11 @@ export async function startPage({ version }: LiveData): Promise<void> {
     })
     return h('th', { scope: 'col' }, sort)
   })
+  const table = h(
+    'div',
+    { class: 'wide' },
+    h('table', { class: 'trials stacked' }, h('thead', {}, h('tr', {}, ...heads)), body),
+  )
   const draw = () => {
     const wanted = search.value.toLowerCase()
     const matches = trials.filter(trial =>
@@ -176,7 +181,10 @@ export async function startPage({ version }: LiveData): Promise<void> {
     said.textContent =
       trials.length === 0
         ? 'There are no trials yet. They appear here once a training has begun.'
-        : `${counted(matches.length, 'trial')}${matches.length < trials.length ? ` of ${trials.length}` : ''}. Choose some to see their losses together, two to compare them.`
+        : matches.length === 0
+          ? `None of ${counted(trials.length, 'trial')} has this text in its name, its path or its first cause.`
+          : `${counted(matches.length, 'trial')}${matches.length < trials.length ? ` of ${trials.length}` : ''}. Choose some to see their losses together, two to compare them.`
+    table.hidden = matches.length === 0
     const together = trials.filter(({ id }) => chosen.has(id))
     chart.replaceChildren(...(together.length > 0 ? [lossChart(together)] : []))
     compare.disabled = chosen.size !== 2
@@ -254,7 +262,7 @@ export async function startPage({ version }: LiveData): Promise<void> {
     ),
     said,
     chart,
-    h('div', { class: 'wide' }, h('table', { class: 'trials stacked' }, h('thead', {}, h('tr', {}, ...heads)), body)),
+    table,
     h(
       'footer',
       {},

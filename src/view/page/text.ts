@@ -18,12 +18,44 @@ export function shortened(name: string, length = 44): string {
   return `${text.slice(0, Math.ceil(half))}…${text.slice(-Math.floor(half))}`
 }
 
-/** A number with six significant digits. */
+/**
+ * Names that tell each other apart in little room. Where one of them has more than `length` letters, all go without what they begin and
+ * end with, and their first parts become letters: `m.l.0.self_attn.k_proj`.
+ */
+export function labelsOf(names: readonly string[], length: number): readonly string[] {
+  const texts = names.map(shown)
+  const [first = ''] = texts
+  if (texts.every(text => text.length <= length)) return texts
+  const ends = names.length < 2 ? [] : [...first.matchAll(/[/._:]/g)].map(({ index }) => index)
+  const from = ends.findLast(end =>
+    texts.every(text => text.length > end + 1 && text.startsWith(first.slice(0, end + 1))),
+  )
+  const cut = texts.map(text => text.slice(from === undefined ? 0 : from + 1))
+  const tail = ends
+    .filter(end => first[end] !== '_' && end > (from ?? 0))
+    .map(end => first.slice(end))
+    .find(tail => cut.every(text => text.length > tail.length && text.endsWith(tail)))
+  const labels = cut.map(text => abbreviated(text.slice(0, text.length - (tail?.length ?? 0)), length))
+  const counts = new Map<string, number>()
+  for (const label of labels) counts.set(label, (counts.get(label) ?? 0) + 1)
+  return labels.map((label, i) => (counts.get(label) === 1 ? label : shortened(cut[i]!)))
+}
+
+/** A name whose first parts are letters, as many as must be; their numbers stay. */
+function abbreviated(name: string, length: number): string {
+  const parts = name.split(/(?<=[/.:])/)
+  for (let i = 0; i < parts.length - 1 && parts.join('').length > length; i++) {
+    parts[i] = parts[i]!.replace(/(?<=.)[^\d/.:]/gsu, '')
+  }
+  return shortened(parts.join(''), length)
+}
+
+/** A number with six significant digits. Its minus signs are such: a line would break behind a hyphen. */
 export function short(value: number): string {
-  if (!Number.isFinite(value) || value === 0) return String(value)
+  if (!Number.isFinite(value) || value === 0) return String(value).replace('-', '−')
   const size = Math.abs(value)
-  if (size < 1e6 && size >= 1e-4) return String(Number(value.toPrecision(6)))
-  return Number(value.toPrecision(4)).toExponential().replace('e+', 'e')
+  if (size < 1e6 && size >= 1e-4) return String(Number(value.toPrecision(6))).replace('-', '−')
+  return Number(value.toPrecision(4)).toExponential().replace('e+', 'e').replaceAll('-', '−')
 }
 
 /** A text with a capital letter and a full stop. */

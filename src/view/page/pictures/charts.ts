@@ -239,7 +239,8 @@ function ticksFor(steps: readonly number[], most: number): number {
   return Math.max(1, Math.min(Math.round(most), last - first))
 }
 
-function legend(lines: readonly Line[]): HTMLElement {
+/** The legend of lines by their colours. */
+export function legend(lines: readonly LegendLine[]): HTMLElement {
   return h(
     'ul',
     { class: 'legend' },

@@ -39,11 +39,13 @@ export function pixel(red: number, green: number, blue: number, alpha = 255): nu
   return ((alpha << 24) | (blue << 16) | (green << 8) | red) >>> 0
 }
 
+export function cssOf(pixel: number): string {
+  return `rgb(${pixel & 255} ${(pixel >> 8) & 255} ${(pixel >> 16) & 255})`
+}
+
 /** A CSS gradient of the scheme for a legend. */
 export function gradientOf(scheme: Scheme): string {
-  const stops = Array.from(shades(scheme).filter((_, i) => i % 15 === 0)).map(
-    color => `rgb(${color & 255} ${(color >> 8) & 255} ${(color >> 16) & 255})`,
-  )
+  const stops = Array.from(shades(scheme).filter((_, i) => i % 15 === 0)).map(cssOf)
   return `linear-gradient(to right, ${stops.join(', ')})`
 }
 

@@ -5,6 +5,7 @@
 
 import { h } from '../dom.js'
 import { moment } from '../moment.js'
+import { labelsOf } from '../text.js'
 import type { Shading } from './shading.js'
 
 export interface HeatMapOptions {
@@ -36,7 +37,9 @@ export interface HeatMapOptions {
 }
 
 const MAX_LABELS = 260
-const LETTER = 7
+/** The width of a letter: at most, and about. */
+const [LETTER, NARROW_LETTER] = [7, 6.5]
+const LINE = 13
 const AXIS = 26
 /** The width of a step's number and of a name; where names have less, they stand aslant, which takes such a height and width. */
 const STEP_WIDTH = 64
@@ -81,6 +84,8 @@ export class HeatMap {
   readonly #plotHeight: number
   readonly #longest: number
   #width = 0
+  /** The names of rows in the room that they have. */
+  #rowNames: readonly string[] = []
   #height = 0
 
   constructor(options: HeatMapOptions) {
@@ -267,6 +272,7 @@ export class HeatMap {
     const ratio = devicePixelRatio || 1
     this.#width = this.#canvas.clientWidth
     this.#setHeight()
+    this.#rowNames = labelsOf(namesOf(this.#options), Math.floor((this.#labels - 12) / NARROW_LETTER))
     this.#canvas.width = Math.round(this.#width * ratio)
     this.#canvas.height = Math.round(this.#height * ratio)
     this.#draw()
@@ -306,19 +312,11 @@ export class HeatMap {
   }
 
   #drawText(context: CanvasRenderingContext2D): void {
-    const { row, step, rows, steps } = this.#view
-    const { rowText, stepText, areNames = false } = this.#options
+    const { step, steps } = this.#view
+    const { stepText, areNames = false } = this.#options
     context.fillStyle = getComputedStyle(this.#canvas).color
     context.font = '12px system-ui, sans-serif'
-    context.textBaseline = 'middle'
-    context.textAlign = 'right'
-    const height = this.#plotHeight / rows
-    const everyRow = Math.max(1, Math.ceil(14 / height))
-    for (let i = Math.ceil(row / everyRow) * everyRow; i < row + rows; i += everyRow) {
-      const y = Math.max(7, (i + 0.5 - row) * height)
-      if (i < this.#options.rows && y < this.#plotHeight)
-        context.fillText(rowText(i), this.#labels - 8, y, this.#labels - 12)
-    }
+    drawRowNames(context, this.#rowNames, this.#view, { left: this.#labels, bottom: this.#plotHeight })
     context.textBaseline = 'top'
     context.textAlign = 'center'
     const width = this.#plotWidth / steps
@@ -351,10 +349,32 @@ function hintOf(opens: string | null): string {
 }
 
 /** The width of the longest row name, about. */
-function longestName({ rows, rowText }: HeatMapOptions): number {
-  let most = 1
-  for (let row = 0; row < rows; row++) most = Math.max(most, rowText(row).length)
-  return 16 + LETTER * most
+function longestName(options: HeatMapOptions): number {
+  return 16 + LETTER * namesOf(options).reduce((most, { length }) => Math.max(most, length), 1)
+}
+
+function namesOf({ rows, rowText }: HeatMapOptions): readonly string[] {
+  return Array.from({ length: rows }, (_, row) => rowText(row))
+}
+
+/** The names of rows, as many as there is room for. @param place the left and lower ends of the cells */
+function drawRowNames(
+  context: CanvasRenderingContext2D,
+  names: readonly string[],
+  { row, rows }: View,
+  { left, bottom }: { readonly left: number; readonly bottom: number },
+): void {
+  context.textBaseline = 'middle'
+  context.textAlign = 'right'
+  const height = bottom / rows
+  const every = Math.max(1, Math.ceil(14 / height))
+  let above = Number.NEGATIVE_INFINITY
+  for (let i = Math.ceil(row / every) * every; i < Math.min(row + rows, names.length); i += every) {
+    const y = Math.max(7, (i + 0.5 - row) * height)
+    if (y >= bottom || y - above < LINE) continue
+    context.fillText(names[i]!, left - 8, y, left - 12)
+    above = y
+  }
 }
 
 /** Lines at the foot of a picture, in the colours of its columns. */

@@ -96,8 +96,9 @@ export interface Bar {
 /** The least width of a bar, as a fraction of the axis. */
 const FINEST_BAR = 1 / 64
 
-/** The bins as bars; those narrower than a bar are joined with their neighbours. */
+/** The bins as bars, none if no element is finite; those narrower than a bar are joined with their neighbours. */
 export function barsOf({ low, high, shares }: Histogram, axes: Axes): readonly Bar[] {
+  if (shares.every(share => share === 0)) return []
   const edge = (bin: number) => low * (1 - bin / shares.length) + high * (bin / shares.length)
   const bars: Bar[] = []
   let [first, share] = [0, 0]
@@ -112,9 +113,10 @@ export function barsOf({ low, high, shares }: Histogram, axes: Axes): readonly B
   return bars
 }
 
-/** The outline as a path of SVG whose base lies at `height`. */
+/** The outline as a path of SVG whose base lies at `height`; empty if no element is finite. */
 export function outlineOf(histogram: Histogram, axes: Axes, width: number, height: number): string {
   const bars = barsOf(histogram, axes)
+  if (bars.length === 0) return ''
   const x = (value: number) => (axes.place(value) * width).toFixed(2)
   const steps = bars.map(bar => {
     const y = (height * (1 - bar.height)).toFixed(2)

@@ -2,8 +2,13 @@
 
 import { h, term } from '../dom.js'
 import { short } from '../text.js'
-import { gradientOf } from './colors.js'
-import type { Shading } from './shading.js'
+import { cssOf, gradientOf } from './colors.js'
+import { NOT_FINITE, type Shading, ZERO } from './shading.js'
+
+/** A square in a colour. */
+export function chip(pixel: number): HTMLElement {
+  return h('i', { class: 'chip', style: `background: ${cssOf(pixel)}` })
+}
 
 /** The legend of one shading. @param isWhole true if every cell has a number */
 export function legendOf(shading: Shading, name: string, isWhole = false): HTMLElement {
@@ -15,7 +20,7 @@ export function legendOf(shading: Shading, name: string, isWhole = false): HTMLE
     : [`${isNear ? '≤ ' : ''}${short(low)}`, `${isFar ? '≥ ' : ''}${short(high)}`]
   const sizes = isDiverging ? 'magnitudes' : 'numbers'
   return scaleOf({
-    title: `${name}, ${scale === 'log' ? 'logarithmic' : 'linear'}`,
+    title: shading.hasRange ? `${name}, ${scale === 'log' ? 'logarithmic' : 'linear'}` : `${name}: nothing but`,
     shading,
     ends,
     zero: scale === 'log' && !isDiverging ? '0' : null,
@@ -34,7 +39,7 @@ export function legendOf(shading: Shading, name: string, isWhole = false): HTMLE
 }
 
 /** The legend of ratios between two trials, as powers of 2. */
-export function ratioLegend(shading: Shading): HTMLElement {
+export function ratioLegend(shading: Shading, isWhole: boolean): HTMLElement {
   const times = (power: number) => `${short(Number((2 ** power).toPrecision(3)))} times`
   const { high, beyond } = shading
   const most = `${beyond === null ? '' : '≥ '}${times(high)}`
@@ -43,7 +48,7 @@ export function ratioLegend(shading: Shading): HTMLElement {
     shading,
     ends: [`A ${most} B`, 'equal', `B ${most} A`],
     zero: '0 in one of them',
-    isWhole: false,
+    isWhole,
     far: beyond === null ? '' : `, up to ${times(beyond.high)}`,
     sizes: 'ratios',
   })
@@ -61,24 +66,22 @@ interface Scale {
   readonly sizes: string
 }
 
-function scaleOf({ title, shading: { scheme, beyond }, ends, zero, isWhole, far, sizes }: Scale): HTMLElement {
+function scaleOf({ title, shading, ends, zero, isWhole, far, sizes }: Scale): HTMLElement {
+  const { scheme, beyond, hasLost, hasZero, hasRange } = shading
   return h(
     'p',
     { class: 'scale' },
     h('span', {}, title),
-    h(
-      'span',
-      { class: 'ramp' },
-      h('i', { style: `background: ${gradientOf(scheme)}` }),
-      h('span', {}, ...ends.map(text => h('span', {}, text))),
-    ),
-    h(
-      'span',
-      {},
-      h('i', { class: 'chip', style: 'background: rgb(214 0 147)' }),
-      term('NaN or ∞', 'Not a number, or infinite.'),
-    ),
-    zero === null ? null : h('span', {}, h('i', { class: 'chip', style: 'background: rgb(128 128 128)' }), zero),
+    hasRange
+      ? h(
+          'span',
+          { class: 'ramp' },
+          h('i', { style: `background: ${gradientOf(scheme)}` }),
+          h('span', {}, ...ends.map(text => h('span', {}, text))),
+        )
+      : null,
+    hasLost ? h('span', {}, chip(NOT_FINITE), term('NaN or ∞', 'Not a number, or infinite.')) : null,
+    hasZero && zero !== null ? h('span', {}, chip(ZERO), zero) : null,
     isWhole ? null : h('span', {}, h('i', { class: 'chip empty' }), 'not saved'),
     beyond === null
       ? null

@@ -30,6 +30,13 @@ export interface Shading {
   readonly high: number
   /** Numbers beyond the ends; null: there are none. */
   readonly beyond: Beyond | null
+  /** The count of all numbers. */
+  readonly count: number
+  /** True if some are NaN or infinite, and if some are 0. */
+  readonly hasLost: boolean
+  readonly hasZero: boolean
+  /** False if there is no number that the scale has a place for. */
+  readonly hasRange: boolean
   pixel(value: number): number
 }
 
@@ -44,7 +51,11 @@ const DECADES = 1e12
 /** The shading of numbers. @param numbers all that are drawn @param isSigned true if they can be negative */
 export function shadingOf(numbers: Iterable<number>, isSigned: boolean, scale: ScaleName): Shading {
   const all: number[] = []
-  for (const value of numbers) if (Number.isFinite(value)) all.push(value)
+  let count = 0
+  for (const value of numbers) {
+    count++
+    if (Number.isFinite(value)) all.push(value)
+  }
   const sorted = Float64Array.from(all).sort()
   const sizes = Float64Array.from(all, Math.abs).sort()
   const isDiverging = isSigned && (sorted[0] ?? 0) < 0
@@ -54,12 +65,23 @@ export function shadingOf(numbers: Iterable<number>, isSigned: boolean, scale: S
   const low = isLog || isDiverging ? ends.low : linearLow
   const high = isLog || isDiverging ? ends.high : Math.min(ends.high, sorted.at(-1) ?? 1)
   const shade = isDiverging ? diverging(scale, low, high) : ascending(scale, low, high)
-  return { ...shade, scale, isDiverging, low, high, beyond: beyondOf(sizes, low, high, isLog) }
+  return {
+    ...shade,
+    scale,
+    isDiverging,
+    low,
+    high,
+    beyond: beyondOf(sizes, low, high, isLog),
+    count,
+    hasLost: all.length < count,
+    hasZero: sizes[0] === 0,
+    hasRange: isLog ? sizes.at(-1)! > 0 : all.length > 0,
+  }
 }
 
 /** The shading of ratios, as powers of 2 around equal: ±∞ if one number is 0. */
-export function ratioShading(ratios: Iterable<number>): Shading {
-  const sizes = Float64Array.from([...ratios].filter(Number.isFinite), Math.abs).sort()
+export function ratioShading(ratios: readonly number[]): Shading {
+  const sizes = Float64Array.from(ratios.filter(Number.isFinite), Math.abs).sort()
   // Colours need a range: a difference of less than 10 % stays pale.
   const high = Math.max(Math.log2(1.1), endsOf(sizes, 'linear').high)
   const shade = diverging('linear', 0, high, 'ratio')
@@ -70,6 +92,10 @@ export function ratioShading(ratios: Iterable<number>): Shading {
     low: 0,
     high,
     beyond: beyondOf(sizes, 0, high, false),
+    count: ratios.length,
+    hasLost: ratios.some(Number.isNaN),
+    hasZero: ratios.some(ratio => Math.abs(ratio) === Number.POSITIVE_INFINITY),
+    hasRange: true,
     pixel: ratio => (Math.abs(ratio) === Number.POSITIVE_INFINITY ? ZERO : shade.pixel(ratio)),
   }
 }

@@ -3,10 +3,10 @@
 import type { ShownStatistic } from '../../data.js'
 import { choice, h } from '../dom.js'
 import { moment } from '../moment.js'
-import { badge, type OpenTensor } from '../names.js'
+import { badge, link, type OpenTensor } from '../names.js'
 import { actions } from '../pictures/charts.js'
 import { HeatMap } from '../pictures/heat-map.js'
-import { legendOf } from '../pictures/legend.js'
+import { chip, legendOf } from '../pictures/legend.js'
 import { type Shading, shadingOf } from '../pictures/shading.js'
 import { counted, MEANINGS, short, shortened, shown } from '../text.js'
 import type { Column, ShownTrial } from '../trials.js'
@@ -17,6 +17,9 @@ import type { View } from './view.js'
 export interface KindsChoice {
   statistic: ShownStatistic
 }
+
+/** The largest number of tensors outside of any layer that are named. */
+const MAX_OUTSIDE = 8
 
 /** States of optimizers, whose numbers in names count parameters, not layers. */
 const OF_OPTIMIZER = /^optim/
@@ -30,8 +33,8 @@ interface Grid {
   readonly kinds: readonly string[]
   /** Series by row, then by column; -1 for none. */
   readonly series: Int32Array
-  /** Tensors outside of any layer. */
-  readonly others: readonly string[]
+  /** The series of tensors outside of any layer. */
+  readonly others: readonly number[]
 }
 
 /** The grid of a model whose layers have the same kinds of tensors: three kinds or more in two layers or more. Null: there is none. */
@@ -41,14 +44,14 @@ function gridOf({ view }: ShownTrial): Grid | null {
     { readonly order: readonly [string, number, number]; readonly cells: Map<string, number> }
   >()
   const kinds = new Map<string, number>()
-  const others = new Set<string>()
+  const others: number[] = []
   for (const [series, { tensor, worker }] of view.series.entries()) {
     const { name, shape } = view.tensors[tensor]!
     // Losses and learning rates are no tensors of a layer.
     if (OF_OPTIMIZER.test(name) || shape?.length === 0) continue
     const [, before, number, kind] = IN_LAYER.exec(name) ?? []
     if (before === undefined || kind === undefined) {
-      others.add(name)
+      others.push(series)
       continue
     }
     const ofWorker = view.workers.length > 1 ? ` · ${view.workers[worker]}` : ''
@@ -73,7 +76,7 @@ function gridOf({ view }: ShownTrial): Grid | null {
     layers: sorted.map(([layer]) => layer),
     kinds: names,
     series: Int32Array.from(sorted.flatMap(([, { cells }]) => names.map(kind => cells.get(kind) ?? -1))),
-    others: [...others],
+    others,
   }
 }
 
@@ -87,13 +90,24 @@ export async function kindsView(given: readonly ShownTrial[], chosen: KindsChoic
   const meaning = h('p', { class: 'muted meaning' })
   const statistics = [...new Set(trials.flatMap(({ statistics }) => statistics))]
   const steps = [...new Set(trials.flatMap(({ view }) => view.steps))].sort((a, b) => a - b)
+  const stepChoice =
+    steps.length < 2
+      ? null
+      : choice(
+          'Step',
+          steps.map(step => [String(step), String(step)] as const),
+          '',
+          step => moment.point(Number(step)),
+        )
   let turns = 0
   const draw = async () => {
     const turn = ++turns
     const step = moment.step === null ? null : steps[moment.indexIn(steps, 0)]!
-    const elements = await mapsOf(trials, chosen.statistic, step, open)
+    const { elements, at } = await mapsOf(trials, chosen.statistic, step, open)
     // The reader may have chosen something else meanwhile.
     if (turn !== turns) return
+    const select = stepChoice?.querySelector('select')
+    if (select) select.value = String(at ?? step ?? steps.at(-1))
     meaning.textContent = MEANINGS[chosen.statistic] ?? ''
     maps.replaceChildren(...elements)
   }
@@ -113,14 +127,7 @@ export async function kindsView(given: readonly ShownTrial[], chosen: KindsChoic
           void draw()
         },
       ),
-      steps.length < 2
-        ? null
-        : choice(
-            'Step',
-            steps.map(step => [String(step), String(step)] as const),
-            String(steps[moment.indexIn(steps, steps.length - 1)]),
-            step => moment.point(Number(step)),
-          ),
+      stepChoice,
     ),
     meaning,
     maps,
@@ -140,38 +147,63 @@ interface Shown {
   readonly column: Column
   /** The index of the step. */
   readonly step: number
+  /** The number of the step from which on none is finite. */
+  readonly lostFrom: number | undefined
   readonly states: Uint8Array
 }
 
 async function mapsOf(
   trials: readonly ShownTrial[],
   statistic: ShownStatistic,
-  /** The number of a step; null: the last one. */
+  /** The number of a step; null: the last one with a finite number. */
   step: number | null,
   open: OpenTensor,
-): Promise<readonly HTMLElement[]> {
+): Promise<{ readonly elements: readonly HTMLElement[]; readonly at?: number }> {
   const shownTrials: Shown[] = []
   for (const trial of trials) {
     const grid = gridOf(trial)
     const column = grid && (await trial.column(statistic, { kind: 'all' }))
+    if (!grid || !column) continue
     const { steps } = trial.view
-    const at = step === null ? steps.length - 1 : steps.indexOf(step)
-    if (grid && column && at >= 0) shownTrials.push({ trial, grid, column, step: at, states: await trial.states() })
+    const all = [...grid.series, ...grid.others].filter(series => series >= 0)
+    const hasFinite = (at: number) => column.has(at) && all.some(series => Number.isFinite(column.at(series, at)))
+    const finite = [...steps.keys()].findLast(hasFinite) ?? steps.length - 1
+    const at = step === null ? finite : steps.indexOf(step)
+    if (at >= 0)
+      shownTrials.push({
+        trial,
+        grid,
+        column,
+        step: at,
+        lostFrom: steps.find((_, i) => i > finite && all.some(series => column.isThere(series, i))),
+        states: await trial.states(),
+      })
   }
   const numbers = shownTrials.flatMap(shownTrial =>
-    [...shownTrial.grid.series]
+    [...shownTrial.grid.series, ...shownTrial.grid.others]
       .filter(series => isThere(shownTrial, series))
       .map(cellSeries => numberAt(shownTrial, cellSeries)),
   )
-  if (numbers.length === 0) return [h('p', {}, 'No layer has such numbers at this step: choose others.')]
+  if (numbers.length === 0) {
+    return { elements: [h('p', {}, 'No layer has such numbers at this step: choose others.')] }
+  }
   // One scale for all trials, so that colours can be compared.
   const shading = shadingOf(numbers, SIGNED.has(statistic), 'log')
-  return [
-    legendOf(shading, statistic),
+  const elements = [
+    legendOf(
+      shading,
+      statistic,
+      shownTrials.every(shownTrial => shownTrial.grid.series.every(series => isThere(shownTrial, series))),
+    ),
     ...shownTrials.map(shownTrial =>
       mapOf(shownTrial, statistic, shading, trials.length > 1 ? trials.indexOf(shownTrial.trial) : null, open),
     ),
   ]
+  return { elements, at: Math.max(...shownTrials.map(({ trial, step }) => trial.view.steps[step]!)) }
+}
+
+function rank(value: number): number {
+  return Number.isFinite(value) ? Math.abs(value) : Number.POSITIVE_INFINITY
 }
 
 function isThere({ column, step }: Shown, series: number): boolean {
@@ -189,9 +221,14 @@ function mapOf(
   place: number | null,
   open: OpenTensor,
 ): HTMLElement {
-  const { trial, grid, column, step, states } = shownTrial
+  const { trial, grid, column, step, lostFrom, states } = shownTrial
   const { view } = trial
   const { layers, kinds, series, others } = grid
+  // The largest come first, and NaN before them.
+  const outside = others
+    .filter(i => isThere(shownTrial, i))
+    .map(i => ({ name: view.tensors[view.series[i]!.tensor]!.name, value: numberAt(shownTrial, i) }))
+    .sort((a, b) => rank(b.value) - rank(a.value))
   const at = (row: number, kind: number) => series[row * kinds.length + kind]!
   const map = new HeatMap({
     rows: layers.length,
@@ -235,15 +272,24 @@ function mapOf(
             .filter(kind => isThere(shownTrial, at(row, kind)))
             .map(kind => [layer, kinds[kind]!, numberAt(shownTrial, at(row, kind))]),
         ),
+        ...outside.map(({ name, value }) => ['', name, value]),
       ],
       null,
     ),
-    others.length === 0
+    lostFrom === undefined ? null : h('p', { class: 'note' }, `From step ${lostFrom} on, no number is finite.`),
+    outside.length === 0
       ? null
       : h(
           'p',
           { class: 'note' },
-          `In no layer: ${others.slice(0, 5).map(shown).join(', ')}${others.length > 5 ? ` and ${others.length - 5} more` : ''}.`,
+          'In no layer: ',
+          ...outside
+            .slice(0, MAX_OUTSIDE)
+            .flatMap(({ name, value }, i) => [
+              h('span', { class: 'outside' }, chip(shading.pixel(value)), link(name, open), ` ${short(value)}`),
+              i < outside.length - 1 ? ', ' : '',
+            ]),
+          outside.length > MAX_OUTSIDE ? `and ${outside.length - MAX_OUTSIDE} more` : '',
         ),
   )
 }

@@ -173,6 +173,7 @@ async function mapsOf(trials: readonly ShownTrial[], chosen: LayersChoice, open:
   }
   // One scale for all trials, so that colours can be compared.
   const shading = shadingOf(numbersOf(shownLayers), SIGNED.has(chosen.statistic), chosen.scale)
+  const cells = shownLayers.reduce((sum, { series, steps }) => sum + series.length * steps.length, 0)
   const maps = shownLayers.map(layer =>
     mapOf(layer, chosen, shading, trials.length > 1 ? trials.indexOf(layer.trial) : null, open),
   )
@@ -181,7 +182,7 @@ async function mapsOf(trials: readonly ShownTrial[], chosen: LayersChoice, open:
   const [a, b] = shownLayers
   return {
     elements: [
-      legendOf(shading, chosen.statistic),
+      legendOf(shading, chosen.statistic, shading.count === cells),
       ...modeLegend(trials, numbers),
       ...all.map(({ element }) => element),
       ...(b !== undefined && difference === null ? [h('p', { class: 'note' }, withoutRatio(a!, b))] : []),
@@ -353,7 +354,7 @@ function differenceOf(a: Layer, b: Layer, { statistic }: LayersChoice, open: Ope
       badge(1),
       'How many times as large one is as the other: the largest differences first',
     ),
-    ratioLegend(shading),
+    ratioLegend(shading, all.length === order.length * steps.length),
     map.element,
   )
   return { element, map }

@@ -120,7 +120,8 @@ const THIN = 1 / 300
 const STYLE = { background: 'transparent', fontFamily: 'inherit', fontSize: '12px' }
 
 /** The values from left to right. */
-function valueAxis({ name, constant, from, to }: Axes) {
+function valueAxis({ name, constant, from, to }: Axes, length: number) {
+  const most = Math.min(5, Math.max(3, Math.floor(length / 70)))
   return {
     type: name,
     ...(name === 'symlog' && { constant }),
@@ -128,14 +129,14 @@ function valueAxis({ name, constant, from, to }: Axes) {
     labelOffset: 36,
     domain: [from, to],
     tickFormat: short,
-    ticks: name === 'symlog' ? symlogTicks(from, to, constant) : 5,
+    ticks: name === 'symlog' ? symlogTicks(from, to, constant, most) : most,
   }
 }
 
 /** Ticks of a symmetric logarithm: 0, and some powers of ten on both sides. */
-function symlogTicks(from: number, to: number, constant: number): number[] {
+function symlogTicks(from: number, to: number, constant: number, most: number): number[] {
   const powers = [Math.ceil(Math.log10(constant)) + 1, Math.floor(Math.log10(Math.max(Math.abs(from), Math.abs(to))))]
-  const every = Math.max(1, Math.ceil((powers[1]! - powers[0]!) / 2))
+  const every = Math.max(1, most < 5 ? powers[1]! - powers[0]! + 1 : Math.ceil((powers[1]! - powers[0]!) / 2))
   const sizes: number[] = []
   for (let power = powers[1]!; power >= powers[0]!; power -= every) sizes.push(10 ** power)
   return [...sizes.map(size => -size), 0, ...sizes].filter(value => value >= from && value <= to)
@@ -158,7 +159,7 @@ function ridges(rows: readonly Row[], axes: Axes, place: number | null, label: s
     marginRight: 24,
     marginBottom: 40,
     style: STYLE,
-    x: valueAxis(axes),
+    x: valueAxis(axes, width(place) - 80),
     y: { axis: null, domain: [rows.length * gap, 0] },
     marks: [
       Plot.areaY(areas, { x: 'x', y1: 'base', y2: 'top', z: 'step', fill: color, fillOpacity: 0.5, sort: null }),
@@ -200,7 +201,7 @@ function heatMap(rows: readonly Row[], axes: Axes, place: number | null, label: 
       ticks: rows.flatMap((_, i) => (i % every === 0 ? [i + 0.5] : [])),
       tickFormat: (x: number) => String(rows[Math.floor(x)]?.step ?? ''),
     },
-    y: valueAxis(axes),
+    y: valueAxis(axes, 380),
     marks: [Plot.rect(cells, { x1: 'x1', x2: 'x2', y1: 'y1', y2: 'y2', fill: 'height', title: 'title' })],
   })
   describe(svg, label)
@@ -236,7 +237,7 @@ function bars(
     marginRight: withLost ? 24 + LOST_WIDTH : 24,
     marginBottom: bottom,
     style: STYLE,
-    x: valueAxis(axes),
+    x: valueAxis(axes, wide - 88 - (withLost ? LOST_WIDTH : 0)),
     y: {
       domain: [0, hasUnit ? unit : 1],
       label: hasUnit ? 'share of elements per unit' : 'density on this axis',

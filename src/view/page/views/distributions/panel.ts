@@ -255,13 +255,19 @@ function textOf(outline: Outline, step: number): string | null {
   const { view } = ridge
   const stepOfRidge = view.steps[at]!
   const lost = lostOf(histograms[at]!)
-  const numbers = [
+  const {
+    count,
+    lost: [, nan],
+  } = histograms[at]!
+  const atStep = trial.view.steps[stepOfRidge] === step ? [] : [`at step ${trial.view.steps[stepOfRidge]}`]
+  const finite = [
     `${Number((100 * view.atMostZero[at]!).toPrecision(4))} % ≤ 0`,
     ...(variance?.has(stepOfRidge) && variance.isThere(view.series, stepOfRidge)
       ? [`variance ${short(variance.at(view.series, stepOfRidge))}`]
       : []),
     ...(lost > 0 ? [`${lost} NaN or ∞`] : []),
-    ...(trial.view.steps[stepOfRidge] === step ? [] : [`at step ${trial.view.steps[stepOfRidge]}`]),
   ]
+  const all = `all ${nan === count ? 'NaN' : 'NaN or ∞'}`
+  const numbers = [...(lost === count ? [all] : finite), ...atStep]
   return `${who === '' ? '' : `${who}: `}${numbers.join(', ')}`
 }

@@ -5,16 +5,26 @@ import { layersOf, roleOf } from '../../../../trial/kinds/roles.js'
 import type { LimitView } from '../../../data.js'
 import { choice, h } from '../../dom.js'
 import type { OpenTensor } from '../../names.js'
-import { actions, describe, NOT_FINITE, STYLE } from '../../pictures/charts.js'
+import { actions, describe, legend, NOT_FINITE, STYLE } from '../../pictures/charts.js'
 import { lineColor, runColor } from '../../pictures/colors.js'
 import { stepper } from '../../stepper.js'
-import { short, shortened, shown } from '../../text.js'
+import { labelsOf, short, shortened, shown } from '../../text.js'
 import type { Column, ShownTrial } from '../../trials.js'
 
 /** The statistics of a layer that can be drawn. */
 const FLOWS = {
-  gradients: { kind: 'gradients', statistic: 'abs_mean', text: 'Mean |gradient| of each layer' },
-  updates: { kind: 'weights', statistic: 'update_ratio', text: 'Update of each weight, ‖W − W₀‖ / ‖W₀‖' },
+  gradients: {
+    kind: 'gradients',
+    statistic: 'abs_mean',
+    text: 'Mean |gradient| of each layer',
+    axis: 'mean |gradient|',
+  },
+  updates: {
+    kind: 'weights',
+    statistic: 'update_ratio',
+    text: 'Update of each weight, ‖W − W₀‖ / ‖W₀‖',
+    axis: '‖W − W₀‖ / ‖W₀‖',
+  },
 } as const
 
 type FlowName = keyof typeof FLOWS
@@ -27,6 +37,8 @@ export interface FlowChoice {
 /** The numbers of the layers of a trial, in the order of execution. */
 interface Flow {
   readonly trial: ShownTrial
+  /** The trial's index of two. */
+  readonly place: number
   readonly column: Column
   /** Indices of tensors. */
   readonly tensors: readonly number[]
@@ -93,7 +105,7 @@ function articleOf(
 async function flowsOf(trials: readonly ShownTrial[], name: FlowName): Promise<readonly Flow[]> {
   const { kind, statistic } = FLOWS[name]
   const flows: Flow[] = []
-  for (const trial of trials) {
+  for (const [place, trial] of trials.entries()) {
     const tensors = inOrder(trial, kind)
     const column = tensors.length === 0 ? null : await trial.column(statistic, { kind })
     if (column === null) continue
@@ -104,7 +116,7 @@ async function flowsOf(trials: readonly ShownTrial[], name: FlowName): Promise<r
         (!isTrained || trial.view.modes[trial.view.mode[step]!] === 'TRAIN') &&
         tensors.some(tensor => trial.seriesOf[tensor]!.some(series => column.isThere(series, step))),
     )
-    if (steps.length > 0) flows.push({ trial, column, tensors, steps })
+    if (steps.length > 0) flows.push({ trial, place, column, tensors, steps })
   }
   return flows
 }
@@ -165,32 +177,53 @@ function strip(
   )
   const picture = h('div', {})
   const note = h('p', { class: 'note', 'aria-live': 'polite' })
-  const show = (i: number) => {
-    const shownPoints = flows.map(flow => {
-      const at = flow.steps.filter(step => flow.trial.view.steps[step]! <= steps[i]!).at(-1)
-      return at === undefined ? [] : pointsOf(flow, at)
+  const hasFinite = (step: number) =>
+    flows.some(flow => {
+      const at = flow.trial.view.steps.indexOf(step)
+      return flow.steps.includes(at) && pointsOf(flow, at).some(({ mean }) => Number.isFinite(mean))
     })
-    const label = `${FLOWS[name].text} at step ${steps[i]}, in the order of execution: ${rangeText(shownPoints[0]!)}.`
-    note.textContent = sayLimits(limits, near, shownPoints[0]!)
-    const svg = plot(shownPoints, { layers, domain, limits: near, label, isPair, width })
+  const lastFinite = steps.findLastIndex(hasFinite)
+  const first = lastFinite < 0 ? steps.length - 1 : lastFinite
+  const lostFrom = first < steps.length - 1 ? `From step ${steps[first + 1]} on, none is finite.` : ''
+  const show = (i: number) => {
+    // Each trial has its own last step.
+    const ats = flows.map(flow => flow.steps.findLast(step => flow.trial.view.steps[step]! <= steps[i]!))
+    const shownPoints = flows.map((flow, i) => (ats[i] === undefined ? [] : pointsOf(flow, ats[i])))
+    const whose = flows.map(({ trial, place }, i) => ({
+      name: `${'AB'[place]} ${shown(trial.view.name)}, ${ats[i] === undefined ? 'no step yet' : `step ${trial.stepText(ats[i])}`}`,
+      color: isPair ? runColor(place) : lineColor(0),
+      points: shownPoints[i]!,
+    }))
+    const ranges = whose.map(({ name, points }) => `${isPair ? `${name} ` : ''}${rangeText(points)}`)
+    const label = `${FLOWS[name].text} at step ${steps[i]}, in the order of execution: ${ranges.join('; ')}.`
+    note.textContent = [...sayPoints(limits, near, shownPoints.flat()), lostFrom].join(' ').trim()
+    const svg = plot(whose, { layers, domain, limits: near, label, axis: FLOWS[name].axis, width })
     svg.addEventListener('click', () => {
       const { value } = svg as unknown as { readonly value: Point | null }
       if (value !== null) open(value.layer)
     })
     const rows = () => [
       ['trial', 'step', 'tensor', FLOWS[name].statistic, 'least worker', 'greatest worker'],
-      ...flows.flatMap(({ trial }, place) =>
-        shownPoints[place]!.map(({ layer, mean, low, high }) => [trial.view.name, steps[i]!, layer, mean, low, high]),
+      ...flows.flatMap(({ trial }, i) =>
+        shownPoints[i]!.map(({ layer, mean, low, high }) => [
+          trial.view.name,
+          trial.view.steps[ats[i]!]!,
+          layer,
+          mean,
+          low,
+          high,
+        ]),
       ),
     ]
-    picture.replaceChildren(svg, actions(label, rows, svg))
+    const lines = isPair ? whose : []
+    picture.replaceChildren(svg, ...(isPair ? [legend(lines)] : []), actions(label, rows, svg, [], lines))
   }
   const text = (i: number) => {
     const { trial } = flows[0]!
     const at = trial.view.steps.indexOf(steps[i]!)
     return `step ${at < 0 ? steps[i] : trial.stepText(at)}`
   }
-  return h('div', {}, stepper({ steps, text, show, first: steps.length - 1 }), picture, note)
+  return h('div', {}, stepper({ steps, text, show, first }), picture, note)
 }
 
 /** The factor beyond the drawn values from which on a limit is written instead of drawn. */
@@ -204,7 +237,11 @@ function rangeText(points: readonly Point[]): string {
   return `from ${short(least.mean)} in ${shown(least.layer)} to ${short(most.mean)} in ${shown(most.layer)}`
 }
 
-function sayLimits(limits: readonly LimitView[], near: readonly LimitView[], points: readonly Point[]): string {
+function sayPoints(
+  limits: readonly LimitView[],
+  near: readonly LimitView[],
+  points: readonly Point[],
+): readonly string[] {
   const said = limits.map(limit => {
     const { rule, below, share } = limit
     const shareText = share === null ? '' : `, and below ${short(share)} of the largest`
@@ -216,42 +253,41 @@ function sayLimits(limits: readonly LimitView[], near: readonly LimitView[], poi
   return [
     ...said,
     ...(zeros > 0 ? [`${zeros} of ${points.length} are exactly 0 (○ at the foot).`] : []),
-    ...(lost > 0 ? [`${lost} of ${points.length} are NaN or infinite (coloured).`] : []),
-  ].join(' ')
+    ...(lost > 0 ? [`${lost} of ${points.length} are NaN or infinite (× above the axis).`] : []),
+  ]
 }
 
 function plot(
-  all: readonly (readonly Point[])[],
+  all: readonly { readonly color: string; readonly points: readonly Point[] }[],
   {
     layers,
     domain,
     limits,
     label,
-    isPair,
+    axis,
     width,
   }: {
     readonly layers: readonly string[]
     readonly domain: readonly number[]
     readonly limits: readonly LimitView[]
     readonly label: string
-    readonly isPair: boolean
+    /** The name of the numbers. */
+    readonly axis: string
     readonly width: number
   },
 ): SVGElement {
   const every = Math.ceil(layers.length / Math.min(MAX_LABELS, (width - 100) / 13))
-  const prefix = commonPrefix(layers)
-  const texts = layers.map(name => shortened(name.slice(prefix), 20))
+  const texts = labelsOf(layers, 20)
   // They stand aslant.
   const textHeight = 24 + 5.5 * Math.max(0, ...texts.map(({ length }) => length))
-  const colors = all.map((_, i) => (isPair ? runColor(i) : lineColor(0)))
   const isDrawn = (x: number) => Number.isFinite(x) && x > 0
   const log = domain[0]! > 0 && Number.isFinite(domain[0]!)
   const svg = Plot.plot({
     width,
-    height: 210 + textHeight,
+    height: 232 + textHeight,
     marginLeft: 76,
     marginBottom: textHeight,
-    marginTop: 18,
+    marginTop: 40,
     style: STYLE,
     x: {
       type: 'point',
@@ -268,10 +304,10 @@ function plot(
           grid: true,
           tickFormat: short,
           ticks: decades(domain),
-          label: null,
+          label: axis,
           nice: true,
         }
-      : { label: null, domain: [0, 1], ticks: [] },
+      : { label: axis, domain: [0, 1], ticks: [] },
     marks: [
       ...limits.flatMap(({ rule, below }) => [
         Plot.ruleY([below], { stroke: 'var(--bad)', strokeDasharray: '4 3' }),
@@ -283,36 +319,43 @@ function plot(
           fill: 'var(--bad)',
         }),
       ]),
-      ...all.flatMap((points, i) => [
+      ...all.flatMap(({ points, color }) => [
         ...(points.some(({ workers }) => workers > 1)
           ? [
               Plot.areaY(
                 points.filter(({ low, high }) => isDrawn(low) && isDrawn(high)),
-                { x: 'layer', y1: 'low', y2: 'high', fill: colors[i]!, fillOpacity: 0.22 },
+                { x: 'layer', y1: 'low', y2: 'high', fill: color, fillOpacity: 0.22 },
               ),
             ]
           : []),
         Plot.lineY(points, {
           x: 'layer',
           y: ({ mean }: Point) => (isDrawn(mean) ? mean : Number.NaN),
-          stroke: colors[i]!,
+          stroke: color,
           strokeWidth: 1.75,
         }),
         Plot.dot(
           points.filter(({ mean }) => isDrawn(mean)),
-          { x: 'layer', y: 'mean', fill: colors[i]!, r: 3 },
+          { x: 'layer', y: 'mean', fill: color, r: 3 },
         ),
         Plot.dot(
           points.filter(({ mean }) => mean === 0),
-          { x: 'layer', frameAnchor: 'bottom', stroke: colors[i]!, r: 3.5 },
+          { x: 'layer', frameAnchor: 'bottom', stroke: color, r: 3.5 },
         ),
-        Plot.tickX(
+        Plot.dot(
           points.filter(({ mean }) => !Number.isFinite(mean)),
-          { x: 'layer', stroke: NOT_FINITE, strokeWidth: 3, strokeOpacity: 0.5 },
+          {
+            x: 'layer',
+            frameAnchor: 'top',
+            dy: -10,
+            symbol: 'times',
+            stroke: NOT_FINITE,
+            r: 4,
+          },
         ),
       ]),
       Plot.tip(
-        all.flat().filter(({ mean }) => isDrawn(mean)),
+        all.flatMap(({ points }) => points).filter(({ mean }) => isDrawn(mean)),
         Plot.pointerX({ x: 'layer', y: 'mean', title: tipOf }),
       ),
     ],
@@ -326,13 +369,6 @@ function decades([least, most]: readonly number[]): number[] {
   const [from, to] = [Math.floor(Math.log10(least!)), Math.ceil(Math.log10(most!))]
   const every = Math.ceil((to - from) / 7)
   return Array.from({ length: to - from + 1 }, (_, i) => 10 ** (from + i)).filter((_, i) => i % every === 0)
-}
-
-/** The length of what all names begin with, up to a separator. */
-function commonPrefix(names: readonly string[]): number {
-  const [first = ''] = names
-  const ends = [...first.matchAll(/[/._:]/g)].map(({ index }) => index + 1)
-  return ends.findLast(end => names.every(name => name.length > end && name.startsWith(first.slice(0, end)))) ?? 0
 }
 
 function tipOf({ layer, mean, low, high, workers }: Point): string {

@@ -6,7 +6,7 @@ import { actions } from '../../pictures/charts.js'
 import { HeatMap } from '../../pictures/heat-map.js'
 import { legendOf } from '../../pictures/legend.js'
 import { shadingOf } from '../../pictures/shading.js'
-import { counted, short, shortened, shown } from '../../text.js'
+import { counted, shortened, shown } from '../../text.js'
 import type { ShownTrial } from '../../trials.js'
 
 /** The largest number of tensors that are drawn. */
@@ -74,7 +74,11 @@ export async function nanPath(trial: ShownTrial, open: OpenTensor): Promise<HTML
     'section',
     { class: 'nan-path' },
     h('h3', {}, 'The path of NaN and infinities'),
-    legendOf(shading, 'share of elements'),
+    legendOf(
+      shading,
+      'share of elements',
+      rows.every(([series]) => steps.every(step => isThere(series, step))),
+    ),
     map.element,
     undrawn > 0 ? h('p', { class: 'note' }, `and ${undrawn} more tensors, later ones`) : null,
     actions(
@@ -90,7 +94,7 @@ export async function nanPath(trial: ShownTrial, open: OpenTensor): Promise<HTML
               view.steps[step]!,
               nan.at(series, step),
               infinite.at(series, step),
-              short(count.at(series, step)),
+              count.at(series, step),
             ]),
         ),
       ],

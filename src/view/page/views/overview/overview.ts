@@ -99,9 +99,7 @@ async function report(trial: ShownTrial, place: number | null, open: OpenTensor)
   return h(
     'section',
     {},
-    place === null || (said.length === 0 && view.findings.length === 0)
-      ? null
-      : h('h2', {}, badge(place), shown(view.name)),
+    place === null ? null : h('h2', {}, badge(place), shown(view.name)),
     h('div', { class: 'courses' }, advice(trial), sentences('What the numbers say', said)),
     path,
     ...findings(trial, place, open),

@@ -201,7 +201,7 @@ function unmatched([a, b]: readonly ShownTrial[], suggested: Readonly<Record<str
   return h(
     'div',
     { class: 'said unmatched' },
-    h('h3', {}, 'Names in only one of them'),
+    h('h3', {}, 'Names in A and in B'),
     h('p', {}, `${counted(both, 'name')} ${both === 1 ? 'is' : 'are'} in both.`),
     ...lists
       .filter(({ names }) => names.length > 0)

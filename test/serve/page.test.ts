@@ -132,7 +132,7 @@ describe.runIf(hasChromium || isRequired('chromium'))('a served page', () => {
     const [, tensor, step, value] = /^(\S+) · step (\d+) \(TRAIN \d+\): abs_mean (\S+)$/.exec(text)!
     const query = `tensor=${encodeURIComponent(`^${tensor}$`)}&steps=${step}&reductions=abs_mean&format=json`
     const [row] = await (await fetch(`${server.url}/api/trials/mlp-vanishing/scan?${query}`)).json()
-    expect(Number(value)).toBe(row.abs_mean)
+    expect(Number(value!.replaceAll('−', '-'))).toBe(row.abs_mean)
     await page.keyboard.press('Enter')
     await page.waitForSelector('.distribution svg')
     await page.waitForSelector('.elements')

@@ -6,7 +6,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createTrial, diff, reportHtml, type Trial, trialOverview, VanishingGradient } from '#dist/index.js'
 import { remarks } from '#dist/view/overview/remarks.js'
-import { labelsOf, short } from '#dist/view/page/text.js'
+import { exact, labelsOf, short, told } from '#dist/view/page/text.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
 import { type Browser, hasChromium, launch, type Page } from '../support/chromium.js'
 import { isRequired, ROOT, sharedTrials } from '../support/golden.js'
@@ -97,6 +97,8 @@ async function cellsOf(rows: number, columns: number): Promise<Map<string, strin
   return cells
 }
 
+const numberOf = (text: string) => Number(text.replaceAll('−', '-'))
+
 /** The rows that a picture copies. */
 async function copied(within: string): Promise<string[]> {
   await page.evaluate(`navigator.clipboard.writeText = text => { globalThis.copied = text; return Promise.resolve() }`)
@@ -147,6 +149,12 @@ const contrastsOf = (selector: string) => `(() => {
     return Math.max(ground, text) / Math.min(ground, text)
   })
 })()`
+
+/** The layers of `mlp-vanishing` in the order of execution, and those of some tensors. */
+const LAYERS = ['inp', ...Array.from({ length: 8 }, (_, i) => `hidden.${i}`), 'out']
+const layersAmong = (names: Iterable<string>) => [
+  ...new Set(Array.from(names, name => name.replace(/^.*DeepSigmoid_|\.\w+$/g, ''))),
+]
 
 const close = (trials: readonly Trial[]) => Promise.all(trials.map(trial => trial.close()))
 
@@ -201,8 +209,8 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       onDifference: ({ tensor, difference }) => {
         changed.push(tensor)
         const cell = tensor.replace(/^(model\.layers\.\d+)\.(.+)\.weight$/, '$1 · $2 · step 0')
-        norms.set(cell, `difference ${difference!.relativeNorm}`)
-        shares.set(cell, `changed ${difference!.unequalCount / difference!.count}`)
+        norms.set(cell, `difference ${exact(difference!.relativeNorm!)}`)
+        shares.set(cell, `changed ${exact(difference!.unequalCount / difference!.count)}`)
       },
     })
     expect(await page.locator('#view .note .outside:has(.chip):has(a)').allTextContents()).toContain('lm_head.weight 0')
@@ -212,6 +220,10 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     await page.selectOption('#view select', 'changed')
     const redrawn = async () => new Map([...(await cellsOf(2, 4))].filter(apart))
     await expect.poll(redrawn, { timeout: 60_000 }).toEqual(shares)
+    await open(url, 'layers')
+    expect(await page.locator('figcaption').allTextContents()).toEqual(['ABHow far they are apart'])
+    await open(url, 'tensor')
+    expect(await page.inputValue('.controls label:has-text("Show") select')).toBe('l2')
     const shown = [...cells].filter(([, text]) => text !== 'difference 0').map(([cell]) => cell)
     const inLayers = changed.filter(tensor => tensor.includes('.layers.'))
     expect(cells.size).toBe(8)
@@ -228,7 +240,7 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     const cellOf = (tensor: string, step: number) => `${tensor} · step ${step}`
     const norms = new Map<string, string>()
     for await (const { tensor, step, reductions } of trial.scan({ tensors: names, reductions: ['l2'] })) {
-      norms.set(cellOf(tensor!, step), `l2 ${reductions.l2}`)
+      norms.set(cellOf(tensor!, step), `l2 ${exact(reductions.l2 as number)}`)
     }
     expect(norms.size).toBe(names.length * steps.length)
     expect(await cellsOf(names.length, steps.length)).toEqual(norms)
@@ -247,7 +259,7 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     const shown = await cellsOf(names.length, steps.length - 1)
     expect(shown.size).toBe(ratios.size)
     for (const [cell, text] of shown) {
-      const [ratio, expected] = [Number(text.replace('update_ratio ', '')), ratios.get(cell)!]
+      const [ratio, expected] = [numberOf(text.replace('update_ratio ', '')), ratios.get(cell)!]
       if (Number.isNaN(expected)) expect(ratio, cell).toBeNaN()
       else expect(ratio / expected, cell).toBeCloseTo(1, 9)
     }
@@ -300,7 +312,8 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       expect(await page.inputValue('.controls label:nth-of-type(2) select')).toBe('2')
       expect(await page.textContent('#view .scale')).toMatch(/^l2, logarithmic[\d.]+$/)
       await page.selectOption('.controls label:nth-of-type(2) select', '3')
-      await page.waitForSelector('.scale:text-is("l2: nothing butNaN or ∞")')
+      const legend = () => page.textContent('#view .scale')
+      await expect.poll(legend, { timeout: 60_000 }).toBe('l2: nothing butNaN or ∞')
       await open(url, 'distributions')
       expect(new Set(await page.locator('.panel > p').allTextContents())).toEqual(new Set(['all NaN']))
       expect(
@@ -325,6 +338,20 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       expect(await page.textContent('.unmatched')).toBe('Names in A and in B7 names are in both.')
       await close(trials)
     })
+  })
+
+  it('has numbers of six digits, and minus signs for hyphens', () => {
+    expect([1234567, -1.2345678, 0.00001234567, 0.99999999, -0].map(short)).toEqual([
+      '1.23457e6',
+      '−1.23457',
+      '1.23457e−5',
+      '1',
+      '0',
+    ])
+    expect(exact(-1.25e-9)).toBe('−1.25e−9')
+    expect(told('the mean of block-1.w2 is -3.5e-9, below -1 (-2)')).toBe(
+      'the mean of block-1.w2 is −3.5e−9, below −1 (−2)',
+    )
   })
 
   it('has names in little room that tell tensors apart', () => {
@@ -400,6 +427,10 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       expect(await page.locator('.advice p').allTextContents()).toEqual([
         `${VanishingGradient.meaning} What to do: ${VanishingGradient.advice}`,
       ])
+      // A message beside a tensor's name does without it.
+      const messages = await page.locator('tr:has-text("VanishingGradient") td:last-child .muted').allTextContents()
+      expect(messages.length).toBeGreaterThan(1)
+      for (const message of messages) expect(message).toMatch(/^the mean of the absolute values is \d\S*, below 1e−7$/)
       // Facts are folded away.
       expect(await page.locator('.facts').isVisible()).toBe(false)
       expect(wrong).toEqual([])
@@ -422,8 +453,7 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       expect(rows[0]).toBe('trial,step,tensor,abs_mean,least worker,greatest worker')
       const cells = rows.slice(1).map(row => row.split(','))
       expect(new Map(cells.map(([, , tensor, mean]) => [tensor, mean]))).toEqual(expected)
-      const layers = cells.map(([, , tensor]) => tensor!.replace(/^.*DeepSigmoid_|\.\w+$/g, ''))
-      expect([...new Set(layers)]).toEqual(['inp', ...Array.from({ length: 8 }, (_, i) => `hidden.${i}`), 'out'])
+      expect(layersAmong(cells.map(([, , tensor]) => tensor!))).toEqual(LAYERS)
       expect(wrong).toEqual([])
       await close(trials)
     })
@@ -450,6 +480,18 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       await open(broken.url, 'overview')
       expect(await page.locator('.curve svg g[aria-label=rect] rect').count()).toBe(2)
       await close(broken.trials)
+    })
+
+    it('has a heading for each of several losses', async () => {
+      const directory = join(scratch, 'losses')
+      const writer = new TrialWriter(directory)
+      const loss = (name: string, value: number) => ({ name, dtype: 'float64', shape: [], values: [value] }) as const
+      for (const step of [0, 1]) writer.step({ step, tensors: [loss('a_loss', step), loss('b_loss', 1)] })
+      writer.end()
+      const { url, trials } = await write(directory)
+      await open(url, 'overview')
+      expect(await page.locator('.curve h2').allTextContents()).toEqual(['a_loss', 'b_loss'])
+      await close(trials)
     })
 
     it('has a logarithmic loss where it spans decades', async () => {
@@ -541,16 +583,17 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       expected.set(`${tensor} ${step}`, reductions.abs_mean as number)
     await open(url, 'layers')
     await page.locator('#view canvas').focus()
-    const names = [...new Set([...expected.keys()].map(key => key.split(' ')[0]!))]
+    const names = new Set<string>()
     const seen = new Set<string>()
     await page.keyboard.press('ArrowRight')
-    for (let row = 0; row < names.length; row++) {
+    for (let row = 0; row < expected.size / 9; row++) {
       await page.keyboard.press('Home')
       for (let step = 0; step < 9; step++) {
         const text = (await page.textContent('.readout'))!
         const [, name, number, value] = /^(\S+) · step (\d+) \(TRAIN \d+\): abs_mean (\S+)$/.exec(text)!
-        expect(Number(value), text).toBe(expected.get(`${name} ${number}`))
+        expect(numberOf(value!), text).toBe(expected.get(`${name} ${number}`))
         seen.add(`${name} ${number}`)
+        names.add(name!)
         await page.keyboard.press('ArrowRight')
       }
       await page.keyboard.press('ArrowDown')
@@ -558,7 +601,13 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     expect(seen.size).toBe(expected.size)
     await page.keyboard.press('Enter')
     await page.waitForSelector('section.tensor')
-    expect(await page.textContent('h2.name')).toBe(names.at(-1))
+    expect(await page.textContent('h2.name')).toBe([...names].at(-1))
+    // From the model's input to its output, in every view.
+    expect(layersAmong(names)).toEqual(LAYERS)
+    const options = `[...document.querySelectorAll('#names option[value^="gradient/"]')].map(({ value }) => value)`
+    expect(layersAmong((await page.evaluate(options)) as string[])).toEqual(LAYERS)
+    await open(url, 'distributions')
+    expect(layersAmong(await page.locator('.panel a').allTextContents())).toEqual(LAYERS)
     expect(wrong).toEqual([])
     await close(trials)
   })
@@ -1159,9 +1208,10 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
 
   it('has ridges of all tensors, an axis of each step, a symmetric logarithm, and counts under the pointer', async () => {
     const { url, trials } = await write(join(TRIALS, 'mlp-vanishing'))
-    await open(url, 'distributions')
+    // Of few elements, none is left out.
+    const name = 'gradient/DeepSigmoid_out.bias'
+    await open(url, `distributions?name=${name}`)
     const first = page.locator('.panel').first()
-    const name = (await first.locator('a').allTextContents())[0]!
     const steps = trials[0]!.tensor(name).steps()
     const ends = () => first.locator('svg > text').allTextContents()
     const all = await ends()

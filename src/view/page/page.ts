@@ -10,8 +10,8 @@ import { counted, shown } from './text.js'
 import type { ShownTrial } from './trials.js'
 import { type BoostingChoice, boostingView, isBoosted } from './views/boosting.js'
 import { type DistributionsChoice, distributionKinds, distributionsView } from './views/distributions/distributions.js'
-import { hasKinds, type KindsChoice, kindsView } from './views/kinds.js'
-import { firstChoice, type LayersChoice, layers } from './views/layers.js'
+import { firstKinds, hasKinds, type KindsChoice, kindsView } from './views/kinds.js'
+import { firstChoice, firstOf, type LayersChoice, layers, OF_BOTH } from './views/layers.js'
 import type { FlowChoice } from './views/overview/flow.js'
 import { overview } from './views/overview/overview.js'
 import { classesView } from './views/samples/classes.js'
@@ -93,12 +93,11 @@ export class Page {
     const tabs = VIEWS.filter(([, , isThere]) => isThere(trials))
     this.#tabs = new Map(tabs.map(([name, text]) => [name, h('a', { href: `#${name}` }, text)]))
     this.#layersChoice = firstChoice(trials)
-    const { statistics } = trials[0]!
-    const statistic = (['difference', 'l2'] as const).find(name => statistics.includes(name))
-    this.#kindsChoice = { statistic: statistic ?? this.#layersChoice.statistic }
+    this.#kindsChoice = firstKinds(trials)
+    const { statistic } = this.#layersChoice
     this.#tensorChoice = {
       name: firstTensor(trials),
-      statistic: this.#layersChoice.statistic,
+      statistic: OF_BOTH.has(statistic) ? firstOf(trials, ['l2']) : statistic,
       scale: 'linear',
       shape: 'ridges',
       range: 'own',
@@ -126,6 +125,13 @@ export class Page {
   /** Shows the differences of two trials once they have been computed. */
   compare(trials: readonly ShownTrial[], comparison: ReportData['comparison']): Promise<void> {
     this.#options = { ...this.#options, comparison: comparison ?? null }
+    // What differs comes first, unless the reader has chosen another number.
+    for (const [choice, first] of [
+      [this.#layersChoice, firstChoice],
+      [this.#kindsChoice, firstKinds],
+    ] as const) {
+      if (choice.statistic === first(this.#trials).statistic) choice.statistic = first(trials).statistic
+    }
     this.#trials = trials
     // The fields may have new choices, so the view is rebuilt, unless the reader is typing in it.
     const isWritten = this.#content.querySelector(':is(input, select):focus') !== null

@@ -50,12 +50,27 @@ function abbreviated(name: string, length: number): string {
   return shortened(parts.join(''), length)
 }
 
-/** A number with six significant digits. Its minus signs are such: a line would break behind a hyphen. */
+/** A number with six significant digits. */
 export function short(value: number): string {
-  if (!Number.isFinite(value) || value === 0) return String(value).replace('-', '−')
-  const size = Math.abs(value)
-  if (size < 1e6 && size >= 1e-4) return String(Number(value.toPrecision(6))).replace('-', '−')
-  return Number(value.toPrecision(4)).toExponential().replace('e+', 'e').replaceAll('-', '−')
+  const rounded = Number(value.toPrecision(6))
+  const size = Math.abs(rounded)
+  const isPlain = !Number.isFinite(size) || size === 0 || (size < 1e6 && size >= 1e-4)
+  return withMinus(isPlain ? String(rounded) : rounded.toExponential())
+}
+
+/** A number with all of its digits. */
+export function exact(value: number): string {
+  return withMinus(String(value))
+}
+
+/** Minus signs for hyphens, behind which a line would break. */
+function withMinus(number: string): string {
+  return number.replace('e+', 'e').replaceAll('-', '−')
+}
+
+/** A sentence about a trial, with the minus signs that other numbers of the page have. */
+export function told(text: string): string {
+  return shown(text).replace(/(?<=\de)-(?=\d)|(?<![^\s(])-(?=\d)/g, '−')
 }
 
 /** A text with a capital letter and a full stop. */

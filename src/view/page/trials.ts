@@ -16,6 +16,7 @@ import {
   type TrialView,
   type UnitsView,
 } from '../data.js'
+import { executionOrder } from './order.js'
 
 /** The tensors of some numbers. */
 export type Scope = { readonly kind: Kind | 'all' } | { readonly tensor: string }
@@ -225,6 +226,8 @@ export class ShownTrial {
   readonly tensorOf: ReadonlyMap<string, number>
   /** The series of each tensor. */
   readonly seriesOf: readonly (readonly number[])[]
+  /** The tensors in the order of execution, by kind. */
+  readonly inOrder: readonly number[]
 
   constructor(
     readonly view: TrialView,
@@ -235,6 +238,7 @@ export class ShownTrial {
     const seriesOf: number[][] = view.tensors.map(() => [])
     for (const [series, { tensor }] of view.series.entries()) seriesOf[tensor]!.push(series)
     this.seriesOf = seriesOf
+    this.inOrder = executionOrder(view, this.tensorOf)
   }
 
   get statistics(): readonly ShownStatistic[] {

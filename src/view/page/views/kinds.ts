@@ -8,9 +8,9 @@ import { actions } from '../pictures/charts.js'
 import { HeatMap } from '../pictures/heat-map.js'
 import { chip, legendOf } from '../pictures/legend.js'
 import { type Shading, shadingOf } from '../pictures/shading.js'
-import { counted, MEANINGS, short, shortened, shown } from '../text.js'
+import { counted, exact, MEANINGS, short, shortened, shown } from '../text.js'
 import type { Column, ShownTrial } from '../trials.js'
-import { OF_BOTH, SIGNED } from './layers.js'
+import { firstOf, OF_BOTH, SIGNED } from './layers.js'
 import type { View } from './view.js'
 
 /** The choice in the view, kept while other views are shown. */
@@ -38,14 +38,15 @@ interface Grid {
 }
 
 /** The grid of a model whose layers have the same kinds of tensors: three kinds or more in two layers or more. Null: there is none. */
-function gridOf({ view }: ShownTrial): Grid | null {
+function gridOf({ view, inOrder, seriesOf }: ShownTrial): Grid | null {
   const rows = new Map<
     string,
     { readonly order: readonly [string, number, number]; readonly cells: Map<string, number> }
   >()
   const kinds = new Map<string, number>()
   const others: number[] = []
-  for (const [series, { tensor, worker }] of view.series.entries()) {
+  for (const series of inOrder.flatMap(tensor => seriesOf[tensor]!)) {
+    const { tensor, worker } = view.series[series]!
     const { name, shape } = view.tensors[tensor]!
     // Losses and learning rates are no tensors of a layer.
     if (OF_OPTIMIZER.test(name) || shape?.length === 0) continue
@@ -78,6 +79,10 @@ function gridOf({ view }: ShownTrial): Grid | null {
     series: Int32Array.from(sorted.flatMap(([, { cells }]) => names.map(kind => cells.get(kind) ?? -1))),
     others,
   }
+}
+
+export function firstKinds(trials: readonly ShownTrial[]): KindsChoice {
+  return { statistic: firstOf(trials, ['difference', 'l2']) }
 }
 
 export function hasKinds(trials: readonly ShownTrial[]): boolean {
@@ -245,7 +250,7 @@ function mapOf(
       const state = cellSeries < 0 ? 0 : states[cellSeries * view.steps.length + step]
       const without = state === 0 ? 'not saved' : state === 2 ? 'could not be read' : `no ${statistic}`
       const said = isThere(shownTrial, cellSeries)
-        ? `${statistic} ${column.packed.isExact ? value : short(value)}`
+        ? `${statistic} ${column.packed.isExact ? exact(value) : short(value)}`
         : without
       return `${shown(layers[row]!)} · ${shown(kinds[kind]!)} · step ${trial.stepText(step)}: ${said}`
     },

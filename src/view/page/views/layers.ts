@@ -10,7 +10,7 @@ import { modeColor } from '../pictures/colors.js'
 import { HeatMap } from '../pictures/heat-map.js'
 import { legendOf, ratioLegend } from '../pictures/legend.js'
 import { ratioShading, type ScaleName, type Shading, shadingOf } from '../pictures/shading.js'
-import { counted, KIND_NAMES, MEANINGS, short, shortened, shown } from '../text.js'
+import { counted, exact, KIND_NAMES, MEANINGS, short, shortened, shown } from '../text.js'
 import type { Column, ShownTrial } from '../trials.js'
 import type { View } from './view.js'
 
@@ -36,16 +36,21 @@ export function firstChoice(trials: readonly ShownTrial[]): LayersChoice {
   const has = (kind: Kind) => trials.some(({ view }) => view.tensors.some(tensor => tensor.kind === kind))
   const areCheckpoints = trials.every(({ view }) => view.checkpoint !== null)
   const kinds = areCheckpoints ? (['weights', 'outputs'] as const) : (['gradients', 'weights', 'outputs'] as const)
-  const statistics = trials[0]!.statistics
-  const statistic = areCheckpoints ? 'l2' : 'abs_mean'
   return {
     kind: kinds.find(has) ?? 'all',
-    statistic: statistics.includes(statistic) ? statistic : (statistics[0] ?? 'abs_mean'),
+    // The norms of two checkpoints look alike.
+    statistic: firstOf(trials, areCheckpoints ? ['difference', 'l2'] : ['abs_mean']),
     scale: 'log',
     mode: '',
     filter: '',
     tensor: '',
   }
+}
+
+/** The first of some statistics that there is. */
+export function firstOf(trials: readonly ShownTrial[], wanted: readonly ShownStatistic[]): ShownStatistic {
+  const { statistics } = trials[0]!
+  return wanted.find(name => statistics.includes(name)) ?? statistics[0] ?? 'abs_mean'
 }
 
 /** A trial's numbers, and which of its series are shown. */
@@ -197,14 +202,13 @@ async function layerOf(trial: ShownTrial, { kind, statistic, mode, filter }: Lay
   if (column === null) return null
   const wanted = filter.toLowerCase()
   const states = await trial.states()
-  const series = [...view.series.keys()].filter(i => {
-    const { name, kind: tensorKind } = view.tensors[view.series[i]!.tensor]!
+  const tensors = trial.inOrder.filter(i => {
+    const { name, kind: tensorKind } = view.tensors[i]!
     return (kind === 'all' || tensorKind === kind) && name.toLowerCase().includes(wanted)
   })
-  // The workers of a tensor lie below each other; tensors are in the order of the training.
-  series.sort(
-    (a, b) => view.series[a]!.tensor - view.series[b]!.tensor || view.series[a]!.worker - view.series[b]!.worker,
-  )
+  // The workers of a tensor lie below each other.
+  const workerOf = (i: number) => view.series[i]!.worker
+  const series = tensors.flatMap(i => [...trial.seriesOf[i]!].sort((a, b) => workerOf(a) - workerOf(b)))
   const count = view.steps.length
   const steps = [...view.steps.keys()].filter(
     step =>
@@ -249,7 +253,7 @@ function mapOf(layer: Layer, chosen: LayersChoice, shading: Shading, place: numb
       if (step < 0) return `${shown(name(row))}${worker(row)} · step ${numbers[i]}: not saved`
       const state = layer.states[series[row]! * view.steps.length + step]
       const value = column.at(series[row]!, step)
-      const number = `${statistic} ${column.packed.isExact ? value : short(value)}`
+      const number = `${statistic} ${column.packed.isExact ? exact(value) : short(value)}`
       const without = state === 0 ? 'not saved' : state === 2 ? 'could not be read' : `no ${statistic}`
       const said = isThere(layer, series[row]!, step) ? number : without
       return `${shown(name(row))}${worker(row)} · step ${trial.stepText(step)}: ${said}`

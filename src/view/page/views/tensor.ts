@@ -6,7 +6,7 @@ import { badge, type OpenTensor } from '../names.js'
 import { type Line, lineChart } from '../pictures/charts.js'
 import { isDashed, modeColor, runColor, workerColor } from '../pictures/colors.js'
 import { AXES, axesOf, histogramsOf } from '../pictures/histogram.js'
-import { KIND_NAMES, MEANINGS, sentence, shown } from '../text.js'
+import { KIND_NAMES, MEANINGS, sentence, shown, told } from '../text.js'
 import type { ShownTrial } from '../trials.js'
 import { type DistributionChoice, distribution } from './distributions/distribution.js'
 import { elementsViews } from './elements.js'
@@ -24,7 +24,7 @@ export interface TensorChoice extends DistributionChoice {
 
 export async function tensorView(given: readonly ShownTrial[], chosen: TensorChoice, open: OpenTensor): Promise<View> {
   let trials = given
-  const names = [...new Set(trials.flatMap(({ view }) => view.tensors.map(({ name }) => name)))]
+  const names = [...new Set(trials.flatMap(({ view, inOrder }) => inOrder.map(i => view.tensors[i]!.name)))]
   const { name } = chosen
   const at = names.indexOf(name)
   const chart = h('div', {})
@@ -120,7 +120,7 @@ function describe(trial: ShownTrial, name: string, place: number | null): HTMLEl
     place === null ? null : badge(place),
     `${KIND_NAMES[kind]!}, ${dtype ?? 'only reductions were saved'}, ${size}. `,
     rules.length > 0
-      ? h('span', { class: 'found' }, sentence(`${rules.join(', ')}: ${shown(findings[0]!.message)}`))
+      ? h('span', { class: 'found' }, sentence(`${rules.join(', ')}: ${told(findings[0]!.message)}`))
       : null,
   )
 }

@@ -139,7 +139,9 @@ async function grid(
   const wanted = filter.toLowerCase()
   const names = [
     ...new Set(
-      trials.flatMap(({ view }) => view.tensors.filter(tensor => tensor.kind === kind).map(({ name }) => name)),
+      trials.flatMap(({ view, inOrder }) =>
+        inOrder.flatMap(i => (view.tensors[i]!.kind === kind ? [view.tensors[i]!.name] : [])),
+      ),
     ),
   ].filter(name => name.toLowerCase().includes(wanted))
   const variances = await Promise.all(

@@ -59,9 +59,10 @@ export async function curvesOf(trials: readonly ShownTrial[], kind: Kind): Promi
   })
 }
 
-/** @param width of the picture @param marks the causes */
+/** @param isAlone true if it is the only one of its kind @param width of the picture @param marks the causes */
 function curveCard(
   { kind, title, names, lines, best }: Curve,
+  isAlone: boolean,
   width: number,
   marks: LineChartOptions['marks'] & object,
   open: OpenTensor,
@@ -74,11 +75,11 @@ function curveCard(
   return h(
     'article',
     { class: 'curve' },
-    h('h2', {}, KIND_NAMES[kind]!),
+    h('h2', {}, ...(isAlone ? [KIND_NAMES[kind]!] : links)),
     h(
       'div',
       { class: 'card' },
-      h('h4', {}, ...links),
+      isAlone ? h('h4', {}, ...links) : null,
       lineChart({
         label: best === null ? label : `${label} The best ${best.name} is ${short(best.y)}, at step ${best.x}.`,
         lines,
@@ -121,7 +122,9 @@ export function courses(
   const drawn = curves.slice(0, MAX_CHARTS)
   const { column, picture } = columnsFor(drawn.length + (flowing === null ? 0 : 1))
   const marks = causesOf(trials)
-  const cards = drawn.map(curve => curveCard(curve, picture, marks, open))
+  const cards = drawn.map(curve =>
+    curveCard(curve, curves.filter(({ kind }) => kind === curve.kind).length === 1, picture, marks, open),
+  )
   const rest = curves.length - drawn.length
   return h(
     'div',

@@ -1,7 +1,6 @@
 /** The flow of gradients: their size layer by layer at one step, and how far weights move. */
 
 import * as Plot from '@observablehq/plot'
-import { layersOf, roleOf } from '../../../../trial/kinds/roles.js'
 import type { LimitView } from '../../../data.js'
 import { choice, h } from '../../dom.js'
 import type { OpenTensor } from '../../names.js'
@@ -106,7 +105,7 @@ async function flowsOf(trials: readonly ShownTrial[], name: FlowName): Promise<r
   const { kind, statistic } = FLOWS[name]
   const flows: Flow[] = []
   for (const [place, trial] of trials.entries()) {
-    const tensors = inOrder(trial, kind)
+    const tensors = trial.inOrder.filter(i => trial.view.tensors[i]!.kind === kind)
     const column = tensors.length === 0 ? null : await trial.column(statistic, { kind })
     if (column === null) continue
     const isTrained = trial.view.mode.some(mode => trial.view.modes[mode] === 'TRAIN')
@@ -119,29 +118,6 @@ async function flowsOf(trials: readonly ShownTrial[], name: FlowName): Promise<r
     if (steps.length > 0) flows.push({ trial, place, column, tensors, steps })
   }
   return flows
-}
-
-/**
- * The tensors of a kind in the order of execution: the order of the layers' inputs and outputs or, if none were saved, of their
- * parameters. Gradients alone were saved from the last layer to the first.
- */
-function inOrder({ view, tensorOf }: ShownTrial, kind: 'gradients' | 'weights'): readonly number[] {
-  const tensors = [...view.tensors.keys()].filter(i => view.tensors[i]!.kind === kind)
-  const placeOf = (i: number): number | undefined => {
-    const parameter = roleOf(view.tensors[i]!.name, kind).of
-    for (const layer of layersOf(parameter)) {
-      const places = ['_input_0', '_output_0', '/inputs', '/outputs'].flatMap(end => tensorOf.get(layer + end) ?? [])
-      if (places.length > 0) return Math.min(...places)
-    }
-    return undefined
-  }
-  for (const place of [placeOf, (i: number) => tensorOf.get(roleOf(view.tensors[i]!.name, kind).of)]) {
-    const places = new Map(tensors.map(i => [i, place(i)]))
-    if ([...places.values()].every(at => at !== undefined)) {
-      return tensors.sort((a, b) => places.get(a)! - places.get(b)! || a - b)
-    }
-  }
-  return kind === 'gradients' ? tensors.reverse() : tensors
 }
 
 function pointsOf({ trial, column, tensors }: Flow, step: number): Point[] {

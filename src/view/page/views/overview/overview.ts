@@ -6,7 +6,7 @@ import { h, term } from '../../dom.js'
 import { badge, link, type OpenTensor } from '../../names.js'
 import { actions, timeline } from '../../pictures/charts.js'
 import { remarksOf } from '../../remarks.js'
-import { counted, KIND_NAMES, sentence, shortened, shown } from '../../text.js'
+import { counted, KIND_NAMES, sentence, shortened, shown, told } from '../../text.js'
 import type { ShownTrial } from '../../trials.js'
 import type { View } from '../view.js'
 import { courses, curvesOf } from './curves.js'
@@ -69,7 +69,7 @@ function comparisonText({ verdict, differ, compared, open }: Comparison): HTMLEl
     'article',
     {},
     h('h2', {}, badge(0), badge(1), 'Compared'),
-    h('p', { class: compared === 0 ? 'verdict' : `verdict ${differ ? 'bad' : 'good'}` }, shown(verdict)),
+    h('p', { class: compared === 0 ? 'verdict' : `verdict ${differ ? 'bad' : 'good'}` }, told(verdict)),
     differ ? h('p', {}, h('a', { href: '#layers', onclick: open }, 'How much, layer by layer')) : null,
   )
 }
@@ -109,7 +109,7 @@ async function report(trial: ShownTrial, place: number | null, open: OpenTensor)
 
 function sentences(title: string, all: readonly string[]): HTMLElement | null {
   if (all.length === 0) return null
-  return h('div', { class: 'said' }, h('h3', {}, title), h('ul', {}, ...all.map(text => h('li', {}, shown(text)))))
+  return h('div', { class: 'said' }, h('h3', {}, title), h('ul', {}, ...all.map(text => h('li', {}, told(text)))))
 }
 
 /** The advice for each rule that found a cause: its first step, its meaning, and what to do. */
@@ -133,11 +133,11 @@ function advice({ view }: ShownTrial): HTMLElement | null {
       return h(
         'section',
         {},
-        h('h4', {}, h('span', { class: 'cause' }, shown(rule)), ` from step ${view.steps[step]}: ${shown(message)}`),
+        h('h4', {}, h('span', { class: 'cause' }, shown(rule)), ` from step ${view.steps[step]}: ${told(message)}`),
         known === undefined ? null : h('p', {}, `${known.meaning} `, h('strong', {}, 'What to do: '), known.advice),
       )
     }),
-    ...[...besides, ...reasons].map(text => h('p', { class: 'muted' }, shown(text))),
+    ...[...besides, ...reasons].map(text => h('p', { class: 'muted' }, told(text))),
   )
 }
 
@@ -171,7 +171,7 @@ function verdictText({ view }: ShownTrial): HTMLElement {
     'p',
     { class: 'verdict bad' },
     h('strong', {}, `${first.rule} at step ${step}${more}. `),
-    `${isName ? `${shown(first.message)}.` : sentence(shown(first.message))} `,
+    `${isName ? `${told(first.message)}.` : sentence(told(first.message))} `,
     h(
       'span',
       { class: 'muted' },
@@ -212,6 +212,12 @@ function facts({ view }: ShownTrial, place: number | null): HTMLElement {
   return h('details', { 'data-part': `facts ${place}` }, h('summary', {}, text), all)
 }
 
+/** A message beside the tensor's name. */
+function withoutName(message: string, name: string): string {
+  if (name === '') return message
+  return message.startsWith(`${name} `) ? message.slice(name.length + 1) : message.replace(` of ${name}`, '')
+}
+
 /** Findings of one rule about one tensor. */
 interface FindingGroup {
   readonly first: FindingView
@@ -237,7 +243,7 @@ function findings(trial: ShownTrial, place: number | null, open: OpenTensor): (H
     step: view.steps[step]!,
     row: shortened(rule, 30),
     isCause: cause === null,
-    text: `${rule}, step ${view.steps[step]}: ${shown(message)}`,
+    text: `${rule}, step ${view.steps[step]}: ${told(message)}`,
   }))
   const row = ({ first, tensor, count, isCause }: FindingGroup) =>
     h(
@@ -251,7 +257,7 @@ function findings(trial: ShownTrial, place: number | null, open: OpenTensor): (H
         'td',
         {},
         tensor === null ? '' : link(view.tensors[tensor]!.name, open),
-        h('div', { class: 'muted' }, shown(first.message)),
+        h('div', { class: 'muted' }, told(withoutName(first.message, view.tensors[tensor ?? -1]?.name ?? ''))),
       ),
     )
   const rest = all.length - MAX_GROUPS

@@ -1,11 +1,12 @@
 /** What `verifyTrial` says of checkpoints, and what opening them does. */
 
 import { mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createTrial, createWriter, reindexTrial, repairTrial, verifyTrial } from '#dist/index.js'
 import {
   counting,
+  npz,
   safetensors,
   tensorOf,
   withHeader,
@@ -162,6 +163,23 @@ describe('members of archives', () => {
       writeFileSync(join(place, file), bytes)
       expect((await verifyTrial(place)).problems).toMatchObject([{ code: 'BadMemberChecksum', file, offset: at }])
     }
+    // What else is damaged hides no archive.
+    truncateSync(join(dump, 'dump.json'), 20)
+    expect(await codesOf(dump)).toEqual({ BadCheckpointFile: 1, BadMemberChecksum: 1 })
+  })
+
+  it('are looked for in places of safetensors, which have none and may be the same', async () => {
+    const directory = join(scratch, `${count++}`)
+    mkdirSync(directory)
+    // torch gives all tensors of a safetensors file its start, and the length of their elements.
+    const entry = (size: number[], length: number) => ({
+      size,
+      chunks: [{ offsets: size.map(() => 0), sizes: size, place: { file: '__0_0.distcp', start: 0, length } }],
+    })
+    writeFileSync(join(directory, '.metadata'), distributedMetadata({ a: entry([2, 3], 24), b: entry([8], 32) }))
+    writeFileSync(join(directory, '__0_0.distcp'), safetensors([counting('a', [2, 3]), counting('b', [8])]))
+    const { problems, stats } = await verifyTrial(directory)
+    expect([problems, stats.records, stats.recordsWithoutChecksum]).toEqual([[], 2, 2])
   })
 
   it('are checked once for each chunk, apart from one that begins in another, until the signal', async () => {
@@ -176,15 +194,16 @@ describe('members of archives', () => {
       size: [2],
       chunks: [{ offsets: [0], sizes: [2], place: { file: '__0_0.distcp', start, length } }],
     })
-    const metadata = { a: chunk(0, length), again: chunk(0, length), b: chunk(length, length), c: chunk(8, length) }
+    const [a, again, b, cut] = [chunk(0, length), chunk(0, length), chunk(length, length), chunk(length, length - 8)]
+    // What begins amid one is no archive.
+    const metadata = { a, again, b, cut, c: chunk(8, length) }
     writeFileSync(join(directory, '.metadata'), distributedMetadata(metadata))
     piece[Buffer.from(piece).indexOf(Buffer.from(Float32Array.of(1, 2).buffer))]! ^= 1
     writeFileSync(join(directory, '__0_0.distcp'), Buffer.concat([piece, piece]))
     const { problems, problemCounts } = await verifyTrial(directory)
-    expect(problemCounts).toEqual({ BadMemberChecksum: 2, BadCheckpointFile: 2 })
-    expect(problems).toContainEqual(
-      expect.objectContaining({ file: '__0_0.distcp', offset: 8, expected: 'archives that do not overlap' }),
-    )
+    expect(problemCounts).toEqual({ BadMemberChecksum: 2, BadCheckpointFile: 3 })
+    const overlaps = problems.filter(({ expected }) => expected === 'archives that do not overlap')
+    expect(overlaps).toMatchObject([{ file: '__0_0.distcp', offset: length }])
     const codes: string[] = []
     const stop = new AbortController()
     const onProblem = ({ code }: { readonly code: string }) => {
@@ -197,13 +216,29 @@ describe('members of archives', () => {
 
   it('have checksums, which other files lack: of these the tensors are counted', async () => {
     const counts = async (place: string) => {
-      const { records, recordsWithoutChecksum } = (await verifyTrial(join(FIXTURES, place))).stats
+      const { records, recordsWithoutChecksum } = (await verifyTrial(resolve(FIXTURES, place))).stats
       return [records, recordsWithoutChecksum]
     }
     expect(await counts('torch/zip.pt')).toEqual([24, 0])
     expect(await counts('saved')).toEqual([11, 0])
     expect(await counts('dcp')).toEqual([8, 0])
     expect(await counts('base')).toEqual([11, 11])
+    // Layers that Megatron stacks are records, a tensor with its saved reductions is one.
+    const stacked = join(scratch, `${count++}`)
+    mkdirSync(stacked)
+    const piece = torchZip({
+      'data.pkl': pickled(tensor({ count: 6, size: [3, 2], stride: [2, 1] })),
+      'data/0': new Uint8Array(24),
+    })
+    const place = { file: '__0_0.distcp', start: 0, length: piece.length }
+    const chunks = [{ offsets: [0, 0], sizes: [3, 2], place }]
+    writeFileSync(join(stacked, '.metadata'), distributedMetadata({ 'layers.w': { size: [3, 2], chunks } }))
+    writeFileSync(join(stacked, 'metadata.json'), '{"sharded_backend": "torch_dist"}')
+    writeFileSync(join(stacked, '__0_0.distcp'), piece)
+    expect(await counts(stacked)).toEqual([3, 0])
+    const reduced = join(scratch, `${count++}.npz`)
+    writeFileSync(reduced, npz([counting('x', [2]), counting('smdebug/reductions/max/x', [])]))
+    expect(await counts(reduced)).toEqual([1, 0])
     // Beside the archive lies a file without: 23 of its 24 tensors have elements.
     expect(await counts('torch')).toEqual([48, 23])
     const told = async (place: string) =>

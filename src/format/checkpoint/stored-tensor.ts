@@ -63,6 +63,8 @@ export interface TensorFileContents {
   readonly unread: readonly UnreadTensor[]
   /** The problems of the file as a whole. */
   readonly problems: readonly FormatError[]
+  /** Notes that are no faults. */
+  readonly notes?: readonly string[]
   /** True if names are complete. Default: names of several files begin with those of their files, unless these are models. */
   readonly hasFullNames?: boolean
   /** Workers that save a file each at this step. Default: those that did. */
@@ -115,8 +117,11 @@ export interface TensorFormat {
   matches(head: Uint8Array): boolean
   /** Reads by range, and never the elements of tensors. @throws FormatError, StoreError */
   read(file: RangedFile, around: Surroundings): Promise<TensorFileContents>
-  /** The archives that a file is, or describes. Default: none, and then nothing has a checksum. @throws FormatError, StoreError */
-  archives?(file: RangedFile): Promise<readonly ArchivePlace[]>
+  /**
+   * The archives that a file is, or describes. Default: none, and then nothing has a checksum. @throws FormatError, StoreError
+   * @param list lists the paths in a directory
+   */
+  archives?(file: RangedFile, list: (directory: string) => Promise<readonly string[]>): Promise<readonly ArchivePlace[]>
 }
 
 /** The number of leading bytes that `TensorFormat.matches` sees. */

@@ -61,6 +61,7 @@ export interface VerifyStats {
   /** The number of event files that were read. */
   readonly eventFiles: number
   readonly indexFiles: number
+  /** The number of records; of checkpoints that of tensors, each at each step and of each worker, and stacked layers one by one. */
   readonly records: number
   /** Records with smdebug's constant instead of a payload checksum, and tensors of files without checksums: a change of their values can't be noticed. */
   readonly recordsWithoutChecksum: number

@@ -83,7 +83,7 @@ describe('chunks', () => {
     expect([...new Float32Array(bytes.buffer)]).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
   })
 
-  /** As torch writes it with SerializationFormat.SAFETENSORS: each chunk a file of its own. */
+  /** Each chunk a safetensors file of its own. */
   function safetensorsRanks(name = 'a.weight', dtype: 'F32' | 'F64' = 'F32') {
     const chunk = (first: number) => safetensors([counting(name, [2, 3], dtype, first)])
     const [upper, lower] = [chunk(0), chunk(6)]
@@ -115,6 +115,91 @@ describe('chunks', () => {
     const { tensors, unread } = await read(metadata, files)
     expect(tensors).toEqual([])
     expect(unread[0]!.error.message).toMatch(message)
+  })
+
+  it('of safetensors that reach beyond their place are told', async () => {
+    const file = safetensors([counting('a', [8]), counting('b', [8])])
+    const chunks = [{ offsets: [0], sizes: [8], place: { file: '__0_0.distcp', start: 0, length: file.length - 8 } }]
+    const { tensors, unread } = await read(distributedMetadata({ b: { size: [8], chunks } }), {
+      'step-1/__0_0.distcp': file,
+    })
+    const message = `expected a chunk of ${file.length} bytes, got ${file.length - 8}`
+    expect([tensors, unread[0]!.error.message]).toEqual([[], expect.stringContaining(message)])
+  })
+
+  describe('in one safetensors file, as torch writes it', () => {
+    const file = safetensors([counting('a', [2, 3]), counting('b', [8], 'F32', 6), counting('c', [4, 5], 'F32', 14)])
+    // Each place begins where the file does, and is as long as the elements.
+    const entry = (sizes: number[], start: number, offsets = sizes.map(() => 0)) => {
+      const length = 4 * sizes.reduce((product, size) => product * size, 1)
+      return { offsets, sizes, place: { file: '__0_0.distcp', start, length } }
+    }
+    const of = (start: number) =>
+      distributedMetadata({
+        a: { size: [2, 3], chunks: [entry([2, 3], start)] },
+        b: { size: [8], chunks: [entry([8], start)] },
+        c: { size: [4, 5], chunks: [entry([4, 5], start)] },
+      })
+
+    it.each([0, 100])('from byte %d', async start => {
+      const bytes = bytesOf(new Uint8Array(start), file)
+      const { tensors, unread, problems } = await read(of(start), { 'step-1/__0_0.distcp': bytes })
+      expect([unread, problems]).toEqual([[], []])
+      const numbers = tensors.flatMap(tensor => [...new Float32Array(bytesOfTensor(tensor, () => bytes).buffer)])
+      expect(numbers).toEqual(Array.from({ length: 34 }, (_, i) => i))
+    })
+
+    it.each([
+      ['the last tensor', -3, ['a', 'b'], /expected 80 bytes, got 77: the file is cut off/],
+      ['the header', 60, [], /expected a header of \d+ bytes, got 52: the file is cut off/],
+      ['the length of the header', 2, [], /got other bytes/],
+      ['all', 0, [], /expected \d+ bytes in __0_0\.distcp, got 0: it was cut off/],
+    ])('cut off in %s', async (_, end, names, message) => {
+      const bytes = file.subarray(0, end)
+      const { tensors, unread } = await read(of(0), { 'step-1/__0_0.distcp': bytes })
+      expect(tensors.map(({ name }) => name)).toEqual(names)
+      for (const { error } of unread) expect(error.message).toMatch(message)
+    })
+
+    it('of each rank', async () => {
+      const files = Object.fromEntries(
+        [0, 1].map(rank => [
+          `step-1/__${rank}_0.distcp`,
+          safetensors([counting('other', [4]), counting('a', [2, 3], 'F32', 6 * rank)]),
+        ]),
+      )
+      const ofRank = (rank: number) => {
+        const { place, ...box } = entry([2, 3], 0, [2 * rank, 0])
+        return { ...box, place: { ...place, file: `__${rank}_0.distcp` } }
+      }
+      const metadata = distributedMetadata({ a: { size: [4, 3], chunks: [ofRank(0), ofRank(1)] } })
+      const { tensors, unread } = await read(metadata, files)
+      expect(unread).toEqual([])
+      const bytes = bytesOfTensor(tensors[0]!, path => files[path]!)
+      expect([...new Float32Array(bytes.buffer)]).toEqual(Array.from({ length: 12 }, (_, i) => i))
+    })
+
+    it('of more chunks than are opened one by one', async () => {
+      const names = Array.from({ length: 520 }, (_, i) => `t${i}`)
+      const bytes = safetensors(names.map((name, i) => counting(name, [2], 'F32', 2 * i)))
+      const metadata = distributedMetadata(
+        Object.fromEntries(names.map(name => [name, { size: [2], chunks: [entry([2], 0)] }])),
+      )
+      const { tensors } = await read(metadata, { 'step-1/__0_0.distcp': bytes })
+      const numbers = tensors.flatMap(tensor => [...new Float32Array(bytesOfTensor(tensor, () => bytes).buffer)])
+      expect(numbers).toEqual(Array.from({ length: 1040 }, (_, i) => i))
+    })
+
+    it('with one entry for two chunks', async () => {
+      const metadata = distributedMetadata({
+        a: { size: [4, 3], chunks: [entry([2, 3], 0), entry([2, 3], 0, [2, 0])] },
+      })
+      const { tensors, unread } = await read(metadata, { 'step-1/__0_0.distcp': file })
+      expect([tensors, unread[0]!.error.message]).toEqual([
+        [],
+        'step-1/__0_0.distcp, byte 0, tensor "a": expected an entry for each chunk, got one for several',
+      ])
+    })
   })
 
   it('are found without their index, and without elements', async () => {
@@ -161,10 +246,15 @@ it('layers that Megatron stacks into one tensor are tensors of their own', async
 })
 
 it.each([
-  ['none', [3_000_000, 0], [[3_000_000, 0]]],
-  ['too many for one tensor', [5000, 1], [[5000, 1]]],
-  ['too many for all blocks', [4000, 300], Array.from({ length: 300 }, () => [4000, 1])],
-])('layers with elements are not stacked beyond a bound: %s', async (_, size, sizes) => {
+  ['none', [3_000_000, 0], [[3_000_000, 0]], null],
+  ['too many for one tensor', [5000, 1], [[5000, 1]], 'expected at most 4096 layers, got 5000'],
+  [
+    'too many for all blocks',
+    [4000, 300],
+    Array.from({ length: 300 }, () => [4000, 1]),
+    'expected at most 1048576 more chunks, got 1199700',
+  ],
+])('layers with elements are not cut apart beyond a bound, and a note says so: %s', async (_, size, sizes, fault) => {
   const piece = chunkFile(sizes[0]!, 0)
   const chunks = sizes.map((sizes, i) => {
     const place = { file: '__0_0.distcp', start: i * piece.length, length: piece.length }
@@ -175,6 +265,22 @@ it.each([
     'step-1/metadata.json': bytesOf('{"sharded_backend": "torch_dist"}'),
   })
   expect([found.tensors.map(({ name }) => name), found.unread]).toEqual([['layers.w'], []])
+  const note = `step-1/.metadata: stacked layers are not read one by one: ${fault}`
+  expect(found.notes).toEqual(fault === null ? [] : [note])
+})
+
+it('layers are not cut apart where tensors have other numbers of them, and a note says so', async () => {
+  const file = safetensors([counting('layers.a', [2, 3]), counting('layers.b', [3, 2])])
+  const whole = (size: number[]) => {
+    return { size, chunks: [{ offsets: [0, 0], sizes: size, place: { file: '__0_0.distcp', start: 0, length: 24 } }] }
+  }
+  const metadata = distributedMetadata({ 'layers.a': whole([2, 3]), 'layers.b': whole([3, 2]) })
+  const found = await read(metadata, {
+    'step-1/__0_0.distcp': file,
+    'step-1/metadata.json': bytesOf('{"sharded_backend": "torch_dist"}'),
+  })
+  expect(found.tensors.map(({ name }) => name)).toEqual(['layers.a', 'layers.b'])
+  expect(found.notes![0]).toMatch(/one by one: expected as many layers in each tensor, got 2 and 3$/)
 })
 
 describe('what is missing is named, and the rest is read', () => {

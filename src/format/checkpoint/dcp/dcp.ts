@@ -1,11 +1,15 @@
-/** A checkpoint of torch.distributed.checkpoint: `.metadata`, and a `__<rank>_<n>.distcp` a rank, in which each chunk is an archive or a safetensors file of its own. */
+/**
+ * A checkpoint of torch.distributed.checkpoint: `.metadata`, and a `__<rank>_<n>.distcp` a rank. In it each chunk is an archive of
+ * torch.save or a safetensors file of its own, or an entry of the one safetensors file in which torch then has all: the place of an
+ * entry is the start of that file, and the length of the elements.
+ */
 
 import { FormatError, StoreError } from '../../../base/errors.js'
 import { turnsWhenDue } from '../../../base/turns.js'
 import { runPickle, runPickleInTurns } from '../pickle/machine.js'
 import { LENGTH_BYTES } from '../safetensors/dtypes.js'
 import { SAFETENSORS } from '../safetensors/safetensors.js'
-import { type HeaderTensor, headerLength, parseHeader } from '../safetensors/safetensors-header.js'
+import { type HeaderFault, type HeaderTensor, headerLength, parseHeader } from '../safetensors/safetensors-header.js'
 import {
   type ArchivePlace,
   type Block,
@@ -43,13 +47,14 @@ const MAX_FACTS_BYTES = 64 << 10
 const MAX_OBJECTS = 20
 /** The magic of a ZIP archive. */
 const ZIP = [0x50, 0x4b, 3, 4]
+const EXPECTED_CHUNK = 'a chunk as torch.save writes it, or of safetensors'
 
 export async function readDistributed(file: RangedFile, around: Surroundings): Promise<TensorFileContents> {
   const { described, facts } = await describedBy(file)
   return { ...(await new Checkpoint(file, around, described).read()), hasFullNames: true, metadata: facts }
 }
 
-/** The places of the chunks, each of which is an archive unless it is of safetensors. */
+/** The places of the chunks, which are archives unless they are of safetensors. */
 export async function chunksOf(file: RangedFile): Promise<ArchivePlace[]> {
   const { files, chunks } = (await describedBy(file)).described
   const directory = file.path.slice(0, file.path.lastIndexOf('/') + 1)
@@ -89,8 +94,10 @@ class Checkpoint {
   readonly #around: Surroundings
   readonly #metadata: DistributedMetadata
   readonly #directory: string
-  /** The start of the elements in chunks with the same layout. */
-  readonly #layouts = new Map<string, number | Promise<number>>()
+  /** The start of the elements in archives with the same layout. */
+  readonly #layouts = new Map<string, number | Promise<Opened>>()
+  /** The entries of safetensors files, by where these begin. */
+  readonly #entries = new Map<string, Promise<Entries | null>>()
   readonly #opensAll: boolean
 
   constructor(file: RangedFile, around: Surroundings, metadata: DistributedMetadata) {
@@ -115,8 +122,10 @@ class Checkpoint {
       }
       await due()
     }
-    const whole = (await this.#isOfMegatron()) ? await layerByLayer(tensors) : tensors.map(({ tensor }) => tensor)
-    return { tensors: whole, unread, problems }
+    if (!(await this.#isOfMegatron())) return { tensors: tensors.map(({ tensor }) => tensor), unread, problems }
+    const { tensors: layers, fault } = await layerByLayer(tensors)
+    const note = `${this.#file.path}: stacked layers are not read one by one: ${fault}`
+    return { tensors: layers, unread, problems, notes: fault === null ? [] : [note] }
   }
 
   /** True if Megatron wrote it, as `metadata.json` says. */
@@ -173,7 +182,7 @@ class Checkpoint {
     try {
       const blocks: Block[] = []
       for (let chunk = 0; chunk < tensor.chunkCount; chunk++) {
-        const block = this.#block(tensor, chunk, files, type.byteLength)
+        const block = this.#block(tensor, chunk, files)
         const opened = block instanceof Promise ? await block : block
         if (opened !== null) blocks.push(opened)
       }
@@ -199,8 +208,13 @@ class Checkpoint {
       const file = files[number]
       if (file === null || file === undefined) lost.add(names[number]!)
       else {
-        const end = chunks.starts[firstChunk + chunk]! + chunks.lengths[firstChunk + chunk]!
-        if (end > file.byteLength) return [`${end} bytes in ${names[number]}`, `${file.byteLength}: it was cut off`]
+        const [start, length] = [chunks.starts[firstChunk + chunk]!, chunks.lengths[firstChunk + chunk]!]
+        const end = start + length
+        // Where an entry ends, its header tells.
+        const mayBeEntry = () => start < file.byteLength && length === this.#byteLengthOf(tensor, chunk)
+        if (end > file.byteLength && !mayBeEntry()) {
+          return [`${end} bytes in ${names[number]}`, `${file.byteLength}: it was cut off`]
+        }
       }
     }
     if (lost.size > 0) return [`its chunks in ${[...lost].join(', ')}`, 'no such file']
@@ -222,18 +236,23 @@ class Checkpoint {
     return [`chunks of all of [${shape}]`, `${missing} elements that none has${whose}`]
   }
 
+  /** The length of a chunk's elements. */
+  #byteLengthOf(tensor: DistributedTensor, chunk: number): number {
+    const sizes = ofChunk(tensor, this.#metadata.chunks.sizes, chunk)
+    return sizes.reduce((product, size) => product * size, (tensor.type as ElementType).byteLength)
+  }
+
   /** A chunk as a block; null: it has no elements. Most of many take no turn of their own. */
   #block(
     tensor: DistributedTensor,
     chunk: number,
     files: readonly (RangedFile | null)[],
-    elementByteLength: number,
   ): Block | null | Promise<Block> {
     const { chunks } = this.#metadata
     const number = tensor.firstChunk + chunk
     const file = files[chunks.files[number]!]!
     const shape = ofChunk(tensor, chunks.sizes, chunk)
-    const byteLength = shape.reduce((product, size) => product * size, 1) * elementByteLength
+    const byteLength = this.#byteLengthOf(tensor, chunk)
     if (byteLength === 0) return null
     const place = { tensor, shape, byteLength, file, start: chunks.starts[number]!, length: chunks.lengths[number]! }
     const blockAt = (begin: number): Block => {
@@ -243,20 +262,44 @@ class Checkpoint {
       const offsets = Array.from(ofChunk(tensor, chunks.offsets, chunk))
       return { file: file.path, start, offsets, shape: Array.from(shape) }
     }
-    if (this.#opensAll) return elementsOf(place).then(blockAt)
-    // Chunks with the same layout: their elements begin at the same place.
+    const openedAlone = () => this.#openChunk(place).then(({ begin }) => blockAt(begin))
+    if (this.#opensAll || isEntry(place)) return openedAlone()
+    // Archives with the same layout: their elements begin at the same place.
     const layout = `${chunks.files[number]} ${(tensor.type as ElementType).name} ${tensor.shape.length} ${place.length - byteLength}`
     const known = this.#layouts.get(layout)
     if (typeof known === 'number') return blockAt(known)
     // Other tensors of the same file wait for the first.
-    const opening = known ?? elementsOf(place)
+    const opening = known ?? this.#openChunk(place)
     this.#layouts.set(layout, opening)
-    return opening.then(begin => {
-      this.#layouts.set(layout, begin)
+    return opening.then(({ begin, isArchive }) => {
+      if (isArchive) this.#layouts.set(layout, begin)
+      else if (known !== undefined) return openedAlone()
       return blockAt(begin)
     })
   }
+
+  /** Opens a chunk. @throws FormatError, if it is not what `.metadata` says */
+  async #openChunk(chunk: Chunk): Promise<Opened> {
+    if (!isEntry(chunk)) {
+      const part = new WindowedFile(chunk.file, chunk.start, chunk.length)
+      const head = await part.read(0, HEAD_BYTES)
+      if (!SAFETENSORS.matches(head)) return { begin: await beginInArchive(chunk, part, head), isArchive: true }
+    }
+    const place = `${chunk.start} ${chunk.file.path}`
+    const entries = this.#entries.get(place) ?? entriesAt(chunk.file, chunk.start)
+    this.#entries.set(place, entries)
+    return { begin: beginOfEntry(chunk, await entries), isArchive: false }
+  }
 }
+
+/** The start of a chunk's elements behind that of its place. */
+interface Opened {
+  readonly begin: number
+  readonly isArchive: boolean
+}
+
+/** The entries of a safetensors file by name; null for one that a chunk has taken. */
+type Entries = Map<string, HeaderTensor | HeaderFault | null>
 
 /** A chunk and its place. */
 interface Chunk {
@@ -269,24 +312,51 @@ interface Chunk {
   readonly length: number
 }
 
-/** Opens a chunk, and says where its elements begin. @throws FormatError, if it is not what `.metadata` says */
-async function elementsOf({ tensor, shape, byteLength, file, start: base, length }: Chunk): Promise<number> {
-  const part = new WindowedFile(file, base, length)
-  const wrong = (expected: string, got: string) => torchFault(file.url, base, expected, got, { tensor: tensor.name })
+/** True for an entry of a safetensors file: its place has no room for a header. */
+function isEntry({ byteLength, length }: Chunk): boolean {
+  return length === byteLength
+}
+
+function wrongChunk({ tensor, file, start }: Chunk, expected: string, got: string): FormatError {
+  return torchFault(file.url, start, expected, got, { tensor: tensor.name })
+}
+
+/** The entries of a safetensors file that lies at the end of another; null: other bytes do. */
+async function entriesAt(file: RangedFile, start: number): Promise<Entries | null> {
+  const part = new WindowedFile(file, start)
+  if (!SAFETENSORS.matches(await part.read(0, HEAD_BYTES))) return null
+  const length = headerLength(await part.read(0, LENGTH_BYTES), part.url, part.byteLength)
+  const header = await parseHeader(await part.read(LENGTH_BYTES, length), part.url, part.byteLength)
+  return new Map([...header.tensors, ...header.unread].map(entry => [entry.name, entry]))
+}
+
+function beginOfEntry(chunk: Chunk, entries: Entries | null): number {
+  if (entries === null) throw wrongChunk(chunk, EXPECTED_CHUNK, 'other bytes')
+  const { tensor, shape } = chunk
   const type = tensor.type as ElementType
-  const head = await part.read(0, HEAD_BYTES)
-  if (SAFETENSORS.matches(head)) {
-    const entry = await safetensorsEntry(part, tensor.name)
-    if (entry === undefined)
-      throw wrong(`an entry ${JSON.stringify(tensor.name.slice(0, 200))} in the header of a chunk`, 'none')
-    if (entry.dtype !== type.dtype || entry.shape.join() !== shape.join()) {
-      throw wrong(`a chunk of ${type.name} [${shape.join()}]`, `${entry.dtype} [${entry.shape}]`)
-    }
-    return entry.begin
+  const entry = entries.get(tensor.name)
+  if (entry === undefined) {
+    const expected = `an entry ${JSON.stringify(tensor.name.slice(0, 200))} in the header of a chunk`
+    throw wrongChunk(chunk, expected, 'none that can be read')
   }
-  if (!ZIP.every((byte, i) => head[i] === byte)) {
-    throw wrong('a chunk as torch.save writes it, or of safetensors', 'other bytes')
+  // A writer that puts entries under their tensor's name keeps the last.
+  if (entry === null) throw wrongChunk(chunk, 'an entry for each chunk', 'one for several')
+  if ('error' in entry) throw entry.error
+  if (entry.dtype !== type.dtype || entry.shape.join() !== shape.join()) {
+    throw wrongChunk(chunk, `a chunk of ${type.name} [${shape.join()}]`, `${entry.dtype} [${entry.shape}]`)
   }
+  const end = entry.begin + chunk.byteLength
+  if (!isEntry(chunk) && end > chunk.length) throw wrongChunk(chunk, `a chunk of ${end} bytes`, `${chunk.length}`)
+  entries.set(tensor.name, null)
+  return entry.begin
+}
+
+/** The start of the elements in an archive. */
+async function beginInArchive(chunk: Chunk, part: WindowedFile, head: Uint8Array): Promise<number> {
+  const { tensor, shape, byteLength, start: base } = chunk
+  const wrong = (expected: string, got: string) => wrongChunk(chunk, expected, got)
+  const type = tensor.type as ElementType
+  if (!ZIP.every((byte, i) => head[i] === byte)) throw wrong(EXPECTED_CHUNK, 'other bytes')
   const archive = await readTorchArchive(part, base)
   const [content, ...others] = findTensors(runPickle(archive.pickle, archive.pickleUrl))
   if (
@@ -310,16 +380,6 @@ async function elementsOf({ tensor, shape, byteLength, file, start: base, length
     throw wrong(`${byteLength} bytes of elements`, `${Math.max(0, (place?.byteLength ?? 0) - start)}`)
   }
   return place.start - base + start
-}
-
-/** A chunk may be a safetensors file of its own, whose entry has the name of the tensor. */
-async function safetensorsEntry(part: WindowedFile, name: string): Promise<HeaderTensor | undefined> {
-  const length = headerLength(await part.read(0, LENGTH_BYTES), part.url, part.byteLength)
-  const json = await part.read(LENGTH_BYTES, length)
-  const header = await parseHeader(json, part.url, part.byteLength)
-  const broken = header.unread.find(entry => entry.name === name)
-  if (broken !== undefined) throw broken.error
-  return header.tensors.find(entry => entry.name === name)
 }
 
 function shown(names: readonly string[]): string {

@@ -18,8 +18,14 @@ const MAX_LAYERS = 4096
 const MAX_LAYERS_OF_ALL = 1 << 18
 const MAX_ADDED_BLOCKS = 1 << 20
 
-/** The tensors, stacked ones layer by layer. Nothing is stacked unless all that may be have as many layers, within the limits. */
-export async function layerByLayer(all: readonly SizedTensor[]): Promise<StoredTensor[]> {
+/** The tensors of a checkpoint, and what keeps stacked ones from being cut; null: nothing does. */
+interface Layers {
+  readonly tensors: readonly StoredTensor[]
+  readonly fault: string | null
+}
+
+/** The tensors, stacked ones layer by layer. Nothing is cut unless all that may be stacked have as many layers, within the limits. */
+export async function layerByLayer(all: readonly SizedTensor[]): Promise<Layers> {
   const shapes = new Map(all.map(({ tensor: { name, shape } }) => [name, shape]))
   const isStacked = ({ name, shape, blocks }: StoredTensor): boolean =>
     STACKED.test(name) &&
@@ -27,12 +33,8 @@ export async function layerByLayer(all: readonly SizedTensor[]): Promise<StoredT
     blocks.length > 0 &&
     shapes.get(name.replace(OF_OPTIMIZER, ''))?.join() === shape.join()
   const stacked = new Set(all.filter(({ tensor }) => isStacked(tensor)))
-  const counts = new Set(Array.from(stacked, ({ tensor }) => tensor.shape[0]!))
-  const [count = 0] = counts
-  let added = 0
-  for (const { tensor } of stacked) for (const { shape } of tensor.blocks) added += (shape?.[0] ?? count) - 1
-  const isWithin = count <= MAX_LAYERS && count * stacked.size <= MAX_LAYERS_OF_ALL && added <= MAX_ADDED_BLOCKS
-  if (counts.size !== 1 || !isWithin) return all.map(({ tensor }) => tensor)
+  const fault = faultOf(Array.from(stacked, ({ tensor }) => tensor))
+  if (stacked.size === 0 || fault !== null) return { tensors: all.map(({ tensor }) => tensor), fault }
   const due = turnsWhenDue()
   const tensors: StoredTensor[] = []
   for (const entry of all) {
@@ -40,7 +42,21 @@ export async function layerByLayer(all: readonly SizedTensor[]): Promise<StoredT
     else tensors.push(entry.tensor)
     await due()
   }
-  return tensors
+  return { tensors, fault: null }
+}
+
+function faultOf(stacked: readonly StoredTensor[]): string | null {
+  const [count = 0, other] = new Set(stacked.map(({ shape }) => shape[0]!))
+  if (other !== undefined) return `expected as many layers in each tensor, got ${count} and ${other}`
+  let added = 0
+  for (const { blocks } of stacked) for (const { shape } of blocks) added += (shape?.[0] ?? count) - 1
+  const limits = [
+    [count, MAX_LAYERS, 'layers'],
+    [count * stacked.length, MAX_LAYERS_OF_ALL, 'layers of all tensors together'],
+    [added, MAX_ADDED_BLOCKS, 'more chunks'],
+  ] as const
+  const excess = limits.find(([number, limit]) => number > limit)
+  return excess ? `expected at most ${excess[1]} ${excess[2]}, got ${excess[0]}` : null
 }
 
 function layersOf({ tensor, elementByteLength }: SizedTensor): StoredTensor[] {

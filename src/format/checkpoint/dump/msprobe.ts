@@ -51,8 +51,9 @@ export const MSPROBE: TensorFormat = {
 
   matches: () => false,
   read: (file, around) => readDump(file, around),
-  archives: async file =>
-    (await dumpedIn(file)).flatMap(({ path }) => (path?.endsWith('.pt') ? [{ path, startByte: 0 }] : [])),
+  // Whatever `dump.json` says, which may be damaged.
+  archives: async ({ path }, list) =>
+    (await list(directoryBeside(path))).flatMap(path => (path.endsWith('.pt') ? [{ path, startByte: 0 }] : [])),
 }
 
 /** The content of `dump.json`, parsed and as it is. */
@@ -71,15 +72,15 @@ interface Described {
   readonly path: string | null
 }
 
-/** The tensors that `dump.json` describes, in their order. */
-async function dumpedIn(file: RangedFile): Promise<readonly Described[]> {
-  return describedBy(file, await jsonOf(file))
+function directoryBeside(path: string): string {
+  return `${path.slice(0, path.lastIndexOf('/') + 1)}${DATA_DIRECTORY}`
 }
 
+/** The tensors that `dump.json` describes, in their order. */
 async function describedBy({ url, path }: RangedFile, { dump, text }: Dump): Promise<readonly Described[]> {
   const data = recordOf(dump.data)
   if (data === null) throw wrong(url, 0, 'data: an object', 'none')
-  const directory = `${path.slice(0, path.lastIndexOf('/') + 1)}${DATA_DIRECTORY}/`
+  const directory = `${directoryBeside(path)}/`
   const described: Described[] = []
   const due = turnsWhenDue()
   for (const [entry, at] of await entryPlaces(text)) {

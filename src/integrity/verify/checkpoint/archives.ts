@@ -16,31 +16,9 @@ import type { Findings } from '../findings.js'
 
 const CHUNK_BYTES = 4 << 20
 
-/** The places by where they begin, equal ones once; one that begins in another is reported and left out, so that no bytes are read many times. */
-async function placesApart(places: readonly ArchivePlace[], findings: Findings): Promise<ArchivePlace[]> {
-  const endOf = ({ startByte, byteLength = Number.POSITIVE_INFINITY }: ArchivePlace) => startByte + byteLength
-  const inOrder = await sortedInTurns(places, (a, b) =>
-    a.path !== b.path ? (a.path < b.path ? -1 : 1) : a.startByte - b.startByte,
-  )
-  const apart: ArchivePlace[] = []
-  for (const place of inOrder) {
-    const { path, startByte } = place
-    const last = apart.at(-1)
-    if (last === undefined || last.path !== path || startByte >= endOf(last)) apart.push(place)
-    else if (startByte !== last.startByte || endOf(place) !== endOf(last)) {
-      findings.tell('problem', 'BadCheckpointFile', path, () => ({
-        offset: startByte,
-        expected: 'archives that do not overlap',
-        found: `one from byte ${startByte} up to ${endOf(place)}, and one from ${last.startByte} up to ${endOf(last)}`,
-        lost: 'the checksums of the former are not checked',
-      }))
-    }
-  }
-  return apart
-}
-
 /**
- * Reads every member of each archive once. Problems of its directory were reported when it was opened.
+ * Reads every member of each archive once, and of a place that holds none, nothing. An archive that begins in another is reported and left
+ * out, so that no bytes are read many times. Problems of its directory were reported when it was opened.
  * @param hasChecksums gets the paths of what was read: true if all members of the file have checksums
  */
 export async function checkArchives(
@@ -50,14 +28,48 @@ export async function checkArchives(
   findings: Findings,
   signal?: AbortSignal,
 ): Promise<void> {
-  for (const place of await placesApart(places, findings)) {
+  const endOf = ({ startByte, byteLength = Number.POSITIVE_INFINITY }: ArchivePlace) => startByte + byteLength
+  const inOrder = await sortedInTurns(places, (a, b) =>
+    a.path !== b.path ? (a.path < b.path ? -1 : 1) : a.startByte - b.startByte,
+  )
+  let last: ArchivePlace | undefined
+  let other: ArchivePlace | undefined
+  for (const place of inOrder) {
     signal?.throwIfAborted()
-    const isGuarded = await checkArchive(store, place, findings, signal)
-    hasChecksums.set(place.path, isGuarded && hasChecksums.get(place.path) !== false)
+    const { path, startByte } = place
+    // All tensors of a safetensors file have one place.
+    if (other?.path === path && other.startByte === startByte) continue
+    const around = last?.path === path && startByte < endOf(last) ? last : undefined
+    if (around?.startByte === startByte && endOf(around) === endOf(place)) continue
+    if (!(await isArchive(store, place))) {
+      other = place
+      hasChecksums.set(path, false)
+    } else if (around === undefined) {
+      last = place
+      const isGuarded = await checkArchive(store, place, findings, signal)
+      hasChecksums.set(path, isGuarded && hasChecksums.get(path) !== false)
+    } else {
+      findings.tell('problem', 'BadCheckpointFile', path, () => ({
+        offset: startByte,
+        expected: 'archives that do not overlap',
+        found: `one from byte ${startByte} up to ${endOf(place)}, and one from ${around.startByte} up to ${endOf(around)}`,
+        lost: 'the checksums of the former are not checked',
+      }))
+    }
   }
 }
 
-/** Reads every member of an archive once; of a place that holds none, nothing. @returns true if the members have checksums */
+async function isArchive(store: Store, { path, startByte, byteLength = 4 }: ArchivePlace): Promise<boolean> {
+  const head = new Uint8Array(Math.min(4, byteLength))
+  try {
+    return isZip(head.subarray(0, await store.readInto(path, startByte, head)))
+  } catch (error) {
+    if (!(error instanceof Error) || error.name !== 'StoreError') throw error
+    return false
+  }
+}
+
+/** Reads every member of an archive once. @returns true if the members have checksums */
 async function checkArchive(
   store: Store,
   { path, startByte: base, byteLength: given }: ArchivePlace,
@@ -71,7 +83,6 @@ async function checkArchive(
   }
   try {
     const byteLength = given ?? (await store.byteLength(path)) - base
-    if (!isZip(await read(0, Math.min(4, byteLength)))) return false
     const source: ZipSource = { url: store.url(path), byteLength, read }
     const { members } = await readZipDirectory(source)
     const stored = members.filter(

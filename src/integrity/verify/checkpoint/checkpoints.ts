@@ -2,12 +2,13 @@
 
 import { type FormatError, pathOfUrl, quote, type TrialscanError } from '../../../base/errors.js'
 import { turnsWhenDue } from '../../../base/turns.js'
-import { formatOf } from '../../../format/checkpoint/formats.js'
+import { checkpointFilesAmong, formatOf } from '../../../format/checkpoint/formats.js'
 import { LENGTH_BYTES, MAX_HEADER_BYTES } from '../../../format/checkpoint/safetensors/dtypes.js'
 import { jsonKeys } from '../../../format/checkpoint/safetensors/json-keys.js'
 import { HEAD_BYTES, type RangedFile } from '../../../format/checkpoint/stored-tensor.js'
 import { rangedFile } from '../../../scan/catalog/checkpoint/ranged-file.js'
 import { type TrialContents, TrialLoader } from '../../../scan/catalog/load/load.js'
+import { listPlain } from '../../../scan/catalog/load/no-trial.js'
 import { TrialState } from '../../../scan/catalog/state.js'
 import { faultOf } from '../../../scan/job/row.js'
 import type { Access, WorkOptions } from '../../../scan/runner/access.js'
@@ -58,6 +59,8 @@ export async function verifyCheckpoints(
     // If nothing can be read, the problem is reported like one of a part.
     if (!isOfCheckpoint(error)) throw error
     tell(access.store, error, findings)
+    const paths = file === undefined ? checkpointFilesAmong(await listPlain(access.store)) : [file]
+    for (const path of paths) await checkFile(access.store, path, findings, new Map(), signal)
     const values = options.values ? { read: 0, of: 0 } : null
     return { records: 0, recordsWithoutChecksum: 0, tensors: 0, readBytes: 0, values, digests: null }
   }
@@ -179,7 +182,13 @@ async function checkFile(
     const file = await rangedFile(store, path)
     const format = formatOf(path, await file.read(0, Math.min(HEAD_BYTES, file.byteLength)))
     if (format?.header === 'json') await findDuplicates(file, findings)
-    await checkArchives(store, (await format?.archives?.(file)) ?? [], archives, findings, signal)
+    await checkArchives(
+      store,
+      (await format?.archives?.(file, directory => store.list(directory))) ?? [],
+      archives,
+      findings,
+      signal,
+    )
     if (format?.header === 'pickle') await findCode(file, findings)
     await checkTotalSize(store, path, findings)
   } catch (error) {

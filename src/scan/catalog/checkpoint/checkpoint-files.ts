@@ -259,7 +259,7 @@ export class CheckpointFiles {
     return [...this.#known.values()].flatMap(({ place }) => place.files.map(({ path }) => path))
   }
 
-  /** The number of tensors that lie in such files alone. */
+  /** The number of records, a tensor with its saved reductions each, that lie in such files alone. */
   recordsIn(isSuch: (path: string) => boolean): number {
     return [...this.#known.values()].reduce((sum, { read, place }) => {
       const [isAny, areAll] = [
@@ -268,7 +268,7 @@ export class CheckpointFiles {
       ]
       const isWithin = ({ blocks, data }: StoredTensor) =>
         blocks.length > 0 ? blocks.every(({ file }) => isSuch(file)) : data ? areAll : isAny
-      return sum + read.groups.reduce((count, { tensors }) => count + tensors.filter(isWithin).length, 0)
+      return sum + read.groups.reduce((count, { tensors }) => count + recordsOf(tensors, isWithin), 0)
     }, 0)
   }
 
@@ -326,6 +326,16 @@ export class CheckpointFiles {
     if (last === undefined || this.#layout === null) return null
     return factsOf(last, this.#layout, storeName(this.#access.spec))
   }
+}
+
+/** The number of records all of whose tensors are such. */
+function recordsOf(tensors: readonly StoredTensor[], isSuch: (tensor: StoredTensor) => boolean): number {
+  const records = new Map<string, boolean>()
+  for (const tensor of tensors) {
+    const name = parseReductionName(tensor.name)?.tensor ?? tensor.name
+    records.set(name, isSuch(tensor) && records.get(name) !== false)
+  }
+  return [...records.values()].filter(Boolean).length
 }
 
 function writingNote({ step, place }: CheckpointPlace): string {

@@ -94,7 +94,9 @@ export async function readCheckpoint(store: Store, checkpoint: CheckpointPlace):
       return null
     }
     formats.add(format.kind)
-    return { ...file, contents: await format.read(ranged, around) }
+    const contents = await format.read(ranged, around)
+    notes.push(...(contents.notes ?? []))
+    return { ...file, contents }
   })
   store.release?.()
   for (const index of indices) await checkIndex(store, index, read, faults)

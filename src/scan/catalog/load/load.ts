@@ -219,7 +219,7 @@ export class TrialLoader {
     return this.#events.load(true, everything)
   }
 
-  /** The number of tensors of checkpoints that lie in such files alone. */
+  /** The number of records of checkpoints that lie in such files alone. */
   recordsIn(isSuch: (path: string) => boolean): number {
     return this.#checkpoints?.recordsIn(isSuch) ?? 0
   }

@@ -323,15 +323,25 @@ it('facts are those of the last checkpoint that has tensors', async () => {
 
 it.each([
   [['a', 'b'], 0],
-  [['a', 'fc.weight'], 4],
-])('arrays in an archive are parameters if one has the name of a weight: %j', async (names, parameters) => {
-  const root = place(`named-${parameters}`, {})
-  const archive = zip(names.map(name => ({ name: `${name}.npy`, content: ARRAY })))
-  writeFile(join(root, 'arrays.npz'), archive)
-  const trial = await createTrial(root, { refresh: 'manual' })
-  expect(trial.checkpoint).toMatchObject({ parameters, elements: 4, tensors: 2 })
-  await trial.close()
-})
+  [['a', 'fc.weight'], 0],
+  [['sample_weight', 'class_weight'], 0],
+  [['embeddings'], 0],
+  [['fc.weight', 'fc.bias', 'cls'], 6],
+  [['W1', 'b1'], 4],
+  [['params/Dense_0/kernel', 'params/LayerNorm_0/scale'], 4],
+  [['dense/kernel:0', 'dense/bias:0', 'dense/kernel/Adam:0', 'dense/kernel/Adam_1:0'], 4],
+])(
+  "arrays in an archive are parameters if most names are a model's, and one a weight's: %j",
+  async (names, parameters) => {
+    const root = place(`named-${names.length}-${parameters}`, {})
+    const archive = zip(names.map(name => ({ name: `${name}.npy`, content: ARRAY })))
+    writeFile(join(root, 'arrays.npz'), archive)
+    const trial = await createTrial(root, { refresh: 'manual' })
+    const elements = parameters || 2 * names.length
+    expect(trial.checkpoint).toMatchObject({ parameters, elements, tensors: elements / 2 })
+    await trial.close()
+  },
+)
 
 it('an alias is told by the whole name of the other', async () => {
   const root = place('alias', {

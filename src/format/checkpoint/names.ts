@@ -9,11 +9,15 @@ const ADAPTER = /(?:^|[._])lora_(?:A|B|embedding_A|embedding_B|magnitude_vector)
 const HEAD = /(?:^|[.])(?:lm_head|embed_out|output|score|classifier|cls|heads?)(?:[.]|$)/i
 const FINAL_NORM = /(?:^|[.])(?:norm|ln_f|final_layernorm|final_layer_norm|ln_post|ln_final|post_layernorm)(?:[.]|$)/i
 const OPTIMIZER =
-  /^(?!state_dict[.])(?:optimizer|optim|opt|state)[._]|(?:^|[._])(?:exp_avg|exp_avg_sq|max_exp_avg_sq|momentum_buffer)(?:[.]|$)/
+  /^(?!state_dict[.])(?:optimizer|optim|opt|state)[._]|(?:^|[._])(?:exp_avg|exp_avg_sq|max_exp_avg_sq|momentum_buffer)(?:[.]|$)|(?:^|[.])[Aa]dam(?:_[1mv])?(?:[.]|$)/
 const MASTER =
   /(?:^|[._])(?:master(?:_weights?|_params?)?|fp32(?:_flat_groups|_from_fp16)?|single_partition_of_fp32_groups)(?:[.]|$)/
 const SCALE =
   /(?:^|[._])(?:\w*scales?(?:_inv|_2)?|\w*zeros|qzeros|g_idx|\w*absmax|\w*quant_map|quant_state\S*|SCB|weight_format|weight_shape)$/
+/** A parameter of a norm, as Flax and gpt-oss name it. */
+const NORM_SCALE = /(?:norm\w*|(?:^|[._])(?:ln_?\w+|bn\d*))[.]scale$/i
+/** Weights of what is learned from or lost, none of a layer's. */
+const DATA_WEIGHT = /(?:^|[._])(?:sample|class|instance|edge)_weights?$/
 
 const RANDOM_STATE = /(?:^|[._])(?:\w*rng(?:_states?)?|random_states?)(?:[._]|$)/
 
@@ -50,25 +54,37 @@ export function orderKey(name: string): string {
   return `${rankOf(name)}${padded}`
 }
 
+/** A name in the form of PyTorch: TensorFlow and JAX write `dense/kernel`, and TensorFlow ends its variables with `:0`. */
+function dotted(name: string): string {
+  return name.replace(/:\d+$/, '').replaceAll('/', '.')
+}
+
+function isScale(name: string): boolean {
+  return SCALE.test(name) && !NORM_SCALE.test(name)
+}
+
 /** True for an optimizer's state. */
-export function isOptimizerState(name: string): boolean {
+export function isOptimizerState(path: string): boolean {
+  const name = dotted(path)
   return OPTIMIZER.test(name) || MASTER.test(name)
 }
 
 /** True if a tensor's elements count as parameters of the model. */
-export function isParameter(name: string): boolean {
+export function isParameter(path: string): boolean {
+  const name = dotted(path)
   return (
     !GRADIENT.test(name) &&
     !LOSS.test(name) &&
     !OUTPUT.test(name) &&
     !isOptimizerState(name) &&
-    !SCALE.test(name) &&
+    !isScale(name) &&
     !RANDOM_STATE.test(name)
   )
 }
 
 /** The collections that a name belongs to. */
-export function collectionsOf(name: string): string[] {
+export function collectionsOf(path: string): string[] {
+  const name = dotted(path)
   if (GRADIENT.test(name)) return ['gradients']
   if (LOSS.test(name)) return ['losses']
   if (OUTPUT.test(name)) return ['outputs']
@@ -79,13 +95,14 @@ export function collectionsOf(name: string): string[] {
   const last = name.slice(name.lastIndexOf('.') + 1)
   const collections: string[] = []
   if (
-    /^(?:weight|kernel|w|weight_packed|weight_v|weight_g|blocks)$|_weight$|^qweight$/.test(last) ||
+    (/^(?:weights?|kernel|[wW]\d*|weight_packed|weight_v|weight_g|blocks)$|_weight$|^qweight$/.test(last) &&
+      !DATA_WEIGHT.test(name)) ||
     EXPERTS.test(name)
   )
     collections.push('weights')
-  else if (/^(?:bias|b|beta)$|_bias$/.test(last)) collections.push('biases')
+  else if (/^(?:bias|biases|[bB]\d*|beta)$|_bias$/.test(last)) collections.push('biases')
   if (ADAPTER.test(name)) collections.push('adapters')
-  if (SCALE.test(name)) collections.push('scales')
+  if (isScale(name)) collections.push('scales')
   if (EMBEDDING.test(name)) collections.push('embeddings')
   if (NORM.test(name)) collections.push('norms')
   else if (ATTENTION.test(name)) collections.push('attention')

@@ -129,6 +129,10 @@ it.each([
   ['optimizer.state.3.exp_avg_sq', ['optimizer', 'exp_avg_sq']],
   ['optimizer.state.3.exp_avg', ['optimizer', 'exp_avg']],
   ['model.layers.0.mlp.up_proj.weight_scale_inv', ['scales', 'mlp']],
+  ['block.0.norm.scale', ['norms']],
+  ['bert/attention/kernel:0', ['weights', 'attention']],
+  ['W1', ['weights']],
+  ['sample_weight', []],
 ])('the collections of %s', (name, collections) => {
   expect(collectionsOf(name)).toEqual(collections)
 })

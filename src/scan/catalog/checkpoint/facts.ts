@@ -19,7 +19,7 @@ export interface CheckpointFacts {
   /** The architecture in config.json; without one, the name of the file or directory of the checkpoint, or of the trial. */
   readonly model: string
   readonly architecture: string | null
-  /** Elements of the tensors that are a model's: no optimizer states, no scales. 0 in a dump or an .npz without names of weights. */
+  /** Elements of the tensors that are a model's: no optimizer states, no scales. 0 in a dump, or an .npz most of whose names are not a model's. */
   readonly parameters: number
   /** The same number as `parameters`; without any, the elements of all tensors. */
   readonly elements: number
@@ -52,8 +52,8 @@ export async function factsOf(
   const [ofModel, ofAll] = [new Elements(), new Elements()]
   const stored = read.groups.flatMap(({ tensors }) => tensors)
   const { formats, metadata, unread, fileCount: files } = read
-  // Of arrays in files of numpy only names tell that they are weights.
-  let isModel = !formats.every(kind => kind === 'npz' || kind === 'npy')
+  let [weights, named] = [0, 0]
+  const isOfNumpy = formats.every(kind => kind === 'npz' || kind === 'npy')
   const isDumped = isDump(formats, family) || stored.some(({ order }) => order !== undefined)
   await inTurns(stored, ({ name, dtype, shape, aliasOf, collections = isDumped ? collectionsOf(name) : undefined }) => {
     const count = shape.reduce((product, size) => product * size, 1)
@@ -66,9 +66,14 @@ export async function factsOf(
     ofAll.add(dtype, count)
     if (!isParameter(name)) return
     if (collections && !collections.some(collection => collection === 'weights' || collection === 'biases')) return
-    isModel ||= collectionsOf(name).includes('weights')
     ofModel.add(dtype, count)
+    if (!isOfNumpy) return
+    const ofName = collectionsOf(name)
+    if (ofName.includes('weights')) weights++
+    if (ofName.length > 0) named++
   })
+  // Of arrays in files of numpy only names tell that they are a model's.
+  const isModel = !isOfNumpy || (weights > 0 && named > ofModel.tensors / 2)
   for (const { byteLength: unreadLength = 0 } of unread) byteLength += unreadLength
   const { architecture } = model
   const placeName = place.place.slice(place.place.lastIndexOf('/') + 1)

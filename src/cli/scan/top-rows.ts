@@ -7,14 +7,13 @@ interface Ranked<T> {
   readonly item: T
 }
 
-/**
- * A heap of bounded size, whose root is the next row to drop. NaN counts as larger than Infinity; of equal rows the
- * first stay.
- */
+/** The best rows, and at most as many others. NaN counts as larger than Infinity; of equal rows the first stay. */
 export class TopRows<T> {
   readonly #limit: number
   readonly #isDescending: boolean
-  readonly #heap: Ranked<T>[] = []
+  readonly #rows: Ranked<T>[] = []
+  /** The last of the best rows; undefined while there are too few. */
+  #last: Ranked<T> | undefined
   #count = 0
 
   constructor(limit: number, order: 'descending' | 'ascending') {
@@ -22,63 +21,25 @@ export class TopRows<T> {
     this.#isDescending = order === 'descending'
   }
 
-  /** The number of held rows. */
-  get size(): number {
-    return this.#heap.length
-  }
-
-  /** @param item called only if the row is among the best so far */
+  /** @param item called only if the row may be among the best */
   add(value: number | bigint, item: () => T): void {
     const order = this.#count++
-    const heap = this.#heap
-    if (heap.length < this.#limit) {
-      heap.push({ value, order, item: item() })
-      this.#rise(heap.length - 1)
-    } else if (heap.length > 0 && this.#isBefore({ value, order }, heap[0]!)) {
-      heap[0] = { value, order, item: item() }
-      this.#sink()
-    }
+    if (this.#last !== undefined && this.#compare({ value, order }, this.#last) > 0) return
+    this.#rows.push({ value, order, item: item() })
+    if (this.#rows.length >= (this.#last === undefined ? 1 : 2) * this.#limit) this.sorted()
   }
 
   /** The rows, the best first. */
   sorted(): readonly T[] {
-    return [...this.#heap].sort((a, b) => (this.#isBefore(a, b) ? -1 : 1)).map(({ item }) => item)
+    this.#rows.sort((a, b) => this.#compare(a, b)).splice(this.#limit)
+    this.#last = this.#rows[this.#limit - 1]
+    return this.#rows.map(({ item }) => item)
   }
 
-  #isBefore(a: Omit<Ranked<T>, 'item'>, b: Omit<Ranked<T>, 'item'>): boolean {
+  #compare(a: Omit<Ranked<T>, 'item'>, b: Omit<Ranked<T>, 'item'>): number {
     const isLarger = isAbove(a.value, b.value)
-    if (isLarger || isAbove(b.value, a.value)) return isLarger === this.#isDescending
-    return a.order < b.order
-  }
-
-  #rise(from: number): void {
-    const heap = this.#heap
-    for (let at = from; at > 0; ) {
-      const parent = (at - 1) >> 1
-      if (!this.#isBefore(heap[parent]!, heap[at]!)) return
-      this.#swap(at, parent)
-      at = parent
-    }
-  }
-
-  #sink(): void {
-    const heap = this.#heap
-    for (let at = 0; ; ) {
-      let last = at
-      for (const child of [2 * at + 1, 2 * at + 2]) {
-        if (child < heap.length && this.#isBefore(heap[last]!, heap[child]!)) last = child
-      }
-      if (last === at) return
-      this.#swap(at, last)
-      at = last
-    }
-  }
-
-  #swap(a: number, b: number): void {
-    const heap = this.#heap
-    const item = heap[a]!
-    heap[a] = heap[b]!
-    heap[b] = item
+    if (isLarger || isAbove(b.value, a.value)) return isLarger === this.#isDescending ? -1 : 1
+    return a.order - b.order
   }
 }
 

@@ -61,21 +61,13 @@ function setCodes<T>(
 export class Texts {
   readonly #interner = new Interner()
   readonly #codes: Int32Array<ArrayBuffer>
-  /** The text of the previous row, which is often that of the next, too. */
-  #last: string | null = null
-  #lastCode = -1
 
   constructor(capacity: number) {
     this.#codes = new Int32Array(capacity).fill(-1)
   }
 
   set(i: number, text: string | null | undefined): void {
-    if (text == null) return
-    if (text !== this.#last) {
-      this.#last = text
-      this.#lastCode = this.#interner.number(text)
-    }
-    this.#codes[i] = this.#lastCode
+    if (text != null) this.#codes[i] = this.#interner.number(text)
   }
 
   fill(first: number, length: number, text: string): void {
@@ -96,20 +88,13 @@ export class Lists {
   readonly #lists: (readonly number[])[] = []
   readonly #codesByText = new Map<string, number>()
   readonly #codes: Int32Array<ArrayBuffer>
-  /** The list of the previous row, which most rows share. */
-  #last: readonly number[] | null = null
-  #lastCode = -1
 
   constructor(capacity: number) {
     this.#codes = new Int32Array(capacity).fill(-1)
   }
 
   set(i: number, list: readonly number[]): void {
-    if (list !== this.#last) {
-      this.#last = list
-      this.#lastCode = this.#number(list)
-    }
-    this.#codes[i] = this.#lastCode
+    this.#codes[i] = this.#number(list)
   }
 
   /** Sets the lists of rows from `first` on. */

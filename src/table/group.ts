@@ -1,20 +1,13 @@
 /** A group of a table's rows, in columns. The replies of threads go from typed arrays to typed arrays, without an object for each row. */
 
-import type { MomentName, StatisticName } from '../base/types.js'
+import type { StatisticName } from '../base/types.js'
 import type { Complex } from '../core/moments.js'
 import type { DistributionData } from '../core/statistics/distribution.js'
 import { isDigestName, isMomentName } from '../core/statistics/statistic.js'
 import { isComplex, isHistogram, isSketch, placeOfError } from '../scan/job/row.js'
-import type { MomentColumn } from '../scan/job/scan-job.js'
 import { type ColumnsRow, ReplyColumns, type ScanColumns } from '../scan/rows/scan-columns.js'
 import { type ColumnData, Lists, Numbers, Texts, Values } from './column.js'
 import { isNumeric } from './schema.js'
-
-/** Rows by the names of their columns: see `fieldsOf`. */
-export interface Group {
-  readonly length: number
-  column(name: string): ColumnData
-}
 
 const TEXTS = ['trial', 'tensor', 'mode', 'worker', 'dtype', 'error_code', 'error_message', 'error_file'] as const
 const NUMBERS = ['step', 'mode_step', 'saved'] as const
@@ -22,6 +15,12 @@ const VALUES = ['exact', 'complex', 'error_offset'] as const
 
 /** The first number that an int64 can't hold. */
 const INT64_END = 2n ** 63n
+
+/** Rows by the names of their columns: see `fieldsOf`. */
+export interface Group {
+  readonly length: number
+  column(name: string): ColumnData
+}
 
 /** Collects rows. */
 export class GroupBuilder implements Group {
@@ -79,21 +78,13 @@ export class GroupBuilder implements Group {
     this.#shapes.setAll(first, columns.shape)
     this.#numbers.saved.numbers.set(columns.saved, first)
     const replied = columns instanceof ReplyColumns ? columns : null
-    for (const [k, column] of (replied?.momentColumns ?? []).entries()) this.#addNumbers(first, length, k, column)
+    const moments = this.#names.filter(isMomentName).map(name => this.#statistics.get(name) as Numbers)
+    // Rows without some of the numbers are corrected below.
+    for (const [k, column] of (replied?.momentColumns ?? []).entries()) {
+      if ('packed' in column) moments[k]!.setPacked(first, { rows: length, packed: column.packed })
+      else moments[k]!.numbers.set(column.numbers, first)
+    }
     for (const i of replied?.unusualRows ?? Array(length).keys()) this.#addRow(first + i, columns.row(i))
-  }
-
-  /** Sets the numbers of all rows. Rows without some of them are corrected later. */
-  #addNumbers(first: number, rows: number, k: number, column: MomentColumn): void {
-    const numbers = this.#numbersOf(this.#names.filter(isMomentName)[k]!)
-    if ('packed' in column) numbers.setPacked(first, { rows, packed: column.packed })
-    else numbers.numbers.set(column.numbers, first)
-  }
-
-  #numbersOf(name: MomentName): Numbers {
-    const column = this.#statistics.get(name)
-    if (column instanceof Numbers) return column
-    throw new TypeError(`expected a column of numbers for ${name}`)
   }
 
   #addRow(i: number, row: ColumnsRow): void {
@@ -135,13 +126,9 @@ function record<K extends string, T>(names: readonly K[], make: () => T): Readon
 }
 
 function sketchStruct({ buckets, counts, ...head }: DistributionData): Record<string, unknown> {
-  const { count, nan_count, positive_infinity_count, negative_infinity_count } = head
+  const whole = Object.entries(head).map(([name, value]) => [name, name.endsWith('count') ? BigInt(value!) : value])
   return {
-    ...head,
-    count: BigInt(count),
-    nan_count: BigInt(nan_count),
-    positive_infinity_count: BigInt(positive_infinity_count),
-    negative_infinity_count: BigInt(negative_infinity_count),
+    ...Object.fromEntries(whole),
     buckets: buckets.map(BigInt),
     counts: counts.map(BigInt),
   }

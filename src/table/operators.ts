@@ -3,57 +3,47 @@
 /** A number, or a 64-bit integer with all its digits. */
 export type Real = number | bigint
 
-export type ComparisonSign = '=' | '==' | '!=' | '<>' | '<' | '<=' | '>' | '>='
-export type ArithmeticSign = '+' | '-' | '*' | '/'
+/** Values of one kind can be compared. */
+export type Value = Real | string | boolean
 
-/** Compares numbers, or texts by their UTF-16 units. JavaScript compares a bigint with a number exactly. */
-export function comparison<T extends Real | string>(sign: ComparisonSign): (a: T, b: T) => boolean {
-  switch (sign) {
-    case '=':
-    case '==':
-      return isEqual
-    case '!=':
-    case '<>':
-      return (a, b) => !isEqual(a, b)
-    case '<':
-      return (a, b) => a < b
-    case '<=':
-      return (a, b) => a <= b
-    case '>':
-      return (a, b) => a > b
-    case '>=':
-      return (a, b) => a >= b
-  }
+const isOther = (a: Value, b: Value): boolean => !isEqual(a, b)
+
+/** Comparisons by their signs. Texts are compared by their UTF-16 units, and a bigint exactly with a number. */
+export const COMPARISONS: Readonly<Record<string, (a: Value, b: Value) => boolean>> = {
+  '=': isEqual,
+  '==': isEqual,
+  '!=': isOther,
+  '<>': isOther,
+  '<': (a, b) => a < b,
+  '<=': (a, b) => a <= b,
+  '>': (a, b) => a > b,
+  '>=': (a, b) => a >= b,
 }
 
 /** True if two values are equal; NaN never is. */
-export function isEqual<T extends Real | string>(a: T, b: T): boolean {
+export function isEqual(a: Value, b: Value): boolean {
   return typeof a === typeof b ? a === b : a <= b && a >= b
 }
+
+const ON_NUMBERS = {
+  '+': (a: number, b: number) => a + b,
+  '-': (a: number, b: number) => a - b,
+  '*': (a: number, b: number) => a * b,
+  '/': (a: number, b: number) => a / b,
+}
+
+export type ArithmeticSign = keyof typeof ON_NUMBERS
 
 /** The limit beyond which integers become float64, so that an expression can't make numbers of any length. */
 const MAX_INTEGER = 2n ** 128n
 
 /** Computes; integers beyond 2^53 are exact beside other integers, except when divided. */
 export function calculate(sign: ArithmeticSign, a: Real, b: Real): Real {
-  if (typeof a === 'number' && typeof b === 'number') return onNumbers(sign, a, b)
-  if (sign === '/' || !isInteger(a) || !isInteger(b)) return onNumbers(sign, Number(a), Number(b))
+  const isExact = (typeof a === 'bigint' || typeof b === 'bigint') && isInteger(a) && isInteger(b)
+  if (sign === '/' || !isExact) return ON_NUMBERS[sign](Number(a), Number(b))
   const [x, y] = [BigInt(a), BigInt(b)]
   const result = sign === '+' ? x + y : sign === '-' ? x - y : x * y
   return result > MAX_INTEGER || result < -MAX_INTEGER ? Number(result) : result
-}
-
-function onNumbers(sign: ArithmeticSign, a: number, b: number): number {
-  switch (sign) {
-    case '+':
-      return a + b
-    case '-':
-      return a - b
-    case '*':
-      return a * b
-    case '/':
-      return a / b
-  }
 }
 
 function isInteger(value: Real): boolean {

@@ -6,7 +6,6 @@ import { checkOptions, kinds, optionsOf } from '../base/options.js'
 import type { StatisticName } from '../base/types.js'
 import { JOB_RECORDS } from '../scan/job/plan/memory.js'
 import { Scan, tableRowsOf } from '../scan/rows/scan.js'
-import type { ScanColumns } from '../scan/rows/scan-columns.js'
 import { type Group, GroupBuilder } from './group.js'
 import { fieldsOf } from './schema.js'
 
@@ -65,68 +64,36 @@ async function* bytesOf(
   format: TableFormatName,
   { groupRows = GROUP_ROWS, metadata = {} }: TableOptions,
 ): AsyncGenerator<Uint8Array> {
-  const groups = new Groups(sources, groupRows, format === 'parquet')
-  const fields = fieldsOf(await groups.reductions())
-  const all = groups.all()
-  // Threads start while the writer of the format is loaded.
-  const first = all.next()
-  first.catch(() => {})
-  const write = format === 'parquet' ? await import('./parquet/parquet.js') : await import('./arrow.js')
-  yield* write.tableFile(fields, begunWith(first, all), metadata)
+  const { tableFile } = format === 'parquet' ? await import('./parquet/parquet.js') : await import('./arrow.js')
+  const rows = rowsOf(sources, format === 'parquet')
+  const first = await rows.next()
+  if (first.done) throw new UsageError('tableBytes: expected at least one scan, got none')
+  const { names } = first.value
+  yield* tableFile(fieldsOf(names), groupsOf(rows, names, groupRows), metadata)
 }
 
-async function* begunWith<T>(first: Promise<IteratorResult<T>>, rest: AsyncGenerator<T>): AsyncGenerator<T> {
-  try {
-    const { done, value } = await first
-    if (done) return
-    yield value
-    yield* rest
-  } finally {
-    await rest.return(undefined)
-  }
-}
-
-/** The rows of scans, in groups. */
-class Groups {
-  readonly #rows: AsyncGenerator<{
-    readonly trial: string
-    readonly names: readonly StatisticName[]
-    readonly rows: ScanColumns | null
-  }>
-  readonly #groupRows: number
-  #names: readonly StatisticName[] = []
-
-  constructor(sources: AsyncIterable<AnySource> | Iterable<AnySource>, groupRows: number, packed: boolean) {
-    this.#rows = rowsOf(sources, packed)
-    this.#groupRows = groupRows
-  }
-
-  /** The reductions of the first scan. @throws UsageError if there is no scan */
-  async reductions(): Promise<readonly StatisticName[]> {
-    const first = await this.#rows.next()
-    if (first.done) throw new UsageError('tableBytes: expected at least one scan, got none')
-    this.#names = first.value.names
-    return this.#names
-  }
-
-  async *all(): AsyncGenerator<Group> {
-    const open = () => new GroupBuilder(this.#names, this.#groupRows + JOB_RECORDS)
-    let group = open()
-    let isFirst = true
-    for await (const { trial, names, rows } of this.#rows) {
-      if (names.join() !== this.#names.join()) {
-        throw new UsageError(`tableBytes: expected scans of the same reductions, got ${names} after ${this.#names}`)
-      }
-      if (rows === null) continue
-      group.add(trial, rows)
-      if (group.length < this.#groupRows) continue
-      yield group
-      isFirst = false
-      group = open()
+/** The rows of scans, in groups. @param names the reductions of the first scan, which all must have */
+async function* groupsOf(
+  all: ReturnType<typeof rowsOf>,
+  names: readonly StatisticName[],
+  groupRows: number,
+): AsyncGenerator<Group> {
+  const open = () => new GroupBuilder(names, groupRows + JOB_RECORDS)
+  let group = open()
+  let isFirst = true
+  for await (const { trial, names: others, rows } of all) {
+    if (others.join() !== names.join()) {
+      throw new UsageError(`tableBytes: expected scans of the same reductions, got ${others} after ${names}`)
     }
-    // An empty group, too, if there is no other: hyparquet-writer writes an empty list of groups in a way that other readers refuse.
-    if (group.length > 0 || isFirst) yield group
+    if (rows === null) continue
+    group.add(trial, rows)
+    if (group.length < groupRows) continue
+    yield group
+    isFirst = false
+    group = open()
   }
+  // An empty group, too, if there is no other: hyparquet-writer writes an empty list of groups in a way that other readers refuse.
+  if (group.length > 0 || isFirst) yield group
 }
 
 /** The sources in order; each scan begins with its description, without rows. */

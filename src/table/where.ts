@@ -6,16 +6,15 @@ import { type ScanRow, shapeText } from '../scan/job/row.js'
 import { columnOf, nearestColumns, type RowColumn } from './columns.js'
 import {
   type ArithmeticSign,
-  type ComparisonSign,
+  COMPARISONS,
   calculate,
-  comparison,
   isEqual,
   isLike,
   type Real,
   realOf,
+  type Value,
 } from './operators.js'
-import { Source } from './source.js'
-import { wrong } from './tokens.js'
+import { Source, wrong } from './tokens.js'
 
 /** A test of rows by an expression. */
 export interface RowFilter {
@@ -30,23 +29,19 @@ export interface RowFilter {
 }
 
 /** Computes a value from a row; null if the row lacks something for it. */
-type Read<V> = (row: ScanRow) => V | null
+type Read = (row: ScanRow) => Value | null
 
-interface Of<K extends string, V> {
-  readonly kind: K
-  readonly read: Read<V>
+interface Term {
+  readonly kind: keyof typeof KINDS
+  /** The value, which is of that kind. */
+  readonly read: Read
   /** The position of the operand. */
   readonly start: number
   readonly end: number
 }
-type NumberTerm = Of<'number', Real>
-type TextTerm = Of<'text', string>
-type TruthTerm = Of<'truth', boolean>
-type Term = NumberTerm | TextTerm | TruthTerm
 
 /** The kinds of terms in words. */
 const KINDS = { number: 'a number', text: 'a text', truth: 'a condition' } as const
-const COMPARISONS: ReadonlySet<string> = new Set(['=', '==', '!=', '<>', '<', '<=', '>', '>='])
 const RESERVED: ReadonlySet<string> = new Set(['and', 'or', 'not', 'like', 'in', 'between', 'is', 'null'])
 const NUMBER_WORDS: ReadonlyMap<string, number> = new Map([
   ['inf', Number.POSITIVE_INFINITY],
@@ -79,7 +74,7 @@ class Parser {
     this.#source = new Source(text)
   }
 
-  whole(): TruthTerm {
+  whole(): Term {
     const condition = this.#as('truth', this.#either())
     if (this.#source.token.kind !== 'end') throw this.#source.unexpected('an operator or the end')
     return condition
@@ -119,7 +114,8 @@ class Parser {
 
   #predicate(): Term {
     const left = this.#sum()
-    if (COMPARISONS.has(this.#source.token.text) && this.#source.token.kind === 'sign') return this.#compared(left)
+    const { kind, text } = this.#source.token
+    if (kind === 'sign' && Object.hasOwn(COMPARISONS, text)) return this.#compared(left)
     if (this.#source.take('is')) return this.#test(left)
     const isNegated = this.#source.take('not')
     const read = this.#source.take('like')
@@ -135,22 +131,10 @@ class Parser {
   }
 
   #compared(left: Term): Term {
-    const sign = this.#source.next().text as ComparisonSign
-    const { start } = left
+    const sign = this.#source.next().text
     const right = this.#sum()
-    if (left.kind === 'number') {
-      return this.#term('truth', start, both(left.read, this.#as('number', right).read, comparison<Real>(sign)))
-    }
-    if (left.kind === 'text') {
-      return this.#term('truth', start, both(left.read, this.#as('text', right).read, comparison<string>(sign)))
-    }
-    if (sign.includes('<') !== sign.includes('>')) throw this.#unlike('a number or a text', left)
-    const isSame = !sign.startsWith('!') && sign !== '<>'
-    return this.#term(
-      'truth',
-      start,
-      both(left.read, this.#as('truth', right).read, (a, b) => (a === b) === isSame),
-    )
+    if (left.kind === 'truth' && /^(?:<=?|>=?)$/.test(sign)) throw this.#unlike('a number or a text', left)
+    return this.#term('truth', left.start, both(left, this.#as(left.kind, right), COMPARISONS[sign]!))
   }
 
   /** Parses the rest of a test that begins with `is`. Its result is never unknown. */
@@ -163,33 +147,35 @@ class Parser {
     return this.#term('truth', left.start, row => Number.isNaN(read(row)) !== isNegated)
   }
 
-  #liked(left: Term): Read<boolean> {
-    return both(this.#as('text', left).read, this.#as('text', this.#sum()).read, isLike)
+  #liked(left: Term): Read {
+    const text = this.#as('text', left)
+    return both(text, this.#as('text', this.#sum()), (a, b) => isLike(String(a), String(b)))
   }
 
-  #bounded(left: Term): Read<boolean> {
+  #bounded(left: Term): Read {
     const low = this.#sum()
     this.#source.expect('and')
     const high = this.#sum()
-    if (left.kind === 'number') return within(left.read, this.#as('number', low).read, this.#as('number', high).read)
-    return within(this.#as('text', left).read, this.#as('text', low).read, this.#as('text', high).read)
+    const kind = kindToCompare(left)
+    const isAbove = both(this.#as(kind, left), this.#as(kind, low), COMPARISONS['>=']!)
+    const isBelow = both(left, this.#as(kind, high), COMPARISONS['<=']!)
+    return row => {
+      const above = isAbove(row)
+      if (above === false) return false
+      return isBelow(row) && above
+    }
   }
 
-  #listed(left: Term): Read<boolean> {
+  #listed(left: Term): Read {
     this.#source.expect('(')
     const terms = [this.#sum()]
     while (this.#source.take(',')) terms.push(this.#sum())
     this.#source.expect(')')
-    if (left.kind === 'number') {
-      return among(
-        left.read,
-        terms.map(term => this.#as('number', term).read),
-      )
-    }
-    const { read } = this.#as('text', left)
+    const kind = kindToCompare(left)
+    const { read } = this.#as(kind, left)
     return among(
       read,
-      terms.map(term => this.#as('text', term).read),
+      terms.map(term => this.#as(kind, term).read),
     )
   }
 
@@ -203,7 +189,7 @@ class Parser {
 
   #calculated(signs: readonly ArithmeticSign[], next: () => Term): Term {
     const first = next()
-    const steps: { readonly sign: ArithmeticSign; readonly read: Read<Real> }[] = []
+    const steps: { readonly sign: ArithmeticSign; readonly read: Read }[] = []
     for (let sign = signs.find(sign => this.#source.is(sign)); sign; sign = signs.find(sign => this.#source.is(sign))) {
       this.#source.next()
       steps.push({ sign, read: this.#as('number', next()).read })
@@ -211,9 +197,9 @@ class Parser {
     if (steps.length === 0) return first
     const { read } = this.#as('number', first)
     return this.#term('number', first.start, row => {
-      let result = read(row)
+      let result = read(row) as Real | null
       for (const { sign, read } of steps) {
-        const value = result === null ? null : read(row)
+        const value = result === null ? null : (read(row) as Real | null)
         result = result === null || value === null ? null : calculate(sign, result, value)
       }
       return result
@@ -226,7 +212,7 @@ class Parser {
     if (!isNegative && !this.#source.take('+')) return this.#primary()
     const { read } = this.#source.nested(() => this.#as('number', this.#signed()))
     const negative = (row: ScanRow) => {
-      const value = read(row)
+      const value = read(row) as Real | null
       return value === null ? null : -value
     }
     return this.#term('number', start, isNegative ? negative : read)
@@ -286,16 +272,13 @@ class Parser {
     return this.#term('text', start, row => textIn(column, row))
   }
 
-  #term(kind: 'number', start: number, read: Read<Real>): NumberTerm
-  #term(kind: 'text', start: number, read: Read<string>): TextTerm
-  #term(kind: 'truth', start: number, read: Read<boolean>): TruthTerm
-  #term(kind: Term['kind'], start: number, read: Read<never>): Term {
+  #term(kind: Term['kind'], start: number, read: Read): Term {
     return { kind, read, start, end: this.#source.end }
   }
 
-  #as<K extends Term['kind']>(kind: K, term: Term): Extract<Term, { kind: K }> {
+  #as(kind: Term['kind'], term: Term): Term {
     if (term.kind !== kind) throw this.#unlike(KINDS[kind], term)
-    return term as Extract<Term, { kind: K }>
+    return term
   }
 
   /** The error for a term of another kind. */
@@ -305,8 +288,13 @@ class Parser {
   }
 }
 
+/** The kind that terms beside this one must have: numbers or texts. */
+function kindToCompare({ kind }: Term): 'number' | 'text' {
+  return kind === 'number' ? kind : 'text'
+}
+
 /** Combines two values; unknown if one of them is. */
-function both<V>(a: Read<V>, b: Read<V>, decide: (a: V, b: V) => boolean): Read<boolean> {
+function both({ read: a }: Term, { read: b }: Term, decide: (a: Value, b: Value) => boolean): Read {
   return row => {
     const left = a(row)
     if (left === null) return null
@@ -315,20 +303,8 @@ function both<V>(a: Read<V>, b: Read<V>, decide: (a: V, b: V) => boolean): Read<
   }
 }
 
-/** True if a value lies between two bounds, both included. */
-function within<V extends Real | string>(value: Read<V>, low: Read<V>, high: Read<V>): Read<boolean> {
-  const isAbove = both(value, low, comparison<V>('>='))
-  const isBelow = both(value, high, comparison<V>('<='))
-  return row => {
-    const above = isAbove(row)
-    if (above === false) return false
-    const below = isBelow(row)
-    return below === false ? false : above && below
-  }
-}
-
 /** True if a value is among others; unknown if it might equal one that is unknown. */
-function among<V extends Real | string>(value: Read<V>, reads: readonly Read<V>[]): Read<boolean> {
+function among(value: Read, reads: readonly Read[]): Read {
   return row => {
     const wanted = value(row)
     if (wanted === null) return null
@@ -342,7 +318,7 @@ function among<V extends Real | string>(value: Read<V>, reads: readonly Read<V>[
   }
 }
 
-function negated(read: Read<boolean>): Read<boolean> {
+function negated(read: Read): Read {
   return row => {
     const value = read(row)
     return value === null ? null : !value

@@ -31,17 +31,9 @@ export async function fleetStatus(place: PlanPlace): Promise<FleetStatus> {
   const { plan } = place
   const reports = await place.reports()
   const failures = await place.failures(reports)
-  const shards = plan.shards.map(({ rows, files, bytes, pieces }, shard): ShardStatus => {
+  const shards = plan.shards.map(({ pieces, ...size }, shard): ShardStatus => {
     const trials = pieces.map(({ trial }) => plan.trials[trial]!.path)
-    return {
-      shard,
-      rows,
-      files,
-      bytes,
-      trials,
-      report: reports.get(shard) ?? null,
-      failure: failures.get(shard) ?? null,
-    }
+    return { shard, ...size, trials, report: reports.get(shard) ?? null, failure: failures.get(shard) ?? null }
   })
   const done = shards.filter(({ report }) => report !== null)
   const [all, ready] = [total(shards), total(done)]

@@ -170,7 +170,8 @@ export async function planFleet(
   const { bytes } = total(planned)
   const count = shards ?? Math.max(1, Math.ceil(bytes / shardBytes!))
   const open = { ...(allowSymlinks && { allowSymlinks }), ...(abandonedSteps && { abandonedSteps }) }
-  return withId({ version, format, open, scan, check, trials: planned, shards: shardsOf(sizes, count) })
+  const body = { version, format, open, scan, check, trials: planned, shards: shardsOf(sizes, count) }
+  return { id: digest(JSON.stringify(body)), ...body }
 }
 
 function sizesOf(trial: Trial, scan: FleetScan, onError: FleetPlanOptions['onError']): readonly StepSize[] | null {
@@ -246,10 +247,6 @@ function selectionOf(sizes: readonly StepSize[]): StepSelection {
     i = last
   }
   return list
-}
-
-function withId(body: Omit<FleetPlan, 'id'>): FleetPlan {
-  return { id: digest(JSON.stringify(body)), ...body }
 }
 
 export function digest(text: string): string {

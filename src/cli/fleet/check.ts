@@ -1,5 +1,7 @@
 /** Rules over trials, in the shards of a plan. */
 
+import { once } from 'node:events'
+import { PassThrough } from 'node:stream'
 import { QueryError } from '../../base/errors.js'
 import { problemLines } from '../../base/problem-lines.js'
 import type { FleetCheck } from '../../fleet/plan.js'
@@ -11,16 +13,23 @@ import { expectWorkers, judge, Trials } from '../commands/judge.js'
 import { findingJsonl } from '../format/finding/lines.js'
 import { defined } from '../options/given.js'
 import type { S3Flags } from '../options/s3.js'
-import type { LineSink } from '../output.js'
 
 export interface JudgingFlags extends S3Flags {
   readonly threads?: number
 }
 
+/** The number of bytes that may wait for the reader. */
+const WAITING_BYTES = 1 << 20
+
 /** Judges a trial as `trialscan check --format jsonl` does among several. */
 export function judging(flags: JudgingFlags, signal: AbortSignal) {
   return (trial: Trial, path: string, check: FleetCheck): FleetJudging => {
-    const pipe = new Pipe()
+    // Lines from the rules to the shard's table, at the pace of the table.
+    const pipe = new PassThrough({ encoding: 'utf8', highWaterMark: WAITING_BYTES })
+    const output = {
+      write: (text: string) => (pipe.write(text) ? undefined : once(pipe, 'drain').then(() => {})),
+      flush: async () => {},
+    }
     let outcome = { findings: 0, problems: [] as readonly string[] }
     const work = async (): Promise<void> => {
       const others = new Trials(flags)
@@ -42,7 +51,7 @@ export function judging(flags: JudgingFlags, signal: AbortSignal) {
               return format.line(finding)
             },
           },
-          output: pipe,
+          output,
           failOnFinding: false,
           isOneOfSeveral: true,
           signal,
@@ -56,53 +65,10 @@ export function judging(flags: JudgingFlags, signal: AbortSignal) {
         await others.close()
       }
     }
-    return { lines: pipe.lines(work), outcome: () => outcome }
-  }
-}
-
-/** The number of characters that may wait for the reader. */
-const WAITING_LENGTH = 1 << 20
-
-/** Lines from a writer to a reader, at the reader's pace. */
-class Pipe implements LineSink {
-  #text = ''
-  #onRead: () => void = () => {}
-  #onWritten: () => void = () => {}
-
-  write(lines: string): Promise<void> | undefined {
-    this.#text += lines
-    this.#onWritten()
-    if (this.#text.length < WAITING_LENGTH) return undefined
-    return new Promise(resolve => {
-      this.#onRead = resolve
-    })
-  }
-
-  async flush(): Promise<void> {}
-
-  /**
-   * The lines that some work writes.
-   * @throws the error of the work
-   */
-  async *lines(work: () => Promise<void>): AsyncGenerator<string> {
-    let isDone = false
-    const done = work().finally(() => {
-      isDone = true
-      this.#onWritten()
-    })
-    // The error is thrown below.
-    done.catch(() => {})
-    for (;;) {
-      const written = new Promise<void>(resolve => {
-        this.#onWritten = resolve
-      })
-      const text = this.#text
-      this.#text = ''
-      this.#onRead()
-      if (text !== '') yield text
-      else if (isDone) break
-      else await written
-    }
-    await done
+    work().then(
+      () => pipe.end(),
+      error => pipe.destroy(error),
+    )
+    return { lines: pipe, outcome: () => outcome }
   }
 }

@@ -13,12 +13,8 @@ export interface ShardJob {
 
 /** The used part of the packages, whose types can't be imported where they are not installed. */
 interface BullMQ {
-  readonly Queue: new (name: string, options: QueueOptions) => Queue
-  readonly Worker: new (
-    name: string,
-    work: (job: Job, token: string) => Promise<unknown>,
-    options: WorkerOptions,
-  ) => Worker
+  readonly Queue: new (name: string, options: object) => Queue
+  readonly Worker: new (name: string, work: (job: Job, token: string) => Promise<unknown>, options: object) => Worker
   readonly UnrecoverableError: new (message: string) => Error
   readonly WaitingError: new () => Error
 }
@@ -27,24 +23,6 @@ interface Redis {
   on(event: 'error', listener: (error: Error) => void): void
   ping(): Promise<unknown>
   disconnect(): void
-}
-
-interface QueueOptions {
-  readonly connection: Redis
-}
-
-interface WorkerOptions extends QueueOptions {
-  readonly concurrency: number
-  readonly lockDuration: number
-  readonly stalledInterval: number
-  readonly maxStalledCount: number
-}
-
-interface JobOptions {
-  readonly jobId: string
-  readonly attempts: number
-  readonly backoff: { readonly type: 'exponential'; readonly delay: number; readonly jitter: number }
-  readonly removeOnComplete: boolean
 }
 
 export interface Job {
@@ -58,9 +36,7 @@ export interface Job {
 }
 
 interface Queue {
-  addBulk(
-    jobs: readonly { readonly name: string; readonly data: ShardJob; readonly opts: JobOptions }[],
-  ): Promise<unknown>
+  addBulk(jobs: readonly { readonly name: string; readonly data: ShardJob; readonly opts: object }[]): Promise<unknown>
   getJob(id: string): Promise<Job | undefined>
   getJobCounts(...states: readonly string[]): Promise<Readonly<Record<string, number>>>
   on(event: 'error', listener: (error: Error) => void): void
@@ -186,7 +162,7 @@ export class ShardQueue {
 }
 
 interface IORedis {
-  readonly Redis: new (url: string, options: { readonly maxRetriesPerRequest: null }) => Redis
+  readonly Redis: new (url: string, options: object) => Redis
 }
 
 async function packages(): Promise<readonly [BullMQ, IORedis]> {

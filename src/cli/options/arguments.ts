@@ -131,9 +131,12 @@ const READERS: Readonly<Record<string, (text: string) => unknown>> = {
  * The parser of an option or argument, which gathers the values of one that is repeatable.
  * @param flags such as `--rule <NAME>` or `[TRIALS...]`
  */
-export function readerOf(flags: string, help: string): ((text: string, previous: unknown) => unknown) | undefined {
+export function readerOf(
+  flags: string,
+  isRepeatable: boolean,
+): ((text: string, previous: unknown) => unknown) | undefined {
   const [, name = '', dots] = /[<[](.*?)(\.\.\.)?[>\]]$/.exec(flags) ?? []
   const read = READERS[name]
-  if (dots === undefined && !help.includes('; repeatable')) return read
+  if (dots === undefined && !isRepeatable) return read
   return (text, previous = []) => [...(previous as readonly unknown[]), read ? read(text) : text]
 }

@@ -101,7 +101,7 @@ standard error, and the exit code is 4; everything else is written. docs/tensorb
     options: `
       !--out <TRIAL>         where to write: a directory, or s3://bucket/prefix
       --checksums --tensor --steps
-      --worker <RUN>        only that run, by its directory; repeatable
+      *--worker <RUN>        only that run, by its directory; repeatable
       --check-level <LEVEL>  which checksums to verify: none, those of the lengths, or all (the default)
       --threads --memory ${PLACES}`,
     special: {

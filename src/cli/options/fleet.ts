@@ -32,7 +32,7 @@ docs/fleet.md has recipes for AWS Batch, Step Functions, Kubernetes, Slurm and G
       --reductions <LIST>   as of scan (default: all)
       --check-level
       --check               rules in place of a scan: all that the saved data allow
-      --rule <NAME[,k=v…]>  a rule, as of check; repeatable
+      *--rule <NAME[,k=v…]>  a rule, as of check; repeatable
       --rules <FILE>        rules from a JSON file, as of check
       --format <FORMAT>     of the table, and of the shards (default: parquet)
       --estimate            also say how long it takes

@@ -24,8 +24,8 @@ export interface CommandDefinition {
   /** The arguments, each with its help. */
   readonly arguments?: Readonly<Record<string, string>>
   /**
-   * One option a line: its flags, then its help behind two spaces or more. `!` marks one that is required. A line of
-   * flags alone names shared options. Undefined: the command takes none, not even those of S3, and its help is whole.
+   * One option a line: its flags, then its help behind two spaces or more. `!` marks one that is required, `*` one that
+   * is repeatable. A line of flags alone names shared options. Undefined: the command takes none, not even those of S3, and its help is whole.
    */
   readonly options?: string
   /** Settings of some options, by their long flags. */
@@ -56,12 +56,12 @@ export const PLACES = '--allow-symlinks --abandoned-steps'
 /** The options that several commands share. */
 const SHARED = new Map(
   linesOf(`
-  --tensor <NAME>        the tensor of that name; any other text is a Python pattern, found anywhere in names; repeatable
-  --collection <NAME>    members of the collection; repeatable
+  *--tensor <NAME>        the tensor of that name; any other text is a Python pattern, found anywhere in names; repeatable
+  *--collection <NAME>    members of the collection; repeatable
   --steps <STEPS>        global steps, such as 100:200, 0:100:10, -5:, last or 0,10,20 (trialscan help steps)
   --mode-steps <STEPS>   mode steps, written the same way; with --mode where there are several
   --mode <MODE>          only steps of that mode: TRAIN, EVAL or PREDICT
-  --worker <NAME>        only data of that worker; repeatable
+  *--worker <NAME>        only data of that worker; repeatable
   --check-level <LEVEL>  which checksums to verify: none, those of the lengths (the default), or all
   --threads <N>          threads to work on; 0: only the main one (default: what the work is worth)
   --memory <MIB>         how many MiB of file contents a thread may hold (default: 64)
@@ -95,7 +95,7 @@ export function addCommand(program: Command, definition: CommandDefinition, run:
   if (usage !== undefined) command.usage(usage)
   for (const [flags, text] of Object.entries(definition.arguments ?? {})) {
     const argument = new Argument(flags, text)
-    const read = readerOf(flags, text)
+    const read = readerOf(flags, false)
     command.addArgument(read ? argument.argParser(read) : argument)
   }
   if (options === undefined) command.addHelpText('after', help)
@@ -119,17 +119,17 @@ function* optionsIn(text: string, command: string, special: Special): Generator<
   for (const line of linesOf(text)) {
     const lines = line.includes('  ') ? [line] : line.split(' ').map(flag => SHARED.get(flag) ?? formatLine(command))
     for (const whole of lines) {
-      const [, mark, flags, help] = /^(!?)(.*?) {2,}(.*)$/.exec(whole) as unknown as [string, string, string, string]
-      const option = optionOf(flags, help).makeOptionMandatory(mark === '!')
+      const [, mark, flags, help] = /^([!*]?)(.*?) {2,}(.*)$/.exec(whole) as unknown as [string, string, string, string]
+      const option = optionOf(flags, help, mark === '*').makeOptionMandatory(mark === '!')
       if (option.long === '--format' && isOfFormats(command)) option.argParser(formatName(command))
       yield special[option.long!]?.(option) ?? option
     }
   }
 }
 
-function optionOf(flags: string, help: string): Option {
+function optionOf(flags: string, help: string, isRepeatable = false): Option {
   const option = new Option(flags, help)
-  const read = readerOf(flags, help)
+  const read = readerOf(flags, isRepeatable)
   return read ? option.argParser(read) : option
 }
 

@@ -13,7 +13,7 @@ export const RULE_COMMANDS: readonly CommandDefinition[] = [
       --rtol <R>            what is close: |a − b| ≤ atol + rtol·|b| (default: 0)
       --atol <A>            see --rtol (default: 0, so that any difference counts)
       --map <FILE>          JSON that says which tensor of the first run is which of the second
-      --noise <TRIAL>       another run of the configuration of the first: what these two differ by is noise; repeatable
+      *--noise <TRIAL>       another run of the configuration of the first: what these two differ by is noise; repeatable
       --workers             compare the workers of one trial with each other: weights and biases, or what --tensor selects
       --digests <FILE>      compare one trial with a list of digests that was made elsewhere, by scan or verify --record
       --unify <FILE>        JSON that says along which axis tensors are split among workers: puts them together
@@ -64,9 +64,9 @@ jsonl: first { "origin": null or an object, … }, then a line for each other te
     description: 'What is wrong with the training: the rules of SageMaker Debugger, and your own, in one pass.',
     arguments: { '<TRIALS...>': TRIALS },
     options: `
-      --rule <NAME[,k=v…]>  a rule and its parameters; repeatable (default: all that the saved data allow)
+      *--rule <NAME[,k=v…]>  a rule and its parameters; repeatable (default: all that the saved data allow)
       --rules <FILE>        rules from a JSON file: SageMaker's DebugRuleConfigurations
-      --module <FILE>       an ES module, on disk or on S3, that exports rules of your own, which can then be named like the others; .ts from Node.js 22.18 on; repeatable
+      *--module <FILE>       an ES module, on disk or on S3, that exports rules of your own, which can then be named like the others; .ts from Node.js 22.18 on; repeatable
       --explain             also say which rules judge, with which parameters and why, and why the others do not
       --all                 also every rule that the saved data allow, besides those named; tensors are listed in full
       --tensor --collection --steps

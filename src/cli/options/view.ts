@@ -62,7 +62,7 @@ docs/report.md explains the views.`,
       --port <N>            where to listen; 0: any that is free (default: 7070)
       --host <ADDRESS>      which address to listen at (default: 127.0.0.1, which only this machine reaches)
       --token <TEXT>        what clients must show, 16 characters or more; required for other addresses
-      --cors <ORIGIN>       an origin whose pages may read the answers; repeatable
+      *--cors <ORIGIN>       an origin whose pages may read the answers; repeatable
       --no-rules            without rules, which read all of each trial that is looked at
       --max-work <N>        scans and reads at once; more wait (default: 4)
       --threads --memory ${PLACES}`,

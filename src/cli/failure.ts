@@ -15,7 +15,8 @@ import { colorsFor, safe } from './terminal.js'
 
 export function exitCodeOf(error: unknown): number {
   if (error instanceof UsageError) return EXIT.usage
-  if (error instanceof StoreError || isOutOfAddressSpace(error)) return EXIT.store
+  if (error instanceof StoreError || (error instanceof EngineError && error.code === 'NoAddressSpace'))
+    return EXIT.store
   if (error instanceof FormatError) return EXIT.format
   if (error instanceof QueryError) return EXIT.query
   if (error instanceof RuleEvaluationConditionMet) return EXIT.findings
@@ -51,10 +52,6 @@ function messageOf({ message, fields }: TrialscanError, options: readonly string
     return message.replace(`${call}: expected ${option} `, `expected ${name} `)
   }
   return call === undefined ? message : message.replace(`${call}: `, '')
-}
-
-function isOutOfAddressSpace(error: unknown): boolean {
-  return error instanceof EngineError && error.code === 'NoAddressSpace'
 }
 
 /**

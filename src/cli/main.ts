@@ -16,6 +16,7 @@ import { RULE_COMMANDS } from './options/rules.js'
 import { TABLE_COMMANDS } from './options/tables.js'
 import { TENSOR_COMMANDS } from './options/tensors.js'
 import { VIEW_COMMANDS } from './options/view.js'
+import { Progress } from './progress.js'
 import { VERSION } from './version.js'
 
 /** The time that a command has to end after a signal. */
@@ -36,30 +37,13 @@ function quit(code: number): never {
   process.exit(code)
 }
 
-/**
- * Handles errors of standard output. EPIPE means that the reader is gone, which is no error; others are those of the
- * failed write.
- */
-handleErrors('stdout', (error: NodeJS.ErrnoException) => {
+// EPIPE means that the reader is gone, which is no error; others are those of the failed write.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') quit(EXIT.ok)
   // Nobody awaits the write of a help text.
   process.exitCode ||= EXIT.store
 })
-handleErrors('stderr', () => {})
-
-/**
- * Handles a stream's errors from its first use on: creating a stream takes 2 ms, and a command that writes a file may
- * need none.
- */
-function handleErrors(name: 'stdout' | 'stderr', onError: (error: NodeJS.ErrnoException) => void): void {
-  const streamOf = Object.getOwnPropertyDescriptor(process, name)!.get!
-  const get = (): NodeJS.WriteStream => {
-    const stream: NodeJS.WriteStream = streamOf.call(process)
-    Object.defineProperty(process, name, { configurable: true, enumerable: true, value: stream })
-    return stream.on('error', onError)
-  }
-  Object.defineProperty(process, name, { configurable: true, enumerable: true, get })
-}
+process.stderr.on('error', () => {})
 
 /** A user's rule can throw where nothing catches it. Node.js would exit with 1, which means a finding. */
 process.once('uncaughtException', error => {
@@ -122,6 +106,7 @@ async function runCommand(
       return work(interrupt.signal)
     })
   } catch (error) {
+    Progress.stopAll()
     if (signalled === undefined) process.exitCode = await report(error, command)
   }
   // Threads may still be working on a scan that was given up.

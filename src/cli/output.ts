@@ -4,7 +4,7 @@ import { fstatSync } from 'node:fs'
 import type { Transform } from 'node:stream'
 import { StoreError, UsageError } from '../base/errors.js'
 import { turnsWhenDue } from '../base/turns.js'
-import { OutputFile, type OutputFileOptions } from '../storage/local/output.js'
+import { OutputFile } from '../storage/local/output.js'
 import { compressionOf } from './format/formats.js'
 import { expectNoInput } from './input-file.js'
 
@@ -218,7 +218,8 @@ function* wholeLines(bytes: Uint8Array): Generator<Uint8Array> {
 process.on('exit', () => OutputFile.removeAll())
 
 async function fileTarget(path: string): Promise<Target> {
-  const file = await createOutput(path)
+  await expectNoInput(path)
+  const file = await OutputFile.create(path)
   return {
     write: chunk => file.write(chunk),
     async commit() {
@@ -268,10 +269,17 @@ function compressed(target: Target, coder: Transform): Target {
   }
 }
 
-/** Begins a file, which is none that the command reads. @throws UsageError, StoreError */
-export async function createOutput(path: string, options?: OutputFileOptions): Promise<OutputFile> {
+/** Writes a file of pieces, and makes its directory. @throws UsageError if the command reads it, StoreError */
+export async function writeFile(path: string, pieces: Iterable<Chunk> | AsyncIterable<Chunk>): Promise<void> {
   await expectNoInput(path)
-  return OutputFile.create(path, options)
+  const file = await OutputFile.create(path, { makesDirectory: true })
+  try {
+    for await (const piece of pieces) await file.write(piece)
+    await file.commit()
+  } catch (error) {
+    await file.discard()
+    throw error
+  }
 }
 
 function stdoutError(cause: NodeJS.ErrnoException): StoreError {

@@ -7,6 +7,8 @@ import type { ScanProgress } from '../scan/rows/scan.js'
 const SHORT_MS = 500
 
 export class Progress {
+  static readonly #running = new Set<Progress>()
+
   readonly #startedAt = performance.now()
   readonly #noun: string
   readonly #isFollowing: boolean
@@ -23,6 +25,12 @@ export class Progress {
     this.#noun = noun
     this.#isFollowing = isFollowing
     this.#state = rowsOnTerminal ? 'off' : 'waiting'
+    Progress.#running.add(this)
+  }
+
+  /** Stops all that a failed command has left. */
+  static stopAll(): void {
+    for (const progress of Progress.#running) progress.stop()
   }
 
   readonly update = ({ doneRows, totalRows }: Pick<ScanProgress, 'doneRows' | 'totalRows'>): void => {
@@ -42,6 +50,7 @@ export class Progress {
 
   stop(): void {
     this.#state = 'off'
+    Progress.#running.delete(this)
     this.#bar?.stop()
     this.#bar = undefined
   }

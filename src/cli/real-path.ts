@@ -18,6 +18,8 @@ export function localTrial(trial: string): string | null {
   }
 }
 
+type Place = NonNullable<Awaited<ReturnType<typeof placeIn>>>
+
 /** The real path, and whether it lies in a trial by name or by real path. Null for a trial that is not local. */
 async function placeIn(trial: string, path: string) {
   const directory = localTrial(trial)
@@ -35,9 +37,9 @@ async function placeIn(trial: string, path: string) {
  * @throws UsageError
  */
 export async function expectOutside(trial: string, path: string, kind: string, flag = '--out'): Promise<void> {
-  if (kind === 'a file') await expectNoFileOf(trial, path)
   const place = await placeIn(trial, path)
   if (place === null) return
+  if (kind === 'a file') await expectNoFileOf(place, path, flag)
   const index = join(place.real, 'index')
   const isLinked = kind === 'a directory' && (await isLinkOf(place.realTrial, target => isInside(target, index)))
   if (!place.isNamedThere && !place.leadsThere && !isLinked) return
@@ -67,18 +69,12 @@ const PART_OF_TRIAL =
  * @param flag that names the path
  * @throws UsageError
  */
-async function expectNoFileOf(trial: string, path: string, flag = '--out'): Promise<void> {
-  const directory = localTrial(trial)
-  if (directory === null) return
-  const [realTrial, real, parent] = await Promise.all([directory, path, dirname(resolve(path))].map(realPath))
-  const places = [real!, join(parent!, basename(resolve(path)))]
-  const isOwn = places.some(place => isInside(place, realTrial!) && PART_OF_TRIAL.test(relative(realTrial!, place)))
-  const isFile = await stat(real!).then(
-    stats => stats.isFile(),
-    () => false,
-  )
+async function expectNoFileOf({ realTrial, real }: Place, path: string, flag: string): Promise<void> {
+  const places = [real, join(await realPath(dirname(resolve(path))), basename(resolve(path)))]
+  const isOwn = places.some(place => isInside(place, realTrial) && PART_OF_TRIAL.test(relative(realTrial, place)))
+  const isFile = (await stat(real).catch(() => null))?.isFile() === true
   // A link to a directory leads to everything in it.
-  if (isOwn || (isFile && (await isLinkOf(realTrial!, target => isInside(real!, target))))) {
+  if (isOwn || (isFile && (await isLinkOf(realTrial, target => isInside(real, target))))) {
     throw new UsageError(`expected ${flag} to be none of the trial's own files, got ${path}: name another file`)
   }
 }
@@ -105,19 +101,15 @@ async function isLinkOf(realTrial: string, isMeant: (target: string) => boolean)
  * @throws UsageError, StoreError
  */
 export async function expectReplaceable(trial: string, path: string, flag = '--out'): Promise<void> {
-  await expectNoFileOf(trial, path, flag)
   const place = await placeIn(trial, path)
-  if (place === null || !place.isNamedThere || place.leadsThere) return
+  if (place === null) return
+  await expectNoFileOf(place, path, flag)
+  if (!place.isNamedThere || place.leadsThere) return
   const message = `cannot write ${path}: a symbolic link in the trial leads out of it, to ${place.real}`
   throw new StoreError('Denied', message, { url: pathToFileURL(path).href })
 }
 
-/** Trials that are looked at together: for small ones it is nothing but waiting. */
-const TOGETHER = 16
-
 /** Checks `expectReplaceable` for several trials. */
 export async function expectReplaceableIn(trials: readonly string[], path: string): Promise<void> {
-  for (let at = 0; at < trials.length; at += TOGETHER) {
-    await Promise.all(trials.slice(at, at + TOGETHER).map(trial => expectReplaceable(trial, path)))
-  }
+  await Promise.all(trials.map(trial => expectReplaceable(trial, path)))
 }

@@ -55,8 +55,6 @@ export async function bench(path: string | undefined, flags: BenchFlags, signal:
     progress.stop()
     note(`an answer is wrong, so its time would mean nothing: ${error.message}`)
     return EXIT.bug
-  } finally {
-    progress.stop()
   }
 }
 
@@ -127,9 +125,11 @@ function kernelText(machine: Machine, { numpy, tfjs }: Peers, results: readonly 
   const rows = results.map(({ kernel, dtype, bytes, contenders }) => {
     const cells = others.flatMap(engine => {
       const contender = contenders.find(contender => contender.engine === engine)
-      return contender === undefined ? ['-', ''] : [rateText(contender.gbPerSecond), ratioText(contender.ratio, colors)]
+      return contender === undefined
+        ? ['-', '']
+        : [significant(contender.gbPerSecond), ratioText(contender.ratio, colors)]
     })
-    return [kernel, dtype, sizeText(bytes), rateText(contenders[0]?.gbPerSecond ?? 0), ...cells]
+    return [kernel, dtype, sizeText(bytes), significant(contenders[0]?.gbPerSecond ?? 0), ...cells]
   })
   const numeric = head.map((_, i) => i).slice(2)
   const legend = 'Beside each: how many times as long it takes as trialscan (below 1: it is faster).'
@@ -139,10 +139,6 @@ function kernelText(machine: Machine, { numpy, tfjs }: Peers, results: readonly 
 function ratioText(ratio: number, colors: Colors): string {
   const text = `${significant(ratio)}×`
   return ratio < 1 ? colors.red(text) : text
-}
-
-function rateText(gbPerSecond: number): string {
-  return significant(gbPerSecond)
 }
 
 /** A number with three significant digits. */

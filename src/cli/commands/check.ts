@@ -16,7 +16,7 @@ import { EXIT } from '../exit.js'
 import { tellVerdict, type Verdict, verdictOf } from '../format/ci/report.js'
 import { Answers, writerIn } from '../format/ci/text.js'
 import { findingAnswer } from '../format/finding/cases.js'
-import type { FindingFormat } from '../format/finding/format.js'
+import { AT_END, type FindingFormat } from '../format/finding/format.js'
 import { findingCsv, findingJsonl } from '../format/finding/lines.js'
 import { severalFormats } from '../format/finding/summary.js'
 import { findingTable } from '../format/finding/table.js'
@@ -95,7 +95,7 @@ export async function check(places: readonly string[], given: CheckFlags, signal
     verdict = outcome.verdict
     losses.outcome(code)
     if (code === EXIT.ok || code === EXIT.findings) tally[code]++
-    if (!isOnly) losses.rows(path, 0, 0, null, problemLines(judged.problems.map(({ error }) => error)))
+    if (!isOnly) losses.add(path, { problems: problemLines(judged.problems.map(({ error }) => error)) })
   }
   try {
     await writeTo(
@@ -127,13 +127,12 @@ export async function check(places: readonly string[], given: CheckFlags, signal
     if (verdict !== undefined && (!flags.onTerminal || flags.quiet)) tellVerdict(verdict)
     return code
   } finally {
-    progress.stop()
     await others.close()
   }
 }
 
 /** A format without output, for `--quiet`. */
-const SILENT: FindingFormat = { isLive: false, tellsMissing: true, line: () => '', end: () => '' }
+const SILENT: FindingFormat = { ...AT_END, end: () => '' }
 
 /** The number of trials by exit code. */
 interface Tally {

@@ -132,7 +132,6 @@ export async function diffDigests(
     if (flags.quiet || isForPrograms(format)) tellVerdict(verdictOf(whole, verdict.text))
     return whole
   } finally {
-    progress.stop()
     await trial.close()
   }
 }

@@ -15,7 +15,7 @@ import { ZipWriter } from '../format/zip.js'
 import { expectNoInput } from '../input-file.js'
 import { type ReadingFlags, readingOptions } from '../options/given.js'
 import { expectS3, type S3Flags } from '../options/s3.js'
-import { createOutput, type Output, writeTo } from '../output.js'
+import { type Output, writeFile, writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectEmpty, expectOutside, expectReplaceable } from '../real-path.js'
 import { fileName } from '../scan/partitions.js'
@@ -66,7 +66,6 @@ export async function dump(path: string, flags: DumpFlags, signal: AbortSignal):
     if (tally.failed > 0) return EXIT.format
     return tally.seen === 0 && isSelective(flags) ? EXIT.query : EXIT.ok
   } finally {
-    progress.stop()
     await trial.close()
   }
 }
@@ -149,29 +148,14 @@ async function writeDirectory(trial: Trial, values: AsyncIterable<Found>, out: s
   }
   await expectNoInput(list)
   await expectEmpty(out)
-  const index = await createOutput(list, { makesDirectory: true })
-  try {
+  const lines = async function* () {
     for await (const saved of values) {
       const { tensor, step, mode, modeStep, worker, value } = saved
       const file = `${partsOf(trial, saved).map(fileName).join('/')}.npy`
       await writeFile(join(out, file), npyChunks(value))
       const { dtype, shape } = value
-      await index.write(`${JSON.stringify({ file, tensor, step, mode, mode_step: modeStep, worker, dtype, shape })}\n`)
+      yield `${JSON.stringify({ file, tensor, step, mode, mode_step: modeStep, worker, dtype, shape })}\n`
     }
-    await index.commit()
-  } catch (error) {
-    await index.discard()
-    throw error
   }
-}
-
-async function writeFile(path: string, chunks: Iterable<Uint8Array>): Promise<void> {
-  const file = await createOutput(path, { makesDirectory: true })
-  try {
-    for (const chunk of chunks) await file.write(chunk)
-    await file.commit()
-  } catch (error) {
-    await file.discard()
-    throw error
-  }
+  await writeFile(list, lines())
 }

@@ -62,7 +62,6 @@ export async function runExport(path: string, flags: ExportFlags, signal: AbortS
     if (problemCount > 0) return EXIT.format
     return runs.length > 0 ? EXIT.ok : EXIT.query
   } finally {
-    progress.stop()
     await trial.close()
   }
 }

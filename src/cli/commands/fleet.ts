@@ -7,7 +7,7 @@ import type { CheckLevel } from '../../base/types.js'
 import { estimateFleet } from '../../fleet/estimate.js'
 import { type FleetStatus, fleetStatus, mergedTable, type ShardStatus } from '../../fleet/merge.js'
 import { PlanPlace } from '../../fleet/place.js'
-import { type FleetCheck, type FleetFormat, type FleetPlan, planFleet } from '../../fleet/plan.js'
+import { type FleetCheck, type FleetFormat, type FleetPlan, planFleet, total } from '../../fleet/plan.js'
 import { runShard, type ShardOptions } from '../../fleet/shard.js'
 import { RuleRegistry } from '../../rules/registry.js'
 import type { Trial } from '../../trial/trial.js'
@@ -68,48 +68,37 @@ export async function fleetPlan(places: readonly string[], flags: PlanFlags, sig
     for await (const { path, trial } of opened(paths, flags, losses)) {
       signal.throwIfAborted()
       yield trial
-      losses.rows(
-        path,
-        0,
-        0,
-        null,
-        trial.problems.map(({ message }) => message),
-      )
+      losses.add(path, { problems: trial.problems })
       progress.update({ doneRows: ++done, totalRows: paths.length })
     }
   }
-  try {
-    const plan = await planFleet(trials(), {
-      version: VERSION,
-      ...defined({ format, shards, shardBytes, allowSymlinks, abandonedSteps }),
-      onError: (trial, error) => losses.trial(trial.path, error),
-      ...(rules === null
-        ? {
-            scan: {
-              ...selectionOf(flags),
-              reductions: requestedStatistics(flags.reductions) ?? 'all',
-              ...defined({ checkLevel }),
-            },
-          }
-        : { check: rules }),
-    })
-    progress.stop()
-    if (plan.shards.length === 0) {
-      note('the options select nothing of any trial: there is nothing to plan')
-      return EXIT.query
-    }
-    const place = await PlanPlace.create(out, plan, s3For(out, flags))
-    await place.close()
-    const rows = plan.shards.reduce((sum, shard) => sum + shard.rows, 0)
-    const bytes = plan.shards.reduce((sum, shard) => sum + shard.bytes, 0)
-    const size = `${counted(rows, 'row')}, ${bytesText(bytes)} of records`
-    const content = `${counted(plan.trials.length, 'trial')}, ${size}, in ${counted(plan.shards.length, 'shard')}`
-    process.stdout.write(`${safe(out)}: ${content} (0 to ${plan.shards.length - 1})\n`)
-    if (estimate) process.stdout.write(`${estimateText(plan, flags)}\n`)
-    return losses.tell()
-  } finally {
-    progress.stop()
+  const plan = await planFleet(trials(), {
+    version: VERSION,
+    ...defined({ format, shards, shardBytes, allowSymlinks, abandonedSteps }),
+    onError: (trial, error) => losses.trial(trial.path, error),
+    ...(rules === null
+      ? {
+          scan: {
+            ...selectionOf(flags),
+            reductions: requestedStatistics(flags.reductions) ?? 'all',
+            ...defined({ checkLevel }),
+          },
+        }
+      : { check: rules }),
+  })
+  progress.stop()
+  if (plan.shards.length === 0) {
+    note('the options select nothing of any trial: there is nothing to plan')
+    return EXIT.query
   }
+  const place = await PlanPlace.create(out, plan, s3For(out, flags))
+  await place.close()
+  const { rows, bytes } = total(plan.shards)
+  const size = `${counted(rows, 'row')}, ${bytesText(bytes)} of records`
+  const content = `${counted(plan.trials.length, 'trial')}, ${size}, in ${counted(plan.shards.length, 'shard')}`
+  process.stdout.write(`${safe(out)}: ${content} (0 to ${plan.shards.length - 1})\n`)
+  if (estimate) process.stdout.write(`${estimateText(plan, flags)}\n`)
+  return losses.tell()
 }
 
 /**
@@ -208,10 +197,10 @@ export async function fleetRun(at: string, flags: RunFlags, signal: AbortSignal)
         else note(error instanceof Error ? error.message : String(error))
       }
     }
+    progress.stop()
     if (first !== null) throw first
     return EXIT.ok
   } finally {
-    progress.stop()
     await place.close()
   }
 }
@@ -255,7 +244,16 @@ export async function fleetMerge(at: string, flags: MergeFlags, signal: AbortSig
       },
       { signal },
     )
-    return tellLosses(status)
+    const losses = new Losses([at])
+    const reports = status.shards.flatMap(({ report }) => report ?? [])
+    losses.add(at, {
+      rows: status.rows,
+      failedRows: reports.reduce((sum, { failedRows }) => sum + failedRows, 0),
+      first: reports.find(({ firstError }) => firstError !== null)?.firstError ?? null,
+      problems: [...new Set(reports.flatMap(({ problems }) => problems))],
+    })
+    if (reports.some(({ findings }) => findings > 0)) losses.outcome(EXIT.findings)
+    return losses.tell()
   } finally {
     await place.close()
   }
@@ -270,23 +268,6 @@ async function notePlan(at: string): Promise<void> {
 }
 
 const PART_OF_PLAN = /^(?:plan\.json$|(?:shards|failures)[/\\])/
-
-/** The number of problems that are named on standard error. */
-const MAX_NOTES = 100
-
-function tellLosses({ shards, rows }: FleetStatus): number {
-  const reports = shards.flatMap(({ report }) => report ?? [])
-  const failedRows = reports.reduce((sum, report) => sum + report.failedRows, 0)
-  const first = reports.find(({ firstError }) => firstError !== null)?.firstError
-  const problems = [...new Set(reports.flatMap(({ problems }) => problems))].filter(problem => problem !== first)
-  if (failedRows > 0) {
-    note(`${countText(failedRows)} of ${counted(rows, 'row')} could not be had; the first: ${first}`)
-  }
-  for (const problem of problems.slice(0, MAX_NOTES)) note(problem)
-  if (problems.length > MAX_NOTES) note(`and ${counted(problems.length - MAX_NOTES, 'problem')} more`)
-  if (failedRows > 0 || problems.length > 0) return EXIT.format
-  return reports.some(({ findings }) => findings > 0) ? EXIT.findings : EXIT.ok
-}
 
 export interface StatusFlags extends S3Flags, OutputFlags<'fleet status'> {}
 

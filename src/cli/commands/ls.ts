@@ -11,7 +11,6 @@ import {
   type CollectionListing,
   type Listed,
   listingsText,
-  listingText,
   type StepListing,
   type TrialListing,
 } from '../format/listing.js'
@@ -40,11 +39,9 @@ export async function ls(places: readonly string[], given: LsFlags): Promise<num
   const paths = await trialsAt(places, flags)
   if (out !== undefined) await expectReplaceableIn(paths, out)
   const losses = new Losses(paths, flags.failFast)
-  const isOnly = paths.length === 1
+  const texts = listingsText(listingsOf(paths, flags, losses), paths.length === 1, format, onTerminal)
   await writeTo(out, async output => {
-    const listings = listingsOf(paths, flags, losses)
-    if (isOnly) for await (const listed of listings) await output.writeAll(listingText(listed, format, onTerminal))
-    else for await (const text of listingsText(listings, format, onTerminal)) await output.write(text)
+    for await (const text of texts) await output.write(text)
   })
   return losses.tell()
 }
@@ -54,7 +51,7 @@ async function* listingsOf(paths: readonly string[], flags: LsFlags, losses: Los
   for await (const { path, trial } of opened(paths, flags, losses)) {
     try {
       const listed = await listedOf(path, trial, maxCollections)
-      losses.rows(path, 0, 0, null, problemLines(listed.problems))
+      losses.add(path, { problems: problemLines(listed.problems) })
       yield listed
     } catch (error) {
       losses.trial(path, error)

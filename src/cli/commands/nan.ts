@@ -7,7 +7,7 @@ import { EXIT, heavier } from '../exit.js'
 import { type Case, tellVerdict, type Verdict, verdictCase, verdictFields, verdictOf } from '../format/ci/report.js'
 import { Answers, isForPrograms, writerIn } from '../format/ci/text.js'
 import type { FormatOf } from '../format/formats.js'
-import { csvLine } from '../format/lines.js'
+import { csvLine, jsonOf } from '../format/lines.js'
 import { nonFiniteTable, nonFiniteText } from '../format/view/non-finite.js'
 import { type OutputFlags, type ReadingFlags, readingOptions, settle } from '../options/given.js'
 import { expectS3, type S3Flags } from '../options/s3.js'
@@ -74,21 +74,7 @@ export async function nan(path: string, given: NanFlags, signal: AbortSignal): P
     if (flags.quiet || isForPrograms(format)) tellVerdict(verdict)
     return code
   } finally {
-    progress.stop()
     await trial.close()
-  }
-}
-
-function checkpointOf({ wholeStep, logged, ...rest }: NonFiniteCheckpoint) {
-  // JSON has no NaN.
-  const written = (value: number) => (Number.isFinite(value) ? value : String(value))
-  return {
-    ...rest,
-    whole_step: wholeStep,
-    logged: logged.map(({ name, values }) => ({
-      name,
-      values: values.map(({ step, value }) => ({ step, value: written(value) })),
-    })),
   }
 }
 
@@ -113,8 +99,13 @@ function* jsonLines(
   { origin, warning, later, chain, passed, checkpoint, isUncertain, records, unread, leftOut }: NonFiniteTrace,
   onTerminal: boolean,
 ): Generator<string> {
+  const checkpointOf = ({ wholeStep: whole_step, logged, ...rest }: NonFiniteCheckpoint) => ({
+    ...rest,
+    whole_step,
+    logged,
+  })
   const shown = (value: object) => {
-    const json = JSON.stringify(value)
+    const json = jsonOf(value)
     return `${onTerminal ? safeJson(json) : json}\n`
   }
   const placed = <P extends { readonly modeStep: number }>({ modeStep, ...place }: P) => ({
@@ -135,9 +126,7 @@ function* jsonLines(
     warning: warning && placed(warning),
     chain: chain.map(({ tensor }) => tensor),
     passed: passed.map(({ lastStep, ...place }) => ({ ...place, last_step: lastStep })),
-    ...(checkpoint && {
-      checkpoint: checkpointOf(checkpoint),
-    }),
+    ...(checkpoint && { checkpoint: checkpointOf(checkpoint) }),
     uncertain: isUncertain,
     records,
     unread,
@@ -151,14 +140,8 @@ function* csvLines({ origin, later }: NonFiniteTrace, onTerminal: boolean): Gene
     ['tensor', 'step', 'mode', 'mode_step', 'worker', 'class', 'from', 'from_worker', 'nan', 'infinite'],
     onTerminal,
   )
-  for (const { tensor, step, mode, modeStep, worker, class: recordClass, from, fromWorker, nan, infinite } of origin
-    ? [origin, ...later]
-    : []) {
-    yield csvLine(
-      [tensor, step, mode, modeStep, worker, recordClass, from ?? '', fromWorker ?? '', nan ?? '', infinite ?? ''].map(
-        String,
-      ),
-      onTerminal,
-    )
+  const records = origin ? [origin, ...later] : []
+  for (const { tensor, step, mode, modeStep, worker, class: kind, from, fromWorker, nan, infinite } of records) {
+    yield csvLine([tensor, step, mode, modeStep, worker, kind, from, fromWorker, nan, infinite], onTerminal)
   }
 }

@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { StoreError } from '../../base/errors.js'
 import { type ReindexedFile, reindexTrial } from '../../integrity/repair/reindex.js'
-import { OutputFile } from '../../storage/local/output.js'
 import { realPath } from '../../storage/local/real-path.js'
 import { EXIT } from '../exit.js'
 import type { FormatOf } from '../format/formats.js'
@@ -12,7 +11,7 @@ import { csvLine, jsonLine } from '../format/lines.js'
 import { counted } from '../format/number.js'
 import { defined, settle } from '../options/given.js'
 import { onlyPlaceOptions, type S3Flags } from '../options/s3.js'
-import { writeTo } from '../output.js'
+import { writeFile, writeTo } from '../output.js'
 import { expectOutside } from '../real-path.js'
 import { safe } from '../terminal.js'
 
@@ -33,11 +32,8 @@ export async function reindex(path: string, given: ReindexFlags, signal: AbortSi
   })
   for (const { path, text } of files) {
     signal.throwIfAborted()
-    const target = join(out, path)
     await expectNoLink(out, path)
-    const file = await OutputFile.create(target, { makesDirectory: true })
-    await file.write(text)
-    await file.commit()
+    await writeFile(join(out, path), [text])
   }
   await writeTo(undefined, output => output.write(reindexedText(path, out, files, flags.format, flags.onTerminal)))
   return EXIT.ok

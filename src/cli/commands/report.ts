@@ -67,7 +67,6 @@ export async function report(paths: readonly string[], flags: ReportFlags, signa
     if (out !== '-') note(`${counted(page.values, 'tensor value')}, ${bytesText(page.html.length)}, in ${out}`)
     return page.problems.length > 0 ? EXIT.format : EXIT.ok
   } finally {
-    progress.stop()
     for (const trial of trials) await trial.close()
   }
 }

@@ -5,7 +5,7 @@ import { problemLines } from '../../base/problem-lines.js'
 import { makeRules } from '../../rules/config.js'
 import type { Finding } from '../../rules/finding.js'
 import { RuleRegistry } from '../../rules/registry.js'
-import { type FindingFormat, type JudgingReport, stepsOfFindings } from '../format/finding/format.js'
+import { AT_END, type FindingFormat, type JudgingReport, stepsOfFindings } from '../format/finding/format.js'
 import { findingCsv, findingJsonl } from '../format/finding/lines.js'
 import { worstText } from '../format/finding/table.js'
 import { counted, countText } from '../format/number.js'
@@ -107,9 +107,7 @@ function parametersOf(rest: readonly string[]): Readonly<Record<string, string>>
 
 /** The format of the answer: one or two lines, then missing and unreadable data. */
 const invokerText: FindingFormat = {
-  isLive: false,
-  tellsMissing: true,
-  line: () => '',
+  ...AT_END,
   end: judged => `${lines(judged).map(safe).join('\n')}\n`,
 }
 

@@ -5,24 +5,34 @@ import { UsageError } from '../../base/errors.js'
 import { isStatisticName } from '../../core/statistics/statistic.js'
 import type { ScanStats } from '../../scan/rows/costs.js'
 import type { Traffic } from '../../storage/store.js'
-import type { RowFilter } from '../../table/where.js'
-import { damageAmong } from '../../trial/scan-selection.js'
+import { parseWhere, type RowFilter } from '../../table/where.js'
 import { EXIT } from '../exit.js'
-import { bytesText, counted, countText } from '../format/number.js'
+import { bytesText, countText } from '../format/number.js'
 import { settle } from '../options/given.js'
 import { expectS3 } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectReplaceable } from '../real-path.js'
+import { scanMany } from '../scan/many.js'
 import { matchedText, matchingRows, newTally } from '../scan/matching-rows.js'
-import { rowWriterFor, type ScanFlags, type SettledScan, scanOptions, writeLines, writeRows } from '../scan/rows.js'
+import { isDirectoryOut } from '../scan/partitions.js'
+import {
+  metadataOf,
+  rowWriterFor,
+  type ScanFlags,
+  type SettledScan,
+  scanOptions,
+  writeLines,
+  writeRows,
+  writeTable,
+} from '../scan/rows.js'
 import { isSelective, nothingSelected, requestedStatistics, unscannedParts } from '../scan/selection.js'
-import { openTrial, trialsAt } from '../scan/trials.js'
+import { Losses, openTrial, trialsAt } from '../scan/trials.js'
 import { note } from '../terminal.js'
 
 /** @returns the exit code */
 export async function runScan(places: readonly string[], given: ScanFlags, signal: AbortSignal): Promise<number> {
-  const inDirectory = given.out !== undefined && (await isDirectory(given.out))
+  const inDirectory = given.out !== undefined && (await isDirectoryOut(given.out))
   const format = given.format ?? (inDirectory ? 'parquet' : undefined)
   if (inDirectory && format !== 'parquet') {
     throw new UsageError(`expected --format parquet for the directory ${given.out}, got ${format}`)
@@ -33,7 +43,7 @@ export async function runScan(places: readonly string[], given: ScanFlags, signa
     throw new UsageError(`--format ${flags.format} is not for terminals: write to a file with --out, or into a pipe`)
   }
   if (flags.resume && !inDirectory) throw new UsageError('expected --resume with --out DIR: one file is written anew')
-  const filter = flags.where === undefined ? null : await filterOf(flags.where)
+  const filter = flags.where === undefined ? null : parseWhere(flags.where)
   if (filter !== null && (flags.format === 'parquet' || flags.format === 'arrow')) {
     throw new UsageError(
       `expected --where with jsonl, csv or table, got --format ${flags.format}: trialscan sql filters tables`,
@@ -42,10 +52,7 @@ export async function runScan(places: readonly string[], given: ScanFlags, signa
   expectS3(flags, places)
   await expectNoReduction(places, flags)
   const paths = await trialsAt(places, flags)
-  if (paths.length > 1 || inDirectory) {
-    const { scanMany } = await import('../scan/many.js')
-    return scanMany(paths, inDirectory, flags, filter, signal)
-  }
+  if (paths.length > 1 || inDirectory) return scanMany(paths, inDirectory, flags, filter, signal)
   return scanOne(paths[0]!, flags, filter, signal)
 }
 
@@ -60,16 +67,6 @@ async function expectNoReduction(places: readonly string[], { reductions }: Scan
   if (first === undefined) return
   const list = [...reductions, ...names].join(',')
   throw new UsageError(`expected a trial, got ${first}: several reductions are joined by commas, --reductions ${list}`)
-}
-
-async function isDirectory(out: string): Promise<boolean> {
-  const { isDirectoryOut } = await import('../scan/partitions.js')
-  return isDirectoryOut(out)
-}
-
-async function filterOf(where: string): Promise<RowFilter> {
-  const { parseWhere } = await import('../scan/where.js')
-  return parseWhere(where)
 }
 
 async function scanOne(
@@ -92,28 +89,21 @@ async function scanOne(
     const selected = filter === null ? rows : matchingRows(rows, filter, tally, named)
     await writeTo(out, async output => {
       if (format === 'parquet' || format === 'arrow') {
-        const { writeTable } = await import('../scan/table-file.js')
-        return writeTable(rows, format, path, flags, output)
+        return writeTable(rows, format, { trial: path, metadata: metadataOf([path], flags) }, output)
       }
       const writer = rowWriterFor(trial, flags, format, onTerminal)
       return typeof writer === 'string' ? writeLines(rows, writer, output) : writeRows(selected, writer, output)
     })
-    const firstError = (filter === null ? rows : tally).firstError?.message ?? null
     progress.stop()
     if (rows.stats.rows === 0) note(nothingSelected(trial, flags))
     else if (filter !== null) note(matchedText(tally))
     for (const message of unscannedParts(trial, flags, rows.stats.rows > 0)) note(message)
-    if (firstError !== null) {
-      const failed = filter === null ? rows.stats.failedRows : tally.failed
-      note(`${countText(failed)} of ${counted(rows.stats.rows, 'row')} could not be had; the first: ${firstError}`)
-    }
-    // Problems without a row. A file without a readable record is in both lists.
-    const problems = damageAmong(rows.problems)
-      .map(({ message }) => message)
-      .filter(message => message !== firstError)
-    for (const message of problems) note(message)
-    if (firstError !== null || problems.length > 0) return EXIT.format
-    return rows.stats.rows === 0 && isSelective(flags) ? EXIT.query : EXIT.ok
+    const losses = new Losses([path])
+    const { stats, problems } = rows
+    const { failedRows, firstError } = filter === null ? { ...stats, firstError: rows.firstError } : tally
+    losses.addScan(path, { stats: { ...stats, failedRows }, firstError, problems })
+    if (rows.stats.rows === 0 && isSelective(flags)) losses.outcome(EXIT.query)
+    return losses.tell()
   } finally {
     progress.stop()
     if (flags.stats) process.stderr.write(`${statsText(rows.stats, openMs, trial.traffic)}\n`)

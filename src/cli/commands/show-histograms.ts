@@ -1,7 +1,6 @@
 /** `trialscan show --out x.gif`: the distribution of tensors' elements, one frame per step. */
 
 import { UsageError } from '../../base/errors.js'
-import type { Mode } from '../../base/types.js'
 import { Distribution } from '../../core/statistics/distribution.js'
 import { RELU_OUTPUTS } from '../../rules/base/names.js'
 import type { Trial } from '../../trial/trial.js'
@@ -9,30 +8,19 @@ import { DEFAULTS } from '../../view/histograms/histograms.js'
 import { histogramPicture, pictureKind } from '../../view/histograms/picture.js'
 import { EXIT } from '../exit.js'
 import { counted } from '../format/number.js'
-import type { StepsText } from '../options/arguments.js'
 import { defined } from '../options/given.js'
-import { expectS3, type S3Flags } from '../options/s3.js'
+import { expectS3 } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { expectReplaceable } from '../real-path.js'
 import { openTrial } from '../scan/trials.js'
 import { note, safe } from '../terminal.js'
-
-export interface HistogramFlags extends S3Flags {
-  readonly step?: number
-  readonly modeStep?: number
-  readonly mode?: Mode
-  readonly worker?: string
-  readonly npy?: string
-  readonly picture?: string
-  readonly steps?: StepsText
-  readonly format?: string
-}
+import type { ShowFlags } from './show-ridge.js'
 
 /**
  * @param name the name of a tensor or a collection, or a pattern
  * @returns the exit code
  */
-export async function showHistograms(path: string, name: string, out: string, flags: HistogramFlags): Promise<number> {
+export async function showHistograms(path: string, name: string, out: string, flags: ShowFlags): Promise<number> {
   const { steps, step, modeStep, mode, worker, npy, format, picture } = flags
   const others = { '--step': step, '--mode-step': modeStep, '--npy': npy, '--format': format, '--picture': picture }
   const other = Object.entries(others).find(([, given]) => given !== undefined)

@@ -5,11 +5,11 @@ import type { Mode } from '../../base/types.js'
 import { Distribution } from '../../core/statistics/distribution.js'
 import type { ScanRow } from '../../scan/job/row.js'
 import { EXIT } from '../exit.js'
-import { blocks } from '../format/bars.js'
-import type { FormatOf } from '../format/formats.js'
+import { blocks, spread } from '../format/bars.js'
 import { counted, shortNumber } from '../format/number.js'
+import type { PictureName } from '../format/view/picture.js'
 import type { StepsText } from '../options/arguments.js'
-import { defined } from '../options/given.js'
+import { defined, type OutputFlags, type settle } from '../options/given.js'
 import { expectS3, type S3Flags } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { openTrial } from '../scan/trials.js'
@@ -21,20 +21,21 @@ const MAX_LINES = 60
 /** The share of elements at each end that widen no bin, since they may lie far away from all others. */
 const TAIL = 0.001
 
-export interface RidgeFlags extends S3Flags {
+/** The options of show. */
+export interface ShowFlags extends S3Flags, OutputFlags<'show'> {
   readonly step?: number
   readonly modeStep?: number
   readonly mode?: Mode
   readonly worker?: string
   readonly npy?: string
-  readonly out?: string
-  readonly steps: StepsText
-  readonly format: FormatOf<'show'>
-  readonly onTerminal: boolean
+  readonly picture?: PictureName
+  readonly steps?: StepsText
 }
 
+type Settled = ReturnType<typeof settle<'show', ShowFlags>> & { readonly steps: StepsText }
+
 /** @returns the exit code */
-export async function showRidge(path: string, name: string, flags: RidgeFlags): Promise<number> {
+export async function showRidge(path: string, name: string, flags: Settled): Promise<number> {
   const { steps, step, modeStep, mode, worker, npy, format, out, onTerminal } = flags
   const other = Object.entries({ '--step': step, '--mode-step': modeStep, '--npy': npy }).find(
     ([, given]) => given !== undefined,
@@ -64,10 +65,7 @@ export async function showRidge(path: string, name: string, flags: RidgeFlags): 
       note(failed ?? `${tensor} was saved at none of the steps ${steps.text}`)
       return failed === null ? EXIT.query : EXIT.format
     }
-    const shown =
-      rows.length <= MAX_LINES
-        ? rows
-        : Array.from({ length: MAX_LINES }, (_, i) => rows[Math.round((i * (rows.length - 1)) / (MAX_LINES - 1))]!)
+    const shown = spread(rows, MAX_LINES)
     const colors = colorsFor(onTerminal ? process.stdout : null)
     const head = `${colors.bold(safeName(tensor))} at ${counted(rows.length, 'step')}${shown.length < rows.length ? `, of which ${shown.length} are shown` : ''}\n`
     await writeTo(out, output => output.writeAll([head, ridgeText(shown, trial.workers().length > 1)]))

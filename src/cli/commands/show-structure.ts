@@ -10,7 +10,7 @@ import { EXIT } from '../exit.js'
 import type { FormatOf } from '../format/formats.js'
 import { onlyPlaceOptions, type S3Flags } from '../options/s3.js'
 import { writeTo } from '../output.js'
-import { colorsFor, safe } from '../terminal.js'
+import { type Colors, colorsFor, safe } from '../terminal.js'
 
 type Value = PickleStructure['structure']
 
@@ -35,34 +35,25 @@ export async function showStructure(
     throw new UsageError(`expected --format table or json where no tensor is named, got ${format}`)
   }
   const structure = await pickleStructure(path, onlyPlaceOptions(path, flags))
-  const { bold, red } = colorsFor(onTerminal ? process.stdout : null)
   const text =
     format === 'json'
       ? `${JSON.stringify(structure, null, onTerminal ? 2 : undefined)}\n`
-      : structureText(structure, { bold: line => bold(line), warn: line => red(line) })
+      : structureText(structure, colorsFor(onTerminal ? process.stdout : null))
   await writeTo(out, output => output.writeAll([text]))
   return EXIT.ok
-}
-
-interface Marks {
-  bold(line: string): string
-  warn(line: string): string
 }
 
 const LAYOUTS = { zip: 'torch.save (ZIP)', legacy: 'torch.save before 1.6', pickle: 'a pickle' } as const
 
 /** The structure in at most `MAX_LINES` lines. */
-export function structureText(
-  { layout, dangerous, foreign, structure }: PickleStructure,
-  { bold, warn }: Marks,
-): string {
+function structureText({ layout, dangerous, foreign, structure }: PickleStructure, { bold, red }: Colors): string {
   const lines = isFields(structure) ? inner(Object.entries(structure), 0) : linesOf('', structure, 0)
   const shown = lines.slice(0, MAX_LINES)
   const more = lines.length - shown.length
   const others = foreign.filter(name => !dangerous.includes(name))
   return [
     bold(LAYOUTS[layout]),
-    ...(dangerous.length > 0 ? [warn(`loads ${named(dangerous)}: do not open this with torch.load`)] : []),
+    ...(dangerous.length > 0 ? [red(`loads ${named(dangerous)}: do not open this with torch.load`)] : []),
     ...(others.length > 0 ? [`names ${named(others)}`] : []),
     ...shown.map(clipped),
     ...(more > 0 ? [`… and ${more} lines more: --format json has all`] : []),
@@ -95,12 +86,8 @@ function linesOf(key: string, value: Value, depth: number): string[] {
   if ('tensor' in value || 'bytes' in value || 'more' in value) return [head + shortText(value)]
   if (typeof value.class === 'string') {
     const parts = Object.entries(value).filter(([part]) => part !== 'class')
-    const [only] = parts
-    if (parts.length === 0) return [head + safe(value.class)]
-    if (parts.length === 1 && isFields(only![1])) {
-      return [head + safe(value.class), ...inner(Object.entries(only![1]), depth + 1)]
-    }
-    return [head + safe(value.class), ...inner(parts, depth + 1)]
+    const only = parts.length === 1 ? parts[0]![1] : null
+    return [head + safe(value.class), ...inner(isFields(only) ? Object.entries(only) : parts, depth + 1)]
   }
   const entries = Object.entries(value)
   return entries.length === 0 ? [`${head}{}`] : [head.trimEnd(), ...inner(entries, depth + 1)]

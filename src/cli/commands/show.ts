@@ -24,24 +24,13 @@ import {
   shapeText,
   shortNumber,
 } from '../format/number.js'
-import type { PictureName } from '../format/view/picture.js'
-import type { StepsText } from '../options/arguments.js'
-import { type OutputFlags, settle } from '../options/given.js'
-import { expectS3, type S3Flags } from '../options/s3.js'
+import { settle } from '../options/given.js'
+import { expectS3 } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { expectReplaceable } from '../real-path.js'
 import { openTrial } from '../scan/trials.js'
 import { type Colors, colorsFor, columns, note, safe, safeName } from '../terminal.js'
-
-export interface ShowFlags extends S3Flags, OutputFlags<'show'> {
-  readonly step?: number
-  readonly modeStep?: number
-  readonly mode?: Mode
-  readonly worker?: string
-  readonly npy?: string
-  readonly picture?: PictureName
-  readonly steps?: StepsText
-}
+import type { ShowFlags } from './show-ridge.js'
 
 const HISTOGRAM_BINS = 40
 const DEFAULT_COLUMNS = 80

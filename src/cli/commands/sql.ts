@@ -2,7 +2,7 @@
 
 import { UsageError } from '../../base/errors.js'
 import type { CheckLevel } from '../../base/types.js'
-import { csvLine } from '../format/lines.js'
+import { csvLine, jsonOf } from '../format/lines.js'
 import { counted, countText } from '../format/number.js'
 import { noteInput } from '../input-file.js'
 import { type OutputFlags, settle } from '../options/given.js'
@@ -12,7 +12,7 @@ import { Progress } from '../progress.js'
 import { expectReplaceableIn } from '../real-path.js'
 import { Losses, trialsAt } from '../scan/trials.js'
 import { type Answer, Database } from '../sql/database.js'
-import { expectOneKind, filesOfTable, jsonOf, makeTables, shortText, textOf, viewOfFiles } from '../sql/tables.js'
+import { expectOneKind, filesOfTable, makeTables, shortText, textOf, viewOfFiles } from '../sql/tables.js'
 import { colorsFor, columnLines, note, safe, safeJson, safeName, tableWidth } from '../terminal.js'
 
 export interface SqlFlags extends S3Flags, OutputFlags<'sql'> {
@@ -65,7 +65,6 @@ export async function sql(given: readonly string[], givenFlags: SqlFlags, signal
     await writeTo(out, output => writeAnswer(answer, flags, output))
     return losses.tell()
   } finally {
-    progress.stop()
     await database.close()
   }
 }

@@ -6,6 +6,7 @@ import type { Trial } from '../../trial/trial.js'
 import { trialOverview } from '../../view/overview/overview.js'
 import { EXIT } from '../exit.js'
 import type { FormatOf } from '../format/formats.js'
+import { jsonOf } from '../format/lines.js'
 import { overviewText } from '../format/view/overview.js'
 import { type OutputFlags, type ReadingFlags, readingOptions, settle } from '../options/given.js'
 import { expectS3, type S3Flags } from '../options/s3.js'
@@ -48,7 +49,7 @@ export async function summary(places: readonly string[], given: SummaryFlags, si
       for await (const { path, trial } of opened(paths, flags, losses)) {
         const { text, problems } = await look(trial, flags, signal, losses)
         await output.write(isFirst || flags.format === 'json' ? text : `\n\n${text}`)
-        losses.rows(path, 0, 0, null, problems)
+        losses.add(path, { problems })
         isFirst = false
       }
     },
@@ -67,7 +68,7 @@ async function followed(path: string, flags: Settled, output: Output, signal: Ab
       await output.write(flags.onTerminal && flags.format === 'table' ? CLEAR + text : text)
       await output.flush()
       if (trial.loadedAllSteps) {
-        losses.rows(path, 0, 0, null, problems)
+        losses.add(path, { problems })
         return losses.tell()
       }
       await sleep(elapsedMs / LOOK_SHARE, undefined, { signal })
@@ -93,7 +94,7 @@ async function look(trial: Trial, flags: Settled, signal: AbortSignal, losses: L
   }
   const { problems, elapsedMs } = overview
   if (format === 'json') {
-    const json = JSON.stringify(overview, (_, value) => (typeof value === 'number' ? numberOf(value) : value))
+    const json = jsonOf(overview)
     return { text: `${onTerminal ? safeJson(json) : json}\n`, problems, elapsedMs }
   }
   const text = overviewText(overview, {
@@ -102,9 +103,4 @@ async function look(trial: Trial, flags: Settled, signal: AbortSignal, losses: L
     maxLines: all ? Number.POSITIVE_INFINITY : MAX_LINES,
   })
   return { text, problems, elapsedMs }
-}
-
-/** A number for JSON, with NaN and infinities as texts. */
-function numberOf(value: number): number | string {
-  return Number.isFinite(value) ? value : String(value)
 }

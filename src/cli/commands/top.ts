@@ -63,40 +63,36 @@ export async function runTop(places: readonly string[], given: TopFlags, signal:
   const progress = new Progress(onTerminal, isOnly ? 'rows' : 'trials')
   const ranking = new Ranking(request)
   const notes: string[] = []
-  try {
-    // A file that can't be written is reported before the scan.
-    await writeTo(out, async output => {
-      let columns = columnsFor(null, flags, request, chosen)
-      let done = 0
-      for await (const { path, trial } of opened(paths, flags, losses)) {
-        if (isOnly) columns = columnsFor(trial, flags, request, chosen)
-        const before = ranking.tally.rows
-        const rows = scanOf(trial, path, flags, request, columns, signal, isOnly ? progress.update : () => {}, losses)
-        if (rows === null) continue
-        const { failed, firstError } = await ranking.add(rows, isOnly ? columns : [trialColumn(path), ...columns])
-        const count = ranking.tally.rows - before
-        if (isOnly) {
-          if (count === 0) notes.push(nothingSelected(trial, flags))
-          notes.push(...unscannedParts(trial, flags, count > 0))
-        }
-        const problems = damageAmong(rows.problems).map(({ message }) => message)
-        losses.rows(path, count, failed, firstError?.message ?? null, problems)
-        progress.update({ doneRows: ++done, totalRows: paths.length })
+  // A file that can't be written is reported before the scan.
+  await writeTo(out, async output => {
+    let columns = columnsFor(null, flags, request, chosen)
+    let done = 0
+    for await (const { path, trial } of opened(paths, flags, losses)) {
+      if (isOnly) columns = columnsFor(trial, flags, request, chosen)
+      const before = ranking.tally.rows
+      const rows = scanOf(trial, path, flags, request, columns, signal, isOnly ? progress.update : () => {}, losses)
+      if (rows === null) continue
+      const { failedRows, firstError } = await ranking.add(rows, isOnly ? columns : [trialColumn(path), ...columns])
+      const count = ranking.tally.rows - before
+      if (isOnly) {
+        if (count === 0) notes.push(nothingSelected(trial, flags))
+        notes.push(...unscannedParts(trial, flags, count > 0))
       }
-      progress.stop()
-      const shown = isOnly ? columns : [trialColumn(''), ...columns]
-      await output.writeAll(linesOf(ranking.sorted(), shown, flags.format, onTerminal))
-    })
-    if (!isOnly && ranking.tally.rows === 0) notes.push('no trial has rows that the options select')
-    for (const message of [...notes, ...notesOn(ranking, request)]) note(message)
-    // An empty result is an answer if no row matches, but not if no row has the number.
-    const { tally, unranked } = ranking
-    const isAbsent = tally.rows === 0 ? isSelective(flags) : tally.matched > 0 && unranked.without === tally.matched
-    losses.outcome(isAbsent ? EXIT.query : EXIT.ok)
-    return losses.tell()
-  } finally {
+      const problems = damageAmong(rows.problems)
+      losses.add(path, { rows: count, failedRows, first: firstError?.message ?? null, problems })
+      progress.update({ doneRows: ++done, totalRows: paths.length })
+    }
     progress.stop()
-  }
+    const shown = isOnly ? columns : [trialColumn(''), ...columns]
+    await output.writeAll(linesOf(ranking.sorted(), shown, flags.format, onTerminal))
+  })
+  if (!isOnly && ranking.tally.rows === 0) notes.push('no trial has rows that the options select')
+  for (const message of [...notes, ...notesOn(ranking, request)]) note(message)
+  // An empty result is an answer if no row matches, but not if no row has the number.
+  const { tally, unranked } = ranking
+  const isAbsent = tally.rows === 0 ? isSelective(flags) : tally.matched > 0 && unranked.without === tally.matched
+  losses.outcome(isAbsent ? EXIT.query : EXIT.ok)
+  return losses.tell()
 }
 
 /**
@@ -188,7 +184,7 @@ class Ranking {
   async add(
     rows: AsyncIterable<ScanRow>,
     columns: readonly RowColumn[],
-  ): Promise<Pick<Tally, 'failed' | 'firstError'>> {
+  ): Promise<Pick<Tally, 'failedRows' | 'firstError'>> {
     const { by, filter, limit } = this.#request
     const tally = newTally()
     for await (const row of matchingRows(rows, filter, tally)) {

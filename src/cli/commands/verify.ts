@@ -56,52 +56,48 @@ export async function verify(places: readonly string[], given: VerifyFlags, sign
   const losses = new Losses(paths, flags.failFast)
   const progress = new Progress(flags.onTerminal, 'trials')
   let verdict: Verdict | undefined
-  try {
-    const code = await writeTo(out, async output => {
-      const lines = new Lines(output)
-      try {
-        await lines.write(format.head)
-        for (const [i, path] of paths.entries()) {
-          try {
-            const verifyWith = (listed: Lines | null) =>
-              verifyOne(path, { ...flags, failOn }, format, lines, listed, signal)
-            const trialVerdict =
-              record === undefined
-                ? await verifyWith(null)
-                : await writeTo(
-                    record,
-                    async listed => {
-                      const digests = new Lines(listed)
-                      const result = await verifyWith(digests)
-                      await digests.done()
-                      return result
-                    },
-                    { isPlain: true },
-                  )
-            verdicts.push(trialVerdict)
-            losses.outcome(trialVerdict.exitCode)
-          } catch (error) {
-            signal.throwIfAborted()
-            await lines.done()
-            losses.trial(path, error)
-          }
-          if (paths.length > 1) progress.update({ doneRows: i + 1, totalRows: paths.length })
+  const code = await writeTo(out, async output => {
+    const lines = new Lines(output)
+    try {
+      await lines.write(format.head)
+      for (const [i, path] of paths.entries()) {
+        try {
+          const verifyWith = (listed: Lines | null) =>
+            verifyOne(path, { ...flags, failOn }, format, lines, listed, signal)
+          const trialVerdict =
+            record === undefined
+              ? await verifyWith(null)
+              : await writeTo(
+                  record,
+                  async listed => {
+                    const digests = new Lines(listed)
+                    const result = await verifyWith(digests)
+                    await digests.done()
+                    return result
+                  },
+                  { isPlain: true },
+                )
+          verdicts.push(trialVerdict)
+          losses.outcome(trialVerdict.exitCode)
+        } catch (error) {
+          signal.throwIfAborted()
+          await lines.done()
+          losses.trial(path, error)
         }
-        losses.expectSome()
-        verdict = isOnly ? verdicts[0]! : ofTrials(verdicts, losses)
-        await lines.write(format.tail?.(verdict, losses.lost) ?? '')
-      } finally {
-        await lines.done().catch(() => {})
+        if (paths.length > 1) progress.update({ doneRows: i + 1, totalRows: paths.length })
       }
-      await output.flush()
-      progress.stop()
-      return losses.tell()
-    })
-    if (verdict !== undefined && (flags.quiet || isForPrograms(flags.format))) tellVerdict(verdict)
-    return code
-  } finally {
+      losses.expectSome()
+      verdict = isOnly ? verdicts[0]! : ofTrials(verdicts, losses)
+      await lines.write(format.tail?.(verdict, losses.lost) ?? '')
+    } finally {
+      await lines.done().catch(() => {})
+    }
+    await output.flush()
     progress.stop()
-  }
+    return losses.tell()
+  })
+  if (verdict !== undefined && (flags.quiet || isForPrograms(flags.format))) tellVerdict(verdict)
+  return code
 }
 
 const SILENT: VerifyFormat = { head: '', line: () => '', end: () => '' }

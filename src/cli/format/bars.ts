@@ -70,3 +70,9 @@ export function sparkline(series: readonly (number | undefined)[], range?: reado
     })
     .join('')
 }
+
+/** Evenly chosen elements, with the first and the last. */
+export function spread<T>(all: readonly T[], most: number): readonly T[] {
+  if (all.length <= most) return all
+  return Array.from({ length: most }, (_, i) => all[Math.round((i * (all.length - 1)) / (most - 1))]!)
+}

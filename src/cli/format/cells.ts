@@ -5,14 +5,13 @@ import type { ScanRow } from '../../scan/job/row.js'
 import * as rowText from '../../scan/job/row.js'
 import type { ColumnValue, RowColumn } from '../../table/columns.js'
 import { type Colors, colorsFor, columnLines, safe, safeJson, safeName, tableWidth } from '../terminal.js'
-import { csvLine } from './lines.js'
+import { csvLine, jsonOf } from './lines.js'
 import {
   bucketsText,
   complexText,
   isComplex,
   isHistogram,
   isSketch,
-  jsonNumber,
   plainNumber,
   shapeText,
   shortNumber,
@@ -93,17 +92,10 @@ export function* cellJson(
   for (const { values, error } of rows) {
     const members = values.flatMap((value, i) => {
       const { name, reduction } = columns[i]!
-      return value === null && reduction !== null ? [] : [`${JSON.stringify(name)}:${jsonText(value)}`]
+      return value === null && reduction !== null ? [] : [`${JSON.stringify(name)}:${jsonOf(value)}`]
     })
     if (error) members.push(`"error":${JSON.stringify(rowText.errorObject(error))}`)
     const json = `{${members.join(',')}}`
     yield `${onTerminal ? safeJson(json) : json}\n`
   }
-}
-
-function jsonText(value: ColumnValue): string {
-  if (typeof value === 'number' || typeof value === 'bigint') return jsonNumber(value)
-  if (isComplex(value)) return `{"re":${jsonNumber(value.re)},"im":${jsonNumber(value.im)}}`
-  if (isHistogram(value)) return `{"counts":[${value.counts}],"edges":[${value.edges.map(jsonNumber)}]}`
-  return JSON.stringify(value)
 }

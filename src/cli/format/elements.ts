@@ -1,11 +1,12 @@
 /** All elements of a tensor as text, for other programs: an element a line, or one JSON object with all of them. */
 
 import { type DType, REDUCTIONS } from '../../base/types.js'
+import type { Complex } from '../../core/moments.js'
 import type { ScanRow } from '../../scan/job/row.js'
 import * as rowText from '../../scan/job/row.js'
 import type { TensorData } from '../../scan/job/tensor/data.js'
 import { safe, safeJson } from '../terminal.js'
-import { csvLine } from './lines.js'
+import { csvLine, jsonOf } from './lines.js'
 import { complexText, jsonNumber, plainNumber } from './number.js'
 
 /** The length of the pieces in which text is passed on: a tensor can have a hundred million elements. */
@@ -14,7 +15,7 @@ const PIECE_LENGTH = 1 << 16
 /** The elements in C order. jsonl: `{"index":[0,2],"value":1.5}`; csv: a column for each axis, then the value. */
 export function* elementLines(value: TensorData, format: 'csv' | 'jsonl', onTerminal: boolean): Generator<string> {
   const { shape } = value
-  const text = format === 'csv' ? csvElement(value) : jsonElement(value)
+  const text = elementText(value, format === 'csv' ? CSV_ELEMENT : JSON_ELEMENT)
   let piece = format === 'csv' ? csvLine([...shape.map((_, axis) => `index_${axis}`), 'value'], onTerminal) : ''
   const count = shape.reduce((product, size) => product * size, 1)
   const index = shape.map(() => 0)
@@ -37,7 +38,7 @@ export function* valueJson(row: ScanRow, value: TensorData | null, onTerminal: b
   let piece = ''
   if (value === null) piece = 'null'
   else {
-    const text = jsonElement(value)
+    const text = elementText(value, JSON_ELEMENT)
     for (const part of nested(value, 0, 0, text)) {
       piece += shown(part)
       if (piece.length < PIECE_LENGTH) continue
@@ -69,25 +70,29 @@ function* nested(
   yield ']'
 }
 
-/** An element as JSON. As in lines of a scan, NaN and infinities are strings, and complex numbers objects. */
-function jsonElement({ dtype, data }: TensorData): (at: number) => string {
-  if (dtype === 'string') return at => JSON.stringify((data as readonly string[])[at])
-  if (dtype === 'bool') return at => ((data as Uint8Array)[at] ? 'true' : 'false')
-  const numbers = data as ArrayLike<number | bigint>
-  if (dtype === 'complex64' || dtype === 'complex128') {
-    return at => `{"re":${jsonNumber(numbers[2 * at]!)},"im":${jsonNumber(numbers[2 * at + 1]!)}}`
-  }
-  return at => jsonNumber(numbers[at]!)
+/** Functions that write an element of each kind. */
+interface ElementWriter {
+  readonly text: (text: string) => string
+  readonly number: (number: number | bigint) => string
+  readonly complex: (number: Complex) => string
 }
 
-function csvElement({ dtype, data }: TensorData): (at: number) => string {
-  if (dtype === 'string') return at => rowText.csvCell((data as readonly string[])[at]!)
+/** JSON as in lines of a scan: NaN and infinities are strings, and complex numbers objects. */
+const JSON_ELEMENT: ElementWriter = { text: JSON.stringify, number: jsonNumber, complex: jsonOf }
+const CSV_ELEMENT: ElementWriter = { text: rowText.csvCell, number: plainNumber, complex: complexText }
+
+/** An element as text, by its index. */
+export function elementText(
+  { dtype, data }: TensorData,
+  { text, number, complex }: ElementWriter,
+): (at: number) => string {
+  if (dtype === 'string') return at => text((data as readonly string[])[at]!)
   if (dtype === 'bool') return at => ((data as Uint8Array)[at] ? 'true' : 'false')
-  const numbers = data as ArrayLike<number>
   if (dtype === 'complex64' || dtype === 'complex128') {
-    return at => complexText({ re: numbers[2 * at]!, im: numbers[2 * at + 1]! })
+    const parts = data as Float64Array
+    return at => complex({ re: parts[2 * at]!, im: parts[2 * at + 1]! })
   }
-  return at => plainNumber(numbers[at]!)
+  return at => number((data as ArrayLike<number | bigint>)[at]!)
 }
 
 /** A note on the substitute for a dtype that numpy lacks; null if numpy has the dtype. */

@@ -1,7 +1,9 @@
 /** A tensor's elements for people: nested brackets as numpy prints them, long axes cut in the middle. */
 
+import type { Complex } from '../../core/moments.js'
 import type { TensorData } from '../../scan/job/tensor/data.js'
 import { padStart, safe } from '../terminal.js'
+import { elementText } from './elements.js'
 import { complexText, shortNumber } from './number.js'
 
 /** The number of shown elements. */
@@ -19,7 +21,7 @@ type Shown = number | typeof CUT
 /** @param lineWidth the width of the terminal, if there is one; at most LINE_WIDTH counts */
 export function excerpt(value: TensorData, lineWidth = LINE_WIDTH): string {
   const { shape, stride } = value
-  const text = elementText(value)
+  const text = elementText(value, ELEMENT)
   if (shape.length === 0) return text(0)
   if (shape.includes(0)) return '[]'
   const axes = shownIndices(shape)
@@ -72,26 +74,8 @@ function widestElement(
   return Math.max(...offsets.map(at => text(at).length))
 }
 
-/** An element as text, by its index. */
-function elementText({ dtype, data }: TensorData): (at: number) => string {
-  switch (dtype) {
-    case 'string':
-      return at => {
-        const text = (data as readonly string[])[at]!
-        return safe(JSON.stringify(text.length > MAX_STRING ? `${text.slice(0, MAX_STRING)}…` : text))
-      }
-    case 'bool':
-      return at => ((data as Uint8Array)[at] ? 'true' : 'false')
-    case 'complex64':
-    case 'complex128':
-      return at => {
-        const parts = data as Float32Array
-        return complexText({ re: parts[2 * at]!, im: parts[2 * at + 1]! }, shortNumber)
-      }
-    default:
-      return at => {
-        const element = (data as ArrayLike<number | bigint>)[at]!
-        return typeof element === 'bigint' ? String(element) : shortNumber(element)
-      }
-  }
+const ELEMENT = {
+  text: (text: string) => safe(JSON.stringify(text.length > MAX_STRING ? `${text.slice(0, MAX_STRING)}…` : text)),
+  number: (number: number | bigint) => (typeof number === 'bigint' ? String(number) : shortNumber(number)),
+  complex: (number: Complex) => complexText(number, shortNumber),
 }

@@ -7,6 +7,7 @@ import type { StatisticName } from '../../base/types.js'
 import type { RowFormat, RowFormatName } from '../../scan/job/row.js'
 import * as rowText from '../../scan/job/row.js'
 import { safe, safeJson } from '../terminal.js'
+import { jsonNumber } from './number.js'
 
 /** The writer of rows as lines. */
 export type RowWriter = Pick<RowFormat, 'head' | 'line'>
@@ -37,4 +38,14 @@ export function csvLine(cells: readonly (string | number | boolean | null | unde
 export function jsonLine(value: unknown, onTerminal: boolean): string {
   const json = JSON.stringify(value)
   return `${onTerminal ? safeJson(json) : json}\n`
+}
+
+/** A value as JSON, as lines of a scan have it: NaN and the infinities are texts; integers have all their digits. */
+export function jsonOf(value: unknown): string {
+  if (typeof value === 'number' || typeof value === 'bigint') return jsonNumber(value)
+  if (Array.isArray(value)) return `[${value.map(jsonOf).join(',')}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value ?? null)
+  if ('toJSON' in value) return JSON.stringify(value)
+  const fields = Object.entries(value).filter(([, field]) => field !== undefined)
+  return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${jsonOf(field)}`).join(',')}}`
 }

@@ -76,60 +76,44 @@ export interface Listed {
   readonly problems: readonly TrialscanError[]
 }
 
-/** The text of a trial in pieces, since there may be a million tensors. */
-export function* listingText(
-  { listing, problems }: Listed,
-  format: FormatOf<'ls'>,
-  onTerminal: boolean,
-): Generator<string> {
-  switch (format) {
-    case 'table':
-      yield* listingTable(listing, colorsFor(onTerminal ? process.stdout : null), tableWidth(onTerminal))
-      break
-    case 'json':
-      yield* listingJson({ listing, problems }, onTerminal)
-      yield '\n'
-      break
-    case 'jsonl':
-      for (const tensor of listing.tensors) yield `${jsonText(tensorObject(tensor), onTerminal)}\n`
-      break
-    case 'csv':
-      yield csvLine(TENSOR_COLUMNS, onTerminal)
-      for (const tensor of listing.tensors) yield csvLine(csvCells(tensor), onTerminal)
-  }
-}
-
-/** The text of several trials: one after the other, in lines that begin with the trial. A table has a line for each. */
+/**
+ * The text of trials in pieces, since there may be a million tensors.
+ * @param isOnly false: there are several, so that lines begin with the trial, and a table has a line for each
+ */
 export async function* listingsText(
   trials: AsyncIterable<Listed>,
+  isOnly: boolean,
   format: FormatOf<'ls'>,
   onTerminal: boolean,
 ): AsyncGenerator<string> {
+  const colors = colorsFor(onTerminal ? process.stdout : null)
   const rows: string[][] = []
   let isFirst = true
-  if (format === 'csv') yield csvLine(['trial', ...TENSOR_COLUMNS], onTerminal)
   for await (const { listing, problems } of trials) {
     const { path, tensors } = listing
     switch (format) {
       case 'table':
-        rows.push(trialCells(listing))
+        if (isOnly) yield* listingTable(listing, colors, tableWidth(onTerminal))
+        else rows.push(trialCells(listing))
         break
       case 'json':
-        yield isFirst ? '{"trials":[' : ','
+        if (!isOnly) yield isFirst ? '{"trials":[' : ','
         yield* listingJson({ listing, problems }, onTerminal)
         break
       case 'jsonl':
-        for (const tensor of tensors) yield `${jsonText({ trial: path, ...tensorObject(tensor) }, onTerminal)}\n`
+        for (const tensor of tensors) {
+          yield `${jsonText({ ...(!isOnly && { trial: path }), ...tensorObject(tensor) }, onTerminal)}\n`
+        }
         break
       case 'csv':
-        for (const tensor of tensors) yield csvLine([path, ...csvCells(tensor)], onTerminal)
+        if (isFirst) yield csvLine([...(isOnly ? [] : ['trial']), ...TENSOR_COLUMNS], onTerminal)
+        for (const tensor of tensors) yield csvLine([...(isOnly ? [] : [path]), ...csvCells(tensor)], onTerminal)
     }
     isFirst = false
   }
-  if (format === 'json') yield isFirst ? '{"trials":[]}\n' : ']}\n'
-  if (format === 'table') {
-    const { bold } = colorsFor(onTerminal ? process.stdout : null)
-    const head = ['trial', 'tensors', 'steps', 'global steps', 'workers', 'bytes', 'job'].map(bold)
+  if (format === 'json') yield isOnly ? '\n' : isFirst ? '{"trials":[]}\n' : ']}\n'
+  if (format === 'table' && !isOnly) {
+    const head = ['trial', 'tensors', 'steps', 'global steps', 'workers', 'bytes', 'job'].map(colors.bold)
     yield* columnLines([head, ...rows], [1, 2, 4, 5], tableWidth(onTerminal))
   }
 }
@@ -187,10 +171,10 @@ const TENSOR_COLUMNS = [
 ]
 
 function csvCells(tensor: TensorSummary) {
-  const { name, dtype, shape, lastShape, stepCount, firstStep, lastStep, byteLength, savedReductions, error } = tensor
-  const steps = [stepCount, firstStep, lastStep]
-  const shapes = [shapeText(shape), shapeText(lastShape)]
-  return [name, dtype, ...shapes, ...steps, byteLength, savedReductions.join(' '), error?.code, error?.message]
+  const { name, dtype, shape, last_shape, saved_reductions, error: _, ...numbers } = tensorObject(tensor)
+  const { code, message } = tensor.error ?? {}
+  const shapes = [shapeText(shape), shapeText(last_shape)]
+  return [name, dtype, ...shapes, ...Object.values(numbers), saved_reductions.join(' '), code, message]
 }
 
 function* listingTable(listing: TrialListing, colors: Colors, width: number | null): Generator<string> {

@@ -36,6 +36,11 @@ export function problemFields(problem: VerifyProblem) {
   return Object.fromEntries(FIELDS.map(field => [field, problem[field]]))
 }
 
+/** The number of all problems or notes. @param counts by code */
+export function sum(counts: Readonly<Record<string, number>>): number {
+  return Object.values(counts).reduce((total, count) => total + count, 0)
+}
+
 /**
  * Comma-separated values, without a summary.
  * @param isOnly true for a single trial; with several, each line begins with the trial

@@ -4,7 +4,7 @@ import type { VerifyProblem } from '../../integrity/verify/problem.js'
 import type { Verification } from '../../integrity/verify/verify.js'
 import { type Colors, safe, wrapped } from '../terminal.js'
 import { bytesText, counted, countText } from './number.js'
-import type { VerifyFormat } from './verify-lines.js'
+import { sum, type VerifyFormat } from './verify-lines.js'
 
 const MAX_PROBLEM_WIDTH = 100
 const FIELD_LABELS = { expected: 'expected', found: 'found', lost: 'lost', advice: 'what to do' } as const
@@ -128,8 +128,4 @@ function uncheckedText(
 /** The number of threads in words. 0 stands for the main thread. */
 function threadsText(threads: number): string {
   return threads === 0 ? 'on one thread' : `on ${counted(threads, 'thread')}`
-}
-
-function sum(counts: Readonly<Record<string, number>>): number {
-  return Object.values(counts).reduce((total, count) => total + count, 0)
 }

@@ -9,12 +9,12 @@ import { counted, countText } from '../format/number.js'
 export interface Tally {
   rows: number
   matched: number
-  failed: number
+  failedRows: number
   firstError: TrialscanError | null
 }
 
 export function newTally(): Tally {
-  return { rows: 0, matched: 0, failed: 0, firstError: null }
+  return { rows: 0, matched: 0, failedRows: 0, firstError: null }
 }
 
 export function matchedText({ matched, rows }: Tally): string {
@@ -35,7 +35,7 @@ export async function* matchingRows(
     const row = withoutUndefined(scanned, named)
     tally.rows++
     if (row.error) {
-      tally.failed++
+      tally.failedRows++
       tally.firstError ??= row.error
     }
     if (filter !== null && !filter.test(row)) continue

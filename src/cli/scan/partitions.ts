@@ -5,12 +5,10 @@
 
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { readFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
-import { StoreError } from '../../base/errors.js'
-import { OutputFile } from '../../storage/local/output.js'
-import { createOutput } from '../output.js'
+import { OutputFile, written } from '../../storage/local/output.js'
+import { writeFile } from '../output.js'
 
 /** The file that marks a complete table. */
 export const WHOLE = '_SUCCESS'
@@ -35,10 +33,7 @@ export interface PartState {
 /** True if `--out` is a directory: an existing one, or a name with a slash at the end. */
 export async function isDirectoryOut(out: string): Promise<boolean> {
   if (/[\\/]$/.test(out)) return true
-  return stat(out).then(
-    stats => stats.isDirectory(),
-    () => false,
-  )
+  return (await stat(out).catch(() => null))?.isDirectory() === true
 }
 
 export class Partitions {
@@ -71,38 +66,22 @@ export class Partitions {
 
   /**
    * Writes or replaces a part.
-   * @param work writes its bytes and returns its state
+   * @param state called when all bytes are written
    */
-  async write(trial: string, work: (file: OutputFile) => Promise<PartState>): Promise<void> {
+  async write(trial: string, bytes: AsyncIterable<Uint8Array>, state: () => PartState): Promise<void> {
     const folder = this.#folder(trial)
     await rm(join(folder, STATE), { force: true })
-    const file = await createOutput(join(folder, PART), { makesDirectory: true })
-    try {
-      const state = await work(file)
-      await file.commit()
-      await written(folder, () => writeFile(join(folder, STATE), `${JSON.stringify(state)}\n`))
-    } catch (error) {
-      await file.discard()
-      throw error
-    }
+    await writeFile(join(folder, PART), bytes)
+    await writeFile(join(folder, STATE), [`${JSON.stringify(state())}\n`])
   }
 
   /** Marks the table as complete. */
   async finish(): Promise<void> {
-    await written(this.#root, () => writeFile(join(this.#root, WHOLE), ''))
+    await writeFile(join(this.#root, WHOLE), [])
   }
 
   #folder(trial: string): string {
     return join(this.#root, `trial=${fileName(trial)}`)
-  }
-}
-
-async function written<T>(path: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    const { message } = error as Error
-    throw new StoreError('Unavailable', `cannot write ${path}: ${message}`, { url: pathToFileURL(path).href }, error)
   }
 }
 

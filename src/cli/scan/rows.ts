@@ -3,7 +3,7 @@
 import { REDUCTIONS } from '../../base/types.js'
 import type { RowFormatName, ScanRow } from '../../scan/job/row.js'
 import type { Scan } from '../../scan/rows/scan.js'
-import type { TableFormatName } from '../../table/table.js'
+import { type TableFormatName, type TableOptions, type TableSource, tableBytes } from '../../table/table.js'
 import type { RowFilter } from '../../table/where.js'
 import { type ScanOptions, selectTensorNames } from '../../trial/scan-selection.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
@@ -14,6 +14,7 @@ import { type OutputFlags, type ReadingFlags, readingOptions, type settle } from
 import type { S3Flags } from '../options/s3.js'
 import type { Output } from '../output.js'
 import { colorsFor, screenWidth } from '../terminal.js'
+import { VERSION } from '../version.js'
 import { requestedStatistics, type SelectionFlags, selectionOf } from './selection.js'
 
 export interface ScanFlags extends SelectionFlags, S3Flags, ReadingFlags, OutputFlags<'scan'> {
@@ -50,6 +51,29 @@ export async function writeRows(rows: AsyncIterable<ScanRow>, format: RowWriter,
   for await (const row of rows) {
     const written = output.write(format.line(row))
     if (written) await written
+  }
+}
+
+/** Writes a Parquet file or an Arrow stream. */
+export async function writeTable(
+  scans: Scan | AsyncIterable<TableSource>,
+  format: TableFormatName,
+  options: TableOptions,
+  output: Output,
+): Promise<void> {
+  for await (const bytes of tableBytes(scans, format, options)) await output.writeBytes(bytes)
+}
+
+/** The metadata of a table file. */
+export function metadataOf(
+  trials: readonly string[],
+  { checkLevel = 'minimal' }: ScanFlags,
+): Readonly<Record<string, string>> {
+  return {
+    'trialscan.version': VERSION,
+    'trialscan.trial': trials.length === 1 ? trials[0]! : JSON.stringify(trials),
+    'trialscan.arguments': JSON.stringify(process.argv.slice(2)),
+    'trialscan.check_level': checkLevel,
   }
 }
 

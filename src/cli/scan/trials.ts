@@ -1,8 +1,10 @@
 /** The trials of a command: where they are, how they are opened, and their errors. */
 
 import { TrialscanError, UsageError } from '../../base/errors.js'
+import type { Scan } from '../../scan/rows/scan.js'
 import { findTrials } from '../../trial/find.js'
 import { createTrial, type TrialOptions } from '../../trial/open.js'
+import { damageAmong } from '../../trial/scan-selection.js'
 import type { Trial } from '../../trial/trial.js'
 import { EXIT, heavier } from '../exit.js'
 import { counted, countText } from '../format/number.js'
@@ -36,6 +38,13 @@ export async function openTrial(path: string, flags: OpenFlags, options: TrialOp
   return trial
 }
 
+interface Lacks {
+  readonly rows?: number
+  readonly failedRows?: number
+  readonly first?: string | null
+  readonly problems?: readonly (string | TrialscanError)[]
+}
+
 /** The errors of several trials, reported at the end. */
 export class Losses {
   readonly #count: number
@@ -65,11 +74,21 @@ export class Losses {
     this.#trials.push({ path, error })
   }
 
-  rows(path: string, rows: number, failedRows: number, first: string | null, problems: readonly string[]): void {
+  /** Records what a trial lacks: rows, of which `first` says why the first could not be had, and problems without a row. */
+  add(path: string, { rows = 0, failedRows = 0, first = null, problems = [] }: Lacks): void {
     this.#rows += rows
     this.#failedRows += failedRows
     if (first !== null) this.#firstRow ??= this.#named(path, first)
-    for (const problem of problems) if (problem !== first) this.#problems.push(this.#named(path, problem))
+    for (const problem of problems) {
+      const message = typeof problem === 'string' ? problem : problem.message
+      if (message !== first) this.#problems.push(this.#named(path, message))
+    }
+  }
+
+  /** Records what a scan could not read. */
+  addScan(path: string, { stats, firstError, problems }: Pick<Scan, 'stats' | 'firstError' | 'problems'>): void {
+    const { rows, failedRows } = stats
+    this.add(path, { rows, failedRows, first: firstError?.message ?? null, problems: damageAmong(problems) })
   }
 
   /** The trials that could not be read. */
@@ -131,7 +150,7 @@ export async function* opened(
   flags: OpenFlags,
   losses: Losses,
 ): AsyncGenerator<{ readonly path: string; readonly trial: Trial }> {
-  const openings: Promise<Opening>[] = []
+  const openings: ReturnType<typeof begin>[] = []
   let begun = 0
   try {
     for (const path of paths) {
@@ -157,12 +176,9 @@ export async function* opened(
  */
 const AHEAD = 3
 
-type Opening = { readonly trial: Trial | null; readonly error: unknown }
-
-async function begin(path: string, flags: OpenFlags): Promise<Opening> {
-  try {
-    return { trial: await openTrial(path, flags), error: null }
-  } catch (error) {
-    return { trial: null, error }
-  }
+function begin(path: string, flags: OpenFlags): Promise<{ readonly trial: Trial | null; readonly error?: unknown }> {
+  return openTrial(path, flags).then(
+    trial => ({ trial }),
+    error => ({ trial: null, error }),
+  )
 }

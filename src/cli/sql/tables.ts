@@ -12,56 +12,28 @@ import { evaluate } from '../../rules/evaluate.js'
 import type { Finding } from '../../rules/finding.js'
 import { RuleRegistry } from '../../rules/registry.js'
 import type { ScanProgress } from '../../scan/rows/scan.js'
-import { OutputFile } from '../../storage/local/output.js'
 import { tableBytes } from '../../table/table.js'
 import { parseReductions } from '../../trial/reduction.js'
-import { damageAmong } from '../../trial/scan-selection.js'
 import type { Trial } from '../../trial/trial.js'
-import { jsonNumber, plainNumber, shortNumber } from '../format/number.js'
+import { jsonOf } from '../format/lines.js'
+import { plainNumber, shortNumber } from '../format/number.js'
 import { defined, readingOptions } from '../options/given.js'
 import type { S3Flags } from '../options/s3.js'
+import { writeFile } from '../output.js'
 import { WHOLE } from '../scan/partitions.js'
 import { Losses, opened } from '../scan/trials.js'
 import { type Database, literal, type Named, TABLES } from './database.js'
 
-/** Columns of the tables besides `scan`, with DuckDB's types. */
-const COLUMNS = {
-  tensors: {
-    trial: 'VARCHAR',
-    tensor: 'VARCHAR',
-    dtype: 'VARCHAR',
-    shape: 'BIGINT[]',
-    last_shape: 'BIGINT[]',
-    steps: 'BIGINT',
-    bytes: 'BIGINT',
-    saved_reductions: 'VARCHAR[]',
-  },
-  steps: {
-    trial: 'VARCHAR',
-    step: 'BIGINT',
-    worker: 'VARCHAR',
-    mode: 'VARCHAR',
-    mode_step: 'BIGINT',
-    complete: 'BOOLEAN',
-  },
-  workers: { trial: 'VARCHAR', worker: 'VARCHAR', has_data: 'BOOLEAN' },
-  collections: { trial: 'VARCHAR', collection: 'VARCHAR', tensor: 'VARCHAR' },
-  findings: {
-    trial: 'VARCHAR',
-    finding: 'BIGINT',
-    rule: 'VARCHAR',
-    name: 'VARCHAR',
-    step: 'BIGINT',
-    mode: 'VARCHAR',
-    mode_step: 'BIGINT',
-    tensor: 'VARCHAR',
-    worker: 'VARCHAR',
-    value: 'DOUBLE',
-    threshold: 'DOUBLE',
-    message: 'VARCHAR',
-    cause: 'BIGINT',
-  },
-} as const satisfies Readonly<Record<TableName, Readonly<Record<string, string>>>>
+/** The columns of the tables besides `scan`, with DuckDB's types. */
+const COLUMNS: Readonly<Record<TableName, string>> = {
+  tensors: `trial varchar, tensor varchar, dtype varchar, shape bigint[], last_shape bigint[], steps bigint,
+    first_step bigint, last_step bigint, bytes bigint, saved_reductions varchar[]`,
+  steps: 'trial varchar, step bigint, worker varchar, mode varchar, mode_step bigint, complete boolean',
+  workers: 'trial varchar, worker varchar, has_data boolean',
+  collections: 'trial varchar, collection varchar, tensor varchar',
+  findings: `trial varchar, finding bigint, rule varchar, name varchar, step bigint, mode varchar, mode_step bigint,
+    tensor varchar, worker varchar, value double, threshold double, message varchar, cause bigint`,
+}
 
 type TableName = Exclude<(typeof TABLES)[number], 'scan'>
 
@@ -107,13 +79,7 @@ export async function makeTables(request: TableRequest): Promise<void> {
 async function* rowsOf(rows: RowsOf, { paths, flags, signal }: TableRequest, losses: Losses): AsyncGenerator<Row> {
   for await (const { path, trial } of opened(paths, flags, losses)) {
     yield* rows({ path, trial }, { threads: flags.threads, signal })
-    losses.rows(
-      path,
-      0,
-      0,
-      null,
-      trial.problems.map(({ message }) => message),
-    )
+    losses.add(path, { problems: trial.problems })
   }
 }
 
@@ -127,12 +93,10 @@ async function makeScan(request: TableRequest, losses: Losses): Promise<void> {
     for await (const { path, trial } of opened(paths, flags, losses)) {
       const scan = trial.scan({ reductions, ...readingOptions({ checkLevel, threads }), signal, onProgress })
       yield { trial: path, scan }
-      const { stats, firstError, problems } = scan
-      const messages = damageAmong(problems).map(({ message }) => message)
-      losses.rows(path, stats.rows, stats.failedRows, firstError?.message ?? null, messages)
+      losses.addScan(path, scan)
     }
   }
-  await written(path, tableBytes(scans(), 'parquet'))
+  await writeFile(path, tableBytes(scans(), 'parquet'))
   await viewOfFiles(database, [path])
 }
 
@@ -206,9 +170,9 @@ function isStatistic(name: string): boolean {
 /** Makes a table other than `scan`, through a file of JSON Lines. */
 async function makeTable(database: Database, name: TableName, rows: AsyncIterable<Row>): Promise<void> {
   const path = join(database.directory, `${name}.jsonl`)
-  await written(path, lines())
-  const columns = Object.entries(COLUMNS[name]).map(([column, type]) => `${literal(column)}: ${literal(type)}`)
-  const read = `read_json(${literal(path)}, format = 'newline_delimited', columns = {${columns.join(', ')}})`
+  await writeFile(path, lines())
+  const columns = COLUMNS[name].replace(/(\w+) ([\w[\]]+)/g, (_, column, type) => `${column}: ${literal(type)}`)
+  const read = `read_json(${literal(path)}, format = 'newline_delimited', columns = {${columns}})`
   await database.run(`create view ${name} as select * from ${read}`)
 
   async function* lines(): AsyncGenerator<string> {
@@ -220,17 +184,6 @@ async function makeTable(database: Database, name: TableName, rows: AsyncIterabl
       open = []
     }
     yield open.join('')
-  }
-}
-
-async function written(path: string, chunks: AsyncIterable<Uint8Array | string>): Promise<void> {
-  const file = await OutputFile.create(path)
-  try {
-    for await (const chunk of chunks) await file.write(chunk)
-    await file.commit()
-  } catch (error) {
-    await file.discard()
-    throw error
   }
 }
 
@@ -291,21 +244,8 @@ const ROWS: Readonly<Record<TableName, RowsOf>> = {
     })
     let number = 0
     for (const [, findings] of [...byStep].sort(([a], [b]) => a - b)) {
-      for (const {
-        modeStep,
-        rule,
-        name,
-        step,
-        mode,
-        tensor,
-        worker,
-        value,
-        threshold,
-        message,
-        cause,
-      } of diagnosis.add(findings)) {
-        const place = { rule, name, step, mode, mode_step: modeStep, tensor, worker }
-        yield { trial: path, finding: number++, ...place, value, threshold, message, cause }
+      for (const { modeStep, ...finding } of diagnosis.add(findings)) {
+        yield { ...finding, trial: path, finding: number++, mode_step: modeStep }
       }
     }
   },
@@ -319,15 +259,6 @@ function placeOf(trial: Trial, step: number, worker: string): Row | null {
     if (error instanceof TrialscanError) return null
     throw error
   }
-}
-
-/** A value as JSON. NaN and the infinities are texts; integers have all their digits. */
-export function jsonOf(value: unknown): string {
-  if (typeof value === 'number' || typeof value === 'bigint') return jsonNumber(value)
-  if (Array.isArray(value)) return `[${value.map(jsonOf).join(',')}]`
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value ?? null)
-  const fields = Object.entries(value).map(([name, value]) => `${JSON.stringify(name)}:${jsonOf(value)}`)
-  return `{${fields.join(',')}}`
 }
 
 /** A value as a cell of a CSV file: empty for null. */

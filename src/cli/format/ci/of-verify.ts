@@ -4,7 +4,7 @@ import type { VerifyCode } from '../../../integrity/verify/problem.js'
 import type { Verification } from '../../../integrity/verify/verify.js'
 import { EXIT } from '../../exit.js'
 import { counted, countText } from '../number.js'
-import { problemFields, type VerifyFormat } from '../verify-lines.js'
+import { problemFields, sum, type VerifyFormat } from '../verify-lines.js'
 import { type Case, type Result, type Verdict, verdictFields } from './report.js'
 import { Answers, type ProgramFormat } from './text.js'
 
@@ -78,8 +78,4 @@ function casesOf({ problems, notes, problemCounts, noteCounts }: Verification, f
     cases.push({ name: 'NotRead', state: 'unjudged', message, results: [] })
   }
   return cases
-}
-
-function sum(counts: Verification['problemCounts']): number {
-  return Object.values(counts).reduce((total, count) => total + count, 0)
 }

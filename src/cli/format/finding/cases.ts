@@ -5,16 +5,14 @@ import type { DiagnosedFinding } from '../../../rules/diagnosis.js'
 import { type Case, type Result, type Verdict, verdictFields } from '../ci/report.js'
 import type { Answers } from '../ci/text.js'
 import { counted } from '../number.js'
-import { distinct, type FindingFormat, isFindingOf, type JudgingReport, type JudgingRule } from './format.js'
+import { AT_END, distinct, type FindingFormat, isFindingOf, type JudgingReport, type JudgingRule } from './format.js'
 import { findingJson, missingJson, problemJson, rateJson } from './lines.js'
 import { titleOf, whenAndWhere, worstText } from './table.js'
 
 /** @param answers those of all trials @param isOnly true if there is one trial, whose text is then written at once */
 export function findingAnswer(trial: string, answers: Answers, isOnly: boolean): FindingFormat {
   return {
-    isLive: false,
-    tellsMissing: true,
-    line: () => '',
+    ...AT_END,
     end(judged, verdict) {
       const json = () => findingObject(trial, judged, verdict)
       answers.add({ trial, verdict, cases: () => casesOf(judged), json })

@@ -18,6 +18,9 @@ export interface FindingFormat {
   end(judged: JudgingReport, verdict: Verdict): string
 }
 
+/** The common part of formats that write nothing until all steps are judged. */
+export const AT_END = { isLive: false, tellsMissing: true, line: () => '' } as const
+
 /** The report of a judgement. */
 export interface JudgingReport {
   /** The trial's name. */

@@ -4,23 +4,19 @@ import type { UnusualRate } from '../../../rules/base/learning-rates.js'
 import type { DiagnosedFinding } from '../../../rules/diagnosis.js'
 import type { Missing } from '../../../rules/finding.js'
 import { safeJson } from '../../terminal.js'
-import { csvLine } from '../lines.js'
-import { jsonNumber } from '../number.js'
+import { csvLine, jsonOf } from '../lines.js'
 import { type FindingFormat, type JudgingError, type JudgingReport, judgingOf } from './format.js'
 
 const COLUMNS = [
-  'rule',
-  'name',
-  'step',
-  'mode',
-  'mode_step',
-  'tensor',
-  'worker',
-  'value',
-  'threshold',
-  'message',
-  'cause',
+  ...(['rule', 'name', 'step', 'mode', 'mode_step', 'tensor', 'worker'] as const),
+  ...(['value', 'threshold', 'message', 'cause'] as const),
 ]
+
+/** A finding in these columns. */
+function cellsOf(finding: DiagnosedFinding) {
+  const named = { ...finding, mode_step: finding.modeStep }
+  return COLUMNS.map(name => named[name])
+}
 
 /**
  * Comma-separated values. Missing and unreadable data have no rows; they are noted on standard error.
@@ -41,8 +37,8 @@ export function findingCsv(
   return {
     isLive: true,
     tellsMissing: false,
-    line: ({ rule, name, step, mode, modeStep, tensor, worker, value, threshold, message, cause }) => {
-      const cells = [rule, name, step, mode, modeStep, tensor, worker, value, threshold, message, cause]
+    line: finding => {
+      const cells = cellsOf(finding)
       return withHead(csvLine(trial ? [trial.path, ...cells] : cells, onTerminal))
     },
     end: () => withHead(''),
@@ -80,13 +76,7 @@ export function rateJson({ tensor, step, value, message }: UnusualRate): string 
 }
 
 export function findingJson(finding: DiagnosedFinding): string {
-  const { rule, name, step, mode, modeStep, tensor, worker, value, threshold, message, cause } = finding
-  const text = JSON.stringify
-  return (
-    `{"rule":${text(rule)},"name":${text(name)},"step":${step},"mode":"${mode}","mode_step":${modeStep}` +
-    `,"tensor":${text(tensor)},"worker":${text(worker)},"value":${jsonNumberOrNull(value)},"threshold":${jsonNumberOrNull(threshold)}` +
-    `,"message":${text(message)},"cause":${cause}}`
-  )
+  return `{${cellsOf(finding).map((cell, i) => `"${COLUMNS[i]}":${jsonOf(cell)}`)}}`
 }
 
 export function missingJson({ rule, name, missing, partial }: Missing): string {
@@ -97,12 +87,9 @@ export function missingJson({ rule, name, missing, partial }: Missing): string {
  * The explanations of the rules, as lines of JSON. Rules that lack data are left out, since `missing` explains them.
  */
 function explanationsJson(judged: JudgingReport): readonly string[] {
-  const judging = judgingOf(judged).map(({ ruleName: rule, name, parameters }) => ({
-    rule,
-    name,
-    judges: true,
-    parameters,
-  }))
+  const judging = judgingOf(judged).map(({ ruleName: rule, name, parameters }) => {
+    return { rule, name, judges: true, parameters }
+  })
   const others = judged.onlyByName.map(({ rule, reason }) => ({ rule, name: rule, judges: false, reason }))
   return [...judging, ...others].map(line => JSON.stringify(line))
 }
@@ -113,8 +100,4 @@ function toSaveJson({ toSave }: JudgingReport): readonly string[] {
 
 export function problemJson({ step, tensor, error }: JudgingError): string {
   return JSON.stringify({ problem: error.message, step, tensor, code: error.code })
-}
-
-function jsonNumberOrNull(value: number | null): string {
-  return value === null ? 'null' : jsonNumber(value)
 }

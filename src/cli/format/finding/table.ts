@@ -6,6 +6,7 @@ import { type Finding, lacksTensors, type Missing, TRIAL_HAS } from '../../../ru
 import { type Colors, safe, wrapped } from '../../terminal.js'
 import { counted, countText, shortNumber } from '../number.js'
 import {
+  AT_END,
   configurationKey,
   distinct,
   type FindingFormat,
@@ -101,9 +102,7 @@ export function findingTable(
   }
 
   return {
-    isLive: false,
-    tellsMissing: true,
-    line: () => '',
+    ...AT_END,
     end(judged: JudgingReport): string {
       const { rules, missing, toSave, onlyByName, problems } = judged
       const { sections, firing, judging, silent } = outcomeOf(judged)

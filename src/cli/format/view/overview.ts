@@ -4,7 +4,7 @@ import { lacksTensors } from '../../../rules/finding.js'
 import type { OverviewLine, TrialOverview } from '../../../view/overview/overview.js'
 import { enumeration, notFiniteText, numberText, remarks } from '../../../view/overview/remarks.js'
 import { type Colors, columns, padEnd, safe, safeName, widthOf, wrapped } from '../../terminal.js'
-import { sparkline } from '../bars.js'
+import { sparkline, spread } from '../bars.js'
 import { bytesText, counted, countText, elementsText } from '../number.js'
 
 const MIN_WIDTH = 80
@@ -201,12 +201,6 @@ function resampled(values: readonly number[], most: number): readonly number[] {
     const part = values.slice(Math.floor((i * values.length) / most), Math.floor(((i + 1) * values.length) / most))
     return part.reduce((sum, value) => sum + value, 0) / part.length
   })
-}
-
-/** Evenly chosen elements, with the first and the last. */
-function spread<T>(all: readonly T[], most: number): readonly T[] {
-  if (all.length <= most) return all
-  return Array.from({ length: most }, (_, i) => all[Math.round((i * (all.length - 1)) / (most - 1))]!)
 }
 
 /** A name that fits a width, cut in its middle, since names differ at their ends. */

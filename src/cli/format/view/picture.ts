@@ -248,20 +248,16 @@ function fitted(
 ): Pick<Grid, 'width' | 'height' | 'values'> {
   const [wide, high] = [Math.min(width, columns), Math.min(height, rows)]
   if (wide === width && high === height) return { width, height, values }
+  const part = (i: number, parts: number, all: number) => {
+    const from = Math.floor((i * all) / parts)
+    return [from, Math.max(from + 1, Math.floor(((i + 1) * all) / parts))] as const
+  }
   const means = Float64Array.from({ length: wide * high }, (_, i) => {
-    const [x, y] = [i % wide, Math.floor(i / wide)]
+    const [left, right] = part(i % wide, wide, width)
+    const [top, bottom] = part(Math.floor(i / wide), high, height)
     let [sum, count] = [0, 0]
-    for (
-      let row = Math.floor((y * height) / high);
-      row < Math.max(Math.floor((y * height) / high) + 1, Math.floor(((y + 1) * height) / high));
-      row++
-    ) {
-      for (
-        let column = Math.floor((x * width) / wide);
-        column < Math.max(Math.floor((x * width) / wide) + 1, Math.floor(((x + 1) * width) / wide));
-        column++
-      ) {
-        const value = values[row * width + column]!
+    for (let row = top; row < bottom; row++) {
+      for (const value of values.subarray(row * width + left, row * width + right)) {
         if (value === BETWEEN) continue
         sum += value
         count++

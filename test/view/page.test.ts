@@ -6,7 +6,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createTrial, diff, reportHtml, type Trial, trialOverview, VanishingGradient } from '#dist/index.js'
 import { remarks } from '#dist/view/overview/remarks.js'
-import { exact, labelsOf, short, told } from '#dist/view/page/text.js'
+import { even, exact, labelsOf, short, told } from '#dist/view/page/text.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
 import { type Browser, hasChromium, launch, type Page } from '../support/chromium.js'
 import { isRequired, ROOT, sharedTrials } from '../support/golden.js'
@@ -132,7 +132,7 @@ const cutTips = (i: number) => `new Promise(resolve => requestAnimationFrame(() 
 })))`
 /** The contrast of each text or area with what is behind it. */
 const contrastsOf = (selector: string) => `(() => {
-  const context = new OffscreenCanvas(1, 1).getContext('2d')
+  const context = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true })
   const paint = color => {
     context.fillStyle = color
     context.fillRect(0, 0, 1, 1)
@@ -141,7 +141,7 @@ const contrastsOf = (selector: string) => `(() => {
       return sum + weight * (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
     }, 0.05)
   }
-  return [...document.querySelectorAll('${selector}')].filter(one => one.checkVisibility() && (one.textContent !== '' || one.tagName === 'path') && !one.disabled).map(one => {
+  return [...document.querySelectorAll('${selector}')].filter(one => one.checkVisibility() && (one.textContent !== '' || /^(path|circle)$/.test(one.tagName)) && !one.disabled).map(one => {
     const grounds = []
     for (let at = one; at; at = at.parentElement) grounds.unshift(getComputedStyle(at).backgroundColor)
     const ground = grounds.map(paint).at(-1)
@@ -908,20 +908,20 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     writer.end()
     const { url, trials } = await write(directory)
     await open(url, 'units')
-    expect([...(await cellsOf(3, 2))]).toEqual([
-      ['unit 0 · step 0', '0 for 0 of 2 outputs'],
-      ['unit 0 · step 1', '0 for 1 of 2 outputs'],
-      ['unit 1 · step 0', '0 for 2 of 2 outputs'],
-      ['unit 1 · step 1', '0 for 2 of 2 outputs'],
-      ['unit 2 · step 0', '0 for 0 of 2 outputs'],
-      ['unit 2 · step 1', '0 for 0 of 2 outputs'],
+    // Half of one layer is off, a third of the other.
+    expect([...(await cellsOf(2, 2))]).toEqual([
+      ['unit 0 · step 0', 'saturated for 0 of 4 outputs'],
+      ['unit 0 · step 1', 'saturated for 0 of 4 outputs'],
+      ['unit 1 · step 0', 'saturated for 4 of 4 outputs'],
+      ['unit 1 · step 1', 'saturated for 4 of 4 outputs'],
     ])
     expect(await page.locator('.units .card .note').allTextContents()).toEqual([
-      '1 of 3 units is 0 for the whole batch at step 1.',
       '1 of 2 units is saturated for the whole batch at step 1.',
+      '1 of 3 units is 0 for the whole batch at step 1.',
     ])
     expect((await copied('.units figure:nth-of-type(2)')).slice(1)).toEqual([
-      ...['act1_output_0,0,0,0,4', 'act1_output_0,1,0,4,4', 'act1_output_0,0,1,0,4', 'act1_output_0,1,1,4,4'],
+      ...['relu0_output_0,0,0,0,2', 'relu0_output_0,1,0,2,2', 'relu0_output_0,2,0,0,2'],
+      ...['relu0_output_0,0,1,1,2', 'relu0_output_0,1,1,2,2', 'relu0_output_0,2,1,0,2'],
     ])
     expect(wrong).toEqual([])
     await close(trials)
@@ -956,8 +956,167 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       const own = Array.from({ length: 6 }, (_, i) => 6 * sample + i)
       return own.reduce((sum, x) => sum + (x - x * x) ** 2, 0) / 6
     })
-    const captions = errors.map((error, i) => `${i}: ${[0, 1, 2, 0][i]}error ${short(Number(error.toPrecision(4)))}`)
+    const captions = errors.map(
+      (error, i) => `sample ${i}label ${[0, 1, 2, 0][i]}error ${even(Number(error.toPrecision(4)))}`,
+    )
     expect(await page.locator('.pairs figcaption').allTextContents()).toEqual(captions.reverse())
+    expect(wrong).toEqual([])
+    await close(trials)
+  })
+
+  it.each([1440, 1024])('fills a screen of %i pixels with the classes, whatever their number', async width => {
+    await page.setViewportSize({ width, height: 900 })
+    writeSamples(join(scratch, `wide-${width}`))
+    for (const [path, columns] of [
+      [join(TRIALS, 'xgb-cancer'), width === 1440 ? 3 : 2],
+      [join(scratch, `wide-${width}`), 2],
+    ] as const) {
+      const { url, trials } = await write(path)
+      await open(url, 'classes')
+      const [gaps, right] = (await page.evaluate(`(() => {
+        const all = [...document.querySelectorAll('.confusions > *')].map(one => one.getBoundingClientRect())
+        const gaps = all.slice(1).map(({ left, top }, i) => top === all[i].top ? left - all[i].right : Infinity)
+        return [gaps, document.querySelector('#view').getBoundingClientRect().right - all.at(-1).right]
+      })()`)) as [number[], number]
+      expect(gaps.map(Math.round)).toEqual(Array(columns - 1).fill(16))
+      expect(Math.abs(right)).toBeLessThan(1)
+      await close(trials)
+    }
+    await page.setViewportSize({ width: 1280, height: 720 })
+  })
+
+  it('has one chart of the accuracies of two trials, and their tables side by side', async () => {
+    const paths = ['one', 'other'].map(name => join(scratch, `confused-${name}`))
+    for (const path of paths) writeSamples(path)
+    const { url, trials } = await write(...paths)
+    await page.setViewportSize({ width: 1440, height: 900 })
+    await open(url, 'classes')
+    expect(await page.locator('.legend li').allTextContents()).toEqual(['A', 'B'])
+    const tops = (await page.evaluate(
+      `[...document.querySelectorAll('.confusion')].map(one => one.getBoundingClientRect().top)`,
+    )) as number[]
+    expect(tops).toEqual([tops[0], tops[0]])
+    await page.setViewportSize({ width: 1280, height: 720 })
+    await close(trials)
+  })
+
+  it('has bars of features on one scale, their names and numbers aligned, with as many digits each', async () => {
+    const { url, trials } = await write(join(TRIALS, 'xgb-cancer'))
+    await open(url, 'boosting')
+    await page.selectOption('.controls select', 'average_shap')
+    await page.waitForSelector('.card svg[aria-label*="average_shap"]')
+    const shap = (await copied('.card')).slice(1).map(row => Number(row.split(',')[1]))
+    const [bars, names, numbers] = (await page.evaluate(`(() => {
+      const svg = document.querySelector('.card svg')
+      const places = selector => [...svg.querySelectorAll(selector)].map(one => one.getBoundingClientRect())
+      const card = svg.parentElement.getBoundingClientRect()
+      return [
+        places('[aria-label=bar] rect').map(({ width }) => width),
+        places('[aria-label^=y-axis] text').map(({ left, right }) => [Math.round(right - card.left), Math.round(left - card.left)]),
+        [...svg.querySelectorAll('[aria-label=text] text')].map(one => one.textContent),
+      ]
+    })()`)) as [number[], [number, number][], string[]]
+    const scale = bars[0]! / Math.abs(shap[0]!)
+    for (const [i, width] of bars.entries())
+      expect(Math.abs(width - scale * Math.abs(shap[i]!)), String(i)).toBeLessThan(0.6)
+    const ends = names.map(([right]) => right)
+    expect(Math.max(...ends) - Math.min(...ends)).toBeLessThanOrEqual(1)
+    // No gutter before the names.
+    expect(Math.min(...names.map(([, left]) => left))).toBeLessThan(40)
+    expect(numbers.toSorted()).toEqual(shap.slice(0, 20).map(even).toSorted())
+    expect(numbers.some(text => text.startsWith('−'))).toBe(true)
+    expect(new Set(numbers.map(text => text.replace(/^−?0?[.]?0*|[.]/g, '').length))).toEqual(new Set([4]))
+    // What has a line over the steps has its colour.
+    const [fills, strokes] = (await page.evaluate(`[
+      [...document.querySelectorAll('.card svg [aria-label=bar] rect')].slice(0, 6).map(one => getComputedStyle(one).fill),
+      [...document.querySelectorAll('.cards .legend i')].map(one => getComputedStyle(one).borderTopColor),
+    ]`)) as [string[], string[]]
+    expect(fills).toEqual(strokes)
+    await open(url, 'boosting?step=30')
+    expect(await page.locator('.trees svg text').allTextContents()).toContain('−0.08111')
+    expect(wrong).toEqual([])
+    await close(trials)
+  })
+
+  it('draws the layers and units that are off most, and the others when they are asked for', async () => {
+    const place = (name: string, layers: readonly (readonly [name: string, isDead: (unit: number) => boolean])[]) => {
+      const writer = new TrialWriter(join(scratch, name))
+      const units = Array.from({ length: 20 }, (_, unit) => unit)
+      const tensors = layers.map(
+        ([name, isDead]) =>
+          ({ name, dtype: 'float32', shape: [1, 20], values: units.map(unit => (isDead(unit) ? 0 : 1)) }) as const,
+      )
+      writer.step({ step: 0, tensors })
+      writer.end()
+      return join(scratch, name)
+    }
+    // Of layer i the last i units are dead.
+    const layers = Array.from({ length: 8 }, (_, i) => [`relu${i}_output_0`, (unit: number) => unit >= 20 - i] as const)
+    const { url, trials } = await write(place('many-units', layers))
+    await open(url, 'units')
+    const names = () => page.locator('.units h4').allTextContents()
+    expect(await names()).toEqual([7, 6, 5, 4, 3, 2].map(i => `relu${i}_output_0`))
+    expect(await page.textContent('.rest')).toMatch(/^6 of 8 layers are drawn, those with the largest shares/)
+    expect(await page.textContent('.units .note')).toContain('16 are drawn, those most often off.')
+    expect(await copied('.units figure')).toHaveLength(21)
+    expect([...(await cellsOf(16, 1)).keys()].map(cell => Number.parseInt(cell.slice(5), 10))).toEqual([
+      ...[0, 1, 2, 3, 4, 5, 6, 7, 8, 13, 14, 15, 16, 17, 18, 19],
+    ])
+    await page.click('button:text-is("Draw all 20")')
+    expect([...(await cellsOf(20, 1)).keys()]).toHaveLength(20)
+    await page.click('button:text-is("Draw the other 2")')
+    expect(await names()).toHaveLength(8)
+    expect(await page.locator('.rest').count()).toBe(0)
+    await page.setViewportSize({ width: 390, height: 844 })
+    await open(url, 'units')
+    expect(await names()).toHaveLength(3)
+    await page.setViewportSize({ width: 1280, height: 720 })
+    const pair = await write(join(scratch, 'many-units'), place('ten', [['relu7_output_0', unit => unit === 10]]))
+    await open(pair.url, 'units')
+    // Both trials have the units that are off in one of them.
+    expect([...(await cellsOf(16, 1)).keys()].map(cell => Number.parseInt(cell.slice(5), 10))).toEqual([
+      ...[0, 1, 2, 3, 4, 5, 6, 7, 10, 13, 14, 15, 16, 17, 18, 19],
+    ])
+    const none = await write(place('none-off', [['relu0_output_0', () => false]]))
+    await open(none.url, 'units')
+    expect(await page.textContent('.rest')).toBe('No unit of 1 layer is ever off.Draw them')
+    await page.click('.rest button')
+    expect(await names()).toEqual(['relu0_output_0'])
+    expect(wrong).toEqual([])
+    await close([...trials, ...pair.trials, ...none.trials])
+  })
+
+  it('has colours of classes and numbers that stand out from a light ground and from a dark one', async () => {
+    const place = (name: string, count: number) => {
+      const writer = new TrialWriter(join(scratch, name))
+      const numbers = Array.from({ length: count }, (_, i) => i)
+      const tensor = (name: string, shape: readonly number[], values: readonly number[]) =>
+        ({ name, dtype: 'float32', shape, values }) as const
+      writer.step({
+        step: 0,
+        tensors: [tensor('labels', [count], numbers), tensor('code_output_0', [count, 2], [...numbers, ...numbers])],
+      })
+      writer.end()
+      return createTrial(join(scratch, name), { requireCollections: false, refresh: 'manual' })
+    }
+    const trials = [await place('twelve', 12), await place('thirty', 30)]
+    const file = join(scratch, 'colours.html')
+    writeFileSync(file, (await reportHtml(trials, { embed: 'code_output_0' })).html)
+    for (const colorScheme of ['dark', 'light'] as const) {
+      await page.emulateMedia({ colorScheme })
+      await open(pathToFileURL(file).href, 'embedding')
+      const contrasts = (await page.evaluate(contrastsOf('.embedding circle'))) as number[]
+      expect(contrasts).toHaveLength(42)
+      expect(Math.min(...contrasts), colorScheme).toBeGreaterThanOrEqual(3)
+    }
+    expect((await page.locator('.embedding .legend li').allTextContents()).slice(0, 4)).toEqual([
+      'labels',
+      '0',
+      '1',
+      '2',
+    ])
+    expect(await page.locator('.embedding .ramp span span').allTextContents()).toEqual(['0', '29'])
+    await page.emulateMedia({ colorScheme: 'light' })
     expect(wrong).toEqual([])
     await close(trials)
   })

@@ -3,7 +3,7 @@
 import { button, h, svgElement } from './dom.js'
 import { lineChart } from './pictures/charts.js'
 import { isDashed, lineColor } from './pictures/colors.js'
-import { counted, short, shown } from './text.js'
+import { counted, even, shown } from './text.js'
 import type { LiveData } from './trials.js'
 
 /** A trial in the server's list. */
@@ -49,6 +49,9 @@ const COLUMNS = [
   ['What the rules say first', ({ cause }: Listed) => cause?.rule ?? ''],
 ] as const
 
+/** The columns that are aligned at their last digits. */
+const NUMBERS: ReadonlySet<string> = new Set(['Steps', 'Last step', 'Tensors', 'Findings'])
+
 /** The loss of training; of a trial without modes its only one. */
 function lossOf({ loss }: Listed): { readonly steps: readonly number[]; readonly values: readonly number[] } | null {
   const line = loss?.lines.find(({ mode }) => mode === 'TRAIN') ?? loss?.lines[0]
@@ -84,10 +87,10 @@ function sparkline(trial: Listed): HTMLElement | string {
     width: SPARK_WIDTH,
     height: SPARK_HEIGHT,
     role: 'img',
-    'aria-label': `${shown(trial.loss!.tensor)} from ${short(line.values[0]!)} to ${short(line.values.at(-1)!)}`,
+    'aria-label': `${shown(trial.loss!.tensor)} from ${even(line.values[0]!)} to ${even(line.values.at(-1)!)}`,
   })
   svg.append(svgElement('path', { d: path, fill: 'none', stroke: lineColor(0), 'stroke-width': 1.5 }))
-  return h('span', { class: 'spark' }, svg as unknown as HTMLElement, h('span', {}, short(line.values.at(-1)!)))
+  return h('span', { class: 'spark' }, svg as unknown as HTMLElement, h('span', {}, even(line.values.at(-1)!)))
 }
 
 /** The time since, as `3 min ago`. */
@@ -118,8 +121,8 @@ function verdictOf({ error, cause, judged, state }: Listed): HTMLElement | strin
   return h('span', { class: 'fine' }, `nothing found${state === 'ended' ? '' : ' so far'}`)
 }
 
-/** The losses of the chosen trials in one chart. */
-function lossChart(chosen: readonly Listed[]): HTMLElement {
+/** The losses of the chosen trials in one chart, below what can be done with them. */
+function lossChart(chosen: readonly Listed[], buttons: readonly HTMLElement[]): HTMLElement {
   const lines = chosen.flatMap((trial, i) =>
     (trial.loss?.lines ?? []).map(({ mode, steps, values }) => ({
       name: trial.loss!.lines.length > 1 ? `${shown(trial.id)} ${mode}` : shown(trial.id),
@@ -128,9 +131,15 @@ function lossChart(chosen: readonly Listed[]): HTMLElement {
       points: steps.map((x, at) => ({ x, y: Number(values[at]) })),
     })),
   )
-  if (lines.length === 0) return h('p', { class: 'muted' }, 'No loss of these has been read yet.')
   const label = `The losses of ${counted(chosen.length, 'trial')} over the steps.`
-  return h('div', { class: 'card' }, lineChart({ label, lines, width: 2200, height: 320 }))
+  return h(
+    'div',
+    { class: 'card' },
+    h('div', { class: 'controls' }, h('h4', {}, label), ...buttons),
+    lines.length === 0
+      ? h('p', { class: 'muted' }, 'No loss of these has been read yet.')
+      : lineChart({ label, lines, width: 2200, height: 220 }),
+  )
 }
 
 export async function startPage({ version }: LiveData): Promise<void> {
@@ -144,15 +153,20 @@ export async function startPage({ version }: LiveData): Promise<void> {
     const [a, b] = chosen
     location.href = `/compare/${encodeURIComponent(a!)}/${encodeURIComponent(b!)}`
   })
+  const clear = button('Clear', () => {
+    chosen.clear()
+    draw()
+  })
   const body = h('tbody', {})
   const said = h('p', { class: 'muted', role: 'status' })
-  const chart = h('div', {})
+  /** Lies over the end of the window, so that the list stays where it is. */
+  const chart = h('div', { class: 'losses' })
   const heads = COLUMNS.map(([text], i) => {
     const sort = button(text, () => {
       sorted = { column: i, isDown: sorted.column === i && !sorted.isDown }
       draw()
     })
-    return h('th', { scope: 'col' }, sort)
+    return h('th', { scope: 'col', class: NUMBERS.has(text) ? 'number' : '' }, sort)
   })
   const table = h(
     'div',
@@ -186,7 +200,7 @@ export async function startPage({ version }: LiveData): Promise<void> {
           : `${counted(matches.length, 'trial')}${matches.length < trials.length ? ` of ${trials.length}` : ''}. Choose some to see their losses together, two to compare them.`
     table.hidden = matches.length === 0
     const together = trials.filter(({ id }) => chosen.has(id))
-    chart.replaceChildren(...(together.length > 0 ? [lossChart(together)] : []))
+    chart.replaceChildren(...(together.length > 0 ? [lossChart(together, [compare, clear])] : []))
     compare.disabled = chosen.size !== 2
   }
   const choose = (id: string, isChosen: boolean) => {
@@ -258,11 +272,10 @@ export async function startPage({ version }: LiveData): Promise<void> {
       'form',
       { class: 'controls', onsubmit: event => event.preventDefault() },
       h('label', { class: 'choice wide' }, h('span', {}, 'Search'), search),
-      compare,
     ),
     said,
-    chart,
     table,
+    chart,
     h(
       'footer',
       {},

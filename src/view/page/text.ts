@@ -93,6 +93,14 @@ export function thinnedText(thinned: readonly ThinnedView[]): string | null {
   )} are shown: ${parts.join(', ')}. A report of fewer steps has all.`
 }
 
+/** A number with four significant digits, as many as its neighbours have: `0.4100`, `−0.04780`, `1235`. */
+export function even(value: number): string {
+  const size = Math.abs(Number(value.toPrecision(4)))
+  if (!Number.isFinite(size) || size === 0 || (size >= 1000 && size < 1e6)) return short(Number(value.toPrecision(4)))
+  const text = size < 1e6 && size >= 1e-4 ? value.toPrecision(4) : value.toExponential(3)
+  return withMinus(text)
+}
+
 /** A cell of a CSV file. */
 export function csvCell(value: string | number): string {
   const text = String(value)

@@ -75,6 +75,15 @@ export function workerColor(i: number): string {
   return lineColor(4 + (i % (LINE_COLORS.length - 4)))
 }
 
+/** The colours of classes, each its own: a contrast of 3.4 or more both on a light ground and on a dark one. */
+export const LABEL_COLORS = [
+  ...['#3a78d6', '#c8591a', '#1f9060', '#c94fa0', '#8a7d12', '#7f62e6'],
+  ...['#e2404f', '#2a8f9e', '#9a6a55', '#58981c', '#b44fdc', '#6f8096'],
+]
+
+/** The colours that the numbers of labels run through, from the smallest to the largest, as visible as those of classes. */
+export const NUMBER_COLORS = ['#3a78d6', '#7f62e6', '#c94fa0', '#c8591a']
+
 /** True for a dashed line: modes other than training, where the colour tells a run or a worker. */
 export function isDashed(mode: string): boolean {
   return mode === 'EVAL' || mode === 'PREDICT'

@@ -32,6 +32,8 @@ export interface HeatMapOptions {
   /** The row that the cursor marks at first, at the step that is chosen on the page; -1 for none. */
   readonly chosenRow?: number
   readonly onPoint?: (row: number) => void
+  /** The words where no cell is pointed at. Default: what a pointer can do. */
+  readonly hint?: string
   /** A description of the picture for screen readers. */
   readonly label: string
 }
@@ -93,7 +95,7 @@ export class HeatMap {
     this.#image = imageOf(options)
     this.#view = { row: 0, step: 0, rows: options.rows, steps: options.steps }
     const { opens = 'the tensor' } = options
-    this.#hint = hintOf(opens)
+    this.#hint = options.hint ?? hintOf(opens)
     this.#canvas = h('canvas', {
       tabindex: 0,
       role: 'application',
@@ -342,7 +344,7 @@ export class HeatMap {
 }
 
 /** A hint for a mouse, or for fingers. @param opens what opens; null for nothing */
-function hintOf(opens: string | null): string {
+export function hintOf(opens: string | null): string {
   return matchMedia('(hover: none)').matches
     ? `Touch a cell to read it${opens === null ? '' : `, and again to open ${opens}`}.`
     : `Point at a cell to read it${opens === null ? '' : `, click it to open ${opens}`}. Drag to move; Ctrl or Shift and the wheel zoom; a double click shows all.`

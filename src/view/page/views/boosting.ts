@@ -3,17 +3,21 @@
 import * as Plot from '@observablehq/plot'
 import { choice, h } from '../dom.js'
 import { badge } from '../names.js'
-import { actions, describe, halfWidth, type Line, lineChart } from '../pictures/charts.js'
+import { actions, describe, halfWidth, type Line, lineChart, STYLE } from '../pictures/charts.js'
 import { lineColor } from '../pictures/colors.js'
-import { short, shown } from '../text.js'
+import { even, short, shortened, shown } from '../text.js'
 import type { ShownTrial } from '../trials.js'
-import { treesPart } from './trees.js'
+import { treesParts } from './trees.js'
 import type { View } from './view.js'
 
 const IMPORTANCE = /^feature_importance\/([^/]+)\/(.+)$/
 const SHAP = /^(average_shap)\/(.+)$/
 const MAX_FEATURES = 20
 const MAX_LINES = 6
+/** The colour of features without a line. */
+const REST_COLOR = lineColor(6)
+/** The height of a bar with its gap, the width of a letter, and the most letters of a name. */
+const [ROW, LETTER, MAX_LETTERS] = [24, 6.6, 28]
 
 /** The measures of a feature's importance, in XGBoost's words. */
 const MEANINGS: Readonly<Record<string, string>> = {
@@ -51,15 +55,21 @@ export async function boostingView(given: readonly ShownTrial[], chosen: Boostin
   const meaning = h('p', { class: 'muted meaning' })
   const draw = async () => {
     meaning.textContent = MEANINGS[chosen.measure] ?? ''
-    const drawn = trials.map(async (trial, i) =>
-      h(
+    const all = await Promise.all(trials.map(trial => linesOf(trial, chosen.measure)))
+    // Bars of two trials have one scale.
+    const numbers = [0, ...all.flatMap(lines => barsOf(lines).map(({ importance }) => importance))]
+    const domain = [Math.min(...numbers), Math.max(...numbers)] as const
+    const drawn = trials.map(async (trial, i) => {
+      const { tree = null, depth = null } = await treesParts(trial)
+      const [bars, lines] = importance(all[i]!, chosen.measure, domain)
+      return h(
         'article',
         {},
         trials.length > 1 ? h('h2', {}, badge(i), shown(trial.view.name)) : null,
-        ...(await importance(trial, chosen.measure)),
-        await treesPart(trial),
-      ),
-    )
+        h('div', { class: 'cards' }, bars, h('div', {}, lines, depth)),
+        tree,
+      )
+    })
     parts.replaceChildren(...(await Promise.all(drawn)))
   }
   await draw()
@@ -91,84 +101,120 @@ export async function boostingView(given: readonly ShownTrial[], chosen: Boostin
   return { element, update }
 }
 
-async function linesOf(trial: ShownTrial, pattern: (name: string) => string | null): Promise<Line[]> {
+/** The importance of each feature over the steps. */
+async function linesOf(trial: ShownTrial, measure: string): Promise<Line[]> {
   const { view } = trial
   const column = await trial.column('mean', { kind: 'other' })
   if (column === null) return []
   return view.tensors.flatMap(({ name }, tensor) => {
-    const text = pattern(name)
+    const [ofMeasure, feature] = featureOf(name) ?? []
     const [series] = trial.seriesOf[tensor]!
-    if (text === null || series === undefined) return []
+    if (ofMeasure !== measure || series === undefined) return []
     const points = view.steps.flatMap((x, step) =>
       column.has(step) && column.isThere(series, step) ? [{ x, y: column.at(series, step) }] : [],
     )
-    return points.length === 0 ? [] : [{ name: shown(text), color: lineColor(0), isDashed: false, points }]
+    return points.length === 0 ? [] : [{ name: shown(feature!), color: REST_COLOR, points }]
   })
 }
 
-async function importance(trial: ShownTrial, measure: string): Promise<HTMLElement[]> {
-  const all = await linesOf(trial, name => {
-    const [measureName, feature] = featureOf(name) ?? []
-    return measureName === measure ? feature! : null
-  })
-  if (all.length === 0) return []
-  const lastStep = Math.max(...all.map(({ points }) => points.at(-1)!.x))
-  const last = all
-    .filter(({ points }) => points.at(-1)!.x === lastStep)
+interface Bar {
+  readonly feature: string
+  readonly importance: number
+  readonly color: string
+}
+
+/** The features of the last step, the most important first; those that have lines have their colours. */
+function barsOf(lines: readonly Line[]): readonly Bar[] {
+  const last = Math.max(...lines.map(({ points }) => points.at(-1)!.x))
+  return lines
+    .filter(({ points }) => points.at(-1)!.x === last)
     .map(({ name, points }) => ({ feature: name, importance: points.at(-1)!.y }))
     .sort((a, b) => Math.abs(b.importance) - Math.abs(a.importance))
-  const shownBars = last.slice(0, MAX_FEATURES)
+    .map((bar, i) => ({ ...bar, color: i < MAX_LINES ? lineColor(i) : REST_COLOR }))
+}
+
+/** The features at the last step, and the first of them over the steps. @param domain of all bars */
+function importance(
+  all: readonly Line[],
+  measure: string,
+  domain: readonly [number, number],
+): readonly [bars: HTMLElement | null, lines: HTMLElement | null] {
+  const bars = barsOf(all)
+  if (bars.length === 0) return [null, null]
+  const drawn = bars.slice(0, MAX_FEATURES)
+  const width = halfWidth()
+  const letters = Math.min(Math.max(...drawn.map(({ feature }) => feature.length)), MAX_LETTERS, Math.floor(width / 20))
+  const room = 8 + LETTER * Math.max(...drawn.map(({ importance }) => even(importance).length))
+  const number = { x: 'importance', y: 'feature', text: ({ importance }: Bar) => even(importance) }
   const svg = Plot.plot({
-    width: halfWidth(),
-    height: 60 + shownBars.length * 18,
-    marginLeft: 110,
+    width,
+    height: 60 + drawn.length * ROW,
+    marginLeft: 16 + LETTER * letters,
     marginBottom: 40,
-    style: { background: 'transparent', fontFamily: 'inherit', fontSize: '12px' },
-    x: { label: measure, labelOffset: 36, tickFormat: short, ticks: 5 },
-    y: { label: null, domain: shownBars.map(({ feature }) => feature) },
+    style: STYLE,
+    x: {
+      label: measure,
+      labelOffset: 36,
+      ticks: Math.max(2, Math.round(width / 100) - 1),
+      domain,
+      insetLeft: domain[0] < 0 ? room + 8 : 0,
+      insetRight: room,
+    },
+    y: {
+      label: null,
+      domain: drawn.map(({ feature }) => feature),
+      tickFormat: (name: string) => shortened(name, letters),
+      tickSize: 0,
+    },
     marks: [
-      Plot.barX(shownBars, {
+      Plot.barX(drawn, {
         x: 'importance',
         y: 'feature',
-        fill: lineColor(0),
-        title: ({ feature, importance }: { feature: string; importance: number }) => `${feature}: ${short(importance)}`,
+        fill: 'color',
+        fillOpacity: ({ color }: Bar) => (color === REST_COLOR ? 0.55 : 1),
+        title: ({ feature, importance }: Bar) => `${feature}: ${short(importance)}`,
       }),
+      Plot.text(
+        drawn.filter(({ importance }) => !(importance < 0)),
+        { ...number, dx: 4, textAnchor: 'start' },
+      ),
+      Plot.text(
+        drawn.filter(({ importance }) => importance < 0),
+        { ...number, dx: -4, textAnchor: 'end' },
+      ),
       Plot.ruleX([0]),
     ],
   })
-  const label = `The importance of features by ${measure} at step ${lastStep}: ${shownBars
+  const step = Math.max(...all.map(({ points }) => points.at(-1)!.x))
+  const label = `The importance of features by ${measure} at step ${step}: ${drawn
     .slice(0, 3)
     .map(({ feature, importance }) => `${feature} ${short(importance)}`)
     .join(', ')}`
   describe(svg, label)
-  const most = new Set(last.slice(0, MAX_LINES).map(({ feature }) => feature))
-  const lines = all.filter(({ name }) => most.has(name)).map((line, i) => ({ ...line, color: lineColor(i) }))
-  const rows = () => [['feature', measure], ...last.map(({ feature, importance }) => [feature, importance])]
-  const rest = last.length - shownBars.length
+  const lines = bars.slice(0, MAX_LINES).flatMap(({ feature, color }) => {
+    const line = all.find(({ name }) => name === feature)
+    return line === undefined ? [] : [{ ...line, color }]
+  })
+  const some = drawn.length < bars.length ? `: ${drawn.length} of ${bars.length} features` : ''
+  const rows = () => [['feature', measure], ...bars.map(({ feature, importance }) => [feature, importance])]
   return [
     h(
       'div',
-      { class: 'cards' },
-      h(
-        'div',
-        { class: 'card' },
-        h('h4', {}, `At step ${lastStep}`),
-        svg as unknown as HTMLElement,
-        actions(label, rows, svg),
-        rest > 0 ? h('p', { class: 'muted' }, `and ${rest} more, in the CSV`) : null,
-      ),
-      h(
-        'div',
-        { class: 'card' },
-        h('h4', {}, 'Over the steps'),
-        lineChart({
-          label: `The importance of ${[...most].join(', ')} by ${measure} over the steps`,
-          lines,
-          width: halfWidth(),
-          height: 300,
-          yLabel: measure,
-        }),
-      ),
+      { class: 'card' },
+      h('h4', {}, `At step ${step}${some}`),
+      svg as unknown as HTMLElement,
+      actions(label, rows, svg),
+    ),
+    h(
+      'div',
+      { class: 'card' },
+      h('h4', {}, bars.length > MAX_LINES ? 'The most important ones over the steps' : 'Over the steps'),
+      lineChart({
+        label: `The importance of ${lines.map(({ name }) => name).join(', ')} by ${measure} over the steps`,
+        lines,
+        width,
+        height: 260,
+      }),
     ),
   ]
 }

@@ -3,15 +3,15 @@
 import * as Plot from '@observablehq/plot'
 import type { TreeNode } from '../../data.js'
 import { h } from '../dom.js'
-import { actions, describe, fitting, lineChart, STYLE } from '../pictures/charts.js'
+import { actions, describe, fitting, halfWidth, lineChart, STYLE } from '../pictures/charts.js'
 import { lineColor } from '../pictures/colors.js'
 import { stepper } from '../stepper.js'
-import { counted, short, shortened, shown } from '../text.js'
+import { counted, even, shortened, shown } from '../text.js'
 import type { ShownTrial } from '../trials.js'
 
 /** The width that the text of a leaf takes; where there is less, there is none. */
 const TEXT_WIDTH = 64
-const LEVEL = 64
+const LEVEL = 56
 
 interface Placed extends TreeNode {
   readonly x: number
@@ -41,14 +41,17 @@ export function placed(nodes: readonly TreeNode[]): readonly Placed[] {
 function textOf({ feature, split, gain, cover }: TreeNode): string {
   const what =
     feature === null || split === null
-      ? `adds ${short(gain)} to the prediction`
-      : `${shown(feature)} < ${short(split)}? yes: left, no: right\ngain ${short(gain)}`
-  return `${what}\ncover ${short(cover)}`
+      ? `adds ${even(gain)} to the prediction`
+      : `${shown(feature)} < ${even(split)}? yes: left, no: right\ngain ${even(gain)}`
+  return `${what}\ncover ${even(cover)}`
 }
 
-export async function treesPart(trial: ShownTrial): Promise<HTMLElement | null> {
+/** The trees, a step at a time, and the chart of their depth; none of a trial without trees. */
+export async function treesParts(
+  trial: ShownTrial,
+): Promise<{ readonly tree?: HTMLElement; readonly depth?: HTMLElement }> {
   const trees = await trial.source.trees()
-  if (trees.length === 0) return null
+  if (trees.length === 0) return {}
   const all = trees.map(({ nodes }) => placed(nodes))
   const depths = all.map(nodes => Math.max(0, ...nodes.map(({ depth }) => depth)))
   const picture = h('div', {})
@@ -67,22 +70,26 @@ export async function treesPart(trial: ShownTrial): Promise<HTMLElement | null> 
     picture.replaceChildren(h('p', { class: 'note' }, label), svg, actions(label, rows, svg))
   }
   const points = trees.map(({ step }, i) => ({ x: trial.view.steps[step]!, y: depths[i]! }))
-  return h(
+  const tree = h(
     'div',
     { class: 'card trees' },
     h('h4', {}, 'The shape of the trees'),
+    h(
+      'p',
+      { class: 'muted' },
+      'Samples below a limit go left, all others right; a leaf adds its number to the prediction.',
+    ),
     stepper({ steps: trees.map(({ step }) => trial.view.steps[step]!), text, show, first: trees.length - 1 }),
     picture,
-    trees.length === 1
-      ? null
-      : lineChart({
-          label: 'The depth of the tree of each step',
-          lines: [{ name: 'depth', color: lineColor(0), points }],
-          width: 2200,
-          height: 180,
-          yLabel: 'depth',
-        }),
   )
+  if (trees.length === 1) return { tree }
+  const depth = lineChart({
+    label: 'The depth of the tree of each step',
+    lines: [{ name: 'depth', color: lineColor(0), points }],
+    width: halfWidth(),
+    height: 170,
+  })
+  return { tree, depth: h('div', { class: 'card' }, h('h4', {}, 'The depth of the trees'), depth) }
 }
 
 function plot(nodes: readonly Placed[], depth: number): SVGElement {
@@ -119,13 +126,13 @@ function plot(nodes: readonly Placed[], depth: number): SVGElement {
         : [
             Plot.text(
               nodes.filter(({ feature }) => feature === null),
-              { x: 'x', y: 'depth', dy: 14, text: ({ gain }: Placed) => short(Number(gain.toPrecision(3))) },
+              { x: 'x', y: 'depth', dy: 14, text: ({ gain }: Placed) => even(gain) },
             ),
             Plot.text(
               nodes.filter(({ feature }) => feature !== null),
               {
                 ...{ x: 'x', y: 'depth', dy: -13, stroke: 'var(--card)', fill: 'currentColor' },
-                text: ({ feature, split }: Placed) => `${shortened(feature!, 16)} < ${short(split!)}`,
+                text: ({ feature, split }: Placed) => `${shortened(feature!, 16)} < ${even(split!)}`,
               },
             ),
           ]),

@@ -1,10 +1,10 @@
 /** Units × steps: which ReLUs are dead, and which units of tanh or sigmoid lie in their flat ends. */
 
 import type { UnitsView } from '../../data.js'
-import { h } from '../dom.js'
+import { button, h } from '../dom.js'
 import { badge, link, type OpenTensor } from '../names.js'
 import { actions } from '../pictures/charts.js'
-import { HeatMap } from '../pictures/heat-map.js'
+import { HeatMap, hintOf } from '../pictures/heat-map.js'
 import { legendOf } from '../pictures/legend.js'
 import { shadingOf } from '../pictures/shading.js'
 import { counted, shown } from '../text.js'
@@ -13,19 +13,44 @@ import type { View } from './view.js'
 
 const UNCOUNTED =
   'There is no layer whose units could be counted. That needs saved elements, not reductions alone, of a batch and at most 1024 units. Very large outputs are left out, and outputs beyond the range of tanh or sigmoid.'
+/** Bounds of what is drawn until the reader asks for more: layers, on a narrow screen as well, and units of each. */
+const [MAX_LAYERS, MAX_NARROW, MAX_UNITS] = [6, 3, 16]
+const NARROW = 640
 const WORDS = { dead: '0', saturated: 'saturated' } as const
 
 export async function unitsView(given: readonly ShownTrial[], open: OpenTensor): Promise<View> {
   const element = h('section', { class: 'units' })
+  let trials = given
+  /** True if the reader wants all layers, and the layers of which all units are wanted. */
+  let isWhole = false
+  const whole = new Set<string>()
   /** The maps by their layers. */
   let maps = new Map<string, HeatMap>()
-  const draw = async (trials: readonly ShownTrial[]) => {
-    const shading = shadingOf([0, 1], false, 'linear')
+  const draw = async () => {
+    const layers = await Promise.all(trials.map(layersOf))
+    // Two trials have their layers in one order.
+    const most = new Map<string, Score>()
+    for (const { tensor, score } of layers.flat()) {
+      if (byScore(score, most.get(tensor) ?? [0, 0]) <= 0) most.set(tensor, score)
+    }
+    const names = [...most.keys()].sort((a, b) => byScore(most.get(a)!, most.get(b)!))
+    // A map where nothing is off would tell nothing.
+    const telling = names.filter(name => most.get(name)![1] > 0)
+    const drawn = new Set(isWhole ? names : telling.slice(0, innerWidth < NARROW ? MAX_NARROW : MAX_LAYERS))
     const newer = new Map<string, HeatMap>()
-    const drawn = trials.map(async (trial, place) => {
-      const layers = await trial.source.units()
-      const figures = layers.map(async layer => {
-        const { figure, map } = await mapOf(trial, layer, open)
+    const articles = trials.map((trial, place) => {
+      const shownLayers = names.flatMap(
+        name => (drawn.has(name) && layers[place]!.find(({ tensor }) => tensor === name)) || [],
+      )
+      const figures = shownLayers.map(layer => {
+        const all = () => {
+          whole.add(layer.tensor)
+          void draw()
+        }
+        const units = whole.has(layer.tensor)
+          ? null
+          : mostTelling(layers.flat().filter(({ tensor }) => tensor === layer.tensor))
+        const { figure, map } = mapOf(trial, layer, open, units, all)
         newer.set(`${place} ${layer.tensor}`, map)
         return figure
       })
@@ -33,46 +58,119 @@ export async function unitsView(given: readonly ShownTrial[], open: OpenTensor):
         'article',
         {},
         trials.length > 1 ? h('h2', {}, badge(place), shown(trial.view.name)) : null,
-        layers.length === 0 ? h('p', {}, UNCOUNTED) : null,
-        h('div', { class: 'cards' }, ...(await Promise.all(figures))),
+        layers[place]!.length === 0 ? h('p', {}, UNCOUNTED) : null,
+        h('div', { class: 'cards' }, ...figures),
       )
+    })
+    const rest = names.length - drawn.size
+    const more = button(drawn.size === 0 ? 'Draw them' : `Draw the other ${rest}`, () => {
+      isWhole = true
+      void draw()
     })
     element.replaceChildren(
       h(
         'p',
         { class: 'muted' },
-        'How much of a batch each unit is off for: a ReLU with output 0, or a tanh or sigmoid where its slope is less than a hundredth of the largest. A unit that is off for the whole batch does not learn. Of images a unit is a channel, counted at all positions.',
+        'How much of a batch each unit is off for: a ReLU with output 0, or a tanh or sigmoid where its slope is less than a hundredth of the largest. A unit that is off for the whole batch does not learn. Of images a unit is a channel, counted at all positions. ',
+        hintOf('the tensor'),
       ),
-      legendOf(shading, 'share of the batch', true),
-      ...(await Promise.all(drawn)),
+      legendOf(shadingOf([0, 1], false, 'linear'), 'share of the batch', true),
+      ...articles,
+      ...(rest === 0
+        ? []
+        : [
+            h(
+              'p',
+              { class: 'actions rest' },
+              telling.length === 0
+                ? `No unit of ${counted(names.length, 'layer')} is ever off.`
+                : drawn.size < telling.length
+                  ? `${drawn.size} of ${counted(names.length, 'layer')} are drawn, those with the largest shares of units that are off.`
+                  : `${drawn.size} of ${counted(names.length, 'layer')} are drawn: in the others no unit is ever off.`,
+              more,
+            ),
+          ]),
     )
     for (const [layer, map] of newer) map.takeOver(maps.get(layer))
     maps = newer
   }
-  await draw(given)
-  return { element, update: draw }
+  await draw()
+  const update = (newer: readonly ShownTrial[]) => {
+    trials = newer
+    return draw()
+  }
+  return { element, update }
 }
 
-async function mapOf(trial: ShownTrial, layer: UnitsView, open: OpenTensor) {
-  const { tensor, isOff, units, steps, counts } = layer
-  const off = await unpack(layer.off)
-  const at = (unit: number, i: number) => off[i * units + unit]!
-  const last = steps.length - 1
-  const all = Array.from({ length: units }, (_, unit) => unit).filter(unit => at(unit, last) === counts[last]).length
-  const said = `${all} of ${counted(units, 'unit')} ${all === 1 ? 'is' : 'are'} ${WORDS[isOff]} for the whole batch at step ${trial.stepText(steps[last]!)}.`
+/** The share of a layer's units, or of a unit's outputs, that are off: at the last step, then at all steps. */
+type Score = readonly [last: number, all: number]
+
+/** The largest share first. */
+function byScore(a: Score, b: Score): number {
+  return b[0] - a[0] || b[1] - a[1]
+}
+
+interface Layer extends UnitsView {
+  readonly score: Score
+  /** The units that are off for the whole batch at the last step. */
+  readonly dead: number
+  readonly unitScores: readonly Score[]
+  /** The outputs of a unit that are off at a step. */
+  at(unit: number, i: number): number
+}
+
+async function layersOf(trial: ShownTrial): Promise<readonly Layer[]> {
+  const views = await trial.source.units()
+  return Promise.all(
+    views.map(async view => {
+      const { units, steps, counts } = view
+      const off = await unpack(view.off)
+      const at = (unit: number, i: number) => off[i * units + unit]!
+      const last = steps.length - 1
+      const unitScores = Array.from(
+        { length: units },
+        (_, unit): Score => [
+          at(unit, last) / counts[last]!,
+          counts.reduce((sum, count, i) => sum + at(unit, i) / count, 0),
+        ],
+      )
+      const dead = unitScores.filter(([share]) => share === 1).length
+      const score = [dead / units, unitScores.reduce((sum, [, all]) => sum + all, 0) / units / steps.length] as const
+      return { ...view, score, dead, unitScores, at }
+    }),
+  )
+}
+
+/** The units of a layer that are off most, in one trial or the other. Null: all, where they are few. */
+function mostTelling(layers: readonly Layer[]): readonly number[] | null {
+  const scores = Array.from(
+    { length: Math.max(...layers.map(({ units }) => units)) },
+    (_, unit) => layers.flatMap(({ unitScores }) => (unitScores[unit] ? [unitScores[unit]] : [])).sort(byScore)[0]!,
+  )
+  if (scores.length <= MAX_UNITS) return null
+  const units = [...scores.keys()].sort((a, b) => byScore(scores[a]!, scores[b]!)).slice(0, MAX_UNITS)
+  return units.sort((a, b) => a - b)
+}
+
+/** The map of a layer. @param some the units to draw; null: all @param drawAll draws all of them */
+function mapOf(trial: ShownTrial, layer: Layer, open: OpenTensor, some: readonly number[] | null, drawAll: () => void) {
+  const { tensor, isOff, units, steps, counts, dead, at } = layer
+  const drawn = some?.filter(unit => unit < units) ?? Array.from({ length: units }, (_, unit) => unit)
+  const said = `${dead} of ${counted(units, 'unit')} ${dead === 1 ? 'is' : 'are'} ${WORDS[isOff]} for the whole batch at step ${trial.stepText(steps.at(-1)!)}.`
   const label = `The share of the batch for which units of ${shown(tensor)} are ${WORDS[isOff]}, at ${counted(steps.length, 'step')}. ${said}`
   const map = new HeatMap({
-    rows: units,
+    rows: drawn.length,
     steps: steps.length,
-    value: (unit, i) => at(unit, i) / counts[i]!,
+    value: (row, i) => at(drawn[row]!, i) / counts[i]!,
     isThere: () => true,
     shading: shadingOf([0, 1], false, 'linear'),
-    rowText: String,
+    rowText: row => String(drawn[row]),
     stepText: i => String(trial.view.steps[steps[i]!]),
     numbers: steps.map(step => trial.view.steps[step]!),
-    cellText: (unit, i) =>
-      `unit ${unit} · step ${trial.stepText(steps[i]!)}: ${WORDS[isOff]} for ${at(unit, i)} of ${counted(counts[i]!, 'output')}`,
+    cellText: (row, i) =>
+      `unit ${drawn[row]} · step ${trial.stepText(steps[i]!)}: ${WORDS[isOff]} for ${at(drawn[row]!, i)} of ${counted(counts[i]!, 'output')}`,
     onOpen: () => open(tensor),
+    hint: '',
     label,
   })
   const rows = () => [
@@ -81,13 +179,14 @@ async function mapOf(trial: ShownTrial, layer: UnitsView, open: OpenTensor) {
       Array.from({ length: units }, (_, unit) => [tensor, unit, trial.view.steps[step]!, at(unit, i), counts[i]!]),
     ),
   ]
+  const more = some === null ? [] : [button(`Draw all ${units}`, drawAll)]
   const figure = h(
     'figure',
     { class: 'card' },
     h('h4', {}, link(tensor, open)),
-    h('p', { class: 'note' }, said),
+    h('p', { class: 'note' }, some === null ? said : `${said} ${drawn.length} are drawn, those most often off.`),
     map.element,
-    actions(label, rows, null),
+    actions(label, rows, null, more),
   )
   return { figure, map }
 }

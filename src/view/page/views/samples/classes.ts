@@ -4,36 +4,39 @@ import * as Plot from '@observablehq/plot'
 import type { ClassesStep, ClassesView } from '../../../data.js'
 import { button, h, term } from '../../dom.js'
 import { badge } from '../../names.js'
-import { actions, describe, fitting, lineChart } from '../../pictures/charts.js'
+import { actions, columnsFor, describe, fitting, halfWidth, lineChart, STYLE } from '../../pictures/charts.js'
 import { isDashed, modeColor, runColor } from '../../pictures/colors.js'
 import { greyImage } from '../../pictures/images.js'
 import { stepper } from '../../stepper.js'
 import { counted, short, shown, thinnedText } from '../../text.js'
 import { type ShownTrial, unpack } from '../../trials.js'
 import type { View } from '../view.js'
-
-const STYLE = { background: 'transparent', fontFamily: 'inherit', fontSize: '12px' }
+import { roc } from './roc.js'
 
 export async function classesView(given: readonly ShownTrial[]): Promise<View> {
   const element = h('section', {})
   const update = async (trials: readonly ShownTrial[]) => {
     const views = await Promise.all(trials.map(({ source }) => source.classes()))
     const all = views.filter(classes => classes !== null)
-    const parts = trials.flatMap((trial, i) => {
+    const drawn = trials.flatMap((trial, i): readonly Shown[] => {
       const classes = views[i] ?? null
-      const place = trials.length > 1 ? i : null
-      const head = place === null ? null : h('h2', {}, badge(place), shown(trial.view.name))
-      return classes === null
-        ? []
-        : [h('article', {}, head, ...partsOf({ trial, classes, place, scale: scaleOf(all) }))]
+      return classes === null ? [] : [{ trial, classes, place: trials.length > 1 ? i : null, scale: scaleOf(all) }]
     })
-    element.replaceChildren(...parts)
-    if (element.childElementCount === 0)
-      element.append(h('p', {}, 'There are no labels and predictions of the same step.'))
+    element.replaceChildren(
+      ...(trials.length > 1 ? [true, false] : []).flatMap(areNumbers => {
+        const alike = drawn.filter(({ classes }) => (classes.classes === null) === areNumbers)
+        return alike.length === 0 ? [] : [overSteps(alike, fitting(2200))]
+      }),
+      h('div', { class: 'confused' }, ...drawn.map(part => h('article', {}, ...partsOf(part)))),
+    )
+    if (drawn.length === 0) element.replaceChildren(h('p', {}, 'There are no labels and predictions of the same step.'))
   }
   await update(given)
   return { element, update }
 }
+
+/** The width of a table without its classes, that of a class, and the least of a chart beside it. */
+const [TABLE_WIDTH, CELL_WIDTH, MIN_WIDTH] = [440, 36, 380]
 
 /** A drawn trial, with its place beside another one. */
 interface Shown {
@@ -71,30 +74,43 @@ function scaleOf(all: readonly ClassesView[]): SampleScale {
 }
 
 function partsOf(all: Shown): (HTMLElement | null)[] {
-  const { trial, classes } = all
+  const { trial, classes, place } = all
   const { labels, predictions, steps } = classes
-  const picture = h('div', { class: 'one' })
+  const hasScores = steps.some(({ scores }) => scores.length > 0)
+  const { columns, width } = layoutOf(classes.classes, hasScores)
+  // A pair has one chart of both.
+  const chart = place === null ? overSteps([all], width) : null
+  const [first, second] = [h('div', { class: 'card' }), h('div', { class: 'card' })]
+  const samples = h('div', { class: 'samples', 'aria-live': 'polite' })
   let cell: Cell | null = null
   const show = (i: number) => {
-    const classNumbers = classes.classes
-    if (classNumbers === null) return picture.replaceChildren(...residuals(steps[i]!, all))
-    const samples = h('div', { class: 'samples', 'aria-live': 'polite' })
+    const { classes: classNumbers } = classes
+    const step = steps[i]!
+    if (classNumbers === null) {
+      const [histogram, scatter] = residuals(step, all)
+      first.replaceChildren(...histogram)
+      return second.replaceChildren(...scatter)
+    }
     // The last chosen cell is shown at each step.
     const choose = async (chosen: Cell | null) => {
       cell = chosen
-      samples.replaceChildren(...(await samplesOf(steps[i]!, classNumbers, chosen)))
+      samples.replaceChildren(...(await samplesOf(step, classNumbers, chosen)))
     }
-    const table = confusion(steps[i]!, classNumbers, all, chosen => void choose(chosen))
-    picture.replaceChildren(
-      h(
-        'div',
-        { class: 'confusions' },
-        h('div', {}, ...table),
-        h('div', {}, samples, roc(steps[i]!, classNumbers, all)),
-      ),
-    )
+    first.replaceChildren(...confusion(step, classNumbers, all, chosen => void choose(chosen)))
+    if (classNumbers.length === 2)
+      second.replaceChildren(
+        ...roc(step, classNumbers, trial.stepText(step.step), pictureWidth(place), runColor(place)),
+      )
     return void choose(cell)
   }
+  const parts = { first, second, chart, samples }
+  const picture = h(
+    'div',
+    { class: 'confusions' },
+    ...columns
+      .filter(column => column.some(part => parts[part] !== null))
+      .map(column => h('div', {}, ...column.map(part => parts[part]))),
+  )
   const text = (i: number) => `step ${trial.stepText(steps[i]!.step)}`
   const control = stepper({
     steps: steps.map(({ step }) => trial.view.steps[step]!),
@@ -103,41 +119,73 @@ function partsOf(all: Shown): (HTMLElement | null)[] {
     first: steps.length - 1,
   })
   return [
+    place === null ? null : h('h2', {}, badge(place), shown(trial.view.name)),
     h('p', { class: 'muted' }, `Labels: ${shown(labels)}. Predictions: ${shown(predictions)}.`),
     noteOf(thinnedText(classes.thinned)),
-    overSteps(all),
     control,
     picture,
   ]
+}
+
+/** The width of a picture: a third of the page or, of one of two trials, a half. */
+function pictureWidth(place: number | null): number {
+  return place === null ? columnsFor(3).picture : halfWidth()
+}
+
+type Part = 'first' | 'second' | 'chart' | 'samples'
+
+/** The columns that pictures lie in, so that they fill the screen, and the width of the chart. */
+function layoutOf(
+  classes: ClassesView['classes'],
+  hasScores: boolean,
+): { readonly columns: readonly (readonly Part[])[]; readonly width: number } {
+  const page = columnsFor(1).column
+  if (classes === null || hasScores) {
+    const { column, picture } = columnsFor(3)
+    const isWide = column < columnsFor(2).column
+    return {
+      columns: isWide ? [['first', 'samples'], ['second'], ['chart']] : [['first', 'samples', 'chart'], ['second']],
+      width: picture,
+    }
+  }
+  const beside = page - TABLE_WIDTH - CELL_WIDTH * classes.length
+  return beside < MIN_WIDTH
+    ? { columns: [['first', 'samples'], ['chart']], width: fitting(page) }
+    : { columns: [['first'], ['chart', 'samples']], width: fitting(beside) }
 }
 
 function noteOf(text: string | null): HTMLElement | null {
   return text === null ? null : h('p', { class: 'note' }, text)
 }
 
-/** The accuracy or error over the steps. */
-function overSteps({ trial, classes: { classes, steps }, place }: Shown): HTMLElement {
-  const lines = [...new Set(steps.map(({ step }) => trial.view.mode[step]!))].map(mode => ({
-    name: trial.view.modes[mode]!,
-    color: place === null ? modeColor(trial.view.modes[mode]!) : runColor(place),
-    isDashed: place !== null && isDashed(trial.view.modes[mode]!),
-    points: steps
-      .filter(({ step }) => trial.view.mode[step] === mode)
-      .map(step => ({
-        x: trial.view.steps[step.step]!,
-        y: classes === null ? (step.error ?? Number.NaN) : accuracyOf(step, classes.length),
-      })),
-  }))
-  const name = classes === null ? 'RMSE' : 'accuracy'
-  const meaning =
-    classes === null
-      ? 'Root of the mean squared residual: √(Σ(prediction − label)² / n).'
-      : 'The share of samples whose class was predicted.'
+/** The accuracy or error over the steps, of a trial or of two. */
+function overSteps(all: readonly Shown[], width: number): HTMLElement {
+  const lines = all.flatMap(({ trial: { view }, classes: { classes, steps }, place }) =>
+    [...new Set(steps.map(({ step }) => view.mode[step]!))].map(mode => {
+      const name = view.modes[mode]!
+      return {
+        name: place === null ? name : name === 'GLOBAL' ? 'AB'[place]! : `${'AB'[place]} ${name}`,
+        color: place === null ? modeColor(name) : runColor(place),
+        isDashed: place !== null && isDashed(name),
+        points: steps
+          .filter(({ step }) => view.mode[step] === mode)
+          .map(step => ({
+            x: view.steps[step.step]!,
+            y: classes === null ? (step.error ?? Number.NaN) : accuracyOf(step, classes.length),
+          })),
+      }
+    }),
+  )
+  const isError = all.every(({ classes: { classes } }) => classes === null)
+  const meaning = isError
+    ? 'Root of the mean squared residual: √(Σ(prediction − label)² / n).'
+    : 'The share of samples whose class was predicted.'
+  const name = isError ? 'RMSE' : 'Accuracy'
   return h(
     'div',
     { class: 'card' },
-    h('h4', {}, term(name === 'RMSE' ? 'RMSE' : 'Accuracy', meaning)),
-    lineChart({ label: `${name} over the steps`, lines, width: 2200, height: 200, yLabel: name }),
+    h('h4', {}, term(name, meaning)),
+    lineChart({ label: `${name} over the steps`, lines, width, height: 220 }),
   )
 }
 
@@ -187,22 +235,22 @@ function confusion(
   const cell = (label: number, predicted: number) => {
     const count = at(label, predicted)
     // A stronger colour hides its number on a dark page.
-    const strength = Math.round((50 * count) / scale.count)
+    const strength = Math.round((45 * count) / scale.count)
     const color = label === predicted ? 'var(--good)' : 'var(--bad)'
     const style = count === 0 ? '' : `background: color-mix(in srgb, ${color} ${strength}%, transparent)`
     const title = `${count} of class ${classes[label]} predicted to be ${classes[predicted]}`
     const tell = button(String(count), () => choose([label, predicted]), { 'aria-label': `${title}: show them` })
-    return h('td', { class: 'number', style, title }, count === 0 ? '' : tell)
+    return h('td', { class: 'cell', style, title }, count === 0 ? '' : tell)
   }
   const step = trial.stepText(classesStep.step)
   const rows = () => [
     ['label', 'predicted', 'count'],
     ...classes.flatMap((label, i) => classes.map((predicted, j) => [label, predicted, at(i, j)])),
   ]
+  const said = `Labels (rows) and what was predicted (columns) at step ${step}${undecidedText(classesStep)}`
   const table = h(
     'table',
-    { class: 'confusion' },
-    h('caption', {}, `Labels (rows) and what was predicted (columns) at step ${step}${undecidedText(classesStep)}`),
+    { class: 'confusion', 'aria-label': said },
     h(
       'thead',
       {},
@@ -210,7 +258,7 @@ function confusion(
         'tr',
         {},
         h('th', { scope: 'col' }, 'Label'),
-        ...classes.map(value => h('th', { scope: 'col' }, String(value))),
+        ...classes.map(value => h('th', { scope: 'col', class: 'cell' }, String(value))),
         h('th', { scope: 'col' }, 'Samples'),
         h(
           'th',
@@ -246,7 +294,7 @@ function confusion(
       ),
     ),
   )
-  return [h('div', { class: 'wide' }, table), actions(`the confusions at step ${step}`, rows, null)]
+  return [h('h4', {}, said), h('div', { class: 'wide' }, table), actions(`the confusions at step ${step}`, rows, null)]
 }
 
 const MAX_SHOWN = 48
@@ -279,77 +327,18 @@ async function samplesOf(
   return parts.filter(part => part !== null)
 }
 
-/** The ROC curve of two classes: true positives over false positives. */
-function roc(
-  { samples, scores, step, counts, undecided }: ClassesStep,
-  classes: readonly number[],
-  { trial }: Shown,
-): HTMLElement | null {
-  const points = rocOf(
-    samples.map(([label]) => label === 1),
-    scores,
-  )
-  if (points === null) return null
-  const area = areaBelow(points)
-  const total = counts.reduce((sum, count) => sum + count, undecided)
-  const some = samples.length < total ? `, of the first ${samples.length} of ${total} samples` : ''
-  const label = `ROC of class ${classes[1]} at step ${trial.stepText(step)}${some}: the area below it (AUC) is ${short(Number(area.toPrecision(4)))}`
-  const svg = Plot.plot({
-    width: fitting(380),
-    height: 300,
-    marginLeft: 56,
-    marginBottom: 40,
-    style: STYLE,
-    x: { label: 'false positives, of all negatives', labelOffset: 36, domain: [0, 1], ticks: 5 },
-    y: { label: 'true positives, of all positives', domain: [0, 1], ticks: 5 },
-    marks: [
-      Plot.line(
-        [
-          { x: 0, y: 0 },
-          { x: 1, y: 1 },
-        ],
-        { x: 'x', y: 'y', strokeOpacity: 0.3 },
-      ),
-      Plot.line(points, { x: 'x', y: 'y', stroke: 'var(--line-0)', strokeWidth: 1.75 }),
-    ],
-  })
-  describe(svg, label)
-  const rows = () => [['false positives', 'true positives'], ...points.map(({ x, y }) => [x, y])]
-  return h('div', {}, h('h4', {}, `${label}.`), svg as unknown as HTMLElement, actions(label, rows, svg))
-}
-
-/** The points of a ROC curve. Null: there are no scores, or all samples are of one class. */
-export function rocOf(
-  isPositive: readonly boolean[],
-  scores: readonly number[],
-): { readonly x: number; readonly y: number }[] | null {
-  const order = [...scores.keys()].sort((a, b) => scores[b]! - scores[a]!)
-  const positives = order.filter(i => isPositive[i]).length
-  const negatives = order.length - positives
-  if (positives === 0 || negatives === 0 || scores.some(Number.isNaN)) return null
-  let [hits, misses] = [0, 0]
-  const points = [{ x: 0, y: 0 }]
-  for (const [at, i] of order.entries()) {
-    if (isPositive[i]) hits++
-    else misses++
-    // Samples with equal scores make one point.
-    if (scores[order[at + 1] ?? -1] !== scores[i]) points.push({ x: misses / negatives, y: hits / positives })
-  }
-  return points
-}
-
-export function areaBelow(points: readonly { readonly x: number; readonly y: number }[]): number {
-  return points.slice(1).reduce((sum, { x, y }, i) => sum + ((x - points[i]!.x) * (y + points[i]!.y)) / 2, 0)
-}
-
-function residuals(classesStep: ClassesStep, { trial, place, scale }: Shown): HTMLElement[] {
+/** The two pictures of a step's residuals. */
+function residuals(
+  classesStep: ClassesStep,
+  { trial, place, scale }: Shown,
+): readonly [histogram: HTMLElement[], scatter: HTMLElement[]] {
   const { residuals, labels, step } = classesStep
   const some =
     labels.length < classesStep.decided ? `, the first ${labels.length} of ${classesStep.decided} samples` : ''
   const at = `step ${trial.stepText(step)}${some}${undecidedText(classesStep)}`
   const points = residuals.map((residual, i) => ({ label: labels[i]!, residual, predicted: labels[i]! + residual }))
   const histogram = Plot.plot({
-    width: fitting(500),
+    width: pictureWidth(place),
     height: 260,
     marginLeft: 56,
     style: STYLE,
@@ -365,7 +354,7 @@ function residuals(classesStep: ClassesStep, { trial, place, scale }: Shown): HT
     ],
   })
   const scatter = Plot.plot({
-    width: fitting(500),
+    width: pictureWidth(place),
     height: 260,
     marginLeft: 56,
     style: STYLE,
@@ -387,12 +376,15 @@ function residuals(classesStep: ClassesStep, { trial, place, scale }: Shown): HT
   describe(scatter, `Predictions beside the labels at ${at}`)
   const rows = () => [['label', 'prediction'], ...points.map(({ label, predicted }) => [label, predicted])]
   return [
-    h(
-      'div',
-      { class: 'cards' },
-      h('div', { class: 'card' }, histogram as unknown as HTMLElement),
-      h('div', { class: 'card' }, scatter as unknown as HTMLElement),
-    ),
-    actions(`labels and predictions at ${at}`, rows, histogram),
+    [
+      h('h4', {}, `Residuals at ${at}`),
+      histogram as unknown as HTMLElement,
+      actions(`residuals at ${at}`, rows, histogram),
+    ],
+    [
+      h('h4', {}, `Predictions at ${at}`),
+      scatter as unknown as HTMLElement,
+      actions(`predictions at ${at}`, rows, scatter),
+    ],
   ]
 }

@@ -5,10 +5,11 @@ import { EMBEDDING_METHODS, type EmbeddingMethod, type EmbeddingView } from '../
 import { button, choice, h, term } from '../../dom.js'
 import { badge } from '../../names.js'
 import { actions, describe, fitting } from '../../pictures/charts.js'
+import { LABEL_COLORS, NUMBER_COLORS } from '../../pictures/colors.js'
 import { greyImage } from '../../pictures/images.js'
 import { fileName, saveGif, videoButton } from '../../pictures/raster.js'
 import { stepper } from '../../stepper.js'
-import { short, shown, thinnedText } from '../../text.js'
+import { even, short, shown, thinnedText } from '../../text.js'
 import { type ShownTrial, unpack } from '../../trials.js'
 import type { View } from '../view.js'
 
@@ -25,9 +26,7 @@ const MEANINGS: Readonly<Record<EmbeddingMethod, string>> = {
   pca: 'PCA: the two directions in which samples vary most; distances are true to scale.',
 }
 const PLAY_MS = 500
-const SHOWN_IMAGES = 8
-/** The largest number of labels with colours of their own. */
-const MAX_LABELS = 12
+const SHOWN_IMAGES = 10
 
 export async function embeddingView(given: readonly ShownTrial[], chosen: EmbeddingChoice): Promise<View> {
   let trials = given
@@ -191,8 +190,9 @@ async function pictureOf(trial: ShownTrial, embedding: EmbeddingView, method: Em
         h(
           'figcaption',
           {},
-          label === undefined ? `${sample}` : `${sample}: ${label}`,
-          errors[sample] === undefined ? null : h('div', {}, `error ${short(errors[sample])}`),
+          h('div', {}, `sample ${sample}`),
+          label === undefined ? null : h('div', {}, `label ${label}`),
+          errors[sample] === undefined ? null : h('div', {}, `error ${even(errors[sample])}`),
         ),
       )
     })
@@ -213,6 +213,7 @@ async function pictureOf(trial: ShownTrial, embedding: EmbeddingView, method: Em
     })
     picture.replaceChildren(
       svg as unknown as HTMLElement,
+      ...(labels === null ? [] : [legend(labels, all)]),
       actions(
         `the points at ${text(i)}`,
         rows,
@@ -231,7 +232,7 @@ async function pictureOf(trial: ShownTrial, embedding: EmbeddingView, method: Em
       'p',
       { class: 'muted' },
       `${shown(tensor)}, ${steps[0]!.points.pca.length} samples a step${placedText(steps)}`,
-      labels === null ? '.' : `; colours are ${shown(labels)}.`,
+      '.',
       thinnedText(embedding.thinned) === null ? null : ` ${thinnedText(embedding.thinned)}`,
     ),
     stepper({
@@ -272,6 +273,19 @@ function placedText(steps: EmbeddingView['steps']): string {
   return isAll ? ', those of all steps placed together' : `, those of up to ${most} steps of a mode placed together`
 }
 
+/** The colours of labels: of each class or, of numbers, from the smallest to the largest. */
+function legend(labels: string, all: readonly number[]): HTMLElement {
+  if (all.length <= LABEL_COLORS.length) {
+    const classes = all.map((label, i) =>
+      h('li', {}, h('i', { class: 'chip', style: `background: ${LABEL_COLORS[i]}` }), short(label)),
+    )
+    return h('ul', { class: 'legend' }, h('li', {}, shown(labels)), ...classes)
+  }
+  const ramp = h('i', { style: `background: linear-gradient(to right, ${NUMBER_COLORS.join(', ')})` })
+  const ends = [all[0]!, all.at(-1)!].map(label => h('span', {}, short(label)))
+  return h('p', { class: 'scale' }, shown(labels), h('span', { class: 'ramp' }, ramp, h('span', {}, ...ends)))
+}
+
 function domainOf(numbers: readonly number[]): readonly [number, number] {
   const [low, high] = [Math.min(...numbers), Math.max(...numbers)]
   return low < high ? [low, high] : [low - 1, high + 1]
@@ -287,7 +301,7 @@ function scatter(
   title?: string,
 ): SVGElement {
   const samples = points.map(([x, y], sample) => ({ x, y, sample, label: labels[sample] ?? 0 }))
-  const isClasses = all.length <= MAX_LABELS
+  const isClasses = all.length <= LABEL_COLORS.length
   const width = fitting(800)
   const svg = Plot.plot({
     width,
@@ -295,7 +309,13 @@ function scatter(
     style: { background: 'transparent', fontFamily: 'inherit', fontSize: '12px' },
     x: { axis: null, inset: 16, domain: domainOf(beside.map(([x]) => x)) },
     y: { axis: null, inset: 16, domain: domainOf(beside.map(([, y]) => y)) },
-    color: isClasses ? { type: 'ordinal', domain: [...all], scheme: 'turbo', legend: false } : { scheme: 'viridis' },
+    color: isClasses
+      ? { type: 'ordinal', domain: [...all], range: LABEL_COLORS }
+      : {
+          type: 'linear',
+          domain: [0, 1, 2, 3].map(i => all[0]! + (i / 3) * (all.at(-1)! - all[0]!)),
+          range: NUMBER_COLORS,
+        },
     marks: [
       Plot.frame({ strokeOpacity: 0.2 }),
       Plot.dot(samples, {

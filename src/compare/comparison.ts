@@ -3,12 +3,12 @@
 import { QueryError, TrialscanError } from '../base/errors.js'
 import type { DType } from '../base/types.js'
 import type { DifferenceTolerance } from '../trial/measure/difference.js'
-import { Inquiry, type MeasureOptions } from '../trial/measure/measure.js'
+import type { MeasureOptions } from '../trial/measure/measure.js'
 import type { TensorDifference } from '../trial/measure/question.js'
 import type { ScanSelection } from '../trial/scan-selection.js'
-import { stateOf, type Trial } from '../trial/trial.js'
-import { differenceOfWhole, joined } from './joined.js'
-import { embeddingsAmong, type TiedTensor, tiedHead } from './names/aliases.js'
+import { stateOf } from '../trial/trial.js'
+import { differenceOfWhole, joined, type Whole } from './joined.js'
+import { embeddingsAmong, type TiedTensor } from './names/aliases.js'
 import type { NoiseFloor } from './noise.js'
 import { loggedNames, type Paired, type Pairing, type WantedTensors } from './pairing.js'
 import { judgeQuantised, type QuantisedOutcome, type QuantisedPair, quantisedAmong } from './quantised/pairs.js'
@@ -71,8 +71,8 @@ export class Comparison {
   stored = 0
   /** Names in the first run of tensors that are equal bit for bit, at most 100. */
   readonly equalTensors = new Set<string>()
-  /** Heads that one run lacks, by their names; null: one differs from the embeddings somewhere, or could not be compared there. */
-  readonly #heads = new Map<string, TiedTensor | null>()
+  /** Heads that one run lacks, and that equal embeddings, by their names. */
+  readonly #tied = new Map<string, TiedTensor>()
   /** The read errors, in a sentence each. */
   readonly problems = new Map<string, Error>()
   /** The number of pairs that differ by no more than runs of the same configuration. */
@@ -94,18 +94,17 @@ export class Comparison {
     this.missing += missing
     for (const problem of problems.values()) this.#hasProblem(problem)
     for (const name of equalTensors) this.equalTensors.add(name)
-    for (const [name, tied] of other.#heads) this.#addHead(name, tied)
+    for (const tied of other.tied) this.#addTied(tied)
     for (const pair of dtypes.values()) countDtypes(this.dtypes, pair)
     this.stats.readBytes += stats.readBytes
   }
 
-  /** Heads that are tied wherever one run lacks them. */
   get tied(): readonly TiedTensor[] {
-    return [...this.#heads.values()].filter(tied => tied !== null)
+    return [...this.#tied.values()]
   }
 
-  #addHead(name: string, tied: TiedTensor | null): void {
-    this.#heads.set(name, this.#heads.get(name) === null ? null : tied)
+  #addTied(tied: TiedTensor): void {
+    this.#tied.set(tied.tensor, { ...tied, count: tied.count + (this.#tied.get(tied.tensor)?.count ?? 0) })
   }
 
   /** The place where differences leave the trend of the steps before. */
@@ -134,10 +133,8 @@ export class Comparison {
         const { quantised, others, stored, isPart } = quantisedAmong(this.#pairing, step, all)
         this.stored += stored
         for (const pair of quantised) weights.push(pair)
-        for (const place of onlyInB) {
-          if (!isPart(place.tensor) && !this.#logged.has(place.tensor)) await this.#missing(place, 'second')
-        }
-        for (const pair of others) {
+        const alone = onlyInB.filter(({ otherTensor: name }) => !isPart(name) && !this.#logged.has(name))
+        for (const pair of [...alone, ...others]) {
           // A step may have very many.
           if (window.isFull(windowBytes)) {
             await this.#judgeAll(window)
@@ -167,22 +164,18 @@ export class Comparison {
   async #judge(pair: Asked): Promise<void> {
     if (this.#options.isFirstAll && pair.place.step > (this.divergence?.step ?? Number.POSITIVE_INFINITY)) return
     const { values, wholes, reductions } = pair
-    if (pair.a === undefined || pair.b === undefined) return this.#missing(pair.place, pair.b ? 'second' : 'first')
-    if (values === null && wholes.length + reductions.length === 0) return this.#missing(pair.place, null)
+    if (pair.a === undefined || pair.b === undefined) return this.#lacking(pair)
+    if (values === null && wholes.length + reductions.length === 0) {
+      return this.#missing(pair.place, 'values and reductions of the two have nothing in common')
+    }
     this.compared++
     try {
       await this.#compare(pair)
     } catch (error) {
-      if (!(error instanceof TrialscanError)) throw error
-      const { code, message } = error
-      if (code === 'NotComparable') return this.#found(pair, 'shape', message)
+      if (error instanceof QueryError && error.code === 'NotComparable')
+        return this.#found(pair, 'shape', error.message)
       this.compared--
-      if (error instanceof QueryError) {
-        this.missing++
-        return this.#notCompared(pair.place, 'missing', message)
-      }
-      this.#hasProblem(error)
-      this.#notCompared(pair.place, 'unreadable', message)
+      this.#failed(pair.place, error)
     }
   }
 
@@ -196,16 +189,11 @@ export class Comparison {
   }
 
   async #compare(pair: Asked): Promise<void> {
-    const { values, wholes, reductions } = pair
+    const { values, reductions } = pair
     if (values === null && reductions.length > 0) return this.#reductions(pair)
     if (values === null) {
-      const [a, b] = [pair.a!, pair.b!].map(({ axis }, i) =>
-        joined(
-          wholes[i]!.map(({ value }) => value),
-          axis,
-        ),
-      )
-      return this.#values(pair, differenceOfWhole(a!, b!, this.#options), [a!.shape, b!.shape])
+      const [a, b] = wholesOf(pair)
+      return this.#values(pair, differenceOfWhole(a, b, this.#options), [a.shape, b.shape])
     }
     let difference: TensorDifference | null
     try {
@@ -235,11 +223,11 @@ export class Comparison {
     }
     const dtypes = dtypesApart(difference, this.#runs)
     if (dtypes !== null) return this.#found(pair, 'dtype', dtypes)
-    const { hasEqualBits, unequalCount, beyondCount, count, first, largest, meanAbsolute, maxUlps } = difference
+    const { beyondCount, count, first, largest, meanAbsolute, maxUlps } = difference
     if (difference.dtype !== difference.otherDtype) countDtypes(this.dtypes, { ...difference, count: 1 })
-    const isEqual = hasEqualBits || (unequalCount === 0 && first === null)
-    onApart?.(pair.place, isEqual ? 0 : (meanAbsolute ?? Number.POSITIVE_INFINITY), difference)
-    if (isEqual) {
+    const areEqual = isEqual(difference)
+    onApart?.(pair.place, areEqual ? 0 : (meanAbsolute ?? Number.POSITIVE_INFINITY), difference)
+    if (areEqual) {
       this.equal++
       if (this.equalTensors.size < MAX_EQUAL) this.equalTensors.add(pair.place.tensor)
       return
@@ -322,46 +310,42 @@ export class Comparison {
     if (this.#options.keepDifferences !== false) this.differences.push(at)
   }
 
-  /** @param only which run has it; null: both, but neither has what the other has of it */
-  async #missing(place: RecordPlaceInTime, only: 'first' | 'second' | null): Promise<void> {
-    const { a, b } = this.#pairing
-    const other = only === 'first' ? b : a
-    // A head that a damaged checkpoint lost is missing, not tied.
-    const canBeTied = only !== null && other.problems.length === 0
-    const tied = canBeTied ? tiedHead(place.tensor, only, stateOf(other).catalog.names) : null
-    let untied = ''
-    if (tied !== null) {
-      const isEqual = await this.#equalsEmbeddings(place, only === 'first' ? a : b)
-      this.#addHead(tied.tensor, isEqual === true ? tied : null)
-      if (isEqual === true) return
-      if (isEqual instanceof TrialscanError) {
-        this.#hasProblem(isEqual)
-        return this.#notCompared(place, 'unreadable', isEqual.message)
-      }
-      untied =
-        isEqual === null
-          ? ', where it could not be compared with embeddings'
-          : `, where it differs from ${tied.tiedTo} and is not tied`
+  /** Tells of what only one run has, unless it is a head that equals the embeddings of its run. */
+  #lacking(pair: Asked): void {
+    const { place, a, tied } = pair
+    try {
+      const untied = tied === null ? '' : this.#untied(pair)
+      if (untied === null) this.#addTied(tied!)
+      else this.#missing(place, `only in the ${a ? 'first' : 'second'} run${untied}`)
+    } catch (error) {
+      this.#failed(place, error)
     }
-    this.missing++
-    const none = 'values and reductions of the two have nothing in common'
-    this.#notCompared(place, 'missing', only === null ? none : `only in the ${only} run${untied}`)
   }
 
-  /** True if a head is equal to the embeddings beside it; null if there is no value of either; the error if one can't be read. */
-  async #equalsEmbeddings(
-    { tensor, step, worker }: RecordPlaceInTime,
-    trial: Trial,
-  ): Promise<boolean | null | TrialscanError> {
-    const inquiry = new Inquiry()
-    const saved = inquiry.atStep(stateOf(trial), step).of(worker)
-    const [head, embeddings] = [tensor, embeddingsAmong(stateOf(trial).catalog.names)].map(name =>
-      saved?.get(name ?? ''),
-    )
-    if (!head?.hasValue || !embeddings?.hasValue) return null
-    const question = head.difference(embeddings)
-    for await (const _ of inquiry.answers(this.#options, this.stats)) if (question.isAnswered) break
-    return question.error ?? question.value?.hasEqualBits === true
+  /** The way in which a head is apart from the embeddings of its run; null: it equals them. */
+  #untied(pair: Asked): string | null {
+    const { a, values, wholes } = pair
+    if (values === null && wholes.length === 0) return ', where it could not be compared with embeddings'
+    const difference = values ? values.value : differenceOfWhole(...wholesOf(pair), this.#options)
+    if (difference && isEqual(difference)) return null
+    const embeddings = embeddingsAmong(stateOf(this.#pairing[a ? 'a' : 'b']).catalog.names)
+    return difference?.unequalCount === 0
+      ? `, where its numbers equal those of ${embeddings}, but for the sign of a zero`
+      : `, where it differs from ${embeddings} and is not tied`
+  }
+
+  #failed(place: RecordPlaceInTime, error: unknown): void {
+    if (!(error instanceof TrialscanError)) throw error
+    if (error instanceof QueryError) this.#missing(place, error.message)
+    else {
+      this.#hasProblem(error)
+      this.#notCompared(place, 'unreadable', error.message)
+    }
+  }
+
+  #missing(place: RecordPlaceInTime, message: string): void {
+    this.missing++
+    this.#notCompared(place, 'missing', message)
   }
 
   #notCompared(place: RecordPlaceInTime, kind: 'missing' | 'unreadable', message: string): void {
@@ -379,6 +363,21 @@ export class Comparison {
   get #runs(): readonly [string, string] {
     return this.#pairing.a === this.#pairing.b ? ['this worker', 'the other'] : ['the first run', 'the second']
   }
+}
+
+/** Equal bit for bit, or where two dtypes are compared in all numbers. */
+function isEqual({ hasEqualBits, unequalCount, first }: TensorDifference): boolean {
+  return hasEqualBits || (unequalCount === 0 && first === null)
+}
+
+/** The two that shards make up. */
+function wholesOf({ a, b, wholes }: Asked): [Whole, Whole] {
+  const whole = (shards: Asked['wholes'][number]) =>
+    joined(
+      shards.map(({ value }) => value),
+      (a ?? b)!.axis,
+    )
+  return [whole(wholes[0]!), whole(wholes[1]!)]
 }
 
 /** The shape of one of a pair; [] if it is not known. */

@@ -47,7 +47,7 @@ export interface Pairing {
   /** In the order of execution: by their places in it, then by workers. */
   pairsAt(step: number, wanted: WantedTensors): Promise<Paired[]>
   /** The tensors of workers that the second run has at a step besides. */
-  onlyInB(step: number, pairs: readonly Paired[]): readonly RecordPlaceInTime[]
+  onlyInB(step: number, pairs: readonly Paired[]): readonly Paired[]
 }
 
 /** The selected tensors of a run, by step. */
@@ -173,13 +173,17 @@ export class RunPairing implements Pairing {
     return inOrder(pairs)
   }
 
-  onlyInB(step: number, pairs: readonly Paired[]): readonly RecordPlaceInTime[] {
+  onlyInB(step: number, pairs: readonly Paired[]): readonly Paired[] {
     const paired = new Map<string, Set<string>>()
     for (const { otherWorker, otherTensor } of pairs) {
       const ofWorker = paired.get(otherWorker) ?? new Set()
       paired.set(otherWorker, ofWorker.add(otherTensor))
     }
-    return placesAt(this.b, this.stepInB(step), (worker, tensor) => paired.get(worker)?.has(tensor) !== true)
+    return savedAt(this.b, this.stepInB(step)).flatMap(saved => {
+      const ofWorker = paired.get(saved.worker)
+      const names = [...saved.tensors.keys()].filter(name => ofWorker?.has(name) !== true)
+      return names.map(name => aloneInB(saved, name, sideOf([saved])))
+    })
   }
 }
 
@@ -216,7 +220,7 @@ export class WorkerPairing implements Pairing {
     return inOrder(pairs)
   }
 
-  onlyInB(): readonly RecordPlaceInTime[] {
+  onlyInB(): readonly Paired[] {
     return []
   }
 }
@@ -240,17 +244,7 @@ export class UnifiedPairing extends RunPairing {
         if (seen.has(tensor)) return
         seen.add(tensor)
         const otherTensor = this.names.inB(tensor)
-        const axis = this.#partition.find(({ pattern, regex }) => pattern === tensor || regex.test(tensor))?.value
-        const [a, b] = [
-          sideOf(
-            inA.filter(({ tensors }) => tensors.has(tensor)),
-            axis,
-          ),
-          sideOf(
-            inB.filter(({ tensors }) => tensors.has(otherTensor)),
-            axis,
-          ),
-        ]
+        const [a, b] = [this.#sideOf(tensor, inA), this.#sideOf(otherTensor, inB, tensor)]
         const place = placeOf(workerStep, tensor)
         pairs.push({ ...place, otherTensor, otherWorker: b?.workers[0] ?? workerStep.worker, a, b })
       })
@@ -258,9 +252,20 @@ export class UnifiedPairing extends RunPairing {
     return inOrder(pairs)
   }
 
-  override onlyInB(step: number, pairs: readonly Paired[]): readonly RecordPlaceInTime[] {
+  override onlyInB(step: number, pairs: readonly Paired[]): readonly Paired[] {
     const seen = new Set(pairs.map(({ otherTensor }) => otherTensor))
-    return placesAt(this.b, this.stepInB(step), (_, tensor) => !seen.has(tensor) && seen.add(tensor) !== undefined)
+    const inB = byWorker(savedAt(this.b, this.stepInB(step)))
+    return inB.flatMap(saved => {
+      const names = [...saved.tensors.keys()].filter(name => !seen.has(name) && seen.add(name))
+      return names.map(name => aloneInB(saved, name, this.#sideOf(name, inB)))
+    })
+  }
+
+  /** @param inA the name in the first run, by which the partition has it */
+  #sideOf(tensor: string, saved: readonly WorkerStep[], inA = tensor): Side | undefined {
+    const axis = this.#partition.find(({ pattern, regex }) => pattern === inA || regex.test(inA))?.value
+    const workers = saved.filter(({ tensors }) => tensors.has(tensor))
+    return sideOf(workers, axis)
   }
 }
 
@@ -328,17 +333,9 @@ function savedAt(trial: Trial, step: number): readonly WorkerStep[] {
   return [...stateOf(trial).catalog.atStep(step)]
 }
 
-/** The tensors of workers at a step that are wanted. */
-function placesAt(
-  trial: Trial,
-  step: number,
-  isWanted: (worker: Worker, tensor: string) => boolean,
-): readonly RecordPlaceInTime[] {
-  return savedAt(trial, step).flatMap(({ step, mode, modeStep, worker, tensors }) =>
-    [...tensors.keys()]
-      .filter(tensor => isWanted(worker, tensor))
-      .map(tensor => ({ step, mode, modeStep, tensor, worker })),
-  )
+function aloneInB({ step, mode, modeStep, worker }: WorkerStep, tensor: string, b: Side | undefined): Paired {
+  const place = { step, mode, modeStep, tensor, worker }
+  return { place, rank: Number.POSITIVE_INFINITY, otherTensor: tensor, otherWorker: worker, a: undefined, b }
 }
 
 function placeOf(workerStep: WorkerStep, tensor: string): Pick<Paired, 'place' | 'rank'> {

@@ -18,16 +18,22 @@ const MAX_ELEMENTS = 1 << 22
 const MIN_LENGTH = 32
 /** The share of squares that may lie along no direction, and that of rows and columns of which more may: 16-bit weights round what was added. */
 const REST = 0.05
+/** The golden ratio, whose multiples modulo 1 are spread evenly, and repeat in no period. */
+const GOLDEN = (Math.sqrt(5) - 1) / 2
 
 export interface LowRankChange {
   readonly tensor: string
   /** The number of directions that hold 95 % of ‖Δ‖² in 95 % of the rows and columns that were read. */
   readonly rank: number
+  /** The rows and columns that were read. */
   readonly rows: number
+  readonly columns: number
+  /** True if the tensor has more of them. */
+  readonly isSample: boolean
 }
 
 /**
- * Looks at the first of the differences that are of matrices. Of each, up to 128 rows are read.
+ * Looks at the first of the differences that are of matrices. Of each, up to 128 rows are read, and up to 1,024 columns of these taken.
  * @param differences those of two checkpoints; what they were compared by has to be in the trials under their names
  */
 export async function lowRankChanges(
@@ -41,7 +47,9 @@ export async function lowRankChanges(
     .filter(({ difference, tensor, otherTensor }) => {
       const [rows = 0, columns = 0, ...others] = difference?.shape ?? []
       const isMatrix =
-        Math.min(rows, columns) >= MIN_LENGTH && others.length === 0 && columns * rowsOf(rows) <= MAX_ELEMENTS
+        Math.min(rows, columns) >= MIN_LENGTH &&
+        others.length === 0 &&
+        columns * Math.min(rows, MAX_ROWS) <= MAX_ELEMENTS
       const dtypes = difference === null ? [] : [difference.dtype, difference.otherDtype]
       const isReal =
         difference?.notFinite === 'neither' && dtypes.every(dtype => isFloat(dtype) && elementByteLength(dtype) >= 1)
@@ -56,18 +64,16 @@ export async function lowRankChanges(
       await sampled(b, new Set(matrices.map(({ otherTensor }) => otherTensor))),
     ]
     for (const { tensor, otherTensor, step, otherStep, worker, otherWorker, difference } of matrices) {
-      const { data: p, shape } = await rowsA.tensor(tensor).value(step, { worker })
+      const { data: p } = await rowsA.tensor(tensor).value(step, { worker })
       const { data: q } = await rowsB.tensor(otherTensor).value(otherStep, { worker: otherWorker })
-      const [rows, columns] = [shape[0]!, difference!.shape![1]!]
-      const stride = Math.ceil(columns / MAX_COLUMNS)
+      const [height, width] = difference!.shape as [number, number]
+      const sample = sampleOf(width, MAX_COLUMNS)
+      const [rows, columns] = [Math.min(height, MAX_ROWS), sample.length]
       const changes = Array.from({ length: rows }, (_, row) =>
-        Float64Array.from({ length: Math.ceil(columns / stride) }, (_, i) => {
-          const at = row * columns + i * stride
-          return Number(p[at]) - Number(q[at])
-        }),
+        Float64Array.from(sample, column => Number(p[row * width + column]) - Number(q[row * width + column])),
       )
       const rank = rankOf(changes)
-      if (rank !== null) found.push({ tensor, rank, rows })
+      if (rank !== null) found.push({ tensor, rank, rows, columns, isSample: rows < height || columns < width })
     }
   } catch (error) {
     // A hint is left out where its rows can't be read.
@@ -76,20 +82,21 @@ export async function lowRankChanges(
   return found
 }
 
-function rowsOf(rows: number): number {
-  return Math.min(rows, MAX_ROWS)
+/** One index of each of equal intervals, at places that no layout of a period shares; all indices if they are few. */
+function sampleOf(length: number, most: number): readonly number[] {
+  const count = Math.min(length, most)
+  return Array.from({ length: count }, (_, i) => {
+    const [from, to] = [i, i + 1].map(at => Math.floor((at * length) / count)) as [number, number]
+    return from + Math.floor(((i * GOLDEN) % 1) * (to - from))
+  })
 }
 
-/** A trial that has of some tensors only rows at equal distances. */
+/** A trial that has of some tensors only a sample of their rows. */
 function sampled(trial: Trial, tensors: ReadonlySet<string>): Promise<Trial> {
   const cut =
     (name: string) =>
     (_: DType, shape: readonly number[]): readonly CutPart[] => {
-      const rows = rowsOf(shape[0]!)
-      const runs = Array.from({ length: rows }, (_, i) => {
-        const row = Math.floor((i * shape[0]!) / rows)
-        return [row, row + 1] as const
-      })
+      const runs = sampleOf(shape[0]!, MAX_ROWS).map(row => [row, row + 1] as const)
       return [{ name, axis: 0, runs }]
     }
   return withParts(trial, new Map([...tensors].map(name => [name, cut(name)])), new Map())

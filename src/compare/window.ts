@@ -7,6 +7,7 @@ import type { Question, TensorDifference } from '../trial/measure/question.js'
 import type { TensorAtStep } from '../trial/measure/tensor-at-step.js'
 import { stateOf, type Trial } from '../trial/trial.js'
 import type { joined } from './joined.js'
+import { embeddingsAmong, type TiedTensor, tiedHead } from './names/aliases.js'
 import type { Paired, Pairing, Side } from './pairing.js'
 import type { ReductionPair } from './reductions.js'
 
@@ -17,6 +18,8 @@ const WINDOW_QUESTIONS = 1 << 14
 export interface Asked extends Paired {
   /** True if a value of either was saved, not only reductions. */
   readonly hasValue: boolean
+  /** Of a head that one run lacks: what it may be. It is held against the embeddings of its own run. */
+  readonly tied: TiedTensor | null
   readonly values: Question<TensorDifference | null> | null
   readonly wholes: readonly (readonly Question<Parameters<typeof joined>[0][number]>[])[]
   readonly reductions: readonly ReductionPair[]
@@ -28,6 +31,8 @@ export class Window {
   readonly #pairing: Pairing
   readonly #tolerance: DifferenceTolerance
   #bytes = 0
+  /** True if the run that lacks a head has problems: only one of the runs can. */
+  #isDamaged: boolean | null = null
 
   constructor(pairing: Pairing, { rtol, atol, tolerance }: DifferenceTolerance) {
     this.#pairing = pairing
@@ -39,7 +44,7 @@ export class Window {
   }
 
   isFull(bytes: number): boolean {
-    return this.inquiry.questionCount >= WINDOW_QUESTIONS || this.#bytes >= bytes
+    return Math.max(this.inquiry.questionCount, this.questions.length) >= WINDOW_QUESTIONS || this.#bytes >= bytes
   }
 
   add(pair: Paired): void {
@@ -48,7 +53,28 @@ export class Window {
     const shardsA = this.#shards(a, step, tensor, pair.a)
     const shardsB = this.#shards(b, this.#pairing.stepInB(step), pair.otherTensor, pair.b)
     for (const shard of [...shardsA, ...shardsB]) if (shard.hasValue) this.#bytes += shard.valueRecord.byteLength
-    this.questions.push({ ...pair, ...this.#ask(shardsA, shardsB) })
+    const tied = this.#tiedIn(pair)
+    const head = [...shardsA, ...shardsB]
+    const [x, y] = tied ? [head, this.#embeddingsBeside(head, tied)] : [shardsA, shardsB]
+    this.questions.push({ ...pair, tied, ...this.#ask(x, y) })
+  }
+
+  #tiedIn({ place: { tensor }, a, b }: Paired): TiedTensor | null {
+    if (a && b) return null
+    const other = a ? this.#pairing.b : this.#pairing.a
+    const tied = tiedHead(tensor, a ? 'first' : 'second', stateOf(other).catalog.names)
+    if (tied === null) return null
+    // A head that a damaged checkpoint lost is missing, not tied. The problems are collected from all steps.
+    this.#isDamaged ??= other.problems.length > 0
+    return this.#isDamaged ? null : tied
+  }
+
+  /** The embeddings of the workers that have a head; [] if one has none. */
+  #embeddingsBeside(head: readonly TensorAtStep[], { only }: TiedTensor): readonly TensorAtStep[] {
+    const state = stateOf(only === 'first' ? this.#pairing.a : this.#pairing.b)
+    const name = embeddingsAmong(state.catalog.names) ?? ''
+    const all = head.flatMap(({ step, worker }) => this.inquiry.atStep(state, step).of(worker)?.get(name) ?? [])
+    return all.length === head.length ? all : []
   }
 
   #shards(trial: Trial, step: number, tensor: string, side: Side | undefined): readonly TensorAtStep[] {
@@ -56,7 +82,7 @@ export class Window {
     return (side?.workers ?? []).map(worker => saved.of(worker)!.get(tensor)!)
   }
 
-  #ask(a: readonly TensorAtStep[], b: readonly TensorAtStep[]): Omit<Asked, keyof Paired> {
+  #ask(a: readonly TensorAtStep[], b: readonly TensorAtStep[]): Omit<Asked, keyof Paired | 'tied'> {
     const [[first], [other]] = [a, b]
     if (first === undefined || other === undefined) return { hasValue: false, values: null, wholes: [], reductions: [] }
     const isSplit = a.length + b.length > 2

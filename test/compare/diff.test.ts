@@ -294,7 +294,7 @@ describe('two runs', () => {
     const embeddings = f32('model.embed_tokens.weight', [1, 2])
     const result = await compared([[embeddings, f32('lm_head.weight', [1, 2])]], [[embeddings]])
     expect(result).toMatchObject({ equal: 1, missing: 0, divergence: null })
-    const tied = { tensor: 'lm_head.weight', only: 'first', tiedTo: 'model.embed_tokens.weight' }
+    const tied = { tensor: 'lm_head.weight', only: 'first', tiedTo: 'model.embed_tokens.weight', count: 1 }
     expect(result.tied).toEqual([tied])
     expect(await compared([[f32('lm_head.weight', [1])]], [[f32('w', [1])]])).toMatchObject({ missing: 2, tied: [] })
   })

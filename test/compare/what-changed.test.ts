@@ -4,7 +4,8 @@ import { readFileSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { rankOf } from '#dist/compare/rank.js'
-import { createTrial, diff } from '#dist/index.js'
+import { createTrial, type DifferenceAt, diff } from '#dist/index.js'
+import { Inquiry } from '#dist/trial/measure/measure.js'
 import { differencesOf } from '#dist/view/differences.js'
 import { counting, type SavedTensor, safetensors, tensorOf, writeFile } from '../../fixtures/checkpoint-writer.js'
 import { trialscan } from '../cli/run.js'
@@ -134,7 +135,7 @@ describe('a model', () => {
   it('into which an adapter was merged changed along few directions', async () => {
     const { text } = await table(...models(merged(3), merged(3), base))
     expect(text).toMatch(
-      /Low rank: in model\.layers\.\d\.mlp\.up_proj\.weight and 1 more, at most 3 directions hold 95 % of ‖Δ‖² in 95 % of the rows and columns, by 128 rows of each\. A merged LoRA adapter is one possible cause\./,
+      /Low rank: in model\.layers\.\d\.mlp\.up_proj\.weight and 1 more, at most 3 directions hold 95 % of ‖Δ‖² in 95 % of the rows and columns of samples of up to 128 rows and 48 columns\. A merged LoRA adapter is one possible cause\./,
     )
   })
 
@@ -144,6 +145,27 @@ describe('a model', () => {
     ['with a NaN', merged(1).with(4, Number.NaN)],
   ])('%s has no low rank', async (_, changed) => {
     const { code, text } = await table(...models(changed))
+    expect([code, text.includes('Low rank')]).toEqual([1, false])
+  })
+
+  it('that is small has its rank told of all its rows and columns', async () => {
+    const small = (values: readonly number[]) =>
+      checkpoint([tensorOf('w', 'F32', [100, columns], values.slice(0, 100 * columns))])
+    const { text } = await table(small(base), small(merged(2)))
+    expect(text).toContain('Low rank: in w, at most 2 directions hold 95 % of ‖Δ‖² in 95 % of all rows and columns.')
+  })
+
+  it.each([
+    ['columns', [32, 2048], (_: number, column: number) => column % 2],
+    ['rows', [512, 32], (row: number) => row % 4],
+  ] as const)('of which every so many %s changed along few directions has no low rank', async (_, shape, isOther) => {
+    const [random, along] = [noise(shape[0] * shape[1], 9), [noise(shape[0], 2), noise(shape[1], 3)]]
+    const delta = random.map((x, at) => {
+      const [row, column] = [Math.floor(at / shape[1]), at % shape[1]]
+      return isOther(row, column) === 0 ? along[0]![row]! * along[1]![column]! : x
+    })
+    const [a, b] = [delta.map(() => 0), delta].map(values => checkpoint([tensorOf('w', 'F32', shape, values)]))
+    const { code, text } = await table(a!, b!)
     expect([code, text.includes('Low rank')]).toEqual([1, false])
   })
 
@@ -233,6 +255,23 @@ describe('tensor-parallel ranks', () => {
     expect((await table(whole, halves, '--unify', unify)).text).toContain('no difference. 3 tensor values')
   })
 
+  it('have a tied head where it equals the embeddings of every rank', async () => {
+    const names = ['model.embed_tokens.weight', 'lm_head.weight'] as const
+    const of = (second: number) =>
+      ranks(
+        `heads${second}`,
+        [
+          [0, 0],
+          [12, second],
+        ].map(starts => starts.map((start, i) => weight(start, names[i]))),
+      )
+    const whole = checkpoint([counting(names[0], [8, 3]), weight(0, 'norm.weight')])
+    const unify = { '.*(embed_tokens|lm_head)\\.weight': 0 }
+    const all = { compared: 2, equal: 2 }
+    expect(await diff(of(12), whole, { unify })).toMatchObject({ ...all, missing: 0, tied: [{ count: 1 }] })
+    expect(await diff(whole, of(5), { unify })).toMatchObject({ ...all, missing: 1, tied: [] })
+  })
+
   it('of which there is one are compared with a worker of another name', async () => {
     const found = await diff(ranks('one', [[weight(1)]]), checkpoint([weight(1), weight(1, 'norm.weight')]))
     expect([found.compared, found.equal]).toEqual([2, 1])
@@ -316,7 +355,7 @@ describe('names', () => {
   it('a head is tied only where its run has no other head', async () => {
     const [a, b] = [checkpoint([head(), embeddings()]), checkpoint([head('x.'), embeddings()])]
     expect(await diff(a, b)).toMatchObject({ compared: 1, missing: 2, tied: [] })
-    const tied = { tensor: 'lm_head.weight', tiedTo: 'model.embed_tokens.weight' }
+    const tied = { tensor: 'lm_head.weight', tiedTo: 'model.embed_tokens.weight', count: 1 }
     const without = checkpoint([embeddings()])
     expect((await diff(a, without)).tied).toEqual([{ ...tied, only: 'first' }])
     const other = checkpoint([weight(5, 'lm_head.weight'), embeddings()])
@@ -335,7 +374,7 @@ describe('names', () => {
     expect(await diff(a, cut)).toMatchObject({ compared: 1, missing: 1, tied: [] })
   })
 
-  it('a head is tied only where it equals the embeddings at every step', async () => {
+  it('a head is tied at the steps at which it equals the embeddings, and missing at the others', async () => {
     const run = (name: string, heads: readonly number[]) => {
       for (const [i, start] of heads.entries()) {
         const ownHead = name === 'with' ? [weight(start, 'lm_head.weight')] : []
@@ -343,8 +382,45 @@ describe('names', () => {
       }
       return join(scratch, `${name}${heads}`)
     }
-    expect(await diff(run('with', [0, 0]), run('without', [0, 0]))).toMatchObject({ missing: 0, tied: [{}] })
-    expect(await diff(run('with', [0, 5, 0, 7]), run('without', [0, 5, 0, 7]))).toMatchObject({ missing: 2, tied: [] })
+    const of = (heads: readonly number[]) => [run('with', heads), run('without', heads)] as const
+    const [equal, some, none] = [of([0, 0]), of([0, 5, 0, 7, 0]), of([5])]
+    expect(await diff(...equal)).toMatchObject({ missing: 0, tied: [{ count: 2 }] })
+    expect(await diff(...some)).toMatchObject({ missing: 2, tied: [{ count: 3 }] })
+    expect(await diff(some[1], some[0])).toMatchObject({ missing: 2, tied: [{ only: 'second', count: 3 }] })
+    const { bisection, missing, tied } = await diff(...some, { bisect: true })
+    expect(missing + tied[0]!.count).toBe(bisection!.steps.length)
+    expect(await diff(...none)).toMatchObject({ missing: 1, tied: [] })
+    expect((await table(...some)).text).toContain('in the first run it equals its embeddings (3 tensor values).')
+  })
+
+  it('a head is held against the embeddings of its own run, as all tensors are compared', async () => {
+    const values = (name: string, dtype: string, ...numbers: number[]) => tensorOf(name, dtype, [2], numbers)
+    const own = (...numbers: number[]) => values('transformer.wte.weight', 'BF16', ...numbers)
+    const other = checkpoint([values('model.embed_tokens.weight', 'BF16', 1, 0)])
+    const cast = checkpoint([own(1, 0), values('lm_head.weight', 'F32', 1, -0)])
+    expect((await diff(cast, other)).tied).toMatchObject([{ tiedTo: 'model.embed_tokens.weight', count: 1 }])
+    const lacks = async (...head: number[]) => {
+      const messages: string[] = []
+      const onNotCompared = ({ tensor, message }: DifferenceAt) => tensor === 'lm_head.weight' && messages.push(message)
+      await diff(checkpoint([own(1, 0), values('lm_head.weight', 'BF16', ...head)]), other, { onNotCompared })
+      return messages
+    }
+    const only = 'only in the first run, where it'
+    expect(await lacks(1, 2)).toEqual([`${only} differs from transformer.wte.weight and is not tied`])
+    expect(await lacks(1, -0)).toEqual([
+      `${only}s numbers equal those of transformer.wte.weight, but for the sign of a zero`,
+    ])
+  })
+
+  it('heads of many steps are read with what is compared', async () => {
+    const [a, b] = [[head()], []].map((heads, i) => {
+      for (const step of [1, 2, 3, 4]) checkpoint([...heads, embeddings()], `many${i}/checkpoint-${step}`)
+      return join(scratch, `many${i}`)
+    })
+    const answers = vi.spyOn(Inquiry.prototype, 'answers')
+    await diff(a!, b!)
+    expect(answers).toHaveBeenCalledTimes(1)
+    answers.mockRestore()
   })
 
   it('a head that is not held against embeddings is missing, and not tied', async () => {
@@ -365,7 +441,7 @@ describe('names', () => {
   it('a tied head is told in JSON and in what CI reads', async () => {
     const args = ['diff', checkpoint([head(), embeddings()]), checkpoint([embeddings()]), '--format']
     const { tied, missing } = JSON.parse((await trialscan(...args, 'json')).stdout)
-    expect(tied).toEqual([{ tensor: 'lm_head.weight', only: 'first', tied_to: 'model.embed_tokens.weight' }])
+    expect(tied).toEqual([{ tensor: 'lm_head.weight', only: 'first', tied_to: 'model.embed_tokens.weight', count: 1 }])
     expect(missing).toEqual([])
     expect((await trialscan(...args, 'junit')).stdout).toContain('tied: lm_head.weight')
   })

@@ -157,7 +157,7 @@ function jsonObject(
   const head = JSON.stringify({ trials, ...verdictFields(verdict), compared, equal, not_compared: logged }).slice(0, -1)
   const list = (differences: readonly DifferenceAt[]) => `[${differences.map(objectOf).join(',')}]`
   const first = divergence === null ? 'null' : objectOf(divergence)
-  const heads = tied.map(({ tensor, only, tiedTo }) => ({ tensor, only, tied_to: tiedTo }))
+  const heads = tied.map(({ tensor, only, tiedTo, count }) => ({ tensor, only, tied_to: tiedTo, count }))
   const tail = `"missing":${list(lacking)},"tied":${JSON.stringify(heads)},"problems":${JSON.stringify(problems)}`
   return `${head},"divergence":${first},"differences":${list(differences)},${tail}}`
 }

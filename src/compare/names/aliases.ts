@@ -72,22 +72,24 @@ function without(pieces: readonly string[], others: readonly string[]): readonly
   })
 }
 
-/** An output head that only one run has, where it equals the embeddings beside it: the other ties it to its own. */
+/** An output head that only one run has, and that equals the embeddings beside it: the other ties it to its own. */
 export interface TiedTensor {
   readonly tensor: string
   readonly only: 'first' | 'second'
   /** The embeddings of the run that lacks it. */
   readonly tiedTo: string
+  /** The number of its values, by workers and steps, that equal the embeddings. Those that don't are missing. */
+  readonly count: number
 }
 
 const HEADS = /(?:^|\.)(?:lm_head|output_layer|embed_out)\.weight$|^(?:model\.)?output\.weight$/
 const EMBEDDINGS = /(?:^|\.)(?:embed_tokens|wte|word_embeddings|tok_embeddings|embed_in)\.weight$/
 
-/** @param names the names of the run that lacks the tensor @returns null if it is no head, or that run has a head or no embeddings */
+/** One value that may be tied. @param names the names of the run that lacks it @returns null if it is no head, or that run has a head or no embeddings */
 export function tiedHead(tensor: string, only: 'first' | 'second', names: readonly string[]): TiedTensor | null {
   if (!HEADS.test(tensor) || names.some(name => HEADS.test(name))) return null
   const tiedTo = embeddingsAmong(names)
-  return tiedTo === undefined ? null : { tensor, only, tiedTo }
+  return tiedTo === undefined ? null : { tensor, only, tiedTo, count: 1 }
 }
 
 export function embeddingsAmong(names: readonly string[]): string | undefined {

@@ -93,12 +93,11 @@ function sortedBy(
     if (!isThere || !take(pair, tensorOf(pair))) rest.push(pair)
   }
   // Tensors that the first run has under other names.
-  for (const place of side === 'a' ? pairing.onlyInB(step, pairs) : []) {
-    const { tensor, worker } = place
+  for (const alone of side === 'a' ? pairing.onlyInB(step, pairs) : []) {
+    const { otherTensor: tensor, otherWorker } = alone
     const stored = quantisedTensors(tensor, names)?.weight
     const pair = rest.find(candidate => candidate.place.tensor === stored && candidate.b === undefined)
-    const storedPair = pair ?? { place, rank: Number.POSITIVE_INFINITY, a: undefined, b: undefined }
-    if (take({ ...storedPair, otherTensor: tensor, otherWorker: worker }, tensor)) parts.add(tensor)
+    if (take({ ...(pair ?? alone), otherTensor: tensor, otherWorker }, tensor)) parts.add(tensor)
   }
   // Where both runs have scales, those of weights that are quantised in both are tensors as others are.
   const isPart = (name: string) =>

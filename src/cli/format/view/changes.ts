@@ -93,16 +93,16 @@ export function mostChanged(differences: readonly DifferenceAt[]): readonly Diff
 function lowRankBlock(lowRank: readonly LowRankChange[], paragraph: Paragraph): string[] {
   const [first] = lowRank
   if (first === undefined) return []
-  const [rank, rows] = [
-    Math.max(...lowRank.map(change => change.rank)),
-    Math.max(...lowRank.map(change => change.rows)),
-  ]
+  const most = (key: 'rank' | 'rows' | 'columns') => Math.max(...lowRank.map(change => change[key]))
+  const rank = most('rank')
   const others = lowRank.length - 1
   const which = `${safeName(first.tensor)}${others > 0 ? ` and ${others} more` : ''}`
   const directions = rank === 1 ? 'one direction holds' : `at most ${rank} directions hold`
+  const sample = `${others > 0 ? 'samples of up to' : 'a sample of'} ${counted(most('rows'), 'row')} and ${counted(most('columns'), 'column')}`
+  const among = lowRank.some(({ isSample }) => isSample) ? `the rows and columns of ${sample}` : 'all rows and columns'
   return [
     paragraph(
-      `Low rank: in ${which}, ${directions} 95 % of ‖Δ‖² in 95 % of the rows and columns, by ${counted(rows, 'row')}${others > 0 ? ' of each' : ''}. A merged LoRA adapter is one possible cause.`,
+      `Low rank: in ${which}, ${directions} 95 % of ‖Δ‖² in 95 % of ${among}. A merged LoRA adapter is one possible cause.`,
     ),
   ]
 }

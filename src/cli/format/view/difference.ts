@@ -212,8 +212,8 @@ function splitText(split: TrialDiff['split']): string {
   return `${safeName(tensor)} of the ${of} run is compared in ${counted(parts.length, 'part')}, as the map says: ${parts.map(safeName).join(', ')}${others}`
 }
 
-function tiedText({ tensor, only, tiedTo }: TrialDiff['tied'][number]): string {
-  return `${safeName(tensor)} is only in the ${only} run: the other leaves it out, as writers do where it is tied to ${safeName(tiedTo)}; in the ${only} run it equals its embeddings`
+function tiedText({ tensor, only, tiedTo, count }: TrialDiff['tied'][number]): string {
+  return `${safeName(tensor)} is only in the ${only} run: the other leaves it out, as writers do where it is tied to ${safeName(tiedTo)}; in the ${only} run it equals its embeddings (${counted(count, 'tensor value')})`
 }
 
 function dtypesText({ dtype, otherDtype, count }: TrialDiff['dtypes'][number]): string {

@@ -6,6 +6,7 @@ import type { DifferenceTolerance } from '../trial/measure/difference.js'
 import type { MeasureOptions } from '../trial/measure/measure.js'
 import type { TensorDifference } from '../trial/measure/question.js'
 import type { ScanSelection } from '../trial/scan-selection.js'
+import type { Tensor } from '../trial/tensor.js'
 import { stateOf } from '../trial/trial.js'
 import { differenceOfWhole, joined, type Whole } from './joined.js'
 import { embeddingsAmong, type TiedTensor } from './names/aliases.js'
@@ -43,6 +44,9 @@ const LAST_ULPS = 4
 const MAX_PROBLEMS = 10_000
 /** Names of equal tensors that are kept. */
 const MAX_EQUAL = 100
+
+const NO_DETAILS = { difference: null, quantised: null, element: null, largest: null, noise: null }
+type Details = Partial<Pick<DifferenceAt, keyof typeof NO_DETAILS>>
 
 /** Two dtypes that the runs have of one tensor. */
 export interface DtypePair {
@@ -214,10 +218,10 @@ export class Comparison {
   ): Promise<void> {
     const { rtol = 0, atol = 0, tolerance = 'exact', noise, onApart } = this.#options
     if (difference === null) {
-      const [shapeOfA, other] = known ?? [
-        await shapeOf(this.#pairing, pair, 'a'),
-        await shapeOf(this.#pairing, pair, 'b'),
-      ]
+      // A shape that is not known is shown as [].
+      const shapeOf = (tensor: Tensor, step: number, of: Pick<RecordPlaceInTime, 'worker'>) =>
+        tensor.shape(step, of).catch(() => [])
+      const [shapeOfA, other] = known ?? (await this.#ofBoth(pair, shapeOf))
       this.#found(pair, 'shape', `its shape is [${shapeOfA}] in ${this.#runs[0]} and [${other}] in ${this.#runs[1]}`)
       return
     }
@@ -270,11 +274,7 @@ export class Comparison {
   }
 
   async #texts(pair: Asked): Promise<void> {
-    const { place, otherTensor, otherWorker } = pair
-    const [x, y] = await Promise.all([
-      this.#pairing.a.tensor(place.tensor).value(place.step, { worker: place.worker }),
-      this.#pairing.b.tensor(otherTensor).value(this.#pairing.stepInB(place.step), { worker: otherWorker }),
-    ])
+    const [x, y] = await this.#ofBoth(pair, (tensor, step, of) => tensor.value(step, of))
     const [p, q] = [x.data as ArrayLike<unknown>, y.data as ArrayLike<unknown>]
     const first = Array.from(p).findIndex((value, i) => value !== q[i])
     if (first < 0 && p.length === q.length) this.equal++
@@ -284,27 +284,30 @@ export class Comparison {
     }
   }
 
-  #found(
-    { place, otherTensor, otherWorker }: Paired,
+  /** Asks the trials about the tensors of a pair. */
+  #ofBoth<T>(
+    { place: { tensor, step, worker }, otherTensor, otherWorker }: Paired,
+    ask: (tensor: Tensor, step: number, of: Pick<RecordPlaceInTime, 'worker'>) => Promise<T>,
+  ): Promise<[T, T]> {
+    const { a, b } = this.#pairing
+    return Promise.all([
+      ask(a.tensor(tensor), step, { worker }),
+      ask(b.tensor(otherTensor), this.#pairing.stepInB(step), { worker: otherWorker }),
+    ])
+  }
+
+  #differenceAt(
+    { place, otherTensor, otherWorker }: Pick<Paired, 'place' | 'otherTensor' | 'otherWorker'>,
     kind: DifferenceKind,
     message: string,
-    details: Partial<Pick<DifferenceAt, 'difference' | 'quantised' | 'element' | 'largest' | 'noise'>> = {},
-  ): void {
-    const { difference = null, quantised = null, element = null, largest = null, noise = null } = details
+    details: Details = {},
+  ): DifferenceAt {
     const otherStep = this.#pairing.stepInB(place.step)
-    const at = {
-      ...place,
-      kind,
-      otherTensor,
-      otherWorker,
-      otherStep,
-      difference,
-      quantised,
-      element,
-      largest,
-      noise,
-      message,
-    }
+    return { ...place, kind, otherTensor, otherWorker, otherStep, ...NO_DETAILS, ...details, message }
+  }
+
+  #found(pair: Paired, kind: DifferenceKind, message: string, details?: Details): void {
+    const at = this.#differenceAt(pair, kind, message, details)
     this.divergence ??= at
     this.#options.onDifference?.(at)
     if (this.#options.keepDifferences !== false) this.differences.push(at)
@@ -350,9 +353,7 @@ export class Comparison {
 
   #notCompared(place: RecordPlaceInTime, kind: 'missing' | 'unreadable', message: string): void {
     const { tensor: otherTensor, worker: otherWorker } = place
-    const nothing = { difference: null, quantised: null, element: null, largest: null, noise: null }
-    const otherStep = this.#pairing.stepInB(place.step)
-    this.#options.onNotCompared?.({ ...place, kind, otherTensor, otherWorker, otherStep, ...nothing, message })
+    this.#options.onNotCompared?.(this.#differenceAt({ place, otherTensor, otherWorker }, kind, message))
   }
 
   #hasProblem(error: Error): void {
@@ -378,20 +379,6 @@ function wholesOf({ a, b, wholes }: Asked): [Whole, Whole] {
       (a ?? b)!.axis,
     )
   return [whole(wholes[0]!), whole(wholes[1]!)]
-}
-
-/** The shape of one of a pair; [] if it is not known. */
-function shapeOf(
-  pairing: Pairing,
-  { place, otherTensor, otherWorker }: Asked,
-  side: 'a' | 'b',
-): Promise<readonly number[]> {
-  const [tensor, worker] = side === 'a' ? [place.tensor, place.worker] : [otherTensor, otherWorker]
-  const step = side === 'a' ? place.step : pairing.stepInB(place.step)
-  return pairing[side]
-    .tensor(tensor)
-    .shape(step, { worker })
-    .catch(() => [])
 }
 
 function countDtypes(known: Map<string, DtypePair>, { dtype, otherDtype, count }: DtypePair): void {

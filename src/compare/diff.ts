@@ -22,7 +22,6 @@ import { isTensorMap, splitsOf, TENSOR_MAP, type TensorMap } from './names/tenso
 import { NoiseFloor } from './noise.js'
 import {
   loggedNames,
-  NamePairs,
   onlyStep,
   type Pairing,
   type Partition,
@@ -176,38 +175,34 @@ async function trialOf(given: Trial | string | URL, opened: Trial[]): Promise<Tr
 
 async function diffTrials(first: Trial, second: Trial, settings: DiffOptions): Promise<TrialDiff> {
   const { map = {}, noise = [], unify, bisect, follow, timeoutMs: _t, pollMs: _p, ...common } = settings
-  if (follow && (bisect || noise.length > 0 || common.steps !== undefined || common.modeSteps !== undefined)) {
-    throw new UsageError('diff: expected follow without bisect, noise and steps: it goes from step to step', {
-      call: 'diff',
-    })
+  const refuse = (isGiven: boolean | undefined, expected: string) => {
+    if (isGiven) throw new UsageError(`diff: expected ${expected}`, { call: 'diff' })
   }
-  if (bisect && noise.length > 0) {
-    throw new UsageError('diff: expected bisect without noise: how far runs are apart is told from step to step', {
-      call: 'diff',
-    })
-  }
-  if (follow && splitsOf(map).length > 0) {
-    throw new UsageError('diff: expected follow without parts of tensors in the map, which are known once', {
-      call: 'diff',
-    })
-  }
+  const hasSteps = common.steps !== undefined || common.modeSteps !== undefined
+  refuse(
+    follow && (bisect || noise.length > 0 || hasSteps),
+    'follow without bisect, noise and steps: it goes from step to step',
+  )
+  refuse(bisect && noise.length > 0, 'bisect without noise: how far runs are apart is told from step to step')
+  refuse(follow && splitsOf(map).length > 0, 'follow without parts of tensors in the map, which are known once')
   const { trials, split } = await cutTrials(first, second, map, unify !== undefined)
   const [a, b] = trials
   const areLogged = selectsLogged(a, common)
-  const pairing = (other: Trial): Pairing =>
+  const pairing = (other: Trial) =>
     unify ? new UnifiedPairing(a, other, map, unify, areLogged) : new RunPairing(a, other, map, areLogged)
   // What is noise is cut as the first run is.
   const others = noise.map(async trial => (await cutTrial(trial, second, splitsOf(map), unify !== undefined)).trial)
   const floor = noise.length > 0 ? { noise: await noiseOf((await Promise.all(others)).map(pairing), common) } : {}
+  const runs = pairing(b)
   const result = await compared(
-    pairing(b),
+    runs,
     { ...common, ...floor },
     {
       ...(bisect && { isBisected: true }),
       ...(follow && { waiting: waitingOf(settings) }),
     },
   )
-  return { ...result, split, suggestions: await suggested(a, b, map, result) }
+  return { ...result, split, suggestions: result.missing === 0 ? [] : await suggested(runs) }
 }
 
 /**
@@ -362,20 +357,11 @@ async function isCheckpoint(trial: Trial): Promise<boolean> {
   return parameters + others === names.length && parameters >= others
 }
 
-/** Suggested names for a step that both runs have, if one of them lacks tensors. */
-async function suggested(
-  a: Trial,
-  b: Trial,
-  map: TensorMap,
-  { missing }: Pick<TrialDiff, 'missing'>,
-): Promise<readonly NameSuggestion[]> {
-  if (missing === 0) return []
-  const steps = new Set<number>(b.steps({ showIncompleteSteps: true }))
-  const pairing = new RunPairing(a, b, map)
-  const step = a.steps({ showIncompleteSteps: true }).find(candidate => steps.has(pairing.stepInB(candidate)))
-  if (step === undefined) return []
-  const names = new NamePairs(a, b, map)
-  return suggestNames([a, step], [b, pairing.stepInB(step)], name => names.inB(name))
+/** Suggested names for a step that both runs have. */
+async function suggested(pairing: RunPairing): Promise<readonly NameSuggestion[]> {
+  const steps = new Set<number>(pairing.b.steps({ showIncompleteSteps: true }))
+  const step = pairing.a.steps({ showIncompleteSteps: true }).find(candidate => steps.has(pairing.stepInB(candidate)))
+  return step === undefined ? [] : suggestNames(pairing, step)
 }
 
 function isTrials(given: unknown): given is readonly Trial[] {

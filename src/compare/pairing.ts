@@ -83,69 +83,68 @@ export function withoutLogged(
   return unpaired
 }
 
-/** The names of one run in the other, by a map that may lead from either to the other. */
-export class NamePairs {
-  readonly #map: TensorMap
-  readonly #a: Trial
-  readonly #b: Trial
-  #key = ''
-  #inB: ReadonlyMap<string, string> = new Map()
-  aliases: NameAliases | null = null
-
-  constructor(a: Trial, b: Trial, map: TensorMap) {
-    this.#a = a
-    this.#b = b
-    this.#map = map
-  }
-
-  /** The name in the second run of a tensor of the first. */
-  inB(name: string): string {
-    const [ofA, ofB] = [stateOf(this.#a).catalog.names, stateOf(this.#b).catalog.names]
-    // A run that grows may come to have more of them.
-    const key = `${ofA.length} ${ofB.length}`
-    if (key !== this.#key) {
-      this.#key = key
-      const [areA, areB] = [new Set(ofA), new Set(ofB)]
-      // A pattern of one direction may match names of the other run, too: what leads to no name means nothing.
-      const backwards = [...namesInFirst(this.#map, ofB)].filter(([inA]) => areA.has(inA))
-      const forwards = [...namesInFirst(this.#map, ofA)].filter(([inB]) => areB.has(inB))
-      const mapped = new Map([...backwards, ...forwards.map(([inB, inA]) => [inA, inB] as const)])
-      const taken = new Set(ofA.map(name => mapped.get(name) ?? name))
-      this.aliases = aliasesOf(
-        ofA.filter(name => !areB.has(mapped.get(name) ?? name)),
-        ofB.filter(name => !taken.has(name)),
-      )
-      this.#inB = new Map([...(this.aliases?.names ?? []), ...mapped])
-    }
-    return this.#inB.get(name) ?? name
-  }
-}
-
-/** Tensors of two runs, by their names and workers. */
+/** Tensors of two runs, by their workers and names, or by a map that may lead from the names of either to those of the other. */
 export class RunPairing implements Pairing {
-  protected readonly names: NamePairs
-  readonly #steps: StepPairs
+  #size = 0
+  #namesInB: ReadonlyMap<string, string> = new Map()
+  #aliases: NameAliases | null = null
+  #onlySteps: readonly [number | null, number | null] = [null, null]
 
+  /** @param byNumber true for what was logged, which has steps of its own */
   constructor(
     readonly a: Trial,
     readonly b: Trial,
-    map: TensorMap,
-    byNumber = false,
-  ) {
-    this.names = new NamePairs(a, b, map)
-    this.#steps = new StepPairs(a, b, byNumber)
-  }
+    protected readonly map: TensorMap,
+    protected readonly byNumber = false,
+  ) {}
 
   get aliases(): NameAliases | null {
-    return this.names.aliases
+    this.#match()
+    return this.#aliases
   }
 
+  /** The name in the second run of a tensor of the first. */
+  nameInB(name: string): string {
+    this.#match()
+    return this.#namesInB.get(name) ?? name
+  }
+
+  /** A step of the same number. Where each run has one step, or is one checkpoint whatever was logged beside it, this one. */
   stepInB(step: number): number {
-    return this.#steps.inB(step)
+    this.#match()
+    const [inA, inB] = this.#onlySteps
+    return inA === step && inB !== null ? inB : step
   }
 
   get checkpointStep(): number | null {
-    return this.#steps.checkpoint
+    this.#match()
+    const [inA, inB] = this.#onlySteps
+    return inB === null || this.#haveOneStep ? null : inA
+  }
+
+  get #haveOneStep(): boolean {
+    return [this.a, this.b].every(trial => stateOf(trial).catalog.steps.length === 1)
+  }
+
+  /** Matches names and steps. A run that grows may come to have more of them. */
+  #match(): void {
+    const [ofA, ofB] = [stateOf(this.a).catalog, stateOf(this.b).catalog]
+    const size = ofA.names.length + ofB.names.length + ofA.steps.length + ofB.steps.length
+    if (size === this.#size) return
+    this.#size = size
+    const isByNumber = this.byNumber && !this.#haveOneStep
+    this.#onlySteps = isByNumber ? [null, null] : [onlyStep(this.a), onlyStep(this.b)]
+    const [areA, areB] = [new Set(ofA.names), new Set(ofB.names)]
+    // A pattern of one direction may match names of the other run, too: what leads to no name means nothing.
+    const backwards = [...namesInFirst(this.map, ofB.names)].filter(([inA]) => areA.has(inA))
+    const forwards = [...namesInFirst(this.map, ofA.names)].filter(([inB]) => areB.has(inB))
+    const mapped = new Map([...backwards, ...forwards.map(([inB, inA]) => [inA, inB] as const)])
+    const taken = new Set(ofA.names.map(name => mapped.get(name) ?? name))
+    this.#aliases = aliasesOf(
+      ofA.names.filter(name => !areB.has(mapped.get(name) ?? name)),
+      ofB.names.filter(name => !taken.has(name)),
+    )
+    this.#namesInB = new Map([...(this.#aliases?.names ?? []), ...mapped])
   }
 
   async pairsAt(step: number, wanted: WantedTensors): Promise<Paired[]> {
@@ -157,7 +156,7 @@ export class RunPairing implements Pairing {
       const other = isSingle ? inB[0] : inB.find(saved => saved.worker === worker)
       const [a, b] = [sideOf([workerStep]), other && sideOf([other])]
       await inTurns(names, tensor => {
-        const otherTensor = this.names.inB(tensor)
+        const otherTensor = this.nameInB(tensor)
         const { place, rank } = placeOf(workerStep, tensor)
         const isInB = other?.tensors.has(otherTensor) === true
         pairs.push({
@@ -243,7 +242,7 @@ export class UnifiedPairing extends RunPairing {
       await inTurns(wanted.get(workerStep)!, tensor => {
         if (seen.has(tensor)) return
         seen.add(tensor)
-        const otherTensor = this.names.inB(tensor)
+        const otherTensor = this.nameInB(tensor)
         const [a, b] = [this.#sideOf(tensor, inA), this.#sideOf(otherTensor, inB, tensor)]
         const place = placeOf(workerStep, tensor)
         pairs.push({ ...place, otherTensor, otherWorker: b?.workers[0] ?? workerStep.worker, a, b })
@@ -266,46 +265,6 @@ export class UnifiedPairing extends RunPairing {
     const axis = this.#partition.find(({ pattern, regex }) => pattern === inA || regex.test(inA))?.value
     const workers = saved.filter(({ tensors }) => tensors.has(tensor))
     return sideOf(workers, axis)
-  }
-}
-
-/** Steps of two runs: those of one number. Where each run has one step, or is one checkpoint whatever was logged beside it, these two. */
-class StepPairs {
-  readonly #a: Trial
-  readonly #b: Trial
-  readonly #byNumber: boolean
-  #key = ''
-  #only: readonly [number, number] | null = null
-
-  /** @param byNumber true for what was logged, which has steps of its own */
-  constructor(a: Trial, b: Trial, byNumber: boolean) {
-    this.#a = a
-    this.#b = b
-    this.#byNumber = byNumber
-  }
-
-  get checkpoint(): number | null {
-    return this.#pair()?.[0] ?? null
-  }
-
-  inB(step: number): number {
-    const [stepsA, stepsB] = [stateOf(this.#a).catalog.steps, stateOf(this.#b).catalog.steps]
-    if (stepsA.length === 1 && stepsB.length === 1) return stepsB.numberAt(0)!
-    const only = this.#pair()
-    return only?.[0] === step ? only[1] : step
-  }
-
-  #pair(): readonly [number, number] | null {
-    if (this.#byNumber) return null
-    const lengths = [this.#a, this.#b].map(trial => stateOf(trial).catalog.steps.length)
-    // A run that grows gets more steps.
-    const key = lengths.join(' ')
-    if (key !== this.#key) {
-      this.#key = key
-      const [inA, inB] = lengths.join() === '1,1' ? [null, null] : [onlyStep(this.#a), onlyStep(this.#b)]
-      this.#only = inA === null || inB === null ? null : [inA, inB]
-    }
-    return this.#only
   }
 }
 

@@ -3,7 +3,7 @@
 import { Comparison } from '../compare/comparison.js'
 import { suggestNames } from '../compare/names/suggest.js'
 import type { TensorMap } from '../compare/names/tensor-map.js'
-import { NamePairs, RunPairing, wantedBy } from '../compare/pairing.js'
+import { RunPairing, wantedBy } from '../compare/pairing.js'
 import type { TensorDifference } from '../trial/measure/question.js'
 import type { ScanSelection } from '../trial/scan-selection.js'
 import type { Trial } from '../trial/trial.js'
@@ -36,7 +36,6 @@ export async function differencesOf(
   selection: ScanSelection,
 ): Promise<RunDifferences> {
   const apart = new Map<string, Map<number, Apart>>()
-  const names = new NamePairs(a, b, map)
   const pairing = new RunPairing(a, b, map)
   const comparison = new Comparison(pairing, {
     ...selection,
@@ -53,8 +52,7 @@ export async function differencesOf(
   await comparison.steps(steps, wanted, () => false)
   const { divergence, compared } = comparison
   const [step] = steps
-  const suggestions =
-    step === undefined ? [] : await suggestNames([a, step], [b, pairing.stepInB(step)], name => names.inB(name))
+  const suggestions = step === undefined ? [] : await suggestNames(pairing, step)
   const verdict =
     compared === 0
       ? nothingCompared(a, b)

@@ -2,6 +2,7 @@
 
 import { recordsInOrder } from '../../scan/catalog/record-order.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
+import type { RunPairing } from '../pairing.js'
 
 /** Two tensors that may be the same. */
 export interface NameSuggestion {
@@ -15,17 +16,11 @@ type TrialAtStep = readonly [trial: Trial, step: number]
 /** The limit of unmatched names in either run; with more, nothing is suggested. */
 const MAX_NAMES = 256
 
-/**
- * Pairs unmatched tensors that lie between the same neighbours in the order of execution and have the same shape.
- * @param first the first run, and a step of it
- * @param second the second, and the step that is compared with it
- * @param inB returns a tensor's name in the second run
- */
-export async function suggestNames(
-  first: TrialAtStep,
-  second: TrialAtStep,
-  inB: (name: string) => string,
-): Promise<readonly NameSuggestion[]> {
+/** Pairs unmatched tensors of a step that lie between the same neighbours in the order of execution and have the same shape. */
+export async function suggestNames(pairing: RunPairing, step: number): Promise<readonly NameSuggestion[]> {
+  const first = [pairing.a, step] as const
+  const second = [pairing.b, pairing.stepInB(step)] as const
+  const inB = (name: string) => pairing.nameInB(name)
   const [ofA, ofB] = [namesInOrder(first), namesInOrder(second)]
   const [known, namesInB] = [new Set(ofA.map(inB)), new Set(ofB)]
   const isAlone = (name: string) => !namesInB.has(inB(name))

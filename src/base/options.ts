@@ -55,6 +55,10 @@ export function checkOptions<O extends object>(call: string, takes: Kind<O>, giv
   throw stray === undefined ? wrong(call, described, issues[0]) : unknownOption(call, described, [stray])
 }
 
+export function fits<T>(takes: Kind<T>, given: unknown): given is T {
+  return v.is(takes as v.GenericSchema, given)
+}
+
 /** Rejects arguments of a call without any. */
 export function expectNoOptions(call: string, given: readonly unknown[], hint = ''): void {
   if (given.length === 0 || given[0] === undefined) return
@@ -77,7 +81,7 @@ export function expectOptions(call: string, given: unknown, known: readonly stri
   throw new UsageError(`${call}: expected options in an object, got ${shown(given)}; ${hint}`, { call })
 }
 
-export function isObject(given: unknown): boolean {
+export function isObject(given: unknown): given is object {
   return Object.prototype.toString.call(given) === '[object Object]'
 }
 

@@ -1,7 +1,7 @@
 /** Two runs compared, in the order of execution: where they first differ, and how. */
 
 import { UsageError } from '../base/errors.js'
-import { checkOptions, type Kinds, kinds, optionsOf } from '../base/options.js'
+import { checkOptions, isObject, type Kinds, kinds, optionsOf } from '../base/options.js'
 import { problemLines } from '../base/problem-lines.js'
 import { inTurns } from '../base/turns.js'
 import { isOptimizerState } from '../format/checkpoint/names.js'
@@ -369,8 +369,7 @@ function isTrials(given: unknown): given is readonly Trial[] {
 }
 
 function isPartition(given: unknown): given is Partition {
-  if (typeof given !== 'object' || given === null || Object.getPrototypeOf(given) !== Object.prototype) return false
-  return Object.values(given).every(axis => Number.isInteger(axis) && axis >= 0)
+  return isObject(given) && Object.values(given).every(axis => Number.isInteger(axis) && axis >= 0)
 }
 
 function text(...given: readonly unknown[]): string {

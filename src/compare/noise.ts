@@ -6,6 +6,7 @@
  * docs/diff.md has the error rates.
  */
 
+import { countBelow } from '../base/sorted.js'
 import type { RecordPlaceInTime } from './records.js'
 
 /** The number of steps before and after a step from which its noise is also estimated. */
@@ -24,39 +25,32 @@ interface Samples {
 export class NoiseFloor {
   readonly #samples = new Map<string, Samples>()
   #count = 0
-  #isNoisy = false
-
   /**
    * True if runs of the configuration differ at all. Inexact results, above all single numbers, may be equal for many steps by chance: if
    * the runs differ, a difference in the last bits means nothing.
    */
-  get isNoisy(): boolean {
-    return this.#isNoisy
-  }
+  isNoisy = false
 
   /** Adds a step. The steps of a tensor must be ascending, one noise run after another. */
   add(place: RecordPlaceInTime, meanAbsolute: number): void {
     const key = keyOf(place)
-    let samples = this.#samples.get(key)
-    if (samples === undefined) {
-      samples = { steps: [], squares: [] }
-      this.#samples.set(key, samples)
-    }
-    const at = lowerBound(samples.steps, place.step)
+    const samples = this.#samples.get(key) ?? { steps: [], squares: [] }
+    this.#samples.set(key, samples)
+    const at = countBelow(samples.steps.length, i => samples.steps[i]! < place.step)
     if (samples.steps[at] !== place.step) {
       samples.steps.splice(at, 0, place.step)
       samples.squares.splice(at, 0, [])
     }
     samples.squares[at]!.push(meanAbsolute ** 2)
     this.#count++
-    this.#isNoisy ||= meanAbsolute > 0
+    this.isNoisy ||= meanAbsolute > 0
   }
 
   /** The limit of a tensor's mean |a − b| for noise; 0 if runs were equal; Infinity if too little is known. */
   limit(place: RecordPlaceInTime, elements: number): number {
     const samples = this.#samples.get(keyOf(place))
     if (samples === undefined) return Number.POSITIVE_INFINITY
-    const at = lowerBound(samples.steps, place.step)
+    const at = countBelow(samples.steps.length, i => samples.steps[i]! < place.step)
     const squares = samples.squares.slice(Math.max(0, at - NEIGHBOURS), at + NEIGHBOURS + 1).flat()
     const mean = squares.reduce((sum, square) => sum + square, 0) / squares.length
     if (mean === 0) return 0
@@ -67,16 +61,6 @@ export class NoiseFloor {
 
 function keyOf({ tensor, worker }: RecordPlaceInTime): string {
   return `${worker}\n${tensor}`
-}
-
-function lowerBound(steps: readonly number[], step: number): number {
-  let [from, to] = [0, steps.length]
-  while (from < to) {
-    const middle = (from + to) >> 1
-    if (steps[middle]! < step) from = middle + 1
-    else to = middle
-  }
-  return from
 }
 
 /** The quantile of F that is exceeded with a small probability, after Paulson (1942); Infinity if there is none. */

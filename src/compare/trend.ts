@@ -38,11 +38,8 @@ export class Trend {
   add(place: RecordPlaceInTime, rank: number, meanAbsolute: number): void {
     if (!(meanAbsolute > 0 && Number.isFinite(meanAbsolute))) return
     const key = `${place.worker}\n${place.tensor}`
-    let course = this.#courses.get(key)
-    if (course === undefined) {
-      course = { steps: [], logs: [], pending: null }
-      this.#courses.set(key, course)
-    }
+    const course: Course = this.#courses.get(key) ?? { steps: [], logs: [], pending: null }
+    this.#courses.set(key, course)
     const log = Math.log(meanAbsolute)
     const { pending } = course
     if (pending !== null) {

@@ -1,6 +1,7 @@
 /** The map between tensors of two trials, with other names, or with one tensor in place of several. */
 
 import { quote, UsageError } from '../../base/errors.js'
+import { fits, isObject, kinds, optionsOf } from '../../base/options.js'
 
 /**
  * Names of the first trial, or patterns for whole names, each with the name in the second, in which `$1` is the first group: `{
@@ -85,34 +86,28 @@ function entriesOf(map: TensorMap): readonly (TensorNames | TensorSplit)[] {
   return Array.isArray(map) ? map : [map as TensorNames | TensorSplit]
 }
 
-function isSplit(entry: unknown): entry is TensorSplit {
-  if (!isPlain(entry)) return false
-  const { from, axis, parts, groups = 1, ...rest } = entry
-  return (
-    typeof from === 'string' &&
-    isCount(axis) &&
-    isCount(groups) &&
-    groups > 0 &&
-    Array.isArray(parts) &&
-    parts.length > 0 &&
-    parts.every(isPart) &&
-    Object.keys(rest).length === 0
-  )
-}
+const PART = optionsOf<Exclude<TensorSplit['parts'][number], string>>(
+  { name: kinds.text, length: kinds.wholeNumber(0) },
+  'name',
+  'length',
+)
+const isPart = (part: unknown) => typeof part === 'string' || fits(PART, part)
+const SPLIT = optionsOf<TensorSplit>(
+  {
+    from: kinds.text,
+    axis: kinds.wholeNumber(0),
+    parts: kinds.that('parts', parts => Array.isArray(parts) && parts.length > 0 && parts.every(isPart)),
+    groups: kinds.wholeNumber(1),
+  },
+  'from',
+  'axis',
+  'parts',
+)
 
-function isPart(part: unknown): boolean {
-  if (typeof part === 'string') return true
-  return isPlain(part) && typeof part.name === 'string' && isCount(part.length) && Object.keys(part).length === 2
+function isSplit(entry: unknown): entry is TensorSplit {
+  return fits(SPLIT, entry)
 }
 
 function isNames(entry: unknown): entry is TensorNames {
-  return isPlain(entry) && Object.values(entry).every(name => typeof name === 'string')
-}
-
-function isCount(given: unknown): given is number {
-  return Number.isSafeInteger(given) && (given as number) >= 0
-}
-
-function isPlain(given: unknown): given is Readonly<Record<string, unknown>> {
-  return typeof given === 'object' && given !== null && Object.getPrototypeOf(given) === Object.prototype
+  return isObject(entry) && Object.values(entry).every(name => typeof name === 'string')
 }

@@ -81,10 +81,14 @@ const GROUP_ROWS = 100_000
 
 /** Writes differences to a file while they are found: pass `add` to `diff` as `onDifference`, then call `end`. */
 export class DifferenceTable {
-  readonly #groups: DifferenceGroup[] = []
+  #queue!: ReadableStreamDefaultController<DifferenceGroup>
+  readonly #groups = new ReadableStream<DifferenceGroup>({
+    start: queue => {
+      this.#queue = queue
+    },
+  })
   #group = new DifferenceGroup()
-  #isEnded = false
-  #wake = () => {}
+  #isBegun = false
 
   add(difference: DifferenceAt): void {
     this.#group.add(difference)
@@ -93,15 +97,15 @@ export class DifferenceTable {
 
   /** Ends the table. */
   end(): void {
-    this.#isEnded = true
     // An empty group, too, if there is no other.
-    this.#close()
+    if (this.#group.length > 0 || !this.#isBegun) this.#close()
+    this.#queue.close()
   }
 
   #close(): void {
-    this.#groups.push(this.#group)
+    this.#isBegun = true
+    this.#queue.enqueue(this.#group)
     this.#group = new DifferenceGroup()
-    this.#wake()
   }
 
   /** The bytes as they are ready; can be called once. @throws UsageError */
@@ -114,22 +118,8 @@ export class DifferenceTable {
       return { name, type: fieldType, isNullable: !REQUIRED.has(name) }
     })
     const write = format === 'parquet' ? await import('../table/parquet/parquet.js') : await import('../table/arrow.js')
-    yield* write.tableFile(fields, this.#all(), {})
-  }
-
-  async *#all(): AsyncGenerator<Group> {
-    let hasBegun = false
-    for (;;) {
-      const group = this.#groups.shift()
-      if (group !== undefined) {
-        if (group.length > 0 || !hasBegun) yield group
-        hasBegun = true
-      } else if (this.#isEnded) return
-      else
-        await new Promise<void>(resolve => {
-          this.#wake = resolve
-        })
-    }
+    // More may be added after a file can't be written to its end.
+    yield* write.tableFile(fields, this.#groups.values({ preventCancel: true }), {})
   }
 }
 

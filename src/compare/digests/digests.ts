@@ -119,7 +119,7 @@ export class DigestCheck {
     if (!isDigestSource(source)) {
       throw new UsageError(`expected the text of a digest list, or pieces of it, got ${quote(String(source))}`)
     }
-    const selected = selectedOf(trial, selection)
+    const selected = new Selected(trial, selection)
     return new DigestCheck(await listedIn(source, selected), selected, onDifference)
   }
 
@@ -191,36 +191,28 @@ function digestText(digests: Readonly<Partial<Record<DigestName, string>>>): str
 }
 
 /** A list, as far as it is held against a trial. */
-interface Listed {
-  /** Tensors that the trial may have, by their keys. */
-  readonly tensors: Map<string, ListedTensor>
-  /** The first of the others, and how many there are. */
-  readonly unknown: readonly ListedTensor[]
-  readonly unknownCount: number
-  readonly digests: ReadonlySet<DigestName>
-  readonly faults: readonly DigestListFault[]
-  readonly faultCount: number
-}
+type Listed = Awaited<ReturnType<typeof listedIn>>
 
-async function listedIn(source: DigestListSource, selected: Selected): Promise<Listed> {
+async function listedIn(source: DigestListSource, selected: Selected) {
   const known: ListedTensor[] = []
+  // The first of the tensors that the trial does not have.
   const unknown: ListedTensor[] = []
   const digests = new Set<DigestName>()
   const faults: DigestListFault[] = []
-  const [steps, workers] = [new FewValues<number>(), new FewValues<string>()]
+  const [steps, workers] = [new Set<number>(), new Set<string>()]
   let [unknownCount, faultCount] = [0, 0]
   const fault = (entry: DigestListFault): void => {
     if (faultCount++ < MAX_FAULTS) faults.push(entry)
   }
   for await (const line of digestLines(source)) {
-    if (line === null) continue
     if ('expected' in line) {
       fault(line)
       continue
     }
     for (const name of DIGESTS) if (line.digests[name] !== undefined) digests.add(name)
-    if (line.step !== null) steps.add(line.step)
-    if (line.worker !== null) workers.add(line.worker)
+    // It matters only if there are several.
+    if (line.step !== null && steps.size < 2) steps.add(line.step)
+    if (line.worker !== null && workers.size < 2) workers.add(line.worker)
     if (selected.names.has(line.tensor)) known.push(line)
     else if (!selected.isPart && unknownCount++ < MAX_DIFFERENCES) unknown.push(line)
   }
@@ -241,17 +233,6 @@ async function listedIn(source: DigestListSource, selected: Selected): Promise<L
   return { tensors, unknown, unknownCount, digests, faults, faultCount }
 }
 
-/** A set of which no more is known than whether it has one value. */
-class FewValues<T> {
-  only: T | null = null
-  hasSeveral = false
-
-  add(value: T): void {
-    if (this.only === null) this.only = value
-    else if (this.only !== value) this.hasSeveral = true
-  }
-}
-
 /** The selection of a trial, and the way in which steps and workers of a list are matched with its own. */
 class Selected {
   readonly names = new Set<string>()
@@ -264,27 +245,27 @@ class Selected {
   #isAnyStep = false
   #isAnyWorker = false
 
-  constructor(isPart: boolean) {
-    this.isPart = isPart
-  }
-
-  add(name: string, step: number, worker: string): void {
-    this.names.add(name)
-    this.#steps.add(step)
-    this.#workers.add(worker)
-  }
-
-  /** Decides how to match, once the steps and workers of the list are known. */
-  pair(steps: FewValues<number>, workers: FewValues<string>): void {
-    this.#isAnyStep = this.#steps.size === 1 && !steps.hasSeveral
-    this.#isAnyWorker = this.#workers.size === 1 && !workers.hasSeveral
-    const [step] = this.#steps
-    const [worker] = this.#workers
-    if (this.#isAnyStep && steps.only !== null && steps.only !== step) {
-      this.notes.push(`the list is of step ${steps.only}, the trial of step ${step}`)
+  constructor(trial: Trial, selection: ScanSelection) {
+    const { tensors, collection, steps, modeSteps, mode, workers } = selection
+    this.isPart = [tensors, collection, steps, modeSteps, mode, workers].some(Boolean)
+    for (const { workerStep, saved } of selectItems(stateOf(trial), trial.name, selection)) {
+      if (saved === null) continue
+      this.names.add(saved.tensor)
+      this.#steps.add(workerStep.step)
+      this.#workers.add(workerStep.worker)
     }
-    if (this.#isAnyWorker && workers.only !== null && workers.only !== worker) {
-      this.notes.push(`the list is of ${quote(workers.only)}, the trial of ${quote(worker!)}`)
+  }
+
+  /** Decides how to match, once the steps and workers of the list are known, two of each if there are several. */
+  pair(steps: ReadonlySet<number>, workers: ReadonlySet<string>): void {
+    this.#isAnyStep = this.#steps.size === 1 && steps.size < 2
+    this.#isAnyWorker = this.#workers.size === 1 && workers.size < 2
+    const [[step], [worker], [listedStep], [listedWorker]] = [this.#steps, this.#workers, steps, workers] as const
+    if (this.#isAnyStep && listedStep !== undefined && listedStep !== step) {
+      this.notes.push(`the list is of step ${listedStep}, the trial of step ${step}`)
+    }
+    if (this.#isAnyWorker && listedWorker !== undefined && listedWorker !== worker) {
+      this.notes.push(`the list is of ${quote(listedWorker)}, the trial of ${quote(worker!)}`)
     }
   }
 
@@ -306,13 +287,4 @@ class Selected {
     const isStep = this.#isAnyStep || step === null || this.#steps.has(step)
     return isStep && (this.#isAnyWorker || worker === null || this.#workers.has(worker))
   }
-}
-
-function selectedOf(trial: Trial, selection: ScanSelection): Selected {
-  const { tensors, collection, steps, modeSteps, mode, workers } = selection
-  const selected = new Selected([tensors, collection, steps, modeSteps, mode, workers].some(Boolean))
-  for (const { workerStep, saved } of selectItems(stateOf(trial), trial.name, selection)) {
-    if (saved !== null) selected.add(saved.tensor, workerStep.step, workerStep.worker)
-  }
-  return selected
 }

@@ -36,27 +36,30 @@ const SHOWN_LENGTH = 60
 const DIGEST_LENGTHS = { crc32c: 8, sha256: 64 } as const
 
 /**
- * The lines of a list; null for blank lines and those of strings or saved reductions, which have no digest.
+ * The lines of a list, without blank lines and those of strings or saved reductions, which have no digest.
  * @throws UsageError for a list that is longer than any
  */
 export async function* digestLines(
   source: DigestListSource,
-): AsyncGenerator<ListedTensor | DigestListFault | null, void, undefined> {
+): AsyncGenerator<ListedTensor | DigestListFault, void, undefined> {
   let line = 0
   for await (const text of linesOf(source)) {
     line++
     if (line > MAX_LINES) throw new UsageError(`expected a digest list of at most ${MAX_LINES} lines, got more`)
-    if (text === null) yield { line, expected: `at most ${MAX_LINE_LENGTH} characters`, got: 'more' }
-    else if (text.trim() === '') yield null
-    else yield parseLine(text, line)
+    const tooLong = { line, expected: `at most ${MAX_LINE_LENGTH} characters`, got: 'more' }
+    const parsed = text === null ? tooLong : text.trim() === '' ? null : parseLine(text, line)
+    if (parsed !== null) yield parsed
   }
 }
 
 /** Lines without their ends; null for one that is too long. */
 async function* linesOf(source: DigestListSource): AsyncGenerator<string | null> {
   const decoder = new TextDecoder()
-  let open = ''
-  let isLong = false
+  let open: string | null = ''
+  const extend = (text: string) => {
+    open = open === null || open.length + text.length > MAX_LINE_LENGTH ? null : open + text
+    return open
+  }
   let length = 0
   const isWhole = typeof source === 'string' || source instanceof Uint8Array
   for await (const chunk of isWhole ? [source] : source) {
@@ -69,21 +72,13 @@ async function* linesOf(source: DigestListSource): AsyncGenerator<string | null>
       throw new UsageError(`expected a digest list of at most ${MAX_LENGTH} characters, got more`)
     let from = 0
     for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', from)) {
-      const line = open + text.slice(from, end)
-      yield isLong || line.length > MAX_LINE_LENGTH ? null : line
+      yield extend(text.slice(from, end))
       open = ''
-      isLong = false
       from = end + 1
     }
-    if (!isLong) open += text.slice(from)
-    if (open.length > MAX_LINE_LENGTH) {
-      open = ''
-      isLong = true
-    }
+    extend(text.slice(from))
   }
-  open += decoder.decode()
-  if (isLong) yield null
-  else if (open !== '') yield open
+  if (extend(decoder.decode()) !== '') yield open
 }
 
 function parseLine(text: string, line: number): ListedTensor | DigestListFault | null {

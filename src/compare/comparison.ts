@@ -19,13 +19,21 @@ import { Trend } from './trend.js'
 import { type Asked, isAnswered, Window } from './window.js'
 import { dtypesApart, messageOf, shown } from './wording.js'
 
-/** The options that a comparison passes on. */
-export interface ComparisonOptions extends ScanSelection, DifferenceTolerance, Pick<MeasureOptions, 'callerWorks'> {
-  readonly noise?: NoiseFloor
+/** The options of a comparison that calls take. */
+export interface ComparingOptions extends ScanSelection, DifferenceTolerance, Pick<MeasureOptions, 'callerWorks'> {
+  /** Called with each difference, in the order of execution. */
   readonly onDifference?: (difference: DifferenceAt) => void
-  /** Called with what could not be compared: of the kinds `missing` and `unreadable`. */
+  /**
+   * Called with each tensor of a worker that could not be compared at a step that both have: its kind is `missing` where only one of the runs has it,
+   * and `unreadable` where it can't be read.
+   */
   readonly onNotCompared?: (notCompared: DifferenceAt) => void
+  /** True (default) to list all differences in the result: there may be millions. */
   readonly keepDifferences?: boolean
+}
+
+export interface ComparisonOptions extends ComparingOptions {
+  readonly noise?: NoiseFloor
   /** Called with how far each pair of tensors of numbers is apart, equal ones included. Of saved reductions there is no `difference`. */
   readonly onApart?: (place: RecordPlaceInTime, meanAbsolute: number, difference?: TensorDifference) => void
   /** True if only the first difference is wanted. */
@@ -67,20 +75,14 @@ export class Comparison {
   divergence: DifferenceAt | null = null
   /** The number of pairs with two dtypes, by these. */
   readonly dtypes = new Map<string, DtypePair>()
-  compared = 0
-  equal = 0
-  close = 0
-  missing = 0
-  /** The number of weights that are quantised on both sides, and compared as they are stored. */
-  stored = 0
+  /** As in `TrialDiff`. */
+  readonly counts = { compared: 0, equal: 0, close: 0, noisy: 0, missing: 0, stored: 0 }
   /** Names in the first run of tensors that are equal bit for bit, at most 100. */
   readonly equalTensors = new Set<string>()
   /** Heads that one run lacks, and that equal embeddings, by their names. */
   readonly #tied = new Map<string, TiedTensor>()
   /** The read errors, in a sentence each. */
   readonly problems = new Map<string, Error>()
-  /** The number of pairs that differ by no more than runs of the same configuration. */
-  noisy = 0
 
   constructor(pairing: Pairing, options: ComparisonOptions) {
     this.#pairing = pairing
@@ -90,12 +92,8 @@ export class Comparison {
 
   /** Adds what another has counted. */
   count(other: Comparison): void {
-    const { compared, equal, close, noisy, missing, problems, equalTensors, dtypes, stats } = other
-    this.compared += compared
-    this.equal += equal
-    this.close += close
-    this.noisy += noisy
-    this.missing += missing
+    const { counts, problems, equalTensors, dtypes, stats } = other
+    for (const name of Object.keys(counts) as (keyof typeof counts)[]) this.counts[name] += counts[name]
     for (const problem of problems.values()) this.#hasProblem(problem)
     for (const name of equalTensors) this.equalTensors.add(name)
     for (const tied of other.tied) this.#addTied(tied)
@@ -135,7 +133,7 @@ export class Comparison {
         const all = await this.#pairing.pairsAt(step, wanted.get(step)!)
         const onlyInB = this.#options.countsAll ? this.#pairing.onlyInB(step, all) : []
         const { quantised, others, stored, isPart } = quantisedAmong(this.#pairing, step, all)
-        this.stored += stored
+        this.counts.stored += stored
         for (const pair of quantised) weights.push(pair)
         const alone = onlyInB.filter(({ otherTensor: name }) => !isPart(name) && !this.#logged.has(name))
         for (const pair of [...alone, ...others]) {
@@ -172,22 +170,22 @@ export class Comparison {
     if (values === null && wholes.length + reductions.length === 0) {
       return this.#missing(pair.place, 'values and reductions of the two have nothing in common')
     }
-    this.compared++
+    this.counts.compared++
     try {
       await this.#compare(pair)
     } catch (error) {
       if (error instanceof QueryError && error.code === 'NotComparable')
         return this.#found(pair, 'shape', error.message)
-      this.compared--
+      this.counts.compared--
       this.#failed(pair.place, error)
     }
   }
 
   #tellQuantised(pair: QuantisedPair, { is, message, quantised }: QuantisedOutcome): void {
-    if (is === 'missing') this.missing++
+    if (is === 'missing') this.counts.missing++
     else if (is === 'unreadable') this.#hasProblem(new Error(message))
-    else this.compared++
-    if (is === 'equal') this.equal++
+    else this.counts.compared++
+    if (is === 'equal') this.counts.equal++
     else if (is === 'missing' || is === 'unreadable') this.#notCompared(pair.place, is, message)
     else this.#found(pair, is, message, { quantised })
   }
@@ -232,19 +230,19 @@ export class Comparison {
     const areEqual = isEqual(difference)
     onApart?.(pair.place, areEqual ? 0 : (meanAbsolute ?? Number.POSITIVE_INFINITY), difference)
     if (areEqual) {
-      this.equal++
+      this.counts.equal++
       if (this.equalTensors.size < MAX_EQUAL) this.equalTensors.add(pair.place.tensor)
       return
     }
     const isExact = rtol === 0 && atol === 0 && tolerance === 'exact'
     if (!isExact && beyondCount === 0) {
-      this.close++
+      this.counts.close++
       return
     }
     const limit = noise?.limit(pair.place, count)
     const isLastBits = noise?.isNoisy === true && (maxUlps ?? Number.POSITIVE_INFINITY) <= LAST_ULPS
     if (isLastBits || (limit !== undefined && meanAbsolute !== null && meanAbsolute <= limit)) {
-      this.noisy++
+      this.counts.noisy++
       return
     }
     if (meanAbsolute !== null) this.#trend.add(pair.place, pair.rank, meanAbsolute)
@@ -264,8 +262,8 @@ export class Comparison {
     const { noise, onApart } = this.#options
     const mean = apart.reduce((sum, [, x, y]) => sum + relative(x.value, y.value), 0) / pair.reductions.length
     onApart?.(pair.place, mean)
-    if (apart.length === 0) this.equal++
-    else if (noise !== undefined && mean <= noise.limit(pair.place, 1)) this.noisy++
+    if (apart.length === 0) this.counts.equal++
+    else if (noise !== undefined && mean <= noise.limit(pair.place, 1)) this.counts.noisy++
     else {
       const sentences = apart.map(([name, x, y]) => `${name} is ${shown(x.value)} and ${shown(y.value)}`)
       const saved = pair.hasValue ? 'of one only reductions were saved' : 'only reductions were saved'
@@ -277,7 +275,7 @@ export class Comparison {
     const [x, y] = await this.#ofBoth(pair, (tensor, step, of) => tensor.value(step, of))
     const [p, q] = [x.data as ArrayLike<unknown>, y.data as ArrayLike<unknown>]
     const first = Array.from(p).findIndex((value, i) => value !== q[i])
-    if (first < 0 && p.length === q.length) this.equal++
+    if (first < 0 && p.length === q.length) this.counts.equal++
     else {
       const element = first < 0 || x.shape.length === 0 ? null : unravelled(first, x.shape)
       this.#found(pair, 'values', 'its texts differ', { element })
@@ -347,7 +345,7 @@ export class Comparison {
   }
 
   #missing(place: RecordPlaceInTime, message: string): void {
-    this.missing++
+    this.counts.missing++
     this.#notCompared(place, 'missing', message)
   }
 

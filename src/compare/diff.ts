@@ -8,13 +8,12 @@ import { isOptimizerState } from '../format/checkpoint/names.js'
 import { stepsAround } from '../scan/catalog/step-selection.js'
 import { type WaitOptions, waitingOf } from '../scan/catalog/wait.js'
 import { kindsOf } from '../trial/kinds/kinds.js'
-import { DIFFERENCE_TOLERANCE_KINDS, type DifferenceTolerance } from '../trial/measure/difference.js'
-import type { MeasureOptions } from '../trial/measure/measure.js'
+import { DIFFERENCE_TOLERANCE_KINDS } from '../trial/measure/difference.js'
 import { createTrial } from '../trial/open.js'
 import { type ScanSelection, SELECTION_KINDS, unmatchedAmong, unmatchedParts } from '../trial/scan-selection.js'
 import { expectTrial, stateOf, Trial } from '../trial/trial.js'
 import { type Bisection, bisectSteps } from './bisect.js'
-import { Comparison, type ComparisonOptions, type DtypePair } from './comparison.js'
+import { type ComparingOptions, Comparison, type ComparisonOptions, type DtypePair } from './comparison.js'
 import type { NameAliases, TiedTensor } from './names/aliases.js'
 import { cutTrial, cutTrials, type SplitTensor } from './names/cut.js'
 import { type NameSuggestion, suggestNames } from './names/suggest.js'
@@ -36,18 +35,9 @@ import { isPacked, isScale, stemOfPart } from './quantised/names.js'
 import type { DifferenceAt } from './records.js'
 import type { TrendDeparture } from './trend.js'
 
-interface CommonOptions extends ScanSelection, DifferenceTolerance, Pick<MeasureOptions, 'callerWorks'> {
+interface CommonOptions extends ComparingOptions {
   /** End at the first step that diverges. Default: false. */
   readonly stopAtFirst?: boolean
-  /** Called with each difference, in the order of execution. */
-  readonly onDifference?: (difference: DifferenceAt) => void
-  /**
-   * Called with each tensor of a worker that could not be compared at a step that both have: its kind is `missing` where only one of the runs has it,
-   * and `unreadable` where it can't be read.
-   */
-  readonly onNotCompared?: (notCompared: DifferenceAt) => void
-  /** True (default) to list all differences in the result: there may be millions. */
-  readonly keepDifferences?: boolean
   readonly onProgress?: (progress: { readonly doneRows: number; readonly totalRows: number }) => void
 }
 
@@ -158,7 +148,9 @@ export async function diff(
   const opened: Trial[] = []
   try {
     const [a, b] = [await trialOf(first, opened), await trialOf(second, opened)]
-    if (!isTrials([a, b])) throw new UsageError(`diff: expected two trials, got ${text(a, b)}`, { call: 'diff' })
+    const others = [a, b].filter(trial => !(trial instanceof Trial))
+    if (others.length > 0)
+      throw new UsageError(`diff: expected two trials, got ${others[0] ?? 'none'}`, { call: 'diff' })
     return await diffTrials(a, b, settings)
   } finally {
     for (const trial of opened) await trial.close()
@@ -194,14 +186,7 @@ async function diffTrials(first: Trial, second: Trial, settings: DiffOptions): P
   const others = noise.map(async trial => (await cutTrial(trial, second, splitsOf(map), unify !== undefined)).trial)
   const floor = noise.length > 0 ? { noise: await noiseOf((await Promise.all(others)).map(pairing), common) } : {}
   const runs = pairing(b)
-  const result = await compared(
-    runs,
-    { ...common, ...floor },
-    {
-      ...(bisect && { isBisected: true }),
-      ...(follow && { waiting: waitingOf(settings) }),
-    },
-  )
+  const result = await compared(runs, { ...common, ...floor }, bisect, follow ? waitingOf(settings) : null)
   return { ...result, split, suggestions: result.missing === 0 ? [] : await suggested(runs) }
 }
 
@@ -243,7 +228,8 @@ const SELECTING = ['tensors', 'collection', 'steps', 'modeSteps', 'mode', 'worke
 async function compared(
   pairing: Pairing,
   { stopAtFirst = false, onProgress, ...options }: CommonOptions & Pick<ComparisonOptions, 'noise' | 'onApart'>,
-  { isBisected = false, waiting }: { readonly isBisected?: boolean; readonly waiting?: WaitOptions } = {},
+  isBisected = false,
+  waiting: WaitOptions | null = null,
 ): Promise<Omit<TrialDiff, 'suggestions' | 'split'>> {
   const { a, b } = pairing
   const { onDifference, onNotCompared, keepDifferences, rtol, atol, tolerance, noise, onApart, ...selection } = options
@@ -259,8 +245,8 @@ async function compared(
   if (isBisected) {
     const { first, ...rest } = await bisectSteps(both, async step => {
       const probe = new Comparison(pairing, {
-        ...selection,
         ...options,
+        countsAll: isAll,
         keepDifferences: false,
         onDifference: () => {},
         onNotCompared: () => {},
@@ -274,7 +260,7 @@ async function compared(
     if (first !== null) await comparison.steps([first], wanted, () => true)
   } else {
     await comparison.steps(both, wanted, done => {
-      const doneRows = comparison.compared + comparison.missing
+      const doneRows = comparison.counts.compared + comparison.counts.missing
       onProgress?.({ doneRows, totalRows: Math.round((doneRows * both.length) / done) })
       return isEnough()
     })
@@ -289,18 +275,13 @@ async function compared(
       if (isEnough()) break
     }
   }
-  const { divergence, differences, equal, close, noisy, missing, stored, departure, stats } = comparison
+  const { divergence, differences, counts, departure, stats } = comparison
   const looked = bisection?.steps ?? both
   const inB = new Set([...stepsA].map(step => pairing.stepInB(step)))
   return {
     divergence,
     differences,
-    compared: comparison.compared,
-    equal,
-    close,
-    noisy,
-    missing,
-    stored,
+    ...counts,
     equalTensors: [...comparison.equalTensors],
     seemParts: false,
     tied: comparison.tied,
@@ -370,10 +351,4 @@ function isTrials(given: unknown): given is readonly Trial[] {
 
 function isPartition(given: unknown): given is Partition {
   return isObject(given) && Object.values(given).every(axis => Number.isInteger(axis) && axis >= 0)
-}
-
-function text(...given: readonly unknown[]): string {
-  return given.find(trial => !(trial instanceof Trial)) === undefined
-    ? 'none'
-    : String(given.find(trial => !(trial instanceof Trial)))
 }

@@ -50,19 +50,19 @@ export async function differencesOf(
   const others = new Set<number>(b.steps({ showIncompleteSteps: true }))
   const steps = [...wanted.keys()].filter(step => others.has(pairing.stepInB(step))).sort((x, y) => x - y)
   await comparison.steps(steps, wanted, () => false)
-  const { divergence, compared } = comparison
+  const { divergence, counts } = comparison
   const [step] = steps
   const suggestions = step === undefined ? [] : await suggestNames(pairing, step)
   const verdict =
-    compared === 0
+    counts.compared === 0
       ? nothingCompared(a, b)
       : divergence === null
-        ? `The runs do not differ: ${compared} tensor values were compared, and each is equal in both.`
+        ? `The runs do not differ: ${counts.compared} tensor values were compared, and each is equal in both.`
         : `The runs first differ at step ${divergence.step}, in ${divergence.tensor} of ${divergence.worker}: ${divergence.message}.`
   return {
     verdict,
     differ: divergence !== null,
-    compared,
+    compared: counts.compared,
     suggested: Object.fromEntries(suggestions.map(({ tensor, otherTensor }) => [tensor, otherTensor])),
     apartAt: (worker, tensor, step) => apart.get(`${worker}\n${tensor}`)?.get(step),
   }

@@ -21,13 +21,11 @@ export async function bisectSteps(
 ): Promise<Bisection & { readonly first: number | null }> {
   const known = new Map<number, boolean>()
   const differs = async (at: number): Promise<boolean> => {
-    const cached = known.get(at)
-    if (cached !== undefined) return cached
-    const isApart = await differsAt(steps[at]!)
-    known.set(at, isApart)
-    return isApart
+    if (!known.has(at)) known.set(at, await differsAt(steps[at]!))
+    return known.get(at)!
   }
   let contradiction: number | null = null
+  const last = steps.length - 1
   let [equal, differing] = [-1, steps.length]
   const halve = async () => {
     while (differing - equal > 1) {
@@ -36,10 +34,8 @@ export async function bisectSteps(
       else equal = middle
     }
   }
-  if (steps.length > 0) {
-    if (await differs(steps.length - 1)) differing = steps.length - 1
-    else equal = steps.length - 1
-  }
+  if (last >= 0 && (await differs(last))) differing = last
+  else equal = last
   await halve()
   // Earlier steps must be equal; if one isn't, the first diverging step is earlier still.
   for (const at of spaced(0, differing - 1)) {
@@ -48,7 +44,7 @@ export async function bisectSteps(
     ;[equal, differing] = [-1, at]
     await halve()
   }
-  for (const at of spaced(differing + 1, steps.length - 1)) {
+  for (const at of spaced(differing + 1, last)) {
     if (!(await differs(at))) contradiction ??= steps[at]!
   }
   const read = [...known.keys()].sort((x, y) => x - y).map(at => steps[at]!)

@@ -29,7 +29,6 @@ import {
   WorkerPairing,
   wantedBy,
   wantedOf,
-  withoutLogged,
 } from './pairing.js'
 import { isPacked, isScale, stemOfPart } from './quantised/names.js'
 import type { DifferenceAt } from './records.js'
@@ -309,8 +308,7 @@ async function compared(
 /** True if numbers that were logged are selected, and nothing else. */
 function selectsLogged(trial: Trial, selection: ScanSelection): boolean {
   if (trial.checkpoint === null || (selection.tensors ?? selection.collection) === undefined) return false
-  const selected = wantedOf(trial, selection)
-  return selected.size > 0 && withoutLogged(selected, loggedNames(trial)).size === 0
+  return wantedOf(trial, selection).size > 0 && wantedOf(trial, selection, loggedNames(trial)).size === 0
 }
 
 /** The selected numbers that were logged. */

@@ -50,11 +50,15 @@ export interface Pairing {
   onlyInB(step: number, pairs: readonly Paired[]): readonly Paired[]
 }
 
-/** The selected tensors of a run, by step. */
-export function wantedOf(trial: Trial, selection: ScanSelection): ReadonlyMap<number, WantedTensors> {
+/** The selected tensors of a run, by step. @param others the names of tensors that are left out */
+export function wantedOf(
+  trial: Trial,
+  selection: ScanSelection,
+  others?: ReadonlySet<string>,
+): ReadonlyMap<number, WantedTensors> {
   const byStep = new Map<number, Map<WorkerStep, string[]>>()
   for (const { workerStep, saved } of selectItems(stateOf(trial), trial.name, selection)) {
-    if (saved === null) continue
+    if (saved === null || others?.has(saved.tensor)) continue
     const ofStep = byStep.get(workerStep.step) ?? new Map<WorkerStep, string[]>()
     byStep.set(workerStep.step, ofStep)
     const names = ofStep.get(workerStep)
@@ -66,21 +70,7 @@ export function wantedOf(trial: Trial, selection: ScanSelection): ReadonlyMap<nu
 
 /** The selected tensors of the first run that are compared. */
 export function wantedBy({ a, checkpointStep }: Pairing, selection: ScanSelection): ReadonlyMap<number, WantedTensors> {
-  const selected = wantedOf(a, selection)
-  return checkpointStep === null ? selected : withoutLogged(selected, loggedNames(a))
-}
-
-export function withoutLogged(
-  wanted: ReadonlyMap<number, WantedTensors>,
-  logged: ReadonlySet<string>,
-): ReadonlyMap<number, WantedTensors> {
-  const unpaired = new Map<number, WantedTensors>()
-  for (const [step, workers] of wanted) {
-    const others = [...workers].map(([worker, names]) => [worker, names.filter(name => !logged.has(name))] as const)
-    const some = others.filter(([, names]) => names.length > 0)
-    if (some.length > 0) unpaired.set(step, new Map(some))
-  }
-  return unpaired
+  return wantedOf(a, selection, checkpointStep === null ? undefined : loggedNames(a))
 }
 
 /** Tensors of two runs, by their workers and names, or by a map that may lead from the names of either to those of the other. */

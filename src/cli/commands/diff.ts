@@ -41,7 +41,7 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
   }
   expectUse(paths, given)
   const flags = settle('diff', paths[0]!, given)
-  const { out, onTerminal, format, first, all, noise = [] } = flags
+  const { out, onTerminal, format, first, all, noise = [], rtol, atol, tolerance, bisect, follow } = flags
   const places = [...paths, ...noise]
   expectS3(flags, places)
   if (out !== undefined) await expectReplaceableIn(places, out)
@@ -50,7 +50,7 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
     unify: flags.unify === undefined ? undefined : await partitionIn(flags.unify),
   })
   const trials: Trial[] = []
-  const progress = new Progress(onTerminal, 'rows', flags.follow)
+  const progress = new Progress(onTerminal, 'rows', follow)
   const isSilent = flags.quiet === true && out === undefined
   const isLine = format !== 'table' && !isForPrograms(format)
   let code: number = EXIT.ok
@@ -61,12 +61,11 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
     const diffResult = await writeTo(
       out,
       async output => {
-        const writer = isLine && !isSilent ? writerOf(output, format, onTerminal, flags.follow === true) : null
+        const writer = isLine && !isSilent ? writerOf(output, format, onTerminal, follow === true) : null
         const lacking: DifferenceAt[] = []
         const common: DiffWorkersOptions = {
           ...selectionOf(flags),
-          ...toleranceOf(flags),
-          ...defined({ stopAtFirst: first }),
+          ...defined({ rtol, atol, tolerance, stopAtFirst: first }),
           ...readingOptions(flags),
           keepDifferences: !isLine,
           onDifference: difference => writer?.add(difference),
@@ -80,7 +79,13 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
         }
         const result = flags.workers
           ? await diffWorkers(a, common)
-          : await diff(a, b, { ...common, ...names, ...waysOf(flags, trials.slice(2)) })
+          : await diff(a, b, {
+              ...common,
+              ...names,
+              ...defined({ bisect, follow }),
+              ...waitingOptions(flags),
+              noise: trials.slice(2),
+            })
         progress.stop()
         await writer?.end(result)
         code = codeOf(result)
@@ -177,18 +182,6 @@ function expectUse(paths: readonly string[], { workers, follow, timeout, poll, .
   }
   if (flags.tolerance !== undefined && (flags.rtol ?? flags.atol) !== undefined) {
     throw new UsageError('expected either --tolerance, or --rtol and --atol, got both')
-  }
-}
-
-function toleranceOf({ rtol, atol, tolerance }: DiffFlags) {
-  return defined({ rtol, atol, tolerance })
-}
-
-function waysOf({ bisect, follow, ...waiting }: DiffFlags, noise: readonly Trial[]) {
-  return {
-    ...(noise.length > 0 && { noise }),
-    ...defined({ bisect, follow }),
-    ...waitingOptions(waiting),
   }
 }
 

@@ -1,7 +1,6 @@
 /** Joins the shards of a tensor that was split among workers, and compares the result. */
 
 import { QueryError } from '../base/errors.js'
-import type { DType } from '../base/types.js'
 import { byteLengthOf } from '../core/dtype.js'
 import { withEngineSync } from '../core/engines.js'
 import { isSameShape } from '../format/index-file.js'
@@ -12,16 +11,11 @@ import { type DifferenceTolerance, differenceIn, toleranceNumbers } from '../tri
 import type { TensorDifference } from '../trial/measure/question.js'
 
 /** A complete tensor. */
-export interface Whole {
-  readonly dtype: DType
-  readonly shape: readonly number[]
-  /** The elements in C order, little-endian. */
-  readonly bytes: Uint8Array
-}
+export type Whole = Pick<TensorValue, 'dtype' | 'shape' | 'bytes'>
 
 /** @throws QueryError `NotComparable` if the shards don't belong together */
-export function joined(shards: readonly Pick<TensorValue, 'dtype' | 'shape' | 'bytes'>[], axis: number): Whole {
-  const [first] = shards as [TensorValue]
+export function joined(shards: readonly Whole[], axis: number): Whole {
+  const [first] = shards as [Whole]
   if (shards.length === 1) return first
   const { dtype, shape } = first
   const around = (at: readonly number[]) => at.map((length, i) => (i === axis ? 0 : length))

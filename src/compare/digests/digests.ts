@@ -1,7 +1,7 @@
 /** A trial beside a list of digests that was made elsewhere. */
 
 import { quote, UsageError } from '../../base/errors.js'
-import { checkOptions, type Kinds, kinds, optionsOf } from '../../base/options.js'
+import { checkOptions, kinds, optionsOf } from '../../base/options.js'
 import { DIGESTS, type DigestName } from '../../base/types.js'
 import { isSameShape } from '../../format/index-file.js'
 import { type ScanRow, shapeText } from '../../scan/job/row.js'
@@ -58,13 +58,12 @@ export interface DigestOptions extends ScanSelection {
   readonly onProgress?: (progress: ScanProgress) => void
 }
 
-const DIGEST_KINDS: Kinds<DigestOptions> = {
+const OPTIONS = optionsOf<DigestOptions>({
   ...SELECTION_KINDS,
   onDifference: kinds.callback(),
   callerWorks: kinds.flag,
   onProgress: kinds.callback(),
-}
-const OPTIONS = optionsOf<DigestOptions>(DIGEST_KINDS)
+})
 
 const MAX_DIFFERENCES = 10_000
 const MAX_FAULTS = 100

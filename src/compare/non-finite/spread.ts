@@ -144,6 +144,12 @@ export class Spread {
     this.#steps.set(key, steps.add(record.step))
   }
 
+  /** The position of a tensor among those that its worker computed at the step. */
+  rankOf({ tensor, worker, step }: RecordPlaceInTime): number {
+    const saved = this.#savedAt(worker, step)
+    return (saved && recordsInOrder(saved).get(tensor)) ?? Number.POSITIVE_INFINITY
+  }
+
   /** The workers whose record of a tensor at a step has any, sorted. */
   workersOf({ tensor, step }: Pick<Found, 'tensor' | 'step'>): readonly Worker[] {
     return this.#trial.workersWithData().filter(worker => this.#has(tensor, worker, step))

@@ -3,11 +3,10 @@
 import { checkOptions, kinds, optionsOf } from '../../base/options.js'
 import { ProblemLines } from '../../base/problem-lines.js'
 import { REDUCTIONS, type StatisticName, type Worker } from '../../base/types.js'
-import { recordsInOrder } from '../../scan/catalog/record-order.js'
 import { faultOf, type ScanRow } from '../../scan/job/row.js'
 import { HALF, scalesLoss } from '../../trial/kinds/precision.js'
 import { damageAmong, type ScanSelection, SELECTION_KINDS, unmatchedAmong } from '../../trial/scan-selection.js'
-import { expectTrial, stateOf, type Trial } from '../../trial/trial.js'
+import { expectTrial, type Trial } from '../../trial/trial.js'
 import {
   type AffectedSlices,
   isEarlier,
@@ -121,23 +120,16 @@ export async function traceNonFinite(trial: Trial, options?: TraceOptions): Prom
     const place = placeOf(row, tensor)
     checkpoints?.add(tensor, row.step, nonFinite === null, row.reductions.max)
     if (nonFinite !== null) {
-      const rank = rankOf(trial, row, tensor)
       isUncertain ||= nonFinite.nan === null
-      spread.add({ ...place, rank, ...nonFinite })
+      spread.add({ ...place, rank: spread.rankOf(place), ...nonFinite })
       continue
     }
     spread.addFinite(place)
     const { abs_max: absMax } = row.reductions
     const limit = LIMITS[row.dtype ?? 'float32']
-    if (
-      typeof absMax !== 'number' ||
-      limit === undefined ||
-      absMax < limit ||
-      (warning !== null && warning.step < row.step)
-    )
-      continue
-    const rank = rankOf(trial, row, tensor)
-    if (warning === null || isEarlier({ ...place, rank }, warning)) warning = { ...place, rank, absMax, limit }
+    if (typeof absMax !== 'number' || limit === undefined || absMax < limit) continue
+    const near = { ...place, rank: spread.rankOf(place), absMax, limit }
+    if (warning === null || isEarlier(near, warning)) warning = near
   }
   for (const error of [...trial.problems, ...damageAmong(scan.problems)]) problems.add(error)
   const { first, later, chain, passed } = spread.trace(isMixed)
@@ -165,14 +157,6 @@ export async function traceNonFinite(trial: Trial, options?: TraceOptions): Prom
 
 function placeOf({ step, mode, modeStep, worker }: ScanRow, tensor: string): RecordPlaceInTime {
   return { step, mode, modeStep, tensor, worker }
-}
-
-/** The position of a tensor among those that its worker computed at the step. */
-function rankOf(trial: Trial, { step, worker }: ScanRow, tensor: string): number {
-  const workerStep = stateOf(trial)
-    .catalog.atStep(step)
-    .find(saved => saved.worker === worker)
-  return (workerStep && recordsInOrder(workerStep).get(tensor)) ?? Number.POSITIVE_INFINITY
 }
 
 /** The non-finite elements of a record; null if all are finite. */

@@ -31,6 +31,7 @@ const MAX_MISSING = 100_000
 const MAX_PROBLEMS = 8
 const MAX_NAMED = 4
 const DEFAULT_TOP = 16
+const COLUMN_NAMES = DIFFERENCE_COLUMNS.map(({ name }) => name)
 
 /** @returns the exit code */
 export async function runDiff(paths: readonly string[], given: DiffFlags, signal: AbortSignal): Promise<number> {
@@ -190,7 +191,7 @@ function nothingCompared(a: Trial, b: Trial, flags: DiffFlags, { suggestions, st
   if (flags.workers) return 'no two workers have a tensor in common'
   const [ofA, ofB] = [a.workers(), b.workers()]
   if (ofA.length * ofB.length > 1 && flags.unify === undefined && !ofA.some(worker => ofB.includes(worker))) {
-    return `the workers of the two have no name in common: the first has ${listed(ofA)}, the second ${listed(ofB)}. --unify FILE puts together what is split among workers, and takes copies once`
+    return `the workers of the two have no name in common: the first has ${shortList(ofA, MAX_NAMED)}, the second ${shortList(ofB, MAX_NAMED)}. --unify FILE puts together what is split among workers, and takes copies once`
   }
   if (isAdapter(a) !== isAdapter(b)) {
     return `the ${isAdapter(a) ? 'first' : 'second'} is an adapter, which has none of the tensors of a model: merge it into its base (peft: merge_and_unload), or compare two adapters`
@@ -209,11 +210,6 @@ function isAdapter(trial: Trial): boolean {
   const logged = new Set(trial.collections().get('scalars')?.members)
   const weights = trial.tensorNames().filter(name => isParameter(name) && !logged.has(name))
   return adapters.size > 0 && weights.every(name => adapters.has(name))
-}
-
-function listed(names: readonly string[]): string {
-  const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : ''
-  return `${names.slice(0, MAX_NAMED).join(', ')}${more}`
 }
 
 /** Notes on facts that the lines and columns of differences lack. */
@@ -316,10 +312,7 @@ class Writer {
     const tally = result === undefined ? '' : `,"compared":${result.compared},"equal":${result.equal}`
     this.#write(
       this.#format === 'csv'
-        ? csvLine(
-            DIFFERENCE_COLUMNS.map(({ name }) => name),
-            this.#onTerminal,
-          )
+        ? csvLine(COLUMN_NAMES, this.#onTerminal)
         : this.#json(`{"divergence":${divergence ? objectOf(divergence) : 'null'}${tally}}`),
     )
   }

@@ -32,7 +32,8 @@ export function bytesText(count: number): string {
   return `${(count / 1000 ** power).toFixed(1)} ${UNITS[power - 1]}`
 }
 
-/** A list such as `0, 10, 20`; of many items, the first eight and the number of others. */
-export function shortList(texts: readonly (string | number)[]): string {
-  return texts.length > 8 ? `${texts.slice(0, 8).join(', ')} and ${countText(texts.length - 8)} more` : texts.join(', ')
+/** A list such as `0, 10, 20`; of many items, the first, eight by default, and the number of others. */
+export function shortList(texts: readonly (string | number)[], most = 8): string {
+  const rest = texts.length - most
+  return rest > 0 ? `${texts.slice(0, most).join(', ')} and ${countText(rest)} more` : texts.join(', ')
 }

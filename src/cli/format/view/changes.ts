@@ -6,14 +6,14 @@ import type { DifferenceAt } from '../../../compare/records.js'
 import { decibels } from '../../../compare/wording.js'
 import { isOptimizerState } from '../../../format/checkpoint/names.js'
 import { type Colors, columns, narrowed, safe, safeName } from '../../terminal.js'
-import { apartNumbers, counted, countText, shortNumber } from '../number.js'
+import { apartNumbers, counted, countText, shortList, shortNumber } from '../number.js'
 
 const MAX_NAMES = 3
 /** The number of layers from which a table of layers is shown. */
 const MIN_LAYERS = 2
 const MAX_LAYERS = 200
 
-type Paragraph = (text: string, indent?: string) => string
+export type Paragraph = (text: string, indent?: string) => string
 
 /**
  * @param top rows of the table; Infinity: all
@@ -154,9 +154,8 @@ function notFiniteText(broken: readonly DifferenceAt[]): string {
   const sides = new Set(broken.map(({ difference }) => difference!.notFinite))
   const side =
     sides.size > 1 || sides.has('both') ? 'one or both' : sides.has('a') ? 'the first alone' : 'the second alone'
-  const names = broken.slice(0, MAX_NAMES).map(({ tensor }) => safeName(tensor))
-  const more = broken.length - names.length
-  return `NaN or infinities are in ${side} of ${counted(broken.length, 'tensor')}: ${names.join(', ')}${more > 0 ? ` and ${countText(more)} more` : ''}.`
+  const names = broken.map(({ tensor }) => safeName(tensor))
+  return `NaN or infinities are in ${side} of ${counted(names.length, 'tensor')}: ${shortList(names, MAX_NAMES)}.`
 }
 
 /** A ratio with three significant digits, such as 0.031 or 1.2e-7. */

@@ -4,8 +4,8 @@ import type { TrialDiff } from '../../../compare/diff.js'
 import type { LowRankChange } from '../../../compare/rank.js'
 import type { DifferenceAt } from '../../../compare/records.js'
 import { type Colors, columns, safe, safeName, wrapped } from '../../terminal.js'
-import { apartNumbers, counted, countText, shortNumber } from '../number.js'
-import { changesBlocks } from './changes.js'
+import { apartNumbers, counted, countText, shortList, shortNumber } from '../number.js'
+import { changesBlocks, type Paragraph } from './changes.js'
 
 const MAX_WIDTH = 100
 const MIN_WIDTH = 60
@@ -69,8 +69,6 @@ export function differenceTable(
     ...lackBlocks([a!, b ?? ''], result, lacking, paragraph),
   ].join('\n')
 }
-
-type Paragraph = (text: string, indent?: string) => string
 
 /** The answer in a line. */
 export function differenceText([a, b]: readonly [string, string?], result: TrialDiff): string {
@@ -155,8 +153,7 @@ function lackBlocks(
     const reasons = [...new Set(lacking.map(({ message }) => message))].map(message => {
       const alike = lacking.filter(missing => missing.message === message)
       const names = [...new Set(alike.map(({ tensor }) => safeName(tensor)))]
-      const more = names.length > MAX_LACKING ? ` and ${countText(names.length - MAX_LACKING)} more` : ''
-      return `${message[0]!.toUpperCase()}${message.slice(1)}: ${names.slice(0, MAX_LACKING).join(', ')}${more}`
+      return `${message[0]!.toUpperCase()}${message.slice(1)}: ${shortList(names, MAX_LACKING)}`
     })
     const were = missing === 1 ? 'was' : 'were'
     blocks.push(paragraph(`${counted(missing, 'tensor value')} ${were} not compared. ${reasons.join('. ')}.`))

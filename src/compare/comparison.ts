@@ -75,7 +75,7 @@ export class Comparison {
   divergence: DifferenceAt | null = null
   /** The number of pairs with two dtypes, by these. */
   readonly dtypes = new Map<string, DtypePair>()
-  /** As in `TrialDiff`. */
+  /** The numbers that `TrialDiff` describes. */
   readonly counts = { compared: 0, equal: 0, close: 0, noisy: 0, missing: 0, stored: 0 }
   /** Names in the first run of tensors that are equal bit for bit, at most 100. */
   readonly equalTensors = new Set<string>()

@@ -387,8 +387,10 @@ describe('names', () => {
     expect(await diff(...equal)).toMatchObject({ missing: 0, tied: [{ count: 2 }] })
     expect(await diff(...some)).toMatchObject({ missing: 2, tied: [{ count: 3 }] })
     expect(await diff(some[1], some[0])).toMatchObject({ missing: 2, tied: [{ only: 'second', count: 3 }] })
-    const { bisection, missing, tied } = await diff(...some, { bisect: true })
-    expect(missing + tied[0]!.count).toBe(bisection!.steps.length)
+    for (const [a, b] of [some, some.toReversed()]) {
+      const { bisection, missing, tied } = await diff(a!, b!, { bisect: true })
+      expect(missing + tied[0]!.count).toBe(bisection!.steps.length)
+    }
     expect(await diff(...none)).toMatchObject({ missing: 1, tied: [] })
     expect((await table(...some)).text).toContain('in the first run it equals its embeddings (3 tensor values).')
   })

@@ -133,15 +133,13 @@ export class Spread {
   }
 
   #keep(records: readonly Found[]): void {
-    for (const record of records) this.#record(record)
-  }
-
-  #record(record: Found): void {
-    const key = keyOf(record)
-    const first = this.#first.get(key)
-    if (first === undefined || isEarlier(record, first)) this.#first.set(key, record)
-    const steps = this.#steps.get(key) ?? new Set<number>()
-    this.#steps.set(key, steps.add(record.step))
+    for (const record of records) {
+      const key = keyOf(record)
+      const first = this.#first.get(key)
+      if (first === undefined || isEarlier(record, first)) this.#first.set(key, record)
+      const steps = this.#steps.get(key) ?? new Set<number>()
+      this.#steps.set(key, steps.add(record.step))
+    }
   }
 
   /** The position of a tensor among those that its worker computed at the step. */
@@ -272,7 +270,7 @@ export class Spread {
    */
   #ofParameter(record: Found): Cause {
     const { tensor, worker, step, mode, modeStep } = record
-    const before = this.#savedBefore(tensor, worker, step)
+    const before = savedBefore(this.#trial, record)
     if (before === undefined) return PRODUCER
     const gradients = this.#gradients.filter(([, weight]) => isGradientOf(weight, tensor)).map(([name]) => name)
     const others = this.#trial.workersWithData().filter(other => other !== worker)
@@ -283,15 +281,6 @@ export class Spread {
     const isNext = before.step === step - 1 || (before.mode === mode && before.modeStep === modeStep - 1)
     const isKnown = gradients.some(name => this.#wasSaved(name, worker, before.step))
     return isNext && isKnown ? PRODUCER : UNKNOWN
-  }
-
-  #savedBefore(tensor: string, worker: Worker, step: GlobalStep) {
-    const savedSteps = stateOf(this.#trial).catalog.byTensor.get(tensor)
-    for (let at = savedSteps === undefined ? -1 : savedSteps.before(step) - 1; at >= 0; at--) {
-      const saved = savedSteps!.at(at)!
-      if (saved.worker === worker) return saved
-    }
-    return undefined
   }
 
   #firstOf({ worker, step }: At, names: readonly string[]): string | undefined {
@@ -329,6 +318,16 @@ export class Spread {
   #wasSaved(name: string, worker: Worker, step: GlobalStep): boolean {
     return this.#savedAt(worker, step)?.tensors.has(name) ?? false
   }
+}
+
+/** The step before at which a worker saved a tensor. */
+function savedBefore(trial: Trial, { tensor, worker, step }: Found) {
+  const savedSteps = stateOf(trial).catalog.byTensor.get(tensor)
+  for (let at = savedSteps === undefined ? -1 : savedSteps.before(step) - 1; at >= 0; at--) {
+    const saved = savedSteps!.at(at)!
+    if (saved.worker === worker) return saved
+  }
+  return undefined
 }
 
 function passedOf({ worker, records, lastStep }: Episode): PassedOverflow {

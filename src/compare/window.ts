@@ -18,7 +18,7 @@ const WINDOW_QUESTIONS = 1 << 14
 export interface Asked extends Paired {
   /** True if a value of either was saved, not only reductions. */
   readonly hasValue: boolean
-  /** What a head that one run lacks may be. It is held against the embeddings of its own run. */
+  /** The tie that a head may have which one run lacks. It is held against the embeddings of its own run. */
   readonly tied: TiedTensor | null
   readonly values: Question<TensorDifference | null> | null
   readonly wholes: readonly (readonly Question<Parameters<typeof joined>[0][number]>[])[]

@@ -4,7 +4,7 @@ import { fstatSync } from 'node:fs'
 import type { Transform } from 'node:stream'
 import { StoreError, UsageError } from '../base/errors.js'
 import { turnsWhenDue } from '../base/turns.js'
-import { OutputFile } from '../storage/local/output.js'
+import { OutputFile, writeWhole } from '../storage/local/output.js'
 import { compressionOf } from './format/formats.js'
 import { expectNoInput } from './input-file.js'
 
@@ -272,14 +272,10 @@ function compressed(target: Target, coder: Transform): Target {
 /** Writes a file of pieces, and makes its directory. @throws UsageError if the command reads it, StoreError */
 export async function writeFile(path: string, pieces: Iterable<Chunk> | AsyncIterable<Chunk>): Promise<void> {
   await expectNoInput(path)
-  const file = await OutputFile.create(path, { makesDirectory: true })
-  try {
+  const work = async (file: OutputFile): Promise<void> => {
     for await (const piece of pieces) await file.write(piece)
-    await file.commit()
-  } catch (error) {
-    await file.discard()
-    throw error
   }
+  await writeWhole(path, work, { makesDirectory: true })
 }
 
 function stdoutError(cause: NodeJS.ErrnoException): StoreError {

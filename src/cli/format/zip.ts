@@ -84,42 +84,40 @@ export class ZipWriter {
   }
 }
 
-function localHeader({ name, crc, byteLength }: Member): Uint8Array {
-  const isLarge = byteLength >= MAX_32
-  const extra = isLarge ? zip64Extra([byteLength, byteLength]) : Buffer.alloc(0)
-  const header = Buffer.alloc(30)
-  header.writeUInt32LE(0x04034b50, 0)
-  header.writeUInt16LE(isLarge ? VERSION.zip64 : VERSION.plain, 4)
-  header.writeUInt16LE(UTF8, 6)
-  header.writeUInt16LE(DATE, 12)
-  header.writeUInt32LE(crc, 14)
-  header.writeUInt32LE(Math.min(byteLength, MAX_32), 18)
-  header.writeUInt32LE(Math.min(byteLength, MAX_32), 22)
-  header.writeUInt16LE(name.length, 26)
-  header.writeUInt16LE(extra.length, 28)
-  return Buffer.concat([header, name, extra])
+function localHeader(member: Member): Uint8Array {
+  const { name, byteLength } = member
+  const extra = zip64Extra(byteLength >= MAX_32 ? [byteLength, byteLength] : [])
+  return Buffer.concat([Buffer.from('PK\x03\x04'), fieldsOf(member, extra), name, extra])
 }
 
-function centralHeader({ name, crc, byteLength, offset }: Member): Uint8Array {
+function centralHeader(member: Member): Uint8Array {
+  const { name, byteLength, offset } = member
   const large = [...(byteLength >= MAX_32 ? [byteLength, byteLength] : []), ...(offset >= MAX_32 ? [offset] : [])]
-  const extra = large.length > 0 ? zip64Extra(large) : Buffer.alloc(0)
-  const version = large.length > 0 ? VERSION.zip64 : VERSION.plain
-  const header = Buffer.alloc(46)
-  header.writeUInt32LE(0x02014b50, 0)
-  header.writeUInt16LE(version, 4)
-  header.writeUInt16LE(version, 6)
-  header.writeUInt16LE(UTF8, 8)
-  header.writeUInt16LE(DATE, 14)
-  header.writeUInt32LE(crc, 16)
-  header.writeUInt32LE(Math.min(byteLength, MAX_32), 20)
-  header.writeUInt32LE(Math.min(byteLength, MAX_32), 24)
-  header.writeUInt16LE(name.length, 28)
-  header.writeUInt16LE(extra.length, 30)
-  header.writeUInt32LE(Math.min(offset, MAX_32), 42)
-  return Buffer.concat([header, name, extra])
+  const extra = zip64Extra(large)
+  const fields = fieldsOf(member, extra)
+  const place = Buffer.alloc(14)
+  place.writeUInt32LE(Math.min(offset, MAX_32), 10)
+  // The version that wrote it is the one that is needed.
+  return Buffer.concat([Buffer.from('PK\x01\x02'), fields.subarray(0, 2), fields, place, name, extra])
 }
 
+/** The fields that both headers of a member have. */
+function fieldsOf({ name, crc, byteLength }: Member, extra: Uint8Array): Buffer {
+  const fields = Buffer.alloc(26)
+  fields.writeUInt16LE(extra.length > 0 ? VERSION.zip64 : VERSION.plain, 0)
+  fields.writeUInt16LE(UTF8, 2)
+  fields.writeUInt16LE(DATE, 8)
+  fields.writeUInt32LE(crc, 10)
+  fields.writeUInt32LE(Math.min(byteLength, MAX_32), 14)
+  fields.writeUInt32LE(Math.min(byteLength, MAX_32), 18)
+  fields.writeUInt16LE(name.length, 22)
+  fields.writeUInt16LE(extra.length, 24)
+  return fields
+}
+
+/** The extra field of ZIP64; empty without numbers. */
 function zip64Extra(numbers: readonly number[]): Buffer {
+  if (numbers.length === 0) return Buffer.alloc(0)
   const extra = Buffer.alloc(4 + 8 * numbers.length)
   extra.writeUInt16LE(1, 0)
   extra.writeUInt16LE(8 * numbers.length, 2)

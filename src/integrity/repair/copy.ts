@@ -4,7 +4,7 @@ import { join, posix } from 'node:path'
 import { StoreError, UsageError } from '../../base/errors.js'
 import { checkOptions, kinds, optionsOf } from '../../base/options.js'
 import { END_MARKERS, INDEX_DIRECTORY } from '../../format/paths.js'
-import { OutputFile } from '../../storage/local/output.js'
+import { type OutputFile, writeWhole } from '../../storage/local/output.js'
 import { openStore, storeSpec } from '../../storage/open.js'
 import { S3_OPTIONS } from '../../storage/s3/options.js'
 import type { S3Options } from '../../storage/s3/spec.js'
@@ -144,8 +144,7 @@ function expectNoLink(copies: Store, directory: string, path: string): void {
 }
 
 async function copyFile(store: Store, { path, byteLength }: TrialFile, target: string): Promise<void> {
-  const file = await OutputFile.create(target, { makesDirectory: true })
-  try {
+  const work = async (file: OutputFile): Promise<void> => {
     for (let at = 0; at < byteLength; ) {
       const piece = new Uint8Array(Math.min(PIECE_BYTES, byteLength - at))
       const got = await store.readInto(path, at, piece)
@@ -153,9 +152,6 @@ async function copyFile(store: Store, { path, byteLength }: TrialFile, target: s
       await file.write(got < piece.length ? piece.subarray(0, got) : piece)
       at += got
     }
-    await file.commit()
-  } catch (error) {
-    await file.discard()
-    throw error
   }
+  await writeWhole(target, work, { makesDirectory: true })
 }

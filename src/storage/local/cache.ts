@@ -28,8 +28,10 @@ interface CachedRange {
 export class RangeCache {
   readonly #directory: string
   readonly #maxByteLength: number
-  /** Entries by object, for the directories that were listed. */
-  readonly #entries = new Map<string, Map<string, CachedRange[]>>()
+  /** Entries by object. */
+  readonly #entries = new Map<string, CachedRange[]>()
+  /** The directories whose entries are known. */
+  readonly #listed = new Set<string>()
   readonly #touched = new Set<string>()
   /** The approximate number of bytes in the directory; null before it was listed. */
   #byteLength: number | null = null
@@ -150,28 +152,17 @@ export class RangeCache {
 
   #entriesOf(id: string): CachedRange[] {
     const shard = id.slice(0, 2)
-    let ofShard = this.#entries.get(shard)
-    if (ofShard === undefined) {
-      ofShard = new Map()
+    if (!this.#listed.has(shard)) {
+      this.#listed.add(shard)
       for (const name of listed(join(this.#directory, shard))) {
         const [, object, startByte, endByte] = ENTRY.exec(name) ?? []
         if (object === undefined) continue
-        const entry = {
-          path: join(this.#directory, shard, name),
-          startByte: Number(startByte),
-          endByte: Number(endByte),
-        }
-        const known = ofShard.get(object)
-        if (known) known.push(entry)
-        else ofShard.set(object, [entry])
+        const path = join(this.#directory, shard, name)
+        this.#entriesOf(object).push({ path, startByte: Number(startByte), endByte: Number(endByte) })
       }
-      this.#entries.set(shard, ofShard)
     }
-    let entries = ofShard.get(id)
-    if (entries === undefined) {
-      entries = []
-      ofShard.set(id, entries)
-    }
+    const entries = this.#entries.get(id) ?? []
+    this.#entries.set(id, entries)
     return entries
   }
 }

@@ -1,6 +1,6 @@
-/** Single files on the local disk outside of trials: the index cache. */
+/** Single files and directories on the local disk, looked at without errors. */
 
-import { closeSync, constants, fstatSync, openSync, readFileSync, statSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats, statSync } from 'node:fs'
 
 /**
  * Reads a whole file; null if it does not exist, can't be read, is longer than `maxByteLength`, or is not a regular
@@ -21,9 +21,18 @@ export function readFileIfThere(path: string, maxByteLength = Number.POSITIVE_IN
 
 /** True if there is a regular file, or a link to one; false if it can't be examined. */
 export function isFile(path: string): boolean {
+  return statsOf(path)?.isFile() ?? false
+}
+
+/** True if there is a directory, or a link to one; false if it can't be examined. */
+export function isDirectory(path: string): boolean {
+  return statsOf(path)?.isDirectory() ?? false
+}
+
+function statsOf(path: string): Stats | undefined {
   try {
-    return statSync(path).isFile()
+    return statSync(path, { throwIfNoEntry: false })
   } catch {
-    return false
+    return undefined
   }
 }

@@ -18,6 +18,7 @@ import { setImmediate, setTimeout } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { StoreError, UsageError } from '../../base/errors.js'
 import type { ListOptions, LocalStoreSpec, Store, Watcher } from '../store.js'
+import { isDirectory } from './file.js'
 import { isInside } from './real-path.js'
 import { DirectoryWatcher } from './watcher.js'
 
@@ -29,7 +30,6 @@ const PLAIN_PATH = /^\w[\w=-]*(?:\.[\w=-]+)*(?:\/\w[\w=-]*(?:\.[\w=-]+)*)*$/
 const MAX_KNOWN_DIRECTORIES = 4096
 /** The number of files from which sorting yields to other work before and after. */
 const AWAITED_FILES = 16_384
-/** The number of directories listed at once. */
 const LISTED_AT_ONCE = 32
 /** The number of bytes of a text file to read before a byte 0 is looked for. */
 const TEXT_PIECE_BYTES = 1 << 20
@@ -42,6 +42,15 @@ interface OpenFile {
 }
 
 type StoreErrorCode = ConstructorParameters<typeof StoreError>[0]
+
+const REASONS: Readonly<Record<string, readonly [StoreErrorCode, string]>> = {
+  ENOENT: ['NotFound', 'no such file or directory'],
+  EACCES: ['Denied', 'permission denied'],
+  EPERM: ['Denied', 'permission denied'],
+  EISDIR: ['NotAFile', 'expected a regular file'],
+  ENXIO: ['NotAFile', 'expected a regular file'],
+  ENODEV: ['NotAFile', 'expected a regular file'],
+}
 
 /**
  * The flags of open(2): opening a FIFO must not wait for its writer, and a terminal must not become the controlling
@@ -102,22 +111,14 @@ export class LocalStore implements Store {
   readonly folders = async (directory: string): Promise<string[]> => {
     if (this.spec.only !== undefined) return []
     const entries = await this.#entries(directory)
+    const leadsToFolder = ({ name }: Dirent): boolean => isDirectory(join(this.#resolve(directory), name))
     const isFolder = (entry: Dirent): boolean =>
-      entry.isDirectory() ||
-      (this.spec.allowSymlinks === true && entry.isSymbolicLink() && this.#leadsToFolder(directory, entry))
+      entry.isDirectory() || (this.spec.allowSymlinks === true && entry.isSymbolicLink() && leadsToFolder(entry))
     return entries.flatMap(entry => (isFolder(entry) ? [entry.name] : [])).sort()
   }
 
   realPath(directory: string): string {
     return this.#translated(directory, () => realpathSync(this.#resolve(directory)))
-  }
-
-  #leadsToFolder(directory: string, { name }: Dirent): boolean {
-    try {
-      return statSync(join(this.#resolve(directory), name)).isDirectory()
-    } catch {
-      return false
-    }
   }
 
   async list(directory: string, { recursive = false, expects, onError }: ListOptions = {}): Promise<string[]> {
@@ -300,7 +301,6 @@ export class LocalStore implements Store {
     })
   }
 
-  /** Opens a file and keeps it open. */
   #keep(path: string): OpenFile {
     const opened = this.#openFile(path)
     this.#files.set(path, opened)
@@ -314,7 +314,6 @@ export class LocalStore implements Store {
     if (known !== undefined) closeSync(known.file)
   }
 
-  /** Opens a regular file. */
   #openFile(path: string): OpenFile {
     const absolute = this.#resolve(path)
     const file = this.#openInside(path, absolute)
@@ -477,34 +476,18 @@ export class LocalStore implements Store {
   /** The StoreError for an error of node:fs. */
   #translation(path: string, error: unknown): unknown {
     if (error instanceof StoreError) return error
-    const errno = codeOf(error)
-    switch (errno) {
-      case 'ENOENT':
-        if (this.#isLink(path)) return this.#lostLink(path, error)
-        return this.#error('NotFound', path, 'no such file or directory', {}, error)
-      case 'EACCES':
-      case 'EPERM':
-        return this.#error('Denied', path, 'permission denied', {}, error)
-      case 'ENOTDIR':
-        return this.#unexpected(
-          'NotADirectory',
-          path,
-          'directories on the way to it',
-          'a file that is named like one',
-          {},
-          error,
-        )
-      case 'EISDIR':
-      case 'ENXIO':
-      case 'ENODEV':
-        return this.#error('NotAFile', path, 'expected a regular file', {}, error)
-      default: {
-        const retryable = errno === 'EMFILE' || errno === 'ENFILE' || errno === 'EAGAIN' || errno === 'EIO'
-        const isLasting = errno === 'ELOOP' || errno === 'ENAMETOOLONG'
-        const reason = error instanceof Error ? error.message : String(error)
-        return this.#error('Unavailable', path, reason, { retryable, ...(isLasting && { isLasting }) }, error)
-      }
+    const errno = codeOf(error) ?? ''
+    if (errno === 'ENOENT' && this.#isLink(path)) return this.#lostLink(path, error)
+    if (errno === 'ENOTDIR') {
+      const [expected, got] = ['directories on the way to it', 'a file that is named like one']
+      return this.#unexpected('NotADirectory', path, expected, got, {}, error)
     }
+    const [code, detail] = REASONS[errno] ?? []
+    if (code !== undefined) return this.#error(code, path, detail!, {}, error)
+    const retryable = ['EMFILE', 'ENFILE', 'EAGAIN', 'EIO'].includes(errno)
+    const isLasting = errno === 'ELOOP' || errno === 'ENAMETOOLONG'
+    const reason = error instanceof Error ? error.message : String(error)
+    return this.#error('Unavailable', path, reason, { retryable, ...(isLasting && { isLasting }) }, error)
   }
 
   #lostLink(path: string, cause?: unknown): StoreError {

@@ -9,7 +9,6 @@ import { isInside, passesThrough, realPath } from './real-path.js'
 
 const { chmod, mkdir, readdir, rename, rm, rmdir, stat, writeFile } = promises
 
-/** A directory in progress. */
 export class OutputDirectory {
   /** The absolute path of the temporary directory of the files. */
   readonly root: string
@@ -58,7 +57,6 @@ export class OutputDirectory {
     return new OutputDirectory(root, real, parents)
   }
 
-  /** The final URL of the directory. */
   get url(): string {
     return pathToFileURL(this.#target).href
   }

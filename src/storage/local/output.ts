@@ -21,6 +21,7 @@ import { pathToFileURL } from 'node:url'
 import { expectText } from '../../base/arguments.js'
 import { StoreError } from '../../base/errors.js'
 import { checkOptions, kinds, optionsOf } from '../../base/options.js'
+import { isDirectory } from './file.js'
 
 const { access, appendFile, link, open, realpath, rename, stat } = promises
 
@@ -33,7 +34,6 @@ export function temporaryPath(path: string): string {
   return join(dirname(path), `.${basename(path).slice(0, 100)}.${digits}.tmp`)
 }
 
-/** True if a name is that of a temporary file. */
 export function isTemporaryName(name: string): boolean {
   return /^\..*\.[0-9a-f]{8}\.tmp$/s.test(name)
 }
@@ -176,6 +176,27 @@ export class OutputFile {
 }
 
 /**
+ * Writes a file by `work`; after an error nothing is left of it.
+ * @throws StoreError; the error of `work`
+ */
+export async function writeWhole<T>(
+  path: string,
+  work: (file: OutputFile) => Promise<T>,
+  options: OutputFileOptions = {},
+  commitOptions: CommitOptions = {},
+): Promise<T> {
+  const file = await OutputFile.create(path, options)
+  try {
+    const result = await work(file)
+    await file.commit(commitOptions)
+    return result
+  } catch (error) {
+    await file.discard()
+    throw error
+  }
+}
+
+/**
  * Writes or replaces a short file as `OutputFile` does, but within one turn of the event loop, in which nothing can end
  * the process: ten times as fast, while nothing else happens.
  * @param isNew true to replace whatever is there without looking: its mode is not kept, and no link is followed
@@ -206,7 +227,6 @@ export function writeAtOnce(path: string, chunks: readonly Uint8Array[], isNew =
   }
 }
 
-/** Flushes a file or a directory to the disk. */
 async function syncFile(path: string): Promise<void> {
   const handle = await open(path, 'r')
   try {
@@ -278,14 +298,6 @@ export function makeDirectory(path: string, mode = 0o777): string | null {
       }
       outermost = makeDirectory(parent, mode)
     }
-  }
-}
-
-function isDirectory(path: string): boolean {
-  try {
-    return statSync(path).isDirectory()
-  } catch {
-    return false
   }
 }
 

@@ -1,8 +1,9 @@
 /** The watcher of new files on the local disk, where the platform reports them. */
 
-import { type FSWatcher, readdirSync, statSync, watch } from 'node:fs'
+import { type FSWatcher, readdirSync, watch } from 'node:fs'
 import { join } from 'node:path'
 import type { Watcher } from '../store.js'
+import { isDirectory } from './file.js'
 
 /** A directory to watch, with or without its present and future subdirectories. */
 export interface WatchedDirectory {
@@ -94,13 +95,5 @@ export class DirectoryWatcher implements Watcher {
     this.#hasChanged = waiting.length === 0
     this.#watchAll()
     for (const resolve of waiting) resolve()
-  }
-}
-
-function isDirectory(path: string): boolean {
-  try {
-    return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
-  } catch {
-    return false
   }
 }

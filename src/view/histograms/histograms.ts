@@ -6,7 +6,7 @@ import { checkOptions, kinds, optionsOf } from '../../base/options.js'
 import type { Distribution } from '../../core/statistics/distribution.js'
 import { distribution } from '../../kernels/distribution.js'
 import type { ArrayInput } from '../../kernels/elements.js'
-import { OutputFile } from '../../storage/local/output.js'
+import { writeWhole } from '../../storage/local/output.js'
 import { type Distributions, histogramPicture, pictureKind } from './picture.js'
 
 type Entries<K extends string | number, V> = ReadonlyMap<K, V> | Readonly<Record<K, V>>
@@ -55,14 +55,7 @@ export async function histograms(tensors: StepTensors, options: HistogramsOption
   expectArgument('histograms', 'tensors', 'values by name and step', tensors, isEntries(tensors))
   const trials = [tensors, ...(beside === undefined ? [] : [beside])].map(distributionsOf)
   const bytes = histogramPicture(trials, pictureKind(out)!, { ...DEFAULTS, ...others })
-  const file = await OutputFile.create(out)
-  try {
-    await file.write(bytes)
-    await file.commit()
-  } catch (error) {
-    await file.discard()
-    throw error
-  }
+  await writeWhole(out, file => file.write(bytes))
 }
 
 function isEntries(given: unknown): boolean {

@@ -169,7 +169,8 @@ describe.each(whenLong)('the package', () => {
     expect(packed.unpackedSize - browserUnpackedSize - appUnpackedSize).toBeLessThan(8_050_000)
     // Maps with slices, digests and rules of checkpoints take 15. Readers of checkpoints and of torch, loaded when there is one, take 30, the way behind damage 10, each of them in two files.
     // Checked arguments, wrong answers of servers and shards that vanish take 7. Missing ranks, sums in registers and rows as views take 4, in two files.
-    expect(browserSize).toBeLessThan(556_000)
+    // The parser of listings that S3 answers, loaded when there is one, takes 4, in three of them: the page's, the thread's, and inline.js.
+    expect(browserSize).toBeLessThan(571_000)
     // A page of its own: 164 the views, 366 what reads trials and judges them. A static host takes the folder as it is.
     expect(appSize).toBeLessThan(560_000)
   })

@@ -2,21 +2,10 @@
 
 import type { Readable } from 'node:stream'
 import { S3Failure } from './errors.js'
-import { S3_DEFAULTS, type S3Options } from './spec.js'
+import type { S3Options } from './spec.js'
 
 /** The slowest accepted pace of a body. */
-export interface Pace {
-  readonly idleTimeoutMs: number
-  /** The slowest accepted rate; 0 accepts any. */
-  readonly minBytesPerSecond: number
-  /** The time over which the rate is measured. */
-  readonly rateTimeoutMs: number
-}
-
-export function paceOf(options: S3Options): Pace {
-  const { idleTimeoutMs, minBytesPerSecond, rateTimeoutMs } = { ...S3_DEFAULTS, ...options }
-  return { idleTimeoutMs, minBytesPerSecond, rateTimeoutMs }
-}
+export type Pace = Required<Pick<S3Options, 'idleTimeoutMs' | 'minBytesPerSecond' | 'rateTimeoutMs'>>
 
 /**
  * Reads a body as it comes.

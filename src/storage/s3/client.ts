@@ -1,6 +1,6 @@
 /** The SDK's client, as a connection needs it. */
 
-import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3'
+import { S3, type S3ClientConfig } from '@aws-sdk/client-s3'
 import { type ProxySettings, TunnelAgent, throughProxies } from './proxy.js'
 import { S3_DEFAULTS, type S3Options } from './spec.js'
 
@@ -10,7 +10,7 @@ export interface ConnectionOptions extends S3Options {
 }
 
 /** Makes a client. Without a configured region it takes S3's default; S3 names the region of a bucket that is elsewhere. */
-export async function withRegion(options: ConnectionOptions): Promise<S3Client> {
+export async function withRegion(options: ConnectionOptions): Promise<S3> {
   const client = clientOf(options)
   try {
     await client.config.region()
@@ -20,7 +20,7 @@ export async function withRegion(options: ConnectionOptions): Promise<S3Client> 
   }
 }
 
-export function clientOf(options: ConnectionOptions): S3Client {
+export function clientOf(options: ConnectionOptions): S3 {
   const { endpoint, region, forcePathStyle, credentials, anonymous, proxies } = options
   const maxSockets = options.maxSockets ?? S3_DEFAULTS.maxSockets
   const requestTimeout = options.requestTimeoutMs ?? S3_DEFAULTS.requestTimeoutMs
@@ -48,7 +48,7 @@ export function clientOf(options: ConnectionOptions): S3Client {
       httpsAgent: new TunnelAgent(proxies, Math.ceil(requestTimeout * 0.9), agent),
     },
   }
-  const client = new S3Client(config)
+  const client = new S3(config)
   const { requestHandler } = client.config
   requestHandler.handle = throughProxies(requestHandler.handle.bind(requestHandler), proxies)
   return client

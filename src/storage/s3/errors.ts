@@ -11,6 +11,9 @@ export const THROTTLED_BACKOFF_MS = 200
 /** The longest Retry-After that is obeyed. */
 const MAX_RETRY_AFTER_MS = 60_000
 
+/** The facts of a failure that may be unknown. */
+type Fact = 'status' | 'region' | 'retryAfterMs' | 'date' | 'proxy'
+
 /** A failed request, in the words of the side that failed. */
 export class S3Failure extends Error implements Failure {
   /** The HTTP status; undefined if no answer came. */
@@ -25,18 +28,7 @@ export class S3Failure extends Error implements Failure {
   /** The proxy on the way, without its password. */
   readonly proxy: string | undefined
 
-  constructor(
-    message: string,
-    known: {
-      readonly status?: number
-      readonly code: string
-      readonly region?: string
-      readonly retryAfterMs?: number
-      readonly date?: string
-      readonly proxy?: string
-    },
-    cause?: unknown,
-  ) {
+  constructor(message: string, known: Pick<S3Failure, 'code'> & Partial<Pick<S3Failure, Fact>>, cause?: unknown) {
     super(message, { cause })
     this.status = known.status
     this.code = known.code
@@ -97,6 +89,11 @@ const RETRYABLE: ReadonlySet<string> = new Set([
   'ProxyUnavailable',
 ])
 
+/** The failure for a page that can't be part of the listing. Another attempt may succeed. */
+export function badListing(expected: string, got: string): S3Failure {
+  return new S3Failure(`expected ${expected}, got ${got}`, { code: 'BadListing' })
+}
+
 /** The failure behind an error of the SDK, by status and code. The SDK's names are not always those of S3. */
 export function failureOf(error: unknown): S3Failure {
   if (error instanceof S3Failure) return error
@@ -107,18 +104,15 @@ export function failureOf(error: unknown): S3Failure {
     readonly $metadata?: { readonly httpStatusCode?: number }
     readonly $response?: { readonly statusCode?: number; readonly headers?: IncomingHttpHeaders }
   }
-  const status = known.$metadata?.httpStatusCode ?? known.$response?.statusCode
-  const region = known.$response?.headers?.['x-amz-bucket-region']
-  const date = known.$response?.headers?.date
-  const retryAfter = Number(known.$response?.headers?.['retry-after'])
+  const { 'x-amz-bucket-region': region, date, 'retry-after': retryAfter } = known.$response?.headers ?? {}
   return new S3Failure(
     (known.message ?? String(error)).split('\n')[0]!,
     {
-      ...(status !== undefined && { status }),
+      status: known.$metadata?.httpStatusCode ?? known.$response?.statusCode,
       code: known.code ?? known.name ?? 'Unknown',
-      ...(typeof region === 'string' && { region }),
-      ...(date !== undefined && { date }),
-      ...(retryAfter > 0 && { retryAfterMs: Math.min(retryAfter * 1000, MAX_RETRY_AFTER_MS) }),
+      region: typeof region === 'string' ? region : undefined,
+      date,
+      retryAfterMs: Number(retryAfter) > 0 ? Math.min(Number(retryAfter) * 1000, MAX_RETRY_AFTER_MS) : undefined,
     },
     error,
   )

@@ -1,19 +1,16 @@
 /** Repeated requests to S3. */
 
 import { StoreError } from '../../base/errors.js'
+import { lazily } from '../../base/lazily.js'
 import { Attempts, type Failure } from '../attempts.js'
 import { type RangeOpener, type RangeOutcome, type RangeRead, readRange } from '../range.js'
 import type { ReadContext } from '../store.js'
 import { S3Failure, s3Error } from './errors.js'
-import type { ListingWatch, ListPage, ListQuery } from './listing.js'
+import type { ListPage, ListQuery } from './listing.js'
+import type { ListingWatch } from './listing-watch.js'
 import type { S3Connection } from './sdk.js'
 import { RequestSlots } from './slots.js'
 import { S3_DEFAULTS, type S3StoreSpec } from './spec.js'
-
-export interface PutOutcome {
-  readonly isWritten: boolean
-  readonly attempts: number
-}
 
 /** The context of uncounted requests. */
 const NOBODY: ReadContext = { traffic: [] }
@@ -21,7 +18,6 @@ const NOBODY: ReadContext = { traffic: [] }
 export class S3Requests {
   readonly #spec: S3StoreSpec
   readonly #attempts: Attempts
-  #connection: Promise<S3Connection> | undefined
 
   constructor(spec: S3StoreSpec) {
     const { maxAttempts, maxSockets } = { ...S3_DEFAULTS, ...spec.options }
@@ -32,70 +28,13 @@ export class S3Requests {
   /** The next page of a listing. A wrong page is requested again. */
   list(query: ListQuery, watch: ListingWatch, context: ReadContext): Promise<ListPage> {
     const { bucket } = this.#spec
-    return this.#run(query.prefix, context, async connection => {
+    const attempt = async (connection: S3Connection): Promise<ListPage> => {
       for (const traffic of context.traffic) traffic.listRequests++
       const page = await connection.list(bucket, query, context.signal)
       watch.accept(page)
       return page
-    })
-  }
-
-  /**
-   * Writes an object.
-   * @param isNew true to keep an object that is already there
-   * @returns whether it was written, and the number of attempts: after a lost answer, the object that is there can be
-   * this one
-   * @throws StoreError
-   */
-  put(key: string, bytes: Uint8Array, isNew: boolean, context = NOBODY): Promise<PutOutcome> {
-    const { bucket } = this.#spec
-    let attempts = 0
-    return this.#run(key, context, async connection => {
-      attempts++
-      return { isWritten: await connection.put(bucket, key, bytes, isNew, context.signal), attempts }
-    })
-  }
-
-  /**
-   * Begins an upload in parts.
-   * @returns the ID of the upload
-   * @throws StoreError
-   */
-  beginUpload(key: string): Promise<string> {
-    return this.#run(key, NOBODY, connection => connection.beginUpload(this.#spec.bucket, key))
-  }
-
-  /** Uploads a part. @param number from 1 on @returns its ETag @throws StoreError */
-  putPart(key: string, upload: string, number: number, bytes: Uint8Array): Promise<string> {
-    return this.#run(key, NOBODY, connection => connection.putPart(this.#spec.bucket, key, upload, number, bytes))
-  }
-
-  /**
-   * Completes an upload in parts.
-   * @param etags the ETags of all parts in order; isNew: true to keep an object that is already there
-   * @returns true if the object was made
-   * @throws StoreError
-   */
-  async completeUpload(key: string, upload: string, etags: readonly string[], isNew: boolean): Promise<boolean> {
-    let tries = 0
-    const isMade = await this.#run(key, NOBODY, async connection => {
-      tries++
-      try {
-        return await connection.completeUpload(this.#spec.bucket, key, upload, etags, isNew)
-      } catch (error) {
-        // The attempt before can have made it, and only its answer was lost: then there is no such upload any more.
-        if (tries > 1 && error instanceof S3Failure && error.code === 'NoSuchUpload') return null
-        throw error
-      }
-    })
-    if (isMade !== null) return isMade
-    if (await this.exists(key)) return true
-    throw this.#errorOf(key)(new S3Failure('no such upload', { code: 'NoSuchUpload' }), tries)
-  }
-
-  /** Removes an unfinished upload. @throws StoreError */
-  abortUpload(key: string, upload: string): Promise<void> {
-    return this.#run(key, NOBODY, connection => connection.abortUpload(this.#spec.bucket, key, upload))
+    }
+    return this.run(query.prefix, attempt, context)
   }
 
   /**
@@ -112,7 +51,11 @@ export class S3Requests {
     }
   }
 
-  /** The URL of an object, for errors. */
+  /** An object, as requests name it. */
+  object(key: string): { readonly Bucket: string; readonly Key: string } {
+    return { Bucket: this.#spec.bucket, Key: key }
+  }
+
   url(key: string): string {
     return `s3://${this.#spec.bucket}/${key}`
   }
@@ -130,17 +73,14 @@ export class S3Requests {
   }
 
   /** Loads the SDK and connects. @throws S3Failure if no file can be opened, not even the SDK's */
-  #connect(): Promise<S3Connection> {
-    const { options } = this.#spec
-    this.#connection ??= import('./sdk.js')
-      .then(({ connect }) => connect(options))
-      .catch((error: unknown) => {
-        this.#connection = undefined
-        const { code = '', message } = error as NodeJS.ErrnoException
-        throw code === 'EMFILE' || code === 'ENFILE' ? new S3Failure(message, { code }, error) : error
-      })
-    return this.#connection
-  }
+  readonly #connect = lazily(async () => {
+    try {
+      return (await import('./sdk.js')).connect(this.#spec.options)
+    } catch (error) {
+      const { code = '', message } = error as NodeJS.ErrnoException
+      throw code === 'EMFILE' || code === 'ENFILE' ? new S3Failure(message, { code }, error) : error
+    }
+  })
 
   #errorOf(key: string) {
     const { bucket } = this.#spec
@@ -148,7 +88,8 @@ export class S3Requests {
       s3Error(failure as S3Failure, { url: this.url(key), bucket, attempts, range })
   }
 
-  #run<T>(key: string, context: ReadContext, attempt: (connection: S3Connection) => Promise<T>): Promise<T> {
+  /** Runs a request about a key, in several attempts if need be. @throws StoreError */
+  run<T>(key: string, attempt: (connection: S3Connection) => Promise<T>, context = NOBODY): Promise<T> {
     return this.#attempts.run(context, async () => attempt(await this.#connect()), this.#errorOf(key))
   }
 }

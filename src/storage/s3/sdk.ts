@@ -4,23 +4,13 @@
  */
 
 import type { Readable } from 'node:stream'
-import {
-  AbortMultipartUploadCommand,
-  CompleteMultipartUploadCommand,
-  CreateMultipartUploadCommand,
-  GetObjectCommand,
-  type GetObjectCommandOutput,
-  ListObjectsV2Command,
-  PutObjectCommand,
-  type S3Client,
-  UploadPartCommand,
-} from '@aws-sdk/client-s3'
+import { GetObjectCommand, type GetObjectCommandOutput, ListObjectsV2Command, type S3 } from '@aws-sdk/client-s3'
 import { UsageError } from '../../base/errors.js'
 import type { RangeAnswer } from '../range.js'
-import { type Pace, paceOf, readBody, readStart } from './body.js'
+import { type Pace, readBody, readStart } from './body.js'
 import { type ConnectionOptions, clientOf, withRegion } from './client.js'
-import { failureOf, S3Failure } from './errors.js'
-import { badListing, type ListPage, type ListQuery, parseListing } from './listing.js'
+import { badListing, failureOf, S3Failure } from './errors.js'
+import { type ListPage, type ListQuery, parseListing } from './listing.js'
 import { proxySettings } from './proxy.js'
 import { S3_DEFAULTS, type S3Options } from './spec.js'
 
@@ -54,11 +44,11 @@ function atTheWire(read: (response: RawResponse) => Promise<void>) {
 export class S3Connection {
   readonly #options: ConnectionOptions
   readonly #pace: Pace
-  #client: Promise<S3Client>
+  #client: Promise<S3>
 
   constructor(options: ConnectionOptions) {
     this.#options = options
-    this.#pace = paceOf(options)
+    this.#pace = { ...S3_DEFAULTS, ...options }
     this.#client = withRegion(options)
     this.#client.catch(() => {})
   }
@@ -69,11 +59,10 @@ export class S3Connection {
       Prefix: query.prefix,
       // Keys may hold what XML can't.
       EncodingType: 'url',
-      ...(query.isFlat && { Delimiter: '/' }),
-      ...(query.token === undefined
-        ? query.startAfter !== undefined && { StartAfter: query.startAfter }
-        : { ContinuationToken: query.token }),
-      ...(query.maxKeys !== undefined && { MaxKeys: query.maxKeys }),
+      Delimiter: query.isFlat ? '/' : undefined,
+      StartAfter: query.token === undefined ? query.startAfter : undefined,
+      ContinuationToken: query.token,
+      MaxKeys: query.maxKeys,
     })
     let page: ListPage | undefined
     const readPage = async (response: RawResponse): Promise<void> => {
@@ -87,7 +76,7 @@ export class S3Connection {
       response.body = EMPTY_PAGE
     }
     command.middlewareStack.add(atTheWire(readPage), AT_THE_WIRE)
-    await this.#send(client => client.send(command, signal && { abortSignal: signal }))
+    await this.send(client => client.send(command, signal && { abortSignal: signal }))
     return page!
   }
 
@@ -103,8 +92,8 @@ export class S3Connection {
     const command = new GetObjectCommand({
       Bucket: bucket,
       Key: key,
-      ...(range !== undefined && { Range: range }),
-      ...(ifMatch !== null && { IfMatch: ifMatch }),
+      Range: range,
+      IfMatch: ifMatch ?? undefined,
     })
     const readError = async (response: RawResponse): Promise<void> => {
       if (response.statusCode >= 300) await this.#readError(response, signal)
@@ -137,71 +126,10 @@ export class S3Connection {
     }
   }
 
-  /**
-   * Writes an object in one request.
-   * @param isNew true to keep an object that is already there
-   * @returns true if it was written
-   */
-  async put(
-    bucket: string,
-    key: string,
-    bytes: Uint8Array,
-    isNew: boolean,
-    signal: AbortSignal | undefined,
-  ): Promise<boolean> {
-    const command = new PutObjectCommand({ Bucket: bucket, Key: key, Body: bytes, ...(isNew && { IfNoneMatch: '*' }) })
-    const requestTimeout = this.#timeoutFor(bytes)
-    const options = { requestTimeout, ...(signal && { abortSignal: signal }) }
-    return (await this.#unless(isNew ? 412 : null, client => client.send(command, options))) !== null
-  }
-
-  /**
-   * Begins an upload in parts.
-   * @returns the ID of the upload
-   */
-  async beginUpload(bucket: string, key: string): Promise<string> {
-    const command = new CreateMultipartUploadCommand({ Bucket: bucket, Key: key })
-    const { UploadId } = await this.#send(client => client.send(command))
-    if (!UploadId) throw new S3Failure('expected an upload with its id, got none', { code: 'NoUploadId' })
-    return UploadId
-  }
-
-  /** Uploads a part. @param number from 1 on @returns its ETag */
-  async putPart(bucket: string, key: string, upload: string, number: number, bytes: Uint8Array): Promise<string> {
-    const part = { Bucket: bucket, Key: key, UploadId: upload, PartNumber: number, Body: bytes }
-    const requestTimeout = this.#timeoutFor(bytes)
-    const { ETag } = await this.#send(client => client.send(new UploadPartCommand(part), { requestTimeout }))
-    if (!ETag) throw new S3Failure('expected a part with its ETag, got none', { code: 'NoETag' })
-    return ETag
-  }
-
-  /**
-   * Completes an upload in parts.
-   * @param isNew true to keep an object that is already there
-   * @returns true if the object was made
-   */
-  async completeUpload(
-    bucket: string,
-    key: string,
-    upload: string,
-    etags: readonly string[],
-    isNew: boolean,
-  ): Promise<boolean> {
-    const Parts = etags.map((ETag, i) => ({ ETag, PartNumber: i + 1 }))
-    const object = { Bucket: bucket, Key: key, UploadId: upload, MultipartUpload: { Parts } }
-    const command = new CompleteMultipartUploadCommand({ ...object, ...(isNew && { IfNoneMatch: '*' }) })
-    return (await this.#unless(isNew ? 412 : null, client => client.send(command))) !== null
-  }
-
-  async abortUpload(bucket: string, key: string, upload: string): Promise<void> {
-    const command = new AbortMultipartUploadCommand({ Bucket: bucket, Key: key, UploadId: upload })
-    await this.#send(client => client.send(command))
-  }
-
-  /** The timeout of a request in milliseconds: until its answer, and so including the upload. */
-  #timeoutFor(bytes: Uint8Array): number {
+  /** The timeout of a request with a body: until its answer, and so including the upload. */
+  timeoutFor(body: Uint8Array): { readonly requestTimeout: number } {
     const { requestTimeoutMs = S3_DEFAULTS.requestTimeoutMs } = this.#options
-    return requestTimeoutMs + bytes.length / SLOWEST_BYTES_PER_MS
+    return { requestTimeout: requestTimeoutMs + body.length / SLOWEST_BYTES_PER_MS }
   }
 
   /** Reads the body of an error, since the SDK would wait for its end without limit. */
@@ -209,10 +137,15 @@ export class S3Connection {
     response.body = await readStart(response.body as Readable, MAX_ERROR_BYTES, this.#pace, signal)
   }
 
+  /** Sends a request that writes an object. @returns false if its condition, that there is none, is not met */
+  async write(request: (client: S3) => Promise<unknown>): Promise<boolean> {
+    return (await this.#unless(412, request)) !== null
+  }
+
   /** Sends a request. @returns null if S3 answers with the expected status */
-  async #unless<T>(status: number | null, request: (client: S3Client) => Promise<T>): Promise<T | null> {
+  async #unless<T>(status: number, request: (client: S3) => Promise<T>): Promise<T | null> {
     try {
-      return await this.#send(request)
+      return await this.send(request)
     } catch (error) {
       if (error instanceof S3Failure && error.status === status) return null
       throw error
@@ -220,7 +153,7 @@ export class S3Connection {
   }
 
   /** Sends a request. If S3 names another region for the bucket, it is sent there, and so are all later ones. */
-  async #send<T>(request: (client: S3Client) => Promise<T>): Promise<T> {
+  async send<T>(request: (client: S3) => Promise<T>): Promise<T> {
     const client = this.#client
     try {
       return await request(await client)
@@ -242,24 +175,9 @@ export class S3Connection {
 
 const connections = new Map<string, S3Connection>()
 
-/** The options that need a connection of their own. */
-const CONNECTION_OPTIONS = [
-  'endpoint',
-  'region',
-  'forcePathStyle',
-  'credentials',
-  'anonymous',
-  'maxSockets',
-  'requestTimeoutMs',
-  'idleTimeoutMs',
-  'minBytesPerSecond',
-  'rateTimeoutMs',
-] as const
-
 /** The connection with these options. Trials with the same options share its sockets. */
 export function connect(options: S3Options): S3Connection {
-  const known = Object.fromEntries(CONNECTION_OPTIONS.map(name => [name, options[name]]))
-  const key = JSON.stringify({ ...known, proxies: proxySettings() })
+  const key = JSON.stringify({ ...options, proxies: proxySettings() })
   let connection = connections.get(key)
   if (connection === undefined) {
     connection = new S3Connection(JSON.parse(key) as ConnectionOptions)

@@ -1,12 +1,11 @@
-/** A limit of concurrent requests, which falls when S3 asks for fewer. */
-
-import type { Failure, Slots } from '../attempts.js'
-import { S3Failure, THROTTLED_BACKOFF_MS } from './errors.js'
-
 /**
  * A limit of concurrent requests. It is halved when S3 asks for fewer, and grows by one after every few successes, so that attempts are
  * not used up on an overloaded server.
  */
+
+import type { Failure, Slots } from '../attempts.js'
+import { S3Failure, THROTTLED_BACKOFF_MS } from './errors.js'
+
 export class RequestSlots implements Slots {
   readonly #most: number
   readonly #waiting: (() => void)[] = []

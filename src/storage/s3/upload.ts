@@ -4,6 +4,7 @@
  */
 
 import { StoreError } from '../../base/errors.js'
+import { S3Failure } from './errors.js'
 import type { S3Requests } from './requests.js'
 
 /** The length of a part, and of the longest object in one request. S3 requires at least 5 MiB. */
@@ -12,6 +13,26 @@ export const PART_BYTES = 16 << 20
 const MAX_PARTS = 10_000
 /** The number of parts in progress, each of which is held in memory. */
 const PARTS_AT_ONCE = 2
+
+/** The condition of a request that keeps an object that is already there. */
+const IF_NEW = { IfNoneMatch: '*' }
+
+/**
+ * Writes an object in one request.
+ * @param isNew true to keep an object that is already there
+ * @returns whether it was written, and the number of attempts: after a lost answer, the object that is there can be
+ * this one
+ * @throws StoreError
+ */
+export async function put(requests: S3Requests, key: string, bytes: Uint8Array, isNew: boolean) {
+  let attempts = 0
+  const isWritten = await requests.run(key, connection => {
+    attempts++
+    const object = { ...requests.object(key), Body: bytes, ...(isNew && IF_NEW) }
+    return connection.write(s3 => s3.putObject(object, connection.timeoutFor(bytes)))
+  })
+  return { isWritten, attempts }
+}
 
 /**
  * Writes an object.
@@ -27,23 +48,27 @@ export async function upload(
 ): Promise<number | null> {
   let parts: Parts | undefined
   let byteLength = 0
+  let [part, filled] = [new Uint8Array(PART_BYTES), 0]
   try {
-    let part = new PartBuffer()
     for await (const chunk of chunks) {
       const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
       byteLength += bytes.length
       for (let at = 0; at < bytes.length; ) {
         // What is just as long as a part can still be all.
-        if (part.isFull) {
+        if (filled === PART_BYTES) {
           parts ??= await Parts.begin(requests, key)
-          await parts.add(part.bytes)
-          part = new PartBuffer()
+          await parts.add(part)
+          ;[part, filled] = [new Uint8Array(PART_BYTES), 0]
         }
-        at += part.add(bytes.subarray(at))
+        const taken = bytes.subarray(at, at + PART_BYTES - filled)
+        part.set(taken, filled)
+        filled += taken.length
+        at += taken.length
       }
     }
-    if (parts === undefined) return (await requests.put(key, part.bytes, isNew)).isWritten ? byteLength : null
-    await parts.add(part.bytes)
+    const last = part.subarray(0, filled)
+    if (parts === undefined) return (await put(requests, key, last, isNew)).isWritten ? byteLength : null
+    await parts.add(last)
     return (await parts.complete(isNew)) ? byteLength : null
   } catch (error) {
     await parts?.abort()
@@ -51,94 +76,76 @@ export async function upload(
   }
 }
 
-/** The buffer of a part, which grows with its content. */
-class PartBuffer {
-  #bytes = new Uint8Array(64 << 10)
-  #length = 0
-
-  get isFull(): boolean {
-    return this.#length === PART_BYTES
-  }
-
-  get bytes(): Uint8Array {
-    return this.#bytes.subarray(0, this.#length)
-  }
-
-  /** Adds bytes to the current part. @returns the number of bytes taken */
-  add(bytes: Uint8Array): number {
-    const taken = bytes.subarray(0, PART_BYTES - this.#length)
-    const length = this.#length + taken.length
-    if (length > this.#bytes.length) {
-      const longer = new Uint8Array(Math.min(PART_BYTES, Math.max(length, 2 * this.#bytes.length)))
-      longer.set(this.bytes)
-      this.#bytes = longer
-    }
-    this.#bytes.set(taken, this.#length)
-    this.#length = length
-    return taken.length
-  }
-}
-
-/** An upload in progress. */
 class Parts {
   readonly #requests: S3Requests
-  readonly #key: string
-  readonly #id: string
+  /** The object and the ID of the upload. */
+  readonly #upload: { readonly Bucket: string; readonly Key: string; readonly UploadId: string }
   /** The ETags of the parts in order. */
-  readonly #etags: string[] = []
-  readonly #sending = new Set<Promise<void>>()
-  #count = 0
-  #failure: unknown = null
+  readonly #etags: Promise<string>[] = []
 
-  private constructor(requests: S3Requests, key: string, id: string) {
+  private constructor(requests: S3Requests, key: string, UploadId: string) {
     this.#requests = requests
-    this.#key = key
-    this.#id = id
+    this.#upload = { ...requests.object(key), UploadId }
   }
 
   static async begin(requests: S3Requests, key: string): Promise<Parts> {
-    return new Parts(requests, key, await requests.beginUpload(key))
+    const id = await requests.run(key, async connection => {
+      const { UploadId } = await connection.send(s3 => s3.createMultipartUpload(requests.object(key)))
+      if (!UploadId) throw new S3Failure('expected an upload with its id, got none', { code: 'NoUploadId' })
+      return UploadId
+    })
+    return new Parts(requests, key, id)
   }
 
-  /** Sends a part once there is room among the parts in progress. */
+  /** Sends a part once there is room among the parts in progress. @throws the error of an earlier part */
   async add(bytes: Uint8Array): Promise<void> {
-    while (this.#sending.size >= PARTS_AT_ONCE) await Promise.race(this.#sending)
-    this.#expectNoFailure()
-    const index = this.#count++
-    if (index === MAX_PARTS) {
-      const url = this.#requests.url(this.#key)
+    await this.#etags.at(-PARTS_AT_ONCE)
+    const { Key } = this.#upload
+    if (this.#etags.length === MAX_PARTS) {
+      const url = this.#requests.url(Key)
       const most = `${(MAX_PARTS * PART_BYTES) / 2 ** 30} GiB`
       throw new StoreError('TooLarge', `${url}: expected at most ${most} in an object, got more`, { url })
     }
-    const sending = this.#requests
-      .putPart(this.#key, this.#id, index + 1, bytes)
-      .then(etag => {
-        this.#etags[index] = etag
-      })
-      .catch(error => {
-        this.#failure ??= error
-      })
-      .finally(() => this.#sending.delete(sending))
-    this.#sending.add(sending)
+    const part = { ...this.#upload, PartNumber: this.#etags.length + 1, Body: bytes }
+    const etag = this.#requests.run(Key, async connection => {
+      const { ETag } = await connection.send(s3 => s3.uploadPart(part, connection.timeoutFor(bytes)))
+      if (!ETag) throw new S3Failure('expected a part with its ETag, got none', { code: 'NoETag' })
+      return ETag
+    })
+    // It is thrown where it is awaited.
+    etag.catch(() => {})
+    this.#etags.push(etag)
   }
 
+  /** @returns false if another object is there */
   async complete(isNew: boolean): Promise<boolean> {
-    await Promise.all(this.#sending)
-    this.#expectNoFailure()
+    const etags = await Promise.all(this.#etags)
     // Some servers ignore the condition, so the key is looked up first.
-    const isThere = isNew && (await this.#requests.exists(this.#key))
-    const isWritten = !isThere && (await this.#requests.completeUpload(this.#key, this.#id, this.#etags, isNew))
+    const isThere = isNew && (await this.#requests.exists(this.#upload.Key))
+    const isWritten = !isThere && (await this.#complete(etags, isNew))
     if (!isWritten) await this.abort()
     return isWritten
   }
 
-  /** Gives up, so that S3 keeps no parts. Its own error is ignored, since an earlier one matters more. */
-  async abort(): Promise<void> {
-    await Promise.all(this.#sending)
-    await this.#requests.abortUpload(this.#key, this.#id).catch(() => {})
+  async #complete(etags: readonly string[], isNew: boolean): Promise<boolean> {
+    const { Key } = this.#upload
+    const Parts = etags.map((ETag, i) => ({ ETag, PartNumber: i + 1 }))
+    const object = { ...this.#upload, MultipartUpload: { Parts }, ...(isNew && IF_NEW) }
+    try {
+      return await this.#requests.run(Key, connection => connection.write(s3 => s3.completeMultipartUpload(object)))
+    } catch (error) {
+      // The attempt before can have made it, and only its answer was lost: then there is no such upload any more.
+      const { s3, attempts } = error instanceof StoreError ? error.fields : {}
+      if (s3 === 'NoSuchUpload' && Number(attempts) > 1 && (await this.#requests.exists(Key))) return true
+      throw error
+    }
   }
 
-  #expectNoFailure(): void {
-    if (this.#failure !== null) throw this.#failure
+  /** Gives up, so that S3 keeps no parts. Its own error is ignored, since an earlier one matters more. */
+  async abort(): Promise<void> {
+    await Promise.allSettled(this.#etags)
+    await this.#requests
+      .run(this.#upload.Key, connection => connection.send(s3 => s3.abortMultipartUpload(this.#upload)))
+      .catch(() => {})
   }
 }

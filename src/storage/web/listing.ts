@@ -1,7 +1,7 @@
 /** The files of a trial behind URLs. HTTP has no directories, so a text file lists them. */
 
 import { FormatError, quote } from '../../base/errors.js'
-import { parseListing } from '../s3/listing.js'
+import type { ListPage } from '../s3/listing.js'
 import type { ReadContext } from '../store.js'
 import type { WebFile } from './place.js'
 import type { HttpRequests } from './requests.js'
@@ -48,11 +48,20 @@ async function readPages(
   requests: HttpRequests,
   context: ReadContext,
 ): Promise<readonly WebFile[]> {
+  // Most listings are texts, which need no parser.
+  const { parseListing } = await import('../s3/listing.js')
   const files: WebFile[] = []
   const tokens = new Set<string>()
   const prefix = new URL(url).searchParams.get('prefix') ?? ''
   for (let [text, token]: [string, string | undefined] = [first, undefined]; ; ) {
-    const page = pageOf(url, text, prefix, token)
+    let page: ListPage
+    try {
+      // The name of the bucket is part of the URL in more than one way: an alias, which is held against nothing.
+      page = parseListing(text, ':', { prefix, isFlat: false, token })
+    } catch (cause) {
+      const message = cause instanceof Error ? cause.message : String(cause)
+      throw new FormatError('BadListing', `${url}: ${message}`, { url }, cause)
+    }
     for (const { key } of page.objects) {
       const path = key.slice(prefix.length)
       // Consoles make an empty object of a "folder".
@@ -67,16 +76,6 @@ async function readPages(
     const next = new URL(url)
     next.searchParams.set('continuation-token', token)
     text = await readText(next.href, requests, context)
-  }
-}
-
-function pageOf(url: string, text: string, prefix: string, token: string | undefined) {
-  try {
-    // The name of the bucket is part of the URL in more than one way: an alias, which is held against nothing.
-    return parseListing(text, ':', { prefix, isFlat: false, token })
-  } catch (cause) {
-    const message = cause instanceof Error ? cause.message : String(cause)
-    throw new FormatError('BadListing', `${url}: ${message}`, { url }, cause)
   }
 }
 

@@ -116,7 +116,6 @@ function within(described: Described, keys: readonly string[]): Described {
   }, described)
 }
 
-/** The kinds of options. */
 export const kinds = {
   text: kind<string>('a text', v.string()),
 

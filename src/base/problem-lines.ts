@@ -3,7 +3,6 @@
 import { expectArgument } from './arguments.js'
 import { TrialscanError } from './errors.js'
 
-/** The errors of one file. */
 interface FileProblems {
   first: Error
   /** The messages without a file. */

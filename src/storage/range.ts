@@ -39,7 +39,6 @@ export interface RangeAnswer {
   readonly cancel: () => unknown
 }
 
-/** The result of a read. */
 export interface RangeOutcome {
   /** The number of received bytes: fewer than requested only at the end of the file. */
   readonly byteLength: number

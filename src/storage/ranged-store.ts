@@ -2,7 +2,7 @@
 
 import { StoreError, UsageError } from '../base/errors.js'
 import { changedFile, type RangeAnswer, type RangeOutcome, type RangeRead } from './range.js'
-import { type ListOptions, type ReadContext, type Store, type StoreSpec, UNWATCHED, type Watcher } from './store.js'
+import type { ListOptions, ReadContext, Store, StoreSpec } from './store.js'
 
 /** The number of leading bytes that come with a file's length. */
 const HEAD_BYTES = 64 << 10
@@ -71,11 +71,6 @@ export abstract class RangedStore implements Store {
    */
   protected inside(path: string): string {
     return path
-  }
-
-  /** A watcher that reports nothing, since a server doesn't: callers look again after a while. */
-  watch(): Watcher {
-    return UNWATCHED
   }
 
   async read(path: string, { maxByteLength }: { readonly maxByteLength: number }): Promise<Uint8Array> {

@@ -3,11 +3,9 @@
 import { S3_DEFAULTS } from './s3/spec.js'
 import type { StoreSpec } from './store.js'
 
-/** The size of reads that suits a store. */
 export interface ReadShape {
   /** The longest gap between two records, in bytes, that is read rather than skipped. */
   readonly gapByteLength: number
-  /** The number of bytes per read. */
   readonly batchByteLength: number
 }
 

@@ -36,9 +36,6 @@ export interface Watcher {
   close(): void
 }
 
-/** The watcher of a store without events: callers look again after a while. */
-export const UNWATCHED: Watcher = { changed: () => new Promise(() => {}), close() {} }
-
 /** Counters of requests and their outcome. */
 export interface Traffic {
   listRequests: number
@@ -70,7 +67,6 @@ export interface ReadContext {
 /** The part of a store that reads bytes of files. */
 export type ByteSource = Pick<Store, 'url' | 'readInto' | 'readLater' | 'stream' | 'headByteLength'>
 
-/** A store that makes requests. */
 export type RemoteStore = Store & Required<Pick<Store, 'readLater'>>
 
 export function isRemote<S extends ByteSource>(store: S): store is S & Required<Pick<Store, 'readLater'>> {
@@ -80,7 +76,6 @@ export function isRemote<S extends ByteSource>(store: S): store is S & Required<
 /** The number of bytes of whole files that are read at once. */
 const PARALLEL_BYTES = 64 << 20
 
-/** The options of `Store.list`. */
 export interface ListOptions {
   readonly recursive?: boolean
   readonly after?: string
@@ -188,14 +183,13 @@ export interface Store {
    */
   hold?(path: string): { readonly byteLength: number; readonly version: string }
 
-  /** The length of a file in bytes. */
   byteLength(path: string): Promise<number>
 
   /**
    * Watches directories for new files ('' is the root by itself; others include everything below them), if the platform
-   * supports it. Only a hint to look again.
+   * supports it. Only a hint to look again. Only the local disk has it.
    */
-  watch(directories: readonly string[]): Watcher
+  watch?(directories: readonly string[]): Watcher
 
   /** Closes descriptors that are kept between reads. */
   release?(): void

@@ -1,28 +1,20 @@
 /** The core's file: fetched and compiled once for a page. */
 
 import { EngineError } from '../base/errors.js'
+import { lazily } from '../base/lazily.js'
 import { adoptModule } from '../core/border/module.js'
 import { theFiles } from './files.js'
 import { preparePackages } from './packages.js'
 
-let loading: Promise<void> | undefined
+const load = lazily(() => Promise.all([compile(), preparePackages()]))
 
 /**
  * Fetches and compiles the core, unless that is done. `createTrial` calls it; before `momentsOf` or `allclose` without
  * a trial, the caller does.
  * @throws EngineError `NoCore`
  */
-export function loadCore(): Promise<void> {
-  loading ??= load().catch((error: unknown) => {
-    // The next call tries again.
-    loading = undefined
-    throw error
-  })
-  return loading
-}
-
-async function load(): Promise<void> {
-  await Promise.all([compile(), preparePackages()])
+export async function loadCore(): Promise<void> {
+  await load()
 }
 
 async function compile(): Promise<void> {

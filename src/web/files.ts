@@ -6,7 +6,6 @@
 export interface Files {
   /** The core: its address, for errors, and its bytes to come. */
   fetchCore(): { readonly url: string; readonly response: Promise<Response> }
-  /** Starts a thread. */
   startWorker(): Worker
 }
 

@@ -51,7 +51,7 @@ const TRIAL_OPTIONS = optionsOf<TrialOptions>({ ...ANY_TRIAL_KINDS, ...HTTP_KIND
  */
 export async function createTrial(place: TrialPlace, options?: TrialOptions): Promise<Trial> {
   const { listing, headers, ...openOptions } = checkOptions('createTrial', TRIAL_OPTIONS, options)
-  const { spec, file } = placeOf(place, { ...(listing && { listing }), ...(headers && { headers }) })
+  const { spec, file } = placeOf(place, { listing, headers })
   await loadCore()
   return openTrialAt(new Access(openStore(spec), spec), spec.root + (file ?? ''), { ...openOptions, file })
 }
@@ -69,7 +69,7 @@ export async function verifyTrial(place: TrialPlace, options?: VerifyOptions): P
   const { ANY_VERIFY_KINDS, verifyTrialAt } = await import('../integrity/verify/verify.js')
   const kinds = optionsOf<VerifyOptions>({ ...ANY_VERIFY_KINDS, ...HTTP_KINDS })
   const { listing, headers, ...verifyOptions } = checkOptions('verifyTrial', kinds, options)
-  const { spec, file } = placeOf(place, { ...(listing && { listing }), ...(headers && { headers }) })
+  const { spec, file } = placeOf(place, { listing, headers })
   await loadCore()
   return verifyTrialAt(new Access(openStore(spec), spec), verifyOptions, file)
 }
@@ -80,9 +80,12 @@ interface OpenedPlace {
   readonly file?: string
 }
 
-function placeOf(place: TrialPlace, options: HttpOptions): OpenedPlace {
+/** The options of HTTP, as far as they were given. */
+type GivenHttp = { readonly [K in keyof HttpOptions]-?: HttpOptions[K] | undefined }
+
+function placeOf(place: TrialPlace, options: GivenHttp): OpenedPlace {
   if (typeof place === 'string' || place instanceof URL) return placeOfUrl(place, options)
-  const [idle] = Object.keys(options)
+  const [idle] = Object.entries(options).find(([, value]) => value !== undefined) ?? []
   if (idle !== undefined) {
     const message = `expected ${idle} for a trial behind a URL only, got it for ${shown(place)}`
     throw new UsageError(message, { option: idle })
@@ -91,7 +94,7 @@ function placeOf(place: TrialPlace, options: HttpOptions): OpenedPlace {
   return placeOfFiles(place instanceof File ? [place] : place)
 }
 
-function placeOfUrl(place: string | URL, { listing, headers = {} }: HttpOptions): OpenedPlace {
+function placeOfUrl(place: string | URL, { listing, headers = {} }: GivenHttp): OpenedPlace {
   const url = urlOf(place, undefined)
   const file = decodeURIComponent(url.pathname.slice(url.pathname.lastIndexOf('/') + 1))
   if (listing !== undefined || !isCheckpointFile(file)) return { spec: httpSpec(url, place, { listing, headers }) }
@@ -100,14 +103,7 @@ function placeOfUrl(place: string | URL, { listing, headers = {} }: HttpOptions)
 }
 
 /** The spec of a store over HTTP. @param given the URL as the caller wrote it */
-function httpSpec(
-  root: URL,
-  given: string | URL,
-  {
-    listing,
-    headers,
-  }: { readonly listing: HttpOptions['listing'] | undefined; readonly headers: Readonly<Record<string, string>> },
-): WebStoreSpec {
+function httpSpec(root: URL, given: string | URL, { listing, headers = {} }: GivenHttp): WebStoreSpec {
   if (!root.pathname.endsWith('/')) root.pathname += '/'
   if (root.search !== '' || root.hash !== '') {
     const hint = 'a URL for each file goes into `listing`'

@@ -41,18 +41,12 @@ export function setTimeout(
   { signal }: { readonly signal?: AbortSignal } = {},
 ): Promise<void> {
   return new Promise((resolve, reject) => {
+    signal?.throwIfAborted()
+    const timer = globalThis.setTimeout(() => resolve(value), ms)
     const stop = (): void => {
       globalThis.clearTimeout(timer)
       reject(signal?.reason)
     }
-    if (signal?.aborted) {
-      reject(signal.reason)
-      return
-    }
-    const timer = globalThis.setTimeout(() => {
-      signal?.removeEventListener('abort', stop)
-      resolve(value)
-    }, ms)
     signal?.addEventListener('abort', stop, { once: true })
   })
 }
@@ -87,7 +81,6 @@ export function availableParallelism(): number {
   return globalThis.navigator.hardwareConcurrency
 }
 
-/** The last part of a path. */
 export function basename(path: string): string {
   return path.replace(/\/+$/, '').replace(/^.*\//s, '')
 }

@@ -30,7 +30,6 @@ class Thread {
   readonly #places = new Set<number>()
   readonly #onIdle: (thread: Thread) => void
   readonly #onDeath: (thread: Thread, error: ThreadError) => void
-  hasStarted = false
   work: Waiting | null = null
 
   constructor(
@@ -85,7 +84,6 @@ class Thread {
   #hear(message: FromThread): void {
     const { work } = this
     this.work = null
-    this.hasStarted = true
     if (message.kind === 'reply') work?.resolve(message.reply)
     else if (message.kind === 'failure') work?.reject(errorFromData(message.error))
     this.#onIdle(this)

@@ -61,9 +61,10 @@ export function pollMsOf(store: Store): number {
   return isRemote(store) ? REMOTE_POLL_MS : DEFAULT_POLL_MS
 }
 
-/** Reports when a trial may have something new. */
+/** Reports when a trial may have something new; never for a store without events, where callers look again after a while. */
 export function watchTrial(store: Store): Watcher {
-  return store.watch([INDEX_DIRECTORY, COLLECTIONS_DIRECTORY, ''])
+  const unwatched: Watcher = { changed: () => new Promise(() => {}), close() {} }
+  return store.watch?.([INDEX_DIRECTORY, COLLECTIONS_DIRECTORY, '']) ?? unwatched
 }
 
 /** Looks repeatedly until there is an answer. @param look returns the answer, or what is missing and what exists */

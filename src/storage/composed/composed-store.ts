@@ -5,7 +5,7 @@
 
 import { FormatError } from '../../base/errors.js'
 import { readShape } from '../read-shape.js'
-import type { ComposedStoreSpec, ListOptions, ReadContext, Store, Watcher } from '../store.js'
+import type { ComposedStoreSpec, ListOptions, ReadContext, Store } from '../store.js'
 import type { Piece } from './strided.js'
 import { type ComposedFile, Table } from './table.js'
 import type { TableData } from './table-data.js'
@@ -14,7 +14,6 @@ import type { TableData } from './table-data.js'
 const LOCAL_GAP_BYTES = 16 << 10
 const LOCAL_JOINED_BYTES = 256 << 10
 const REMOTE_JOINED_BYTES = 8 << 20
-/** The number of requests of one read at once. */
 const REQUESTS_AT_ONCE = 16
 /** The number of underlying files whose times make up the stamp of a composed file. */
 const MAX_STAMPED = 64
@@ -49,6 +48,7 @@ export class ComposedStore implements Store {
   readonly readSmall?: NonNullable<Store['readSmall']>
   readonly versionOf?: NonNullable<Store['versionOf']>
   readonly hold?: NonNullable<Store['hold']>
+  readonly watch?: NonNullable<Store['watch']>
   readonly #base: Store
   readonly #tables: readonly Table[]
   readonly #gapByteLength: number
@@ -66,6 +66,7 @@ export class ComposedStore implements Store {
     if (folders) this.folders = folders
     if (base.release) this.release = () => base.release!()
     if (base.readSmall) this.readSmall = (path, buffer) => base.readSmall!(path, buffer)
+    if (base.watch) this.watch = directories => base.watch!(directories)
     if (base.hold) this.hold = path => base.hold!(path)
     if (base.versionOf) this.versionOf = path => base.versionOf!(path)
     if (readLater) {
@@ -128,7 +129,6 @@ export class ComposedStore implements Store {
     return last === null ? available : last.then(() => available)
   }
 
-  /** The number of bytes in front of the elements of the record that begins there. */
   headByteLength(path: string, startByte: number): number | undefined {
     const file = this.#find(path)
     return file?.table.headByteLength(file, startByte)
@@ -157,10 +157,6 @@ export class ComposedStore implements Store {
   async byteLength(path: string): Promise<number> {
     const file = this.#find(path)
     return file === null ? this.#base.byteLength(path) : file.table.byteLength(file)
-  }
-
-  watch(directories: readonly string[]): Watcher {
-    return this.#base.watch(directories)
   }
 
   close(): Promise<void> {

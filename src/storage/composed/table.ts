@@ -3,6 +3,7 @@
  * end.
  */
 
+import { countBelow } from '../../base/sorted.js'
 import { boxesOf, type Piece, stridedPieces } from './strided.js'
 import { LITERAL, TABLE_COLUMNS, type TableColumns, type TableData, type TableNames } from './table-data.js'
 
@@ -87,23 +88,18 @@ export class Table {
       const begin = starts[record]!
       const headLength = this.#headLengthOf(record)
       const dataLength = this.#dataLengthOf(record)
-      const [dataAt, endAt] = [begin + headLength, begin + headLength + dataLength]
-      const within = (from: number, length: number): readonly [number, number] => [
-        Math.max(from, startByte),
-        Math.min(from + length, endByte),
-      ]
-      const [headFrom, headTo] = within(begin, headLength)
-      if (headFrom < headTo) {
-        const bytes = this.#heads.subarray(heads[record]! + headFrom - begin, heads[record]! + headTo - begin)
-        yield { file: null, start: 0, byteLength: bytes.length, bytes, at: headFrom - startByte }
+      const dataAt = begin + headLength
+      const literal = (all: Uint8Array, at: number): Piece => {
+        const from = Math.max(at, startByte)
+        const bytes = all.subarray(from - at, Math.max(from, Math.min(at + all.length, endByte)) - at)
+        return { file: null, start: 0, byteLength: bytes.length, bytes, at: from - startByte }
       }
-      const [dataFrom, dataTo] = within(dataAt, dataLength)
+      const head = literal(this.#heads.subarray(heads[record]!, heads[record + 1]!), begin)
+      if (head.byteLength > 0) yield head
+      const [dataFrom, dataTo] = [Math.max(dataAt, startByte), Math.min(dataAt + dataLength, endByte)]
       if (dataFrom < dataTo) yield* this.#data(record, dataFrom - dataAt, dataTo - dataAt, dataFrom - startByte)
-      const [endFrom, endTo] = within(endAt, this.#end.length)
-      if (endFrom < endTo) {
-        const bytes = this.#end.subarray(endFrom - endAt, endTo - endAt)
-        yield { file: null, start: 0, byteLength: bytes.length, bytes, at: endFrom - startByte }
-      }
+      const end = literal(this.#end, dataAt + dataLength)
+      if (end.byteLength > 0) yield end
     }
   }
 
@@ -155,13 +151,7 @@ export class Table {
 
   #recordAt({ first, end }: ComposedFile, byte: number): number {
     const { starts } = this.#columns
-    let [low, high] = [first, end]
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if (starts[middle]! <= byte) low = middle + 1
-      else high = middle
-    }
-    return Math.max(first, low - 1)
+    return Math.max(first, first + countBelow(end - first, i => starts[first + i]! <= byte) - 1)
   }
 
   #headLengthOf(record: number): number {

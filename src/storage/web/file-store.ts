@@ -2,7 +2,7 @@
 
 import { FormatError, StoreError } from '../../base/errors.js'
 import { tooLarge } from '../ranged-store.js'
-import { type Store, UNWATCHED, type Watcher } from '../store.js'
+import type { ListOptions, Store } from '../store.js'
 import type { Place, WebStoreSpec } from './place.js'
 import { pathsIn } from './tree.js'
 
@@ -43,10 +43,7 @@ export class FileStore implements Store {
     return `${this.spec.root}${path}`
   }
 
-  async list(
-    directory: string,
-    { recursive = false, expects, onError }: NonNullable<Parameters<Store['list']>[1]> = {},
-  ): Promise<string[]> {
+  async list(directory: string, { recursive = false, expects, onError }: ListOptions = {}): Promise<string[]> {
     if (this.#place.kind === 'files') return pathsIn(this.#place.files.keys(), directory, recursive)
     const folder = await this.#folder(this.#place.folder, directory)
     if (folder === null) return []
@@ -130,11 +127,6 @@ export class FileStore implements Store {
 
   async byteLength(path: string): Promise<number> {
     return (await this.#file(path)).size
-  }
-
-  /** A watcher that reports nothing, since a page gets no file events. */
-  watch(): Watcher {
-    return UNWATCHED
   }
 
   release(): void {

@@ -26,7 +26,6 @@ export interface WebStoreSpec {
   readonly root: string
   /** True if reading makes requests. */
   readonly isRemote: boolean
-  /** The number of the place. */
   readonly place: number
 }
 

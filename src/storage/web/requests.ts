@@ -5,21 +5,12 @@ import { Attempts } from '../attempts.js'
 import { type RangeAnswer, type RangeOpener, type RangeOutcome, type RangeRead, readRange } from '../range.js'
 import type { ReadContext } from '../store.js'
 
-/** The number of attempts of a request. */
 const MAX_ATTEMPTS = 4
-/** The size of the chunks of an answer. Sizes from 64 KiB to 1 MiB measure alike. */
-const CHUNK_BYTES = 256 << 10
 
-/** Requests for the files of one trial. */
 export class HttpRequests {
   readonly #headers: Readonly<Record<string, string>>
   readonly #attempts = new Attempts(MAX_ATTEMPTS)
-  /**
-   * Unused buffers. A new one for each chunk would be garbage that is collected late: 100 MB of it while 1 GB is read.
-   */
-  readonly #idleBuffers: ArrayBuffer[] = []
 
-  /** @param headers sent with each request */
   constructor(headers: Readonly<Record<string, string>>) {
     this.#headers = headers
   }
@@ -52,48 +43,22 @@ export class HttpRequests {
         throw unavailable(url, `the answer broke off: ${reasonOf(cause)}`, !isEncoded, cause)
       }
       const read: RangeAnswer['read'] = async take => {
-        if (body !== null && place.byteLength !== 0) await this.#readBody(body, brokeOff, take)
+        if (body === null || place.byteLength === 0) return
+        const reader = body.getReader()
+        try {
+          for (;;) {
+            const { done, value } = await reader.read().catch(brokeOff)
+            if (done || take(value)) return
+          }
+        } finally {
+          reader.releaseLock()
+        }
       }
       return { ...place, validator: validatorOf(response), read, cancel }
     } catch (error) {
       await cancel()
       throw error
     }
-  }
-
-  /** Passes on a body in chunks, each valid only during the call, until `take` returns true. */
-  async #readBody(
-    body: ReadableStream<Uint8Array>,
-    brokeOff: (cause: unknown) => never,
-    take: (chunk: Uint8Array) => boolean,
-  ): Promise<void> {
-    const byob = byobReaderOf(body)
-    const reader = byob ?? body.getReader()
-    let buffer = byob && (this.#idleBuffers.pop() ?? new ArrayBuffer(CHUNK_BYTES))
-    try {
-      for (let isDone = false; !isDone; ) {
-        // Reading takes the buffer away, and hands it back with the bytes.
-        const reading =
-          byob === null
-            ? (reader as ReadableStreamDefaultReader<Uint8Array>).read()
-            : byob.read(new Uint8Array(buffer!))
-        const { done, value } = await reading.catch(brokeOff)
-        if (byob !== null && value !== undefined) buffer = value.buffer as ArrayBuffer
-        isDone = done || take(value!)
-      }
-      if (buffer !== null) this.#idleBuffers.push(buffer)
-    } finally {
-      reader.releaseLock()
-    }
-  }
-}
-
-/** A reader into given buffers (Streams, section 4.5); null if bodies are no byte streams. */
-function byobReaderOf(body: ReadableStream<Uint8Array>): ReadableStreamBYOBReader | null {
-  try {
-    return body.getReader({ mode: 'byob' })
-  } catch {
-    return null
   }
 }
 

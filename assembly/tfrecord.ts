@@ -25,8 +25,8 @@ export function refuse(slot: usize, status: i32, offset: u32, expected: f64, got
 export function checkHeader(slot: usize, level: i32): bool {
   const frame = <usize>load<u32>(slot, RecordSlot.frame)
   const available = load<u32>(slot, RecordSlot.frameLength)
-  const asked = load<u32>(slot, RecordSlot.askedLength)
-  if (available < HEADER_LENGTH) return refuse(slot, Status.truncated, 0, max(asked, FRAMING_LENGTH), available)
+  const wanted = load<u32>(slot, RecordSlot.askedLength)
+  if (available < HEADER_LENGTH) return refuse(slot, Status.truncated, 0, max(wanted, FRAMING_LENGTH), available)
   const low = load<u32>(frame)
   const high = load<u32>(frame, 4)
   if (level >= CheckLevelNumber.minimal) {
@@ -36,8 +36,8 @@ export function checkHeader(slot: usize, level: i32): bool {
   }
   // A protobuf message can't exceed 2 GiB, so a length of more than 32 bits is wrong, whatever its checksum.
   const framed = <f64>high * 4294967296 + <f64>low + FRAMING_LENGTH
-  const limit: f64 = asked != 0 ? asked : 0xffffffff
-  if (framed > limit || (asked != 0 && framed != limit)) return refuse(slot, Status.lengthMismatch, 0, limit, framed)
+  const limit: f64 = wanted != 0 ? wanted : 0xffffffff
+  if (framed > limit || (wanted != 0 && framed != limit)) return refuse(slot, Status.lengthMismatch, 0, limit, framed)
   return true
 }
 

@@ -48,18 +48,18 @@ export function makeCheckpoint(dtype: CheckpointDType, quick: boolean, kind: 'ba
   mkdirSync(dir)
   writeSafetensors(join(dir, 'model.safetensors'), dtype, tensors, bytes)
   const title = `${(byteLength / 1e9).toFixed(2)} GB of ${dtype}`
-  const made = { dir, dtype, tensors, elements, byteLength, title }
-  checkpoints.set(dir, made)
-  return made
+  const checkpoint = { dir, dtype, tensors, elements, byteLength, title }
+  checkpoints.set(dir, checkpoint)
+  return checkpoint
 }
 
 /** All 18 reductions of so many elements of base. */
 export function expectedOf(dtype: CheckpointDType, count: number): Float64Array {
   const { buffer } = tileBytes(dtype)
   const words = dtype === 'float32' ? buffer : Uint32Array.from(new Uint16Array(buffer), half => half << 16).buffer
-  const of = Float64Array.from(new Float32Array(words).subarray(0, count))
-  const times = count / of.length
-  return expectedReductions(of).map((value, i) => {
+  const floats = Float64Array.from(new Float32Array(words).subarray(0, count))
+  const times = count / floats.length
+  return expectedReductions(floats).map((value, i) => {
     const name = REDUCTIONS[i]!
     if (/(sum|l1)$/.test(name)) return value * times
     return name.endsWith('l2') ? value * Math.sqrt(times) : name.endsWith('prod') ? value ** times : value
@@ -154,8 +154,8 @@ interface Sizes {
 
 /** The tensors of a Llama. */
 function layout({ layers, hidden, keys, mlp, words }: Sizes): CheckpointTensor[] {
-  const layer = Array.from({ length: layers }, (_, i) => {
-    const of = (name: string, ...shape: number[]) => tensorOf(`model.layers.${i}.${name}.weight`, shape)
+  const layer = Array.from({ length: layers }, (_, weight) => {
+    const of = (name: string, ...shape: number[]) => tensorOf(`model.layers.${weight}.${name}.weight`, shape)
     return [
       of('input_layernorm', hidden),
       of('mlp.down_proj', hidden, mlp),

@@ -169,9 +169,9 @@ function peaksOf(stderr: string): { readonly seconds: number; readonly kibibytes
 }
 
 /** The slope between the last two points on logarithmic axes: 1 where twice as much takes twice as long. */
-function slopeOf(points: readonly Point[], of: (point: Point) => number): number {
+function slopeOf(points: readonly Point[], numberOf: (point: Point) => number): number {
   const [a, b] = points.slice(-2) as [Point, Point]
-  return Math.log(of(b) / of(a)) / Math.log(b.size / a.size)
+  return Math.log(numberOf(b) / numberOf(a)) / Math.log(b.size / a.size)
 }
 
 // ---------------------------------------------------------------------------------------------------- The picture

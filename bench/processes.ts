@@ -18,11 +18,11 @@ export interface Run {
 
 let launcher: Answerer | undefined
 
-/** Runs a program, from a small process; a failure is an error. @param found the exit code that says that something was found */
-export async function runProcess(command: Command, found = 0): Promise<Run> {
+/** Runs a program, from a small process; a failure is an error. @param expectedCode the exit code that says that something was found */
+export async function runProcess(command: Command, expectedCode = 0): Promise<Run> {
   launcher ??= new Answerer([process.execPath, fileURLToPath(new URL('children/launcher.mjs', import.meta.url))])
   const { code, ...run } = JSON.parse(await launcher.askLine(JSON.stringify(command))) as Run & { code: number | null }
-  if (code !== 0 && code !== found)
+  if (code !== 0 && code !== expectedCode)
     throw new Error(`${command.join(' ')}: expected exit code 0, got ${code}: ${run.stderr}`)
   return run
 }

@@ -3,13 +3,13 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-let made: string | undefined
+let directory: string | undefined
 let files = 0
 
 /** A path in it; an existing one if the name was asked for before. */
 export function scratchPath(name: string): string {
-  made ??= mkdtempSync(join(tmpdir(), 'trialscan-bench-'))
-  return join(made, name)
+  directory ??= mkdtempSync(join(tmpdir(), 'trialscan-bench-'))
+  return join(directory, name)
 }
 
 /** A new file with these bytes. */
@@ -20,8 +20,8 @@ export function scratchFile(bytes: Uint8Array): string {
 }
 
 export function removeScratch(): void {
-  if (made !== undefined) rmSync(made, { recursive: true, force: true })
-  made = undefined
+  if (directory !== undefined) rmSync(directory, { recursive: true, force: true })
+  directory = undefined
 }
 
 // Also when it was interrupted.

@@ -44,17 +44,17 @@ export function targetsOf(record: Record): Target[] {
     name: RegExp,
   ): Target => {
     // Of several cases the worst one counts.
-    const found = all(definition, size)
+    const slowest = all(definition, size)
       .flatMap(result => {
         // Of 64-bit integers the loop over their typed array, whose elements are bigints.
         const other = engine(result, /bigints/) ?? fastest(result, name)
         return other === undefined ? [] : [{ result, ratio: other.ratio }]
       })
       .sort((a, b) => a.ratio - b.ratio)[0]
-    const outcome = found && {
-      ours: speed(found.result),
-      measured: `${digits(found.ratio)}×`,
-      isMet: found.ratio >= limit,
+    const outcome = slowest && {
+      ours: speed(slowest.result),
+      measured: `${digits(slowest.ratio)}×`,
+      isMet: slowest.ratio >= limit,
     }
     return { what, beside, limit: `≥ ${Number(limit.toFixed(2))}×`, outcome }
   }
@@ -101,11 +101,11 @@ export function targetsOf(record: Record): Target[] {
   /** The target of a whole process: its time beyond Node.js alone in the same run. */
   const overNode = (what: string, limitMs: number, size: RegExp): Target => {
     const result = all('cli', size)[0]
-    const [own, bare] = [/^ours$/, /^Node\.js alone$/].map(name => engine(result, name)?.median)
-    const over = own === undefined || bare === undefined ? undefined : own - bare
+    const [whole, bare] = [/^ours$/, /^Node\.js alone$/].map(name => engine(result, name)?.median)
+    const over = whole === undefined || bare === undefined ? undefined : whole - bare
     const say = (ms: number) => `${ms < 0 ? '−' : '+'} ${duration(Math.abs(ms))}`
     const outcome =
-      over === undefined ? undefined : { ours: duration(own!), measured: say(over), isMet: over <= limitMs }
+      over === undefined ? undefined : { ours: duration(whole!), measured: say(over), isMet: over <= limitMs }
     return { what, beside: 'Node.js alone', limit: `≤ ${say(limitMs)}`, outcome }
   }
 
@@ -145,25 +145,32 @@ export function targetsOf(record: Record): Target[] {
     ]
   }
   const checkpointTargets = (): Target[] => {
-    const of = 'checkpoint'
+    const definition = 'checkpoint'
     const [all, few] = [/^all 18 of [\d.]+ GB of bfloat16$/, /^nan_count/]
     const [torchFile, dump] = [/ in other files$/, /^all 18 of a dump/]
     const [pair16, pair32] = [/^CPU.*bfloat16/, /^CPU.*float32/]
     return [
-      atMost('2 GB of bfloat16 in safetensors, all 18, CPU an element', 'the floor', 1.4, of, all, floor),
-      restated(atLeast('—', 'numpy script', 6, of, all, numpy), '8×'),
-      atMost('— `nan_count` and `abs_max`', 'the floor', 1.4, of, few, floor),
-      atLeast('—', 'numpy script', 8, of, few, numpy),
-      atLeast('— all 18', 'as much of float32', 1, of, /by dtype$/, /float32/),
-      atLeast('2 GB in a `.pt`, all 18, CPU an element', '`torch.load`, and reductions', 5, of, torchFile, torch),
-      below('— peak memory', 150, of, /^peak memory.*\.pt$/, ours, megabytes),
+      atMost('2 GB of bfloat16 in safetensors, all 18, CPU an element', 'the floor', 1.4, definition, all, floor),
+      restated(atLeast('—', 'numpy script', 6, definition, all, numpy), '8×'),
+      atMost('— `nan_count` and `abs_max`', 'the floor', 1.4, definition, few, floor),
+      atLeast('—', 'numpy script', 8, definition, few, numpy),
+      atLeast('— all 18', 'as much of float32', 1, definition, /by dtype$/, /float32/),
+      atLeast(
+        '2 GB in a `.pt`, all 18, CPU an element',
+        '`torch.load`, and reductions',
+        5,
+        definition,
+        torchFile,
+        torch,
+      ),
+      below('— peak memory', 150, definition, /^peak memory.*\.pt$/, ours, megabytes),
       restated(
-        atMost('a dump of 10,000 `.pt`, all 18, CPU', 'reading them in plain JS', 4.5, of, dump, /^plain JS/),
+        atMost('a dump of 10,000 `.pt`, all 18, CPU', 'reading them in plain JS', 4.5, definition, dump, /^plain JS/),
         '1.5×',
       ),
-      below('`ls` of 70B in 30 shards, CPU', 300, of, /^ls of 70B/, ours),
-      below('— peak memory', 100, of, /^peak memory, ls/, ours, megabytes),
-      atMost('a run of 100 checkpoints opened, bytes read', 'its headers', 1.1, of, /kB read/, /^the headers$/),
+      below('`ls` of 70B in 30 shards, CPU', 300, definition, /^ls of 70B/, ours),
+      below('— peak memory', 100, definition, /^peak memory, ls/, ours, megabytes),
+      atMost('a run of 100 checkpoints opened, bytes read', 'its headers', 1.1, definition, /kB read/, /^the headers$/),
       below('`diff` of 2 GB of bfloat16 and others, CPU an element', 3, 'diff', pair16, ours, nanoseconds),
       atLeast('—', 'numpy script', 8, 'diff', pair16, numpy),
       below('— float32', 4, 'diff', pair32, ours, nanoseconds),
@@ -302,9 +309,13 @@ function checkedAtMost(what: string, limit: number, result: Result | undefined):
 
 /** The gain from a second thread, relative to that of C. */
 function secondThread(result: Result | undefined): Target {
-  const of = (name: RegExp) => result?.engines.find(({ engine }) => name.test(engine))
-  const [oursOnOne, two, one] = [of(/^ours, threads 1$/), of(/^C, .*threads 2$/), of(/^C, .*threads 1$/)]
-  const ratio = oursOnOne && two && one && oursOnOne.ratio / (one.ratio / two.ratio)
+  const engineOf = (name: RegExp) => result?.engines.find(({ engine }) => name.test(engine))
+  const [oursOnOne, two, single] = [
+    engineOf(/^ours, threads 1$/),
+    engineOf(/^C, .*threads 2$/),
+    engineOf(/^C, .*threads 1$/),
+  ]
+  const ratio = oursOnOne && two && single && oursOnOne.ratio / (single.ratio / two.ratio)
   const outcome =
     ratio === undefined
       ? undefined

@@ -46,13 +46,13 @@ export function trial(name: TrialName, quick: boolean): Trial {
   const known = trials.get(name)
   if (known !== undefined) return known
   const dir = scratchPath(name)
-  const made = make(name, dir, quick)
+  const contents = make(name, dir, quick)
   const workers = name === 'tenfold' ? 10 : name === 'eight workers' || name === 'eightfold' ? 8 : 1
-  const tensorCount = made.tensors.length * made.steps.length * workers
+  const tensorCount = contents.tensors.length * contents.steps.length * workers
   const files = filesUnder(join(dir, 'events'))
   const byteLength = files.reduce((sum, path) => sum + statSync(join(dir, 'events', path)).size, 0)
   const title = `${name}, ${Math.round(byteLength / 1e6)} MB, ${tensorCount.toLocaleString('en-GB')} tensors`
-  const trial = { ...made, dir, workers, title, tensorCount, byteLength }
+  const trial = { ...contents, dir, workers, title, tensorCount, byteLength }
   trials.set(name, trial)
   return trial
 }
@@ -91,7 +91,7 @@ function make(name: TrialName, dir: string, quick: boolean): Made {
 }
 
 /** The trial of one worker as that of several, whose event files are links to the one's. */
-function repeatWorker({ dir: from, ...made }: Trial, to: string, workers: number): Made {
+function repeatWorker({ dir: from, ...contents }: Trial, to: string, workers: number): Made {
   for (const path of filesUnder(from)) {
     for (let worker = 0; worker < workers; worker++) {
       const copy = join(to, path.replace('worker_0', `worker_${worker}`))
@@ -104,7 +104,7 @@ function repeatWorker({ dir: from, ...made }: Trial, to: string, workers: number
       if (!path.includes('worker_0')) break
     }
   }
-  return made
+  return contents
 }
 
 export function filesUnder(dir: string): string[] {

@@ -51,17 +51,17 @@ export function writeBom(directory, files) {
   const components = Object.entries(packages)
     .filter(([path, { dev, devOptional }]) => path !== '' && ((!dev && !devOptional) || folders.has(path)))
     .map(([path, locked]) => {
-      const own = path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)
+      const packageName = path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)
       const hash = Buffer.from(locked.integrity.replace('sha512-', ''), 'base64').toString('hex')
       return {
         type: 'library',
-        'bom-ref': `${purlOf(own, locked.version)}#${path}`,
-        name: own,
+        'bom-ref': `${purlOf(packageName, locked.version)}#${path}`,
+        name: packageName,
         version: locked.version,
         scope: locked.optional ? 'optional' : 'required',
         hashes: [{ alg: 'SHA-512', content: hash }],
         licenses: [{ license: { id: locked.license } }],
-        purl: purlOf(own, locked.version),
+        purl: purlOf(packageName, locked.version),
         properties: [{ name: 'trialscan:bundled', value: String(folders.has(path)) }],
       }
     })

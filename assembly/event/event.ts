@@ -56,14 +56,14 @@ export function walkSparse(slot: usize, payloadLength: u32, tailAt: usize, tailB
 function walkEvent(slot: usize, end: u32): bool {
   memory.fill(slot + RecordSlot.status, 0, RecordSlot.size - RecordSlot.status)
   store<f64>(slot, -1, RecordSlot.modeStep)
-  let found = false
+  let hasValue = false
   while (wire.more(end)) {
     const key = wire.readKey(end)
     if (key == EVENT_SUMMARY) {
       const summaryEnd = wire.readEnd(end)
       while (wire.more(summaryEnd)) {
         const summaryKey = wire.readKey(summaryEnd)
-        if (summaryKey == SUMMARY_VALUE && !found) found = walkValue(slot, wire.readEnd(summaryEnd))
+        if (summaryKey == SUMMARY_VALUE && !hasValue) hasValue = walkValue(slot, wire.readEnd(summaryEnd))
         else wire.skip(summaryKey, summaryEnd)
       }
     } else if (key == EVENT_STEP) {
@@ -75,7 +75,7 @@ function walkEvent(slot: usize, end: u32): bool {
     }
   }
   if (wire.status() != Status.ok) return refusePayload(slot, wire.status(), wire.faultOffset(), 0, 0)
-  if (!found) {
+  if (!hasValue) {
     const other = load<u32>(slot, RecordSlot.askedTag) != 0 && load<u32>(slot, RecordSlot.tag) != 0
     return refusePayload(slot, other ? Status.tagMismatch : Status.noTensor, 0, 0, 0)
   }
@@ -130,9 +130,9 @@ export function walkValue(slot: usize, end: u32): bool {
     }
   }
   if (wire.status() != Status.ok) return false
-  const asked = <usize>load<u32>(slot, RecordSlot.askedTag)
+  const wanted = <usize>load<u32>(slot, RecordSlot.askedTag)
   const askedLength = load<u32>(slot, RecordSlot.askedTagLength)
-  if (asked != 0 && (tagLength != askedLength || memory.compare(tag, asked, tagLength) != 0)) {
+  if (wanted != 0 && (tagLength != askedLength || memory.compare(tag, wanted, tagLength) != 0)) {
     // The name is kept for the message. Its address is never 0, not even for an empty tag.
     if (load<u32>(slot, RecordSlot.tag) == 0) {
       store<u32>(slot, tag != 0 ? <u32>tag : <u32>wire.address(start), RecordSlot.tag)
@@ -149,7 +149,7 @@ export function walkValue(slot: usize, end: u32): bool {
   const isTensor = hasTensor || simple != 0
   store<i32>(slot, isTensor ? ValueKind.tensor : hasHistogram ? ValueKind.histogram : ValueKind.other, RecordSlot.valueKind)
   // A tag that was asked for is kept only if the Value holds a tensor.
-  if (!isTensor && asked != 0) return false
+  if (!isTensor && wanted != 0) return false
   store<u32>(slot, <u32>tag, RecordSlot.tag)
   store<u32>(slot, tagLength, RecordSlot.tagLength)
   if (!isTensor) return false

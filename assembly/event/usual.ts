@@ -104,8 +104,8 @@ function walkValue(slot: usize, start: usize, value: usize, end: usize): bool {
     p += length
   }
   if (tensor == 0) return false
-  const asked = <usize>load<u32>(slot, RecordSlot.askedTag)
-  if (asked != 0 && (tagLength != load<u32>(slot, RecordSlot.askedTagLength) || !isSame(tag, asked, tagLength))) return false
+  const wanted = <usize>load<u32>(slot, RecordSlot.askedTag)
+  if (wanted != 0 && (tagLength != load<u32>(slot, RecordSlot.askedTagLength) || !isSame(tag, wanted, tagLength))) return false
   store<u32>(slot, <u32>tag, RecordSlot.tag)
   store<u32>(slot, tagLength, RecordSlot.tagLength)
   store<u32>(slot, <u32>value, RecordSlot.value)

@@ -47,15 +47,15 @@ export function countEqual(dtype: i32, data: usize, count: u32, value: f64): u32
 
   const bits = elementBits(dtype)
   if (bits == 0) return 0
-  let found: u32 = 0
+  let equals: u32 = 0
   while (count > 0) {
     const n = min(count, WIDENED_ELEMENTS)
     widenToFloat64(dtype, data, n, widened)
-    found += isComplex(dtype) ? equalComplex(n, value) : equal<f64>(widened, n, value)
+    equals += isComplex(dtype) ? equalComplex(n, value) : equal<f64>(widened, n, value)
     data += bytesOf(n, bits)
     count -= n
   }
-  return found
+  return equals
 }
 
 /** Counts n elements from element `first` of the matrix on; they may span rows. */
@@ -100,17 +100,17 @@ function equal<T>(data: usize, count: u32, value: f64): u32 {
     counts = i64x2.sub(counts, f64x2.eq(loadPair<T>(data), wanted))
     counts = i64x2.sub(counts, f64x2.eq(loadPair<T>(data + 2 * sizeof<T>()), wanted))
   }
-  let found = i32x4.extract_lane(counts, 0) + i32x4.extract_lane(counts, 2)
+  let equals = i32x4.extract_lane(counts, 0) + i32x4.extract_lane(counts, 2)
   for (const last = end + <usize>(count & 3) * sizeof<T>(); data != last; data += sizeof<T>()) {
-    found += i32(<f64>load<T>(data) == value)
+    equals += i32(<f64>load<T>(data) == value)
   }
-  return found
+  return equals
 }
 
 /** Counts widened complex elements that equal a value. */
 function equalComplex(n: u32, value: f64): u32 {
-  let found: u32 = 0
+  let equals: u32 = 0
   const end = widened + (<usize>n << 4)
-  for (let at = widened; at != end; at += 16) found += u32(load<f64>(at) == value) & u32(load<f64>(at, 8) == 0)
-  return found
+  for (let at = widened; at != end; at += 16) equals += u32(load<f64>(at) == value) & u32(load<f64>(at, 8) == 0)
+  return equals
 }

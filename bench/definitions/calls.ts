@@ -33,19 +33,19 @@ type Call = readonly [tensor: Tensor, step: number]
 /** The means of values that it says it wants. */
 class Means extends Rule {
   readonly means: number[] = []
-  readonly #asked: ReadonlyMap<number, readonly string[]>
+  readonly #names: ReadonlyMap<number, readonly string[]>
 
-  constructor(trial: Trial, asked: ReadonlyMap<number, readonly string[]>) {
+  constructor(trial: Trial, names: ReadonlyMap<number, readonly string[]>) {
     super(trial)
-    this.#asked = asked
+    this.#names = names
   }
 
   override setRequiredTensors(step: number): void {
-    for (const name of this.#asked.get(step) ?? []) this.reqTensors.add(name, [step])
+    for (const name of this.#names.get(step) ?? []) this.reqTensors.add(name, [step])
   }
 
   override async invokeAtStep(step: number): Promise<boolean> {
-    for (const name of this.#asked.get(step) ?? []) {
+    for (const name of this.#names.get(step) ?? []) {
       this.means.push(meanOfValue(await this.baseTrial.tensor(name).value(step)))
     }
     return false
@@ -56,19 +56,19 @@ const meanOfValue = ({ data }: TensorValue): number =>
   (data as Float32Array).reduce((sum, value) => sum + value, 0) / data.length
 
 async function trialCase(name: TrialName, quick: boolean): Promise<Case> {
-  const made = trial(name, quick)
-  const { dir, title, steps, tensors, workers } = made
-  const rows = expectedOf(made)
+  const input = trial(name, quick)
+  const { dir, title, steps, tensors, workers } = input
+  const rows = expectedOf(input)
   const mean = REDUCTIONS.indexOf('mean')
   const opened = await createTrial(dir)
-  const asked: Call[] = []
+  const calls: Call[] = []
   const means: number[] = []
   for (let i = 0; i < Math.min(CALLS, steps.length * tensors.length); i++) {
     const [at, k] = [Math.floor(i / tensors.length), i % tensors.length]
-    asked.push([opened.tensor(tensors[k]!.name), steps[at]!])
+    calls.push([opened.tensor(tensors[k]!.name), steps[at]!])
     means.push(rows[(at * workers * tensors.length + k) * REDUCTIONS.length + mean]!)
   }
-  const wrong = expectClose(Float64Array.from(means), i => `${asked[i]![0].name} at step ${asked[i]![1]}, mean`)
+  const wrong = expectClose(Float64Array.from(means), i => `${calls[i]![0].name} at step ${calls[i]![1]}, mean`)
   const wrongValues = (values: TensorValue[]): string | undefined => wrong(values.map(meanOfValue))
   const loop = <A>(
     engine: string,
@@ -81,7 +81,7 @@ async function trialCase(name: TrialName, quick: boolean): Promise<Case> {
       async () => {
         if (forget) await opened.close()
         const answers: A[] = []
-        for (const [tensor, step] of asked) answers.push(await call(tensor, step))
+        for (const [tensor, step] of calls) answers.push(await call(tensor, step))
         return answers
       },
       wrong,
@@ -96,8 +96,8 @@ async function trialCase(name: TrialName, quick: boolean): Promise<Case> {
       async () => {
         await opened.close()
         const answers: A[] = []
-        for (let first = 0; first < asked.length; first += AT_ONCE) {
-          const some = asked.slice(first, first + AT_ONCE)
+        for (let first = 0; first < calls.length; first += AT_ONCE) {
+          const some = calls.slice(first, first + AT_ONCE)
           answers.push(...(await Promise.all(some.map(([tensor, step]) => call(tensor, step)))))
         }
         return answers
@@ -105,8 +105,8 @@ async function trialCase(name: TrialName, quick: boolean): Promise<Case> {
       wrong,
     )
   const byStep = new Map<number, string[]>()
-  for (const [{ name }, step] of asked) byStep.set(step, [...(byStep.get(step) ?? []), name])
-  const endStep = asked.at(-1)![1] + 1
+  for (const [{ name }, step] of calls) byStep.set(step, [...(byStep.get(step) ?? []), name])
+  const endStep = calls.at(-1)![1] + 1
   const judged = (engine: string, run: (rule: Rule) => Promise<unknown>): Contender =>
     contender(
       engine,
@@ -121,8 +121,8 @@ async function trialCase(name: TrialName, quick: boolean): Promise<Case> {
     (await tensor.reductionValue(step, 'mean')) as number
   const valueAt = (tensor: Tensor, step: number): Promise<TensorValue> => tensor.value(step)
   return {
-    size: `${title}, ${asked.length} calls`,
-    records: asked.length,
+    size: `${title}, ${calls.length} calls`,
+    records: calls.length,
     contenders: [
       loop(`${NAME}, reductionValue`, meanOf, wrong),
       loop(`${NAME}, reductionValue, remembered`, meanOf, wrong, false),

@@ -55,8 +55,8 @@ export const checkpoint: Definition = {
 }
 
 function scanCommand(dir: string, out: string, names: readonly ReductionName[]): Command {
-  const asked = names === REDUCTIONS ? 'all' : names.join()
-  return [NODE, COMMAND, 'scan', dir, '--reductions', asked, '--threads', `${THREADS}`, '--out', csv(out)]
+  const option = names === REDUCTIONS ? 'all' : names.join()
+  return [NODE, COMMAND, 'scan', dir, '--reductions', option, '--threads', `${THREADS}`, '--out', csv(out)]
 }
 
 function csv(name: string): string {
@@ -69,21 +69,21 @@ function perElement(engine: string, command: Command, elements: number, wrong: (
 }
 
 /** @param dir where the same tensors lie in other files */
-function oursOf(label: string, made: Checkpoint, names: readonly ReductionName[], dir = made.dir): Contender {
-  const wrong = () => wrongTable('ours', made, names)
-  return perElement(`${ours.NAME}${label}`, scanCommand(dir, 'ours', names), made.elements, wrong)
+function oursOf(label: string, input: Checkpoint, names: readonly ReductionName[], dir = input.dir): Contender {
+  const wrong = () => wrongTable('ours', input, names)
+  return perElement(`${ours.NAME}${label}`, scanCommand(dir, 'ours', names), input.elements, wrong)
 }
 
 function peer(
   module: 'numpy' | 'torch',
-  made: Checkpoint,
+  input: Checkpoint,
   names: readonly ReductionName[],
-  dir = made.dir,
+  dir = input.dir,
 ): Contender[] {
   const script = numpy.checkpoints(module, names === REDUCTIONS ? 'all' : 'few', dir, csv(module))
   if (script === undefined) return []
-  const wrong = () => wrongTable(module, made, names, expectReductionsOfFloat32)
-  return [perElement(script.engine, script.command, made.elements, wrong)]
+  const wrong = () => wrongTable(module, input, names, expectReductionsOfFloat32)
+  return [perElement(script.engine, script.command, input.elements, wrong)]
 }
 
 /** The fault of a table: of every tensor a row, its numbers those expected. */
@@ -114,16 +114,16 @@ function rowsIn(path: string): { readonly [column: string]: string }[] {
   return lines.map(line => Object.fromEntries(line.split(',').map((cell, i) => [columns[i]!, cell])))
 }
 
-function scanCase(made: Checkpoint, what: string, names: readonly ReductionName[]): Case {
+function scanCase(input: Checkpoint, what: string, names: readonly ReductionName[]): Case {
   return {
-    size: `${what} of ${made.title}`,
+    size: `${what} of ${input.title}`,
     unit: 'ns',
     rounds: FEW_ROUNDS,
     contenders: [
-      oursOf('', made, names),
-      ...theFloor(made, names),
-      ...peer('numpy', made, names),
-      ...peer('torch', made, names),
+      oursOf('', input, names),
+      ...theFloor(input, names),
+      ...peer('numpy', input, names),
+      ...peer('torch', input, names),
     ],
   }
 }
@@ -148,33 +148,33 @@ function dtypesCase(all: readonly Checkpoint[]): Case {
     size: 'all 18, by dtype',
     unit: 'ns',
     rounds: ROUNDS,
-    contenders: all.map(made => oursOf(`, ${made.dtype}`, made, REDUCTIONS)),
+    contenders: all.map(input => oursOf(`, ${input.dtype}`, input, REDUCTIONS)),
   }
 }
 
 /** Cases of the same tensors in torch's own containers. */
-function* torchCases(made: Checkpoint): Generator<Case> {
+function* torchCases(input: Checkpoint): Generator<Case> {
   const out = scratchPath('torch')
-  const saving = numpy.checkpoints('torch', 'save', made.dir, out)
+  const saving = numpy.checkpoints('torch', 'save', input.dir, out)
   if (saving === undefined) return
   const [pt, dcp] = [join(out, 'pt'), join(out, 'dcp')]
   const saved = execFileSync(saving.command[0], saving.command.slice(1), { encoding: 'utf8' })
-  writeFileSync(join(dcp, '.metadata'), distributedMetadata(chunksOf(made, JSON.parse(saved))))
+  writeFileSync(join(dcp, '.metadata'), distributedMetadata(chunksOf(input, JSON.parse(saved))))
   yield {
-    size: `all 18 of ${made.title} in other files`,
+    size: `all 18 of ${input.title} in other files`,
     unit: 'ns',
     rounds: FEW_ROUNDS,
     contenders: [
-      oursOf(', .pt', made, REDUCTIONS, pt),
-      oursOf(', .safetensors', made, REDUCTIONS),
-      oursOf(', .distcp of two ranks', made, REDUCTIONS, dcp),
-      ...peer('torch', made, REDUCTIONS, pt),
+      oursOf(', .pt', input, REDUCTIONS, pt),
+      oursOf(', .safetensors', input, REDUCTIONS),
+      oursOf(', .distcp of two ranks', input, REDUCTIONS, dcp),
+      ...peer('torch', input, REDUCTIONS, pt),
     ],
   }
   yield memoryCase(
-    `scan of ${made.title} in a .pt`,
+    `scan of ${input.title} in a .pt`,
     scanCommand(pt, 'ours', REDUCTIONS),
-    rowsOf('ours', made.tensors.length),
+    rowsOf('ours', input.tensors.length),
   )
 }
 
@@ -346,8 +346,8 @@ function* runCases(): Generator<Case> {
 /** The bytes and calls that this process has read so far, from /proc. */
 function readIo(): { readonly calls: number; readonly bytes: number } {
   const text = readFileSync('/proc/self/io', 'utf8')
-  const of = (name: string) => Number(RegExp(`^${name}: (\\d+)$`, 'm').exec(text)![1])
-  return { calls: of('syscr'), bytes: of('rchar') }
+  const numberOf = (name: string) => Number(RegExp(`^${name}: (\\d+)$`, 'm').exec(text)![1])
+  return { calls: numberOf('syscr'), bytes: numberOf('rchar') }
 }
 
 function memoryCase(what: string, command: Command, wrong: (run: Run) => string | undefined, rounds = 3): Case {

@@ -115,7 +115,7 @@ export function memoryContender(
   engine: string,
   [node, ...rest]: Command,
   wrong: LateJudge<Run>,
-  found?: number,
+  exitCode?: number,
 ): Contender {
   const preload = fileURLToPath(new URL('../children/peak-memory.mjs', import.meta.url))
   const peakMB = ({ stderr }: Run) => {
@@ -123,7 +123,7 @@ export function memoryContender(
     if (peak === null) throw new Error(`expected the peak of memory, got ${stderr}`)
     return (Number(peak[1]) * 1024) / 1e6
   }
-  return processContender(engine, [node, '--import', preload, ...rest], wrong, peakMB, found)
+  return processContender(engine, [node, '--import', preload, ...rest], wrong, peakMB, exitCode)
 }
 
 /** A program that reads trials; files of this run that it names are what it writes. */
@@ -132,14 +132,14 @@ export function processContender(
   command: Command,
   wrong: LateJudge<Run>,
   value: (run: Run) => number = ({ elapsedMs }) => elapsedMs,
-  found = 0,
+  exitCode = 0,
 ): Contender {
   const turn = async () => {
     // A file that takes the place of another waits for the disk (ext4), and most are new.
     for (const word of command.slice(1)) {
       if (word.startsWith(scratchPath('')) && statSync(word, { throwIfNoEntry: false })?.isFile()) rmSync(word)
     }
-    const answer = await runProcess(command, found)
+    const answer = await runProcess(command, exitCode)
     return { median: value(answer), answer }
   }
   return selfTimed(engine, turn, wrong)

@@ -157,8 +157,8 @@ function rulesCase({ dir, title, byteLength }: Trial): Case {
   const judged = async (threads: number): Promise<number> => {
     const baseTrial = await opened
     const chosen = RULES.map(([rule, parameters = {}], i) => ({ name: `${i}`, rule, parameters }))
-    const made = await makeRules(chosen, { baseTrial, registry, openTrial: path => createTrial(path) })
-    return (await evaluate(made, { follow: false, threads })).findings.length
+    const instances = await makeRules(chosen, { baseTrial, registry, openTrial: path => createTrial(path) })
+    return (await evaluate(instances, { follow: false, threads })).findings.length
   }
   let findings: number | undefined
   const rules = selfTimed(
@@ -217,7 +217,7 @@ const REPLAYS: { readonly [Name in keyof ElementKernels]?: Replay<ElementKernels
     of: PAIRED,
   }),
   percentiles: ([, , count, q]) => ({
-    asked: `${q}`,
+    parameters: `${q}`,
     count,
     again: ({ elements, a }) => elements.percentiles('float32', a, COUNT, q),
   }),
@@ -236,7 +236,7 @@ const REPLAYS: { readonly [Name in keyof ElementKernels]?: Replay<ElementKernels
 }
 
 type Replay<Call> = Call extends (...args: infer Args) => unknown
-  ? (args: Args) => { asked?: string; count: number; again: (place: Place) => unknown; of?: number }
+  ? (args: Args) => { parameters?: string; count: number; again: (place: Place) => unknown; of?: number }
   : never
 
 /** The kernels that work calls on elements, to be called again on as many elements of float32 that lie in the cache. */
@@ -244,9 +244,9 @@ async function kernelsOf(work: () => Promise<unknown>): Promise<() => number> {
   const { scan } = Engine.prototype
   let known = 0
   let bytes = 0
-  Engine.prototype.scan = function (batch, count, level, asked) {
-    scan.call(this, batch, count, level, asked)
-    known |= asked ?? 0
+  Engine.prototype.scan = function (batch, count, level, moments) {
+    scan.call(this, batch, count, level, moments)
+    known |= moments ?? 0
     const slots = this.slots(batch, count)
     for (let i = 0; i < count; i++) bytes += slots.dataByteLength(i)
   }
@@ -254,8 +254,8 @@ async function kernelsOf(work: () => Promise<unknown>): Promise<() => number> {
   const kernels = Object.entries(REPLAYS).map(([name, replay]) => {
     const kernel = Reflect.get(ElementKernels.prototype, name)
     Reflect.set(ElementKernels.prototype, name, function (this: ElementKernels, ...args: never) {
-      const { asked = '', count, again, of = COUNT } = Reflect.apply(replay, null, [args])
-      const key = `${name} ${asked}`
+      const { parameters = '', count, again, of = COUNT } = Reflect.apply(replay, null, [args])
+      const key = `${name} ${parameters}`
       const before = taken.get(key)
       if (before === undefined) taken.set(key, { count, again, of })
       else before.count += count

@@ -22,12 +22,12 @@ export const open: Definition = {
   measures: 'from the start of a process to an open trial, the loading of Node.js and the library included',
   async *cases({ quick }: Options): AsyncGenerator<Case> {
     for (const name of ['large', 'many', 'steps'] satisfies TrialName[]) {
-      const made = trial(name, quick)
-      const { dir, title } = made
+      const input = trial(name, quick)
+      const { dir, title } = input
       const wrong: Judge<Opened> = ({ steps, tensors }) =>
-        steps === made.steps.length && tensors === made.tensors.length
+        steps === input.steps.length && tensors === input.tensors.length
           ? undefined
-          : `expected ${made.steps.length} steps of ${made.tensors.length} tensors, got ${steps} of ${tensors}`
+          : `expected ${input.steps.length} steps of ${input.tensors.length} tensors, got ${steps} of ${tensors}`
       const cache = scratchPath(`${name}.cache`)
       const fromCache = opening(`${ours.NAME}, from the cache`, [LIBRARY, dir, cache], wrong)
       yield {

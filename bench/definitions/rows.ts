@@ -23,8 +23,8 @@ export const rows: Definition = {
 /** Reads a trial's numbers into an array, a row after the other. */
 type Reader = (scan: Scan, numbers: Float64Array) => Promise<void>
 
-const asObjects = (made: Trial, threads: number): Contender =>
-  contenderOf('objects', made, threads, async (scan, numbers) => {
+const asObjects = (input: Trial, threads: number): Contender =>
+  contenderOf('objects', input, threads, async (scan, numbers) => {
     let at = 0
     for await (const { reductions, error } of scan) {
       if (error) throw error
@@ -32,31 +32,31 @@ const asObjects = (made: Trial, threads: number): Contender =>
     }
   })
 
-const asColumns = (made: Trial, threads: number): Contender =>
-  contenderOf('columns', made, threads, async (scan, numbers) => {
+const asColumns = (input: Trial, threads: number): Contender =>
+  contenderOf('columns', input, threads, async (scan, numbers) => {
     let first = 0
     for await (const { length, reductions, failed } of scan.columns()) {
       if (failed.length > 0) throw new Error(`expected no failed rows, got ${failed.length}`)
-      for (const [k, name] of REDUCTIONS.entries()) numbers.set(reductions[name]!, k * made.tensorCount + first)
+      for (const [k, name] of REDUCTIONS.entries()) numbers.set(reductions[name]!, k * input.tensorCount + first)
       first += length
     }
   })
 
-function contenderOf(form: 'objects' | 'columns', made: Trial, threads: number, read: Reader): Contender {
+function contenderOf(form: 'objects' | 'columns', input: Trial, threads: number, read: Reader): Contender {
   const turn = async () => {
-    const trial = await createTrial(made.dir, { threads })
-    const numbers = new Float64Array(made.tensorCount * REDUCTIONS.length)
+    const trial = await createTrial(input.dir, { threads })
+    const numbers = new Float64Array(input.tensorCount * REDUCTIONS.length)
     const before = process.cpuUsage()
     await read(trial.scan({ threads, reductions: 'all' }), numbers)
     const { user, system } = process.cpuUsage(before)
     await trial.close()
-    const answer = form === 'objects' ? numbers : byRow(numbers, made.tensorCount)
-    return { median: (user + system) / made.tensorCount, answer }
+    const answer = form === 'objects' ? numbers : byRow(numbers, input.tensorCount)
+    return { median: (user + system) / input.tensorCount, answer }
   }
   return selfTimed(
     `${NAME}, ${form}, threads ${threads}`,
     turn,
-    expectClose(expectedOf(made), i => `number ${i}`),
+    expectClose(expectedOf(input), i => `number ${i}`),
   )
 }
 

@@ -56,7 +56,7 @@ async function* trialCase(name: string, make: (dir: string) => Made): AsyncGener
         () => fired(trial, numbers),
         findings => {
           const expected = numbers.flatMap(i => alone.get(i)!)
-          const isSame = findings.length === expected.length && findings.every(one => expected.includes(one))
+          const isSame = findings.length === expected.length && findings.every(finding => expected.includes(finding))
           return isSame ? undefined : `expected ${expected.length} findings, got ${findings.length}`
         },
       )
@@ -79,10 +79,10 @@ const registry = new RuleRegistry()
 
 /** The findings of rules, as texts. */
 async function fired(trial: Trial, numbers: readonly number[]): Promise<string[]> {
-  const made = await makeRules(
+  const instances = await makeRules(
     numbers.map(i => ({ name: `${i}`, rule: RULES[i]![0], parameters: RULES[i]![1] ?? {} })),
     { baseTrial: trial, registry, openTrial: path => createTrial(path) },
   )
-  const { findings } = await evaluate(made, { follow: false })
+  const { findings } = await evaluate(instances, { follow: false })
   return findings.map(({ name, step, tensor, value }) => `${name} ${step} ${tensor} ${value}`)
 }

@@ -31,16 +31,16 @@ export const s3: Definition = {
     const slow = new Answerer([process.execPath, link, server, `${LATENCY_MS}`, `${CONNECTION_MB_PER_SECOND}`])
     const away = `http://127.0.0.1:${await slow.askLine('')}`
     for (const name of ['small', 'large'] satisfies TrialName[]) {
-      const made = trial(name, true)
-      await upload(made.dir, bucket, `${name}/`)
-      const some = made.tensors[Math.floor(made.tensors.length / 2)]!.name
+      const input = trial(name, true)
+      await upload(input.dir, bucket, `${name}/`)
+      const some = input.tensors[Math.floor(input.tensors.length / 2)]!.name
       for (const [where, endpoint] of [
         ['here', ENDPOINT],
         [`${LATENCY_MS} ms away`, away],
       ] as const) {
         for (const only of [undefined, some]) {
-          const size = `${made.title}${only === undefined ? '' : ', one tensor of them'}, ${where}`
-          const contenders = await contendersOf({ made, bucket, prefix: `${name}/`, endpoint, only })
+          const size = `${input.title}${only === undefined ? '' : ', one tensor of them'}, ${where}`
+          const contenders = await contendersOf({ input, bucket, prefix: `${name}/`, endpoint, only })
           yield { size, rounds: 3, contenders }
         }
       }
@@ -51,12 +51,12 @@ export const s3: Definition = {
       ['here', ENDPOINT],
       [`${LATENCY_MS} ms away`, away],
     ] as const) {
-      const contenders = await contendersOf({ made: huge, bucket, prefix: 'huge/', endpoint, only: undefined })
+      const contenders = await contendersOf({ input: huge, bucket, prefix: 'huge/', endpoint, only: undefined })
       yield { size: `${huge.title}, ${where}`, contenders: [contenders[0]!, contenders.at(-1)!] }
     }
     const tiny = trial('tiny', quick)
     await upload(tiny.dir, bucket, 'tiny/')
-    const tinyPlace = { made: tiny, bucket, prefix: 'tiny/', endpoint: ENDPOINT }
+    const tinyPlace = { input: tiny, bucket, prefix: 'tiny/', endpoint: ENDPOINT }
     const rows = tiny.steps.length * tiny.tensors.length
     yield { size: `${tiny.title}, opened and scanned, here`, contenders: opened(tinyPlace, rows) }
     const saved = makeCheckpoint('bfloat16', true)
@@ -65,7 +65,7 @@ export const s3: Definition = {
       ['here', ENDPOINT],
       [`${LATENCY_MS} ms away`, away],
     ] as const) {
-      const place = { made: saved, bucket, prefix: 'checkpoint/', endpoint }
+      const place = { input: saved, bucket, prefix: 'checkpoint/', endpoint }
       const size = `a checkpoint, ${saved.title}, opened`
       yield { size: `${size} and scanned, ${where}`, rounds: 3, contenders: opened(place, saved.tensors.length) }
       yield { size: `${size}, ${where}`, rounds: 3, contenders: opened(place, saved.tensors.length, true) }
@@ -75,14 +75,14 @@ export const s3: Definition = {
 
 interface Objects {
   /** The uploaded trial. */
-  readonly made: { readonly dir: string }
+  readonly input: { readonly dir: string }
   readonly bucket: string
   readonly prefix: string
   readonly endpoint: string
 }
 
 interface Place extends Objects {
-  readonly made: Trial
+  readonly input: Trial
   /** The one tensor that is asked for; undefined: all. */
   readonly only: string | undefined
 }
@@ -98,15 +98,15 @@ interface Piece {
  * @param isListed true to end with the names of tensors
  */
 function opened(place: Objects, rows: number, isListed = false): Contender[] {
-  const { made, bucket, prefix, endpoint } = place
+  const { input, bucket, prefix, endpoint } = place
   const scan = async (): Promise<number> => {
     const trial = await createTrial(`s3://${bucket}/${prefix}`, { s3: { ...OPTIONS, endpoint } })
-    let found = isListed ? trial.tensorNames().length : 0
-    if (!isListed) for await (const { error } of trial.scan()) if (!error) found++
+    let rows = isListed ? trial.tensorNames().length : 0
+    if (!isListed) for await (const { error } of trial.scan()) if (!error) rows++
     await trial.close()
-    return found
+    return rows
   }
-  const objects = filesUnder(made.dir).map(path => ({ key: `${prefix}${path}` }))
+  const objects = filesUnder(input.dir).map(path => ({ key: `${prefix}${path}` }))
   return [
     contender(ours.NAME, scan, expectSame(rows)),
     fetching(place, `whole objects, ${AT_ONCE} at once`, objects, AT_ONCE),
@@ -114,11 +114,11 @@ function opened(place: Objects, rows: number, isListed = false): Contender[] {
 }
 
 async function contendersOf(place: Place): Promise<Contender[]> {
-  const { made, bucket, prefix, endpoint, only } = place
+  const { input, bucket, prefix, endpoint, only } = place
   const url = `s3://${bucket}/${prefix}`
   const opened = await createTrial(url, { s3: { ...OPTIONS, endpoint } })
   const options: ScanOptions = only === undefined ? {} : { tensors: only }
-  const count = made.steps.length * (only === undefined ? made.tensors.length : 1)
+  const count = input.steps.length * (only === undefined ? input.tensors.length : 1)
   const scan = async (): Promise<number> => {
     let rows = 0
     for await (const { error } of opened.scan(options)) if (!error) rows++
@@ -128,7 +128,7 @@ async function contendersOf(place: Place): Promise<Contender[]> {
   await scan()
   const { getRequests, receivedBytes } = opened.traffic
   const cost = costText(getRequests - before.getRequests, receivedBytes - before.receivedBytes)
-  const records = made.steps.flatMap(step => recordsOf(place, step))
+  const records = input.steps.flatMap(step => recordsOf(place, step))
   const objects = [...new Set(records.map(({ key }) => key))].map(key => ({ key }))
   return [
     contender(`${ours.NAME}, ${cost}`, scan, expectSame(count)),
@@ -163,8 +163,8 @@ function fetching(place: Objects, name: string, pieces: readonly Piece[], atOnce
   return contender(`${name}, ${costText(pieces.length, total)}`, fetch, expectSame(total))
 }
 
-function recordsOf({ made, prefix, only }: Place, step: number): Piece[] {
-  const { tensor_payload } = JSON.parse(readFileSync(join(made.dir, indexFilePath(step, 'worker_0')), 'utf8')) as {
+function recordsOf({ input, prefix, only }: Place, step: number): Piece[] {
+  const { tensor_payload } = JSON.parse(readFileSync(join(input.dir, indexFilePath(step, 'worker_0')), 'utf8')) as {
     tensor_payload: { tensorname: string; start_idx: number; length: number }[]
   }
   return tensor_payload
@@ -175,8 +175,8 @@ function recordsOf({ made, prefix, only }: Place, step: number): Piece[] {
     }))
 }
 
-function lengthOf({ made, prefix }: Objects, key: string): number {
-  return readFileSync(join(made.dir, key.slice(prefix.length))).length
+function lengthOf({ input, prefix }: Objects, key: string): number {
+  return readFileSync(join(input.dir, key.slice(prefix.length))).length
 }
 
 function costText(requests: number, bytes: number): string {

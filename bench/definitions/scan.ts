@@ -20,9 +20,9 @@ export const scan: Definition = {
   measures: 'createTrial, and all 18 reductions of every tensor; files in the page cache, threads running',
   *cases({ quick }: Options): Generator<Case> {
     for (const name of ['large', 'many'] satisfies TrialName[]) {
-      const made = trial(name, quick)
-      const { dir, title, tensorCount, byteLength } = made
-      const wrong = wrongReductions(made)
+      const input = trial(name, quick)
+      const { dir, title, tensorCount, byteLength } = input
+      const wrong = wrongReductions(input)
       const wrongLength = expectSame(byteLength)
       yield {
         size: title,

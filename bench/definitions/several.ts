@@ -18,7 +18,7 @@ export const several: Definition = {
     const count = quick ? 100 : 1000
     const dir = copies(count)
     const out = (who: string) => scratchPath(`several-${who}.csv`)
-    const one = fileURLToPath(new URL('../children/one-by-one.mjs', import.meta.url))
+    const oneByOne = fileURLToPath(new URL('../children/one-by-one.mjs', import.meta.url))
     const wrong = (who: string) => () => wrongRows(out(who), out('command'), count)
     yield {
       size: `scan of ${count.toLocaleString('en')} trials of ${ROWS} tensors each`,
@@ -32,7 +32,7 @@ export const several: Definition = {
         ),
         processContender(
           `${ours.NAME}, a program, one by one`,
-          [process.execPath, one, LIBRARY, dir, out('program')],
+          [process.execPath, oneByOne, LIBRARY, dir, out('program')],
           wrong('program'),
         ),
       ],

@@ -18,9 +18,9 @@ export const verify: Definition = {
   measures: 'verifyTrial, beside createTrial and the minimum of every tensor; files in the page cache, threads running',
   *cases({ quick }: Options): Generator<Case> {
     for (const name of ['large', 'many'] satisfies TrialName[]) {
-      const made = trial(name, quick)
-      const { dir, title, tensorCount, byteLength } = made
-      const minima = wrongMinima(made)
+      const input = trial(name, quick)
+      const { dir, title, tensorCount, byteLength } = input
+      const minima = wrongMinima(input)
       const wrong = expectSame(`${tensorCount} tensors, nothing wrong`)
       yield {
         size: title,
@@ -41,10 +41,10 @@ export const verify: Definition = {
   },
 }
 
-function wrongMinima(made: Trial): Judge<Float64Array> {
-  const { steps, tensors, workers } = made
+function wrongMinima(input: Trial): Judge<Float64Array> {
+  const { steps, tensors, workers } = input
   const first = REDUCTIONS.indexOf('min')
-  const minima = expectedOf(made).filter((_, i) => i % REDUCTIONS.length === first)
+  const minima = expectedOf(input).filter((_, i) => i % REDUCTIONS.length === first)
   return expectClose(minima, row => {
     const step = steps[Math.floor(row / (tensors.length * workers))]
     return `${tensors[row % tensors.length]!.name} at step ${step}, min`

@@ -149,8 +149,8 @@ async function served(dirs: readonly string[], value: (served: Served) => number
     let said = ''
     server.stderr.on('data', some => {
       said += some
-      const found = /at (http:\S+)\/;/.exec(said)
-      if (found) resolve(found[1]!)
+      const match = /at (http:\S+)\/;/.exec(said)
+      if (match) resolve(match[1]!)
     })
     server.on('exit', code => reject(new Error(`the server ended with ${code}: ${said}`)))
   })

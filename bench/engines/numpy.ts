@@ -29,7 +29,7 @@ function having(module: string): Python[] {
 }
 
 const all = having(NAME)
-const found = all[0]
+const first = all[0]
 
 /** The Python with the newest numpy that there is. */
 export const newest = all.toSorted((a, b) => b.version.localeCompare(a.version, 'en', { numeric: true }))[0]
@@ -37,7 +37,7 @@ export const newest = all.toSorted((a, b) => b.version.localeCompare(a.version, 
 let torch: readonly Python[] | undefined
 
 /** numpy's version; undefined where there is none. */
-export const version = found?.version
+export const version = first?.version
 
 const children = new Map<string, Answerer>()
 
@@ -46,7 +46,7 @@ export function contenders(
   label: string,
   request: readonly (string | number)[],
   wrong: Judge<Float64Array>,
-  on: Python | undefined = found,
+  on: Python | undefined = first,
 ): Contender[] {
   if (on === undefined) return []
   const start = () => {
@@ -59,7 +59,7 @@ export function contenders(
 
 /** The script over a whole trial. */
 export function script(dir: string, out: string, processes: number): Command | undefined {
-  return found && [found.python, peer('reductions.py'), dir, out, '--processes', `${processes}`]
+  return first && [first.python, peer('reductions.py'), dir, out, '--processes', `${processes}`]
 }
 
 /** The script over two trials, or two checkpoints. */
@@ -68,7 +68,7 @@ export function differences(
   b: string,
   out: string,
   processes: number,
-  on: Python | undefined = found,
+  on: Python | undefined = first,
 ): Command | undefined {
   return on && [on.python, peer('differences.py'), a, b, out, '--processes', `${processes}`]
 }

@@ -13,8 +13,8 @@ const env = { PYTHONPATH: source }
 const python =
   source === ''
     ? undefined
-    : ['/usr/bin/python3', 'python3'].find(one => {
-        return spawnSync(one, [script], { env: { ...process.env, ...env }, input: '' }).status === 0
+    : ['/usr/bin/python3', 'python3'].find(name => {
+        return spawnSync(name, [script], { env: { ...process.env, ...env }, input: '' }).status === 0
       })
 
 if (source === '') console.log("skipped: smdebug's writer; export SMDEBUG=the path of its source")

@@ -191,16 +191,16 @@ const same = (a: Answer | undefined, b: Answer) => JSON.stringify(a) === JSON.st
 const UNNOTICED = 'right value, unnoticed'
 
 /** In words: what became of the values that are affected, and how many others were lost. */
-function judged(told: Told, sound: Told, { affected, right }: Case): string {
-  if (told.opening !== null) {
-    const what = told.opening === 'hang' ? '**hangs**' : `${told.opening}`
+function judged(outcome: Told, sound: Told, { affected, right }: Case): string {
+  if (outcome.opening !== null) {
+    const what = outcome.opening === 'hang' ? '**hangs**' : `${outcome.opening}`
     return `opening: ${what}${affected.size === TOTAL ? '' : `; all ${TOTAL} values lost`}`
   }
   const kinds = new Set<string>()
   let lost = 0
   let wrong = 0
   for (const [key, good] of sound.answers) {
-    const answer = told.answers.get(key)
+    const answer = outcome.answers.get(key)
     if (!affected.has(key)) {
       if (answer === undefined || 'error' in answer) lost++
       else if (!same(answer, good)) wrong++
@@ -251,19 +251,21 @@ async function main(): Promise<void> {
     for (const dir of dirs) ours.push(await askTrialscan(dir))
     const theirs = askSmdebug(dirs, values.python, Number(values.seconds))
     const half = dirs.length / 2
-    for (const told of [ours, theirs]) {
-      if (told[0]!.answers.size !== TOTAL || [...told[0]!.answers.values()].some(answer => 'error' in answer))
-        throw new Error(`the sound trial can't be read: ${JSON.stringify([...told[0]!.answers])} ${told[0]!.opening}`)
+    for (const outcomes of [ours, theirs]) {
+      if (outcomes[0]!.answers.size !== TOTAL || [...outcomes[0]!.answers.values()].some(answer => 'error' in answer))
+        throw new Error(
+          `the sound trial can't be read: ${JSON.stringify([...outcomes[0]!.answers])} ${outcomes[0]!.opening}`,
+        )
     }
     for (const [key, answer] of ours[0]!.answers) {
-      const elements = (told: Answer | undefined) => told && 'elements' in told && told.elements.join()
+      const elements = (answer: Answer | undefined) => answer && 'elements' in answer && answer.elements.join()
       if (elements(answer) !== elements(theirs[0]!.answers.get(key)))
         throw new Error(`${key} differs in the sound trial`)
     }
     console.log('| fault | smdebug | trialscan |\n|---|---|---|')
     for (const [i, item] of CASES.entries()) {
-      const both = (told: readonly Told[]) => {
-        const [ended, killed] = [0, half].map(from => judged(told[from + 1 + i]!, told[from]!, item))
+      const both = (outcomes: readonly Told[]) => {
+        const [ended, killed] = [0, half].map(from => judged(outcomes[from + 1 + i]!, outcomes[from]!, item))
         return ended === killed ? ended! : `${ended}; killed job: ${killed}`
       }
       console.log(`| ${item.name} | ${both(theirs)} | ${both(ours)} |`)

@@ -6,8 +6,8 @@ import { widenToFloat32 } from '../widen'
 import { part, set, setProduct } from './row'
 
 /** Three vectors, then lanes of them as float32. */
-const found: usize = memory.data(48 + 32, 16)
-const widenedLanes: usize = found + 48
+const extremes: usize = memory.data(48 + 32, 16)
+const widenedLanes: usize = extremes + 48
 
 /**
  * Puts the extremes and the count of zeros into `part`, the same as those of the widened elements.
@@ -29,16 +29,16 @@ export function addExtremesOfHalves(dtype: i32, data: usize, n: u32): bool {
     nearest = i16x8.min_u(nearest, magnitude)
     zeros = i16x8.sub(zeros, i16x8.eq(magnitude, i16x8.splat(0)))
   }
-  v128.store(found, lowest)
-  v128.store(found, highest, 16)
-  v128.store(found, nearest, 32)
+  v128.store(extremes, lowest)
+  v128.store(extremes, highest, 16)
+  v128.store(extremes, nearest, 32)
   let negative: u32 = 0
   let positive: i32 = i16.MIN_VALUE
   let close: u32 = infinity
   for (let lane: usize = 0; lane < 16; lane += 2) {
-    negative = max(negative, <u32>load<u16>(found + lane))
-    positive = max(positive, <i32>load<i16>(found + lane, 16))
-    close = min(close, <u32>load<u16>(found + lane, 32))
+    negative = max(negative, <u32>load<u16>(extremes + lane))
+    positive = max(positive, <i32>load<i16>(extremes + lane, 16))
+    close = min(close, <u32>load<u16>(extremes + lane, 32))
   }
   if (negative >= (0x8000 | infinity) || positive >= <i32>infinity) return false
   const closest = number(dtype, close)
@@ -67,7 +67,7 @@ export function addExtremesOfHalves(dtype: i32, data: usize, n: u32): bool {
 }
 
 function number(dtype: i32, bits: u32): f64 {
-  store<u16>(found, <u16>bits)
-  widenToFloat32(dtype, found, 1, widenedLanes)
+  store<u16>(extremes, <u16>bits)
+  widenToFloat32(dtype, extremes, 1, widenedLanes)
   return <f64>load<f32>(widenedLanes)
 }

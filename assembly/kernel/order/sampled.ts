@@ -73,8 +73,8 @@ function roomLength(count: u32): usize {
  * @returns 0 if there is a NaN, which has no order
  */
 export function selectFloat32(data: usize, count: u32, numbers: usize, ranks: u32, scratch: usize): i32 {
-  const found = count < SAMPLED_FROM ? -1 : selectSampled(data, count, numbers, ranks, scratch)
-  return found < 0 ? selectCounted(data, count, numbers, ranks, scratch) : found
+  const result = count < SAMPLED_FROM ? -1 : selectSampled(data, count, numbers, ranks, scratch)
+  return result < 0 ? selectCounted(data, count, numbers, ranks, scratch) : result
 }
 
 /** Finds ranks with a sample. @returns -1 if the sample does not help; `numbers` are still ranks then */
@@ -248,11 +248,11 @@ function holdsNaN(data: usize, count: u32): bool {
     const numbers = v128.load(data)
     nans = v128.or(nans, f32x4.ne(numbers, numbers))
   }
-  let found = v128.any_true(nans)
+  let hasNan = v128.any_true(nans)
   for (const last = data + (<usize>(count & 3) << 2); data != last; data += 4) {
-    found = found || load<f32>(data) != load<f32>(data)
+    hasNan = hasNan || load<f32>(data) != load<f32>(data)
   }
-  return found
+  return hasNan
 }
 
 /** Replaces ranks by numbers, window by window. */

@@ -55,10 +55,10 @@ function countApart<T>(a: usize, b: usize, count: u32, rtol: T, atol: T, equalNa
   let apart: u32 = 0
   while (count > 0) {
     const n = min(count, RUN)
-    let found = isOrdinary ? countFinite<T>(a, b, n, rtol, atol) : -1
-    if (found < 0)
-      found = equalNan ? countEach<T, u8>(a, b, n, rtol, atol) : countEach<T, u16>(a, b, n, rtol, atol)
-    apart += found
+    let distant = isOrdinary ? countFinite<T>(a, b, n, rtol, atol) : -1
+    if (distant < 0)
+      distant = equalNan ? countEach<T, u8>(a, b, n, rtol, atol) : countEach<T, u16>(a, b, n, rtol, atol)
+    apart += distant
     a += <usize>n * sizeof<T>()
     b += <usize>n * sizeof<T>()
     count -= n
@@ -72,7 +72,7 @@ function countFinite<T>(a: usize, b: usize, count: u32, rtol: T, atol: T): i32 {
   const absolute = v128.splat<T>(atol)
   const mask = absMask<T>()
   // Added to NaN or ∞, this makes the exponent overflow into the sign.
-  const one = sizeof<T>() == 8 ? i64x2.splat(1 << 52) : i32x4.splat(1 << 23)
+  const exponentStep = sizeof<T>() == 8 ? i64x2.splat(1 << 52) : i32x4.splat(1 << 23)
   let close = i32x4.splat(0)
   let special = i32x4.splat(0)
   const group: u32 = 32 / sizeof<T>()
@@ -86,10 +86,10 @@ function countFinite<T>(a: usize, b: usize, count: u32, rtol: T, atol: T): i32 {
     const close1 = v128.le<T>(d1, v128.add<T>(absolute, v128.mul<T>(relative, y1)))
     if (sizeof<T>() == 8) {
       close = i64x2.sub(i64x2.sub(close, close0), close1)
-      special = v128.or(special, v128.or(i64x2.add(y0, one), i64x2.add(y1, one)))
+      special = v128.or(special, v128.or(i64x2.add(y0, exponentStep), i64x2.add(y1, exponentStep)))
     } else {
       close = i32x4.sub(i32x4.sub(close, close0), close1)
-      special = v128.or(special, v128.or(i32x4.add(y0, one), i32x4.add(y1, one)))
+      special = v128.or(special, v128.or(i32x4.add(y0, exponentStep), i32x4.add(y1, exponentStep)))
     }
   }
   if (sizeof<T>() == 8 ? i64x2.bitmask(special) : i32x4.bitmask(special)) return -1

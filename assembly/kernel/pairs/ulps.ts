@@ -32,12 +32,12 @@ export function mostUlps(dtype: i32, a: usize, b: usize, n: u32): f64 {
       return most<i8>(a, b, n, 0x7c)
     default: {
       if (!hasOrder(dtype)) return 0
-      let found: u64 = 0
+      let largestUlps: u64 = 0
       for (let i: usize = 0; i < n; i++) {
         const apart = stepsApart(dtype, a, b, i)
-        if (apart != u64.MAX_VALUE) found = max(found, apart)
+        if (apart != u64.MAX_VALUE) largestUlps = max(largestUlps, apart)
       }
-      return <f64>found
+      return <f64>largestUlps
     }
   }
 }
@@ -59,12 +59,12 @@ function most16(a: usize, b: usize, n: u32, largest: i16): f64 {
   const end = a + (<usize>(n & ~7) << 1)
   const limit = i16x8.splat(largest)
   const none = i16x8.splat(-1)
-  let found = i16x8.splat(0)
+  let largestLanes = i16x8.splat(0)
   for (; a != end; a += 16, b += 16) {
     const distance = distances16(v128.load(a), v128.load(b), limit)
-    found = i16x8.max_u(found, v128.andnot(distance, i16x8.eq(distance, none)))
+    largestLanes = i16x8.max_u(largestLanes, v128.andnot(distance, i16x8.eq(distance, none)))
   }
-  v128.store(lanes, found)
+  v128.store(lanes, largestLanes)
   let largestFound: u32 = 0
   for (let lane: u32 = 0; lane < 8; lane++) largestFound = max(largestFound, <u32>at<u16>(lanes, lane))
   return max(<f64>largestFound, most<i16>(a, b, n & 7, largest))
@@ -76,12 +76,12 @@ const lanes: usize = memory.data(16, 16)
 @inline
 function most<T>(a: usize, b: usize, n: u32, largest: i64): f64 {
   const magnitude: i64 = i64.MAX_VALUE >> (64 - 8 * sizeof<T>())
-  let found: u64 = 0
+  let largestUlps: u64 = 0
   for (let i: u32 = 0; i < n; i++) {
     const apart = ulpsApart(<i64>at<T>(a, i), <i64>at<T>(b, i), magnitude, largest)
-    if (apart != u64.MAX_VALUE) found = max(found, apart)
+    if (apart != u64.MAX_VALUE) largestUlps = max(largestUlps, apart)
   }
-  return <f64>found
+  return <f64>largestUlps
 }
 
 /** @param largest bits of the type's infinity, or of its largest number; beyond lie the NaNs. @returns u64.MAX_VALUE: one of them is NaN */

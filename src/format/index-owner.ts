@@ -2,6 +2,7 @@
 
 import { normalize } from 'node:path/posix'
 import { FormatError, quote, shortPath } from '../base/errors.js'
+import { entryOf } from '../base/maps.js'
 import type { GlobalStep, Worker } from '../base/types.js'
 import type { IndexFile } from './index-file.js'
 import { parseEventFileName } from './paths.js'
@@ -59,14 +60,11 @@ export function othersAmong<T extends OwnedIndex>(indexes: readonly T[]): Readon
 function sameStarts(): (entries: IndexFile['tensors'], other: IndexFile['tensors']) => boolean {
   const known = new Map<object, { readonly starts: ReadonlySet<number>; readonly answers: Map<object, boolean> }>()
   return (entries, other) => {
-    const { starts, answers } = known.get(entries) ?? {
+    const { starts, answers } = entryOf(known, entries, () => ({
       starts: new Set(entries.map(({ startByte }) => startByte)),
       answers: new Map<object, boolean>(),
-    }
-    known.set(entries, { starts, answers })
-    const answer = answers.get(other) ?? other.some(({ startByte }) => starts.has(startByte))
-    answers.set(other, answer)
-    return answer
+    }))
+    return entryOf(answers, other, () => other.some(({ startByte }) => starts.has(startByte)))
   }
 }
 

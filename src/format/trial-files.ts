@@ -1,6 +1,7 @@
 /** Sorts the files of a trial from a listing: its layout, the kind of each file, and the files that count. Pure. */
 
 import { FormatError, quote, shortPath } from '../base/errors.js'
+import { entryOf } from '../base/maps.js'
 import {
   COLLECTIONS_DIRECTORY,
   END_MARKERS,
@@ -172,9 +173,7 @@ function duplicatesAmong(paths: readonly string[]): ReadonlyMap<string, string> 
     const name = isCanonicalPath(path) ? null : nameOf(path)
     if (name === null) continue
     const key = `${name.step} ${name.worker}`
-    const others = unusual.get(key)
-    if (others) others.push(path)
-    else unusual.set(key, [path])
+    entryOf(unusual, key, () => []).push(path)
   }
   const duplicates = new Map<string, string>()
   if (unusual.size === 0) return duplicates

@@ -1,6 +1,7 @@
 /** Links findings to their causes (docs/rules.md, "The cause first"). */
 
 import { expectArray } from '../base/arguments.js'
+import { entryOf } from '../base/maps.js'
 import { recordsInOrder } from '../scan/catalog/record-order.js'
 import { NO_WORKER_STEPS, type WorkerSteps } from '../scan/catalog/worker-steps.js'
 import { expectTrial, stateOf, type Trial } from '../trial/trial.js'
@@ -22,9 +23,7 @@ export function diagnose(trial: Trial, findings: readonly Finding[]): readonly D
   expectArray('diagnose', 'findings', 'an array of findings', findings)
   const byStep = new Map<number, Finding[]>()
   for (const finding of findings) {
-    const ofStep = byStep.get(finding.step)
-    if (ofStep) ofStep.push(finding)
-    else byStep.set(finding.step, [finding])
+    entryOf(byStep, finding.step, () => []).push(finding)
   }
   const diagnosis = new Diagnosis(trial)
   return [...byStep].sort(([a], [b]) => a - b).flatMap(([, ofStep]) => diagnosis.add(ofStep))
@@ -353,8 +352,8 @@ export class Diagnosis {
   /** The first findings of the same rule and tensor, by worker. */
   #begunBy({ rule, name, tensor }: Finding): Map<string | null, KnownFinding> {
     // A class's name has no line breaks.
-    const byTensor = entry(this.#begun, `${rule}\n${name}`, () => new Map())
-    return entry(byTensor, tensor, () => new Map())
+    const byTensor = entryOf(this.#begun, `${rule}\n${name}`, () => new Map())
+    return entryOf(byTensor, tensor, () => new Map())
   }
 
   #linked(
@@ -409,15 +408,6 @@ export class Diagnosis {
 
 /** The prefixes that hooks put before a weight's name for its gradient. */
 const GRADIENTS: readonly string[] = ['gradient/', 'gradients/']
-
-function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
-  let value = map.get(key)
-  if (value === undefined) {
-    value = make()
-    map.set(key, value)
-  }
-  return value
-}
 
 function isGradient(tensor: string | null): boolean {
   return tensor !== null && /gradient/i.test(tensor)

@@ -1,5 +1,6 @@
 /** The distributions of some series at some of their steps, in equal bins. */
 
+import { entryOf } from '../base/maps.js'
 import { Distribution } from '../core/statistics/distribution.js'
 import type { ScanSelection } from '../trial/scan-selection.js'
 import type { Trial } from '../trial/trial.js'
@@ -62,7 +63,7 @@ function edgesOf(low: number, high: number, bins: number): readonly number[] {
 }
 
 /** The edges of equal bins over a range; a range too narrow to be divided is widened. */
-function edgesAround(low: number, high: number, bins: number): readonly number[] {
+export function edgesAround(low: number, high: number, bins: number): readonly number[] {
   const half = Math.abs(low) / 2
   const ranges = [
     [low, high],
@@ -93,8 +94,7 @@ export async function ridgesOf(
   })) {
     const [at, index] = [skeleton.seriesAt(worker, tensor), skeleton.stepAt(step)]
     if (at === undefined || index === undefined || !(reductions.sketch instanceof Distribution)) continue
-    const byStep = sketches.get(at) ?? new Map<number, Distribution>()
-    sketches.set(at, byStep.set(index, reductions.sketch))
+    entryOf(sketches, at, () => new Map<number, Distribution>()).set(index, reductions.sketch)
   }
   return [...sketches].flatMap(([series, byStep]) => ridgeOf(series, byStep) ?? [])
 }

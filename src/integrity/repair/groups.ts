@@ -1,6 +1,7 @@
 /** The index files of each event file. */
 
 import { type ErrorData, pathOfUrl, quote } from '../../base/errors.js'
+import { entryOf } from '../../base/maps.js'
 import type { IndexFile } from '../../format/index-file.js'
 import { isTemporary, parseEventFileName } from '../../format/paths.js'
 import { DisjointSets } from '../../scan/job/plan/disjoint-sets.js'
@@ -41,8 +42,7 @@ export class Grouping {
     const groups = new Map<string | null, Group>()
     const groupOf = (path: string | null): Group => {
       const isOther = path !== null && !existing.has(path) && all.has(path)
-      const group = groups.get(path) ?? { path, isOther, indexes: [] }
-      groups.set(path, group)
+      const group = entryOf(groups, path, () => ({ path, isOther, indexes: [] }))
       return group
     }
     for (const { step, worker } of indexes) this.#known.add(nameKey(step, worker))
@@ -137,19 +137,15 @@ function matchCounter(file: FoundFile | ErrorData): (index: IndexSource) => numb
     const places = byStep.get(step)
     if (places === undefined) return 0
     const { tensors } = content!
-    const ofStep = known.get(step) ?? new WeakMap<IndexFile['tensors'], number>()
-    known.set(step, ofStep)
-    const count = ofStep.get(tensors) ?? countPlaces(tensors, places)
-    ofStep.set(tensors, count)
-    return count
+    const ofStep = entryOf(known, step, () => new WeakMap<IndexFile['tensors'], number>())
+    return entryOf(ofStep, tensors, () => countPlaces(tensors, places))
   }
 }
 
 function placesByStep(records: FoundFile['records']): Map<number, Set<string>> {
   const byStep = new Map<number, Set<string>>()
   for (const record of records) {
-    const places = byStep.get(record.step) ?? new Set()
-    byStep.set(record.step, places.add(placeKey(record)))
+    entryOf(byStep, record.step, () => new Set<string>()).add(placeKey(record))
   }
   return byStep
 }
@@ -160,13 +156,11 @@ const timesOfLists = new WeakMap<IndexFile['tensors'], ReadonlyMap<string, numbe
 /** Counts the entries that lead to one of the given places. One long list may be compared with the few records of many files. */
 function countPlaces(tensors: IndexFile['tensors'], places: ReadonlySet<string>): number {
   if (tensors.length <= places.size) return tensors.filter(entry => places.has(placeKey(entry))).length
-  let times = timesOfLists.get(tensors)
-  if (times === undefined) {
+  const times = entryOf(timesOfLists, tensors, () => {
     const counts = new Map<string, number>()
     for (const entry of tensors) counts.set(placeKey(entry), (counts.get(placeKey(entry)) ?? 0) + 1)
-    timesOfLists.set(tensors, counts)
-    times = counts
-  }
+    return counts
+  })
   let count = 0
   for (const place of places) count += times.get(place) ?? 0
   return count

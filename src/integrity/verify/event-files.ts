@@ -2,6 +2,7 @@
 
 import { normalize } from 'node:path/posix'
 import { type ErrorData, StoreError, type TrialscanError } from '../../base/errors.js'
+import { entryOf } from '../../base/maps.js'
 import {
   CUT_BYTES,
   rangesOfFile,
@@ -54,9 +55,7 @@ export function eventFilesOf(paths: readonly string[], indexes: readonly ReadInd
     if (eventFile === null || tensors.length === 0) continue
     // A path with detours (`./events/…`) is the same file.
     const path = normalize(eventFile)
-    const ofFile = byPath.get(path)
-    if (ofFile) ofFile.push(index)
-    else byPath.set(path, [index])
+    entryOf(byPath, path, () => []).push(index)
   }
   const listed = new Set(paths)
   return [...byPath]

@@ -1,6 +1,7 @@
 /** Verifies index files: they can be read, belong to the worker in their name, and are complete. */
 
 import { StoreError } from '../../base/errors.js'
+import { entryOf } from '../../base/maps.js'
 import { countBelow } from '../../base/sorted.js'
 import type { GlobalStep, Worker } from '../../base/types.js'
 import type { Collections } from '../../format/collections.js'
@@ -126,9 +127,7 @@ export class IndexState {
     for (const [i, file] of files.entries()) {
       const span = spans.get(file.worker)
       if (span === undefined || span.first === span.last || times[i] !== span.last || this.has(file)) continue
-      const steps = unfinished.get(file.worker)
-      if (steps === undefined) unfinished.set(file.worker, [file.step])
-      else steps.push(file.step)
+      entryOf(unfinished, file.worker, () => []).push(file.step)
     }
     for (const [worker, steps] of unfinished) if (steps.length === 1) this.#lastWritten.set(worker, steps[0]!)
   }

@@ -1,6 +1,7 @@
 /** The collections to save for a rule, as a configuration of SageMaker's hook. */
 
 import { UsageError } from '../../base/errors.js'
+import { entryOf } from '../../base/maps.js'
 import type { CollectionConfigsOptions, HookCollection } from '../finding.js'
 import { collectionFor, patternFor } from './names.js'
 import type { Choice } from './selection.js'
@@ -23,11 +24,7 @@ export function collectionConfigsOf(
   const narrow = choices.filter(({ all }) => !all)
   for (const { collections = [], names = [], regex = [], all } of narrow.length > 0 ? narrow : choices) {
     const ownCollection = all ? 'all' : `${ruleName.replace(/(?!^)(?=[A-Z][a-z])/g, '_').toLowerCase()}_tensors`
-    const into = (name: string): Set<string> => {
-      const known = patterns.get(name) ?? new Set()
-      patterns.set(name, known)
-      return known
-    }
+    const into = (name: string): Set<string> => entryOf(patterns, name, () => new Set<string>())
     for (const name of collections) into(name)
     const home = collections[0] ?? regex.map(collectionFor).find(name => name !== null) ?? ownCollection
     for (const pattern of regex) {

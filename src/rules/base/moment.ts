@@ -1,5 +1,6 @@
 /** The moments that rules judge (steps of workers in sequences), and a rule's memory of each sequence. */
 
+import { entryOf } from '../../base/maps.js'
 import type { GlobalStep, Mode, ModeStep, Worker } from '../../base/types.js'
 import type { Catalog } from '../../scan/catalog/catalog.js'
 import type { WorkerStep, WorkerSteps } from '../../scan/catalog/worker-steps.js'
@@ -32,12 +33,7 @@ export class Memory<S> {
   }
 
   of({ key }: Moment): S {
-    let state = this.#states.get(key)
-    if (state === undefined) {
-      state = this.#make()
-      this.#states.set(key, state)
-    }
-    return state
+    return entryOf(this.#states, key, this.#make)
   }
 }
 
@@ -53,12 +49,7 @@ export function stepNumber({ step, modeStep }: WorkerStep | Moment, sequence: Se
 /** True if the trial has TRAIN steps. */
 export function hasTraining(trial: Trial): boolean {
   const { catalog } = stateOf(trial)
-  let has = hasTrainingSteps.get(catalog)
-  if (has === undefined) {
-    has = catalog.workerSteps.some(({ mode }) => mode === 'TRAIN')
-    hasTrainingSteps.set(catalog, has)
-  }
-  return has
+  return entryOf(hasTrainingSteps, catalog, () => catalog.workerSteps.some(({ mode }) => mode === 'TRAIN'))
 }
 
 const hasTrainingSteps = new WeakMap<Catalog, boolean>()
@@ -71,14 +62,13 @@ const stepsBySequence = new WeakMap<WorkerSteps, ReadonlyMap<Worker, StepsOfWork
 
 /** A tensor's steps, by worker and sequence. */
 export function stepsOfWorkers(saved: WorkerSteps): ReadonlyMap<Worker, StepsOfWorker> {
-  const cached = stepsBySequence.get(saved)
-  if (cached) return cached
-  const byWorker = new Map<Worker, StepsOfWorker>()
-  for (const [worker, all] of saved.groupBy(({ worker }) => [worker])) {
-    byWorker.set(worker, new Map<Sequence, WorkerSteps>([['all', all], ...all.groupBy(({ mode }) => [mode])]))
-  }
-  stepsBySequence.set(saved, byWorker)
-  return byWorker
+  return entryOf(stepsBySequence, saved, () => {
+    const byWorker = new Map<Worker, StepsOfWorker>()
+    for (const [worker, all] of saved.groupBy(({ worker }) => [worker])) {
+      byWorker.set(worker, new Map<Sequence, WorkerSteps>([['all', all], ...all.groupBy(({ mode }) => [mode])]))
+    }
+    return byWorker
+  })
 }
 
 /** The index of a global step in an ascending list; -1 if it is absent. */

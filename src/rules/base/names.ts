@@ -3,6 +3,7 @@
  * Python pattern in a single text, so that it can be a parameter.
  */
 
+import { entryOf } from '../../base/maps.js'
 import { FRAMEWORKS, type Framework } from '../../base/types.js'
 import type { TrialContents } from '../../scan/catalog/load/load.js'
 
@@ -156,11 +157,7 @@ export function patternFor(framework: Framework, pattern: string): string {
 
 /** The framework that a training used, as far as its collections and tensor names show. TensorFlow.js names layers as TensorFlow does. */
 export function frameworkOf(contents: TrialContents): Framework | null {
-  const known = frameworks.get(contents)
-  if (known !== undefined) return known
-  const framework = tellFramework(contents)
-  frameworks.set(contents, framework)
-  return framework
+  return entryOf(frameworks, contents, () => tellFramework(contents))
 }
 
 const frameworks = new WeakMap<TrialContents, Framework | null>()

@@ -1,6 +1,7 @@
 /** The tensors that a rule looks at, and the message if there are none. */
 
 import { nearestNames, UsageError } from '../../base/errors.js'
+import { entryOf } from '../../base/maps.js'
 import type { CollectionConfig } from '../../format/collections.js'
 import { NameSet } from '../../format/regex/name-set.js'
 import { compileOwnPattern, compilePattern, type Pattern } from '../../format/regex/pattern.js'
@@ -123,12 +124,9 @@ const selections = new WeakMap<TrialContents, Map<string, readonly string[]>>()
 function selectedNames(trial: Trial, choice: Choice): readonly string[] {
   const { contents } = stateOf(trial)
   const { collections, regex, names, all, except } = choice
-  const cached = selections.get(contents) ?? new Map<string, readonly string[]>()
-  selections.set(contents, cached)
+  const cached = entryOf(selections, contents, () => new Map<string, readonly string[]>())
   const key = JSON.stringify([collections, regex, names, all, except?.source])
-  const selected = cached.get(key) ?? select(contents, choice)
-  cached.set(key, selected)
-  return selected
+  return entryOf(cached, key, () => select(contents, choice))
 }
 
 function select(

@@ -1,5 +1,6 @@
 /** PoorWeightInitialization: see docs/rules.md. */
 
+import { entryOf } from '../../base/maps.js'
 import type { Mode, Worker } from '../../base/types.js'
 import type { Catalog } from '../../scan/catalog/catalog.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
@@ -140,15 +141,10 @@ const first = new WeakMap<Catalog, Map<string, ReadonlySet<number>>>()
 /** The first steps of a worker's training. */
 function firstSteps(trial: Trial, worker: Worker, count: number): ReadonlySet<number> {
   const { catalog } = stateOf(trial)
-  const cached = first.get(catalog) ?? new Map<string, ReadonlySet<number>>()
-  first.set(catalog, cached)
-  const key = `${count} ${worker}`
-  let steps = cached.get(key)
-  if (steps === undefined) {
+  const cached = entryOf(first, catalog, () => new Map<string, ReadonlySet<number>>())
+  return entryOf(cached, `${count} ${worker}`, () => {
     const isTraining = catalog.steps.modes.length > 0 ? (mode: Mode) => mode === 'TRAIN' : () => true
     const training = catalog.workerSteps.filter(saved => saved.worker === worker && isTraining(saved.mode))
-    steps = new Set(training.globalSteps().slice(0, count))
-    cached.set(key, steps)
-  }
-  return steps
+    return new Set(training.globalSteps().slice(0, count))
+  })
 }

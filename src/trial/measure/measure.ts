@@ -4,6 +4,7 @@
  */
 
 import { type ErrorData, errorToData } from '../../base/errors.js'
+import { entryOf } from '../../base/maps.js'
 import { type Kinds, kinds } from '../../base/options.js'
 import { countInTurns } from '../../base/turns.js'
 import type { StatisticName, Worker } from '../../base/types.js'
@@ -243,23 +244,14 @@ async function seriesOf(
   const series = new Int32Array(records.length)
   await countInTurns(records.length, i => {
     const { state, worker, tag } = records[i]!
-    const ofWorker = entry(
-      entry(tags, state, () => new Map()),
+    const ofWorker = entryOf(
+      entryOf(tags, state, () => new Map()),
       worker,
       () => new Map(),
     )
-    series[i] = entry(ofWorker, tag, () => count++)
+    series[i] = entryOf(ofWorker, tag, () => count++)
   })
   return series
-}
-
-/** The value of a key, made where there is none. */
-function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
-  const known = map.get(key)
-  if (known !== undefined) return known
-  const newValue = make()
-  map.set(key, newValue)
-  return newValue
 }
 
 function isSame(a: readonly number[], b: readonly number[]): boolean {

@@ -1,5 +1,6 @@
 /** Numbers of tensors over the steps of a training, from the rows of a scan. */
 
+import { entryOf } from '../../base/maps.js'
 import type { GlobalStep, Mode, StatisticName, Worker } from '../../base/types.js'
 import type { ScanRow } from '../../scan/job/row.js'
 import { type Kind, kindsOf } from '../../trial/kinds/kinds.js'
@@ -78,11 +79,9 @@ export class Lines {
   }
 
   #add(kind: Kind | 'updates', tensor: string, mode: Mode, step: GlobalStep, number: number): void {
-    const ofKind = this.#lines.get(kind) ?? new Map<string, Line>()
-    this.#lines.set(kind, ofKind)
+    const ofKind = entryOf(this.#lines, kind, () => new Map<string, Line>())
     const key = `${mode}\n${tensor}`
-    const line = ofKind.get(key) ?? { tensor, mode, steps: [], values: [], workers: 0 }
-    ofKind.set(key, line)
+    const line = entryOf(ofKind, key, () => ({ tensor, mode, steps: [], values: [], workers: 0 }))
     if (line.steps.at(-1) !== step) {
       line.steps.push(step)
       line.values.push(number)

@@ -3,6 +3,7 @@
  * names.
  */
 
+import { entryOf } from '../../../base/maps.js'
 import type { TensorLocation } from '../../../format/index-file.js'
 import type { KnownIndex, Place } from './known.js'
 
@@ -46,18 +47,12 @@ export class EntryList {
     this.#places = tensors.map(placeOf)
     for (const place of this.#places) {
       if (place === undefined) continue
-      const ofStep = this.#right.get(place.record.step)
-      if (ofStep) ofStep.push(place)
-      else this.#right.set(place.record.step, [place])
+      entryOf(this.#right, place.record.step, () => []).push(place)
     }
   }
 
   add(index: KnownIndex, number: number): IndexDraft {
-    let claim = this.claims.get(index.step)
-    if (claim === undefined) {
-      claim = new Claim(this, index.step, this.#right.get(index.step) ?? [])
-      this.claims.set(index.step, claim)
-    }
+    const claim = entryOf(this.claims, index.step, () => new Claim(this, index.step, this.#right.get(index.step) ?? []))
     claim.draftCount++
     const draft = { index, number, claim, added: new Set<Place>(), filled: new Set<number>() }
     this.drafts.push(draft)

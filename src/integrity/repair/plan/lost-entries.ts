@@ -1,5 +1,6 @@
 /** Index entries without a record. They are reported with the bytes that are left out, or on their own. Pure. */
 
+import { entryOf } from '../../../base/maps.js'
 import { type EntryList, isLostIn } from './entry-list.js'
 
 /** An entry of a list. */
@@ -79,9 +80,7 @@ export class LostEntries {
 function lostInOrder(entries: readonly LostEntry[], limit: number): readonly LostInOrder[] {
   const byList = new Map<EntryList, LostEntry[]>()
   for (const entry of entries) {
-    const others = byList.get(entry.list)
-    if (others) others.push(entry)
-    else byList.set(entry.list, [entry])
+    entryOf(byList, entry.list, () => []).push(entry)
   }
   // From each list, as many as could be among the first.
   return [...byList]

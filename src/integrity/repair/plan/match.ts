@@ -1,5 +1,6 @@
 /** Matches the index files of an event file with its records. Pure. */
 
+import { entryOf } from '../../../base/maps.js'
 import type { TensorLocation } from '../../../format/index-file.js'
 import { type Claim, EntryList, type IndexDraft } from './entry-list.js'
 import type { KnownIndex, Place, WholeRecord } from './known.js'
@@ -59,11 +60,7 @@ export function matchAll(
   const lists = new Map<readonly TensorLocation[], EntryList>()
   const drafts = known.map((index, number) => {
     const tensors = index.content?.tensors ?? NOTHING
-    let list = lists.get(tensors)
-    if (list === undefined) {
-      list = new EntryList(tensors, entry => byPlace.get(entryKey(entry)))
-      lists.set(tensors, list)
-    }
+    const list = entryOf(lists, tensors, () => new EntryList(tensors, entry => byPlace.get(entryKey(entry))))
     return list.add(index, number)
   })
   const claims = [...lists.values()].flatMap(({ claims }) => [...claims.values()])
@@ -114,11 +111,8 @@ function freePlaces(places: readonly Place[], claims: readonly Claim[]): FreePla
   for (const place of places) {
     if (taken.has(place)) continue
     const { step } = place.record
-    const ofStep = free.get(step) ?? new Map<string, Place[]>()
-    free.set(step, ofStep)
-    const others = ofStep.get(place.name)
-    if (others) others.push(place)
-    else ofStep.set(place.name, [place])
+    const ofStep = entryOf(free, step, () => new Map<string, Place[]>())
+    entryOf(ofStep, place.name, () => []).push(place)
   }
   for (const ofStep of free.values()) for (const places of ofStep.values()) places.reverse()
   return free
@@ -147,9 +141,7 @@ function firstByStep(drafts: readonly IndexDraft[]): ReadonlyMap<number, readonl
   for (const draft of drafts) {
     if (seen.has(draft.claim)) continue
     seen.add(draft.claim)
-    const ofStep = byStep.get(draft.index.step)
-    if (ofStep) ofStep.push(draft)
-    else byStep.set(draft.index.step, [draft])
+    entryOf(byStep, draft.index.step, () => []).push(draft)
   }
   return byStep
 }
@@ -185,8 +177,7 @@ function firmRecords(claims: readonly Claim[], drafts: readonly IndexDraft[]): R
 function namesWithoutPlace(claims: readonly Claim[], places: readonly Place[]): Matches['isGone'] {
   const wanted = new Map<number, Set<string>>()
   for (const { name, record } of places) {
-    const names = wanted.get(record.step) ?? new Set()
-    wanted.set(record.step, names.add(name))
+    entryOf(wanted, record.step, () => new Set<string>()).add(name)
   }
   const gone = new Map<number, Set<string>>()
   for (const claim of claims) {
@@ -196,8 +187,7 @@ function namesWithoutPlace(claims: readonly Claim[], places: readonly Place[]): 
     const isFilled = (position: number): boolean => claim.filled.get(position) === claim.draftCount
     for (const name of tensors.length < names.size ? tensors.map(({ name }) => name) : names) {
       if (!claim.isGone(name, isFilled)) continue
-      const ofStep = gone.get(claim.step) ?? new Set()
-      gone.set(claim.step, ofStep.add(name))
+      entryOf(gone, claim.step, () => new Set<string>()).add(name)
     }
   }
   return (step, name) => gone.get(step)?.has(name) === true

@@ -4,6 +4,7 @@
  */
 
 import { quote } from '../../../base/errors.js'
+import { entryOf } from '../../../base/maps.js'
 import {
   type IndexFile,
   isSameShape,
@@ -109,11 +110,11 @@ class IndexRewriter {
   ): IndexFile | null | 'same' {
     const places = foundOf()
     const saidShapes = content?.shapes ?? saved?.shapes ?? []
-    const ofFound = remember(this.#shapes, places, () => new WeakMap<readonly SavedShape[], readonly SavedShape[]>())
-    const shapes = remember(ofFound, saidShapes, () => shapesInCopy(saidShapes, places))
+    const ofFound = entryOf(this.#shapes, places, () => new WeakMap<readonly SavedShape[], readonly SavedShape[]>())
+    const shapes = entryOf(ofFound, saidShapes, () => shapesInCopy(saidShapes, places))
     const stays = () => places.every(({ startByte }) => this.#newStart.get(startByte) === startByte)
-    if (isRight && !isMoved && shapes === saidShapes && remember(this.#stays, places, stays)) return 'same'
-    const tensors = remember(this.#tensors, places, () => this.#tensorsInCopy(content?.tensors ?? [], places))
+    if (isRight && !isMoved && shapes === saidShapes && entryOf(this.#stays, places, stays)) return 'same'
+    const tensors = entryOf(this.#tensors, places, () => this.#tensorsInCopy(content?.tensors ?? [], places))
     if (tensors.length === 0 && shapes.length === 0) return null
     const modeSource = tellsMode ? content : null
     const { mode, modeStep } = modeSource ?? saved ?? this.#modes.get(step) ?? { mode: 'GLOBAL', modeStep: step }
@@ -123,7 +124,7 @@ class IndexRewriter {
   /** The tensors of an index file in the order of its old entries. */
   #tensorsInCopy(entries: readonly TensorLocation[], places: readonly Place[]): readonly TensorLocation[] {
     if (places.length === 0) return []
-    const rank = remember(this.#ranks, entries, () => new Map(entries.map(({ name }, i) => [name, i])))
+    const rank = entryOf(this.#ranks, entries, () => new Map(entries.map(({ name }, i) => [name, i])))
     const rankOf = (name: string): number => rank.get(name) ?? rank.size
     return places
       .filter(({ startByte }) => this.#newStart.has(startByte))
@@ -132,12 +133,6 @@ class IndexRewriter {
       )
       .map(({ name, startByte, byteLength }) => ({ name, startByte: this.#newStart.get(startByte)!, byteLength }))
   }
-}
-
-function remember<K extends object, V>(known: WeakMap<K, V>, key: K, make: () => V): V {
-  const value = known.get(key) ?? make()
-  known.set(key, value)
-  return value
 }
 
 /** The saved shapes, with those of the new records. Returns the same list if nothing changes. */

@@ -40,7 +40,7 @@ export interface ShardFailure {
 
 export interface PlaceOptions {
   /** Region, endpoint and credentials for S3. */
-  readonly s3?: S3Options
+  readonly s3?: S3Options | undefined
 }
 
 const PLACE_OPTIONS = optionsOf<PlaceOptions>({ s3: S3_OPTIONS })

@@ -18,7 +18,7 @@ import type { FleetCheck, FleetPlan, Piece } from './plan.js'
 
 export interface ShardOptions {
   /** Region, endpoint and credentials for trials on S3. */
-  readonly s3?: S3Options
+  readonly s3?: S3Options | undefined
   readonly threads?: number
   readonly memory?: number
   readonly signal?: AbortSignal

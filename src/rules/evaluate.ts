@@ -4,6 +4,7 @@
  */
 
 import { RuleEvaluationConditionMet, StoreError, UsageError, WaitTimeout } from '../base/errors.js'
+import { entryOf } from '../base/maps.js'
 import { checkOptions, kinds, optionsOf } from '../base/options.js'
 import { turnsWhenDue } from '../base/turns.js'
 import type { Mode } from '../base/types.js'
@@ -36,11 +37,11 @@ export interface EvaluateOptions extends Omit<MeasureOptions, 'signal'>, Omit<Wa
    * The global steps to judge, within `startStep` and `endStep`. Rules can still look back at other steps. Steps counted from the end
    * need a finished job if `follow` is set.
    */
-  readonly steps?: StepSelection
+  readonly steps?: StepSelection | undefined
   /** The steps to judge of each mode, by their numbers within it; like `steps` if there are no modes. */
-  readonly modeSteps?: StepSelection
+  readonly modeSteps?: StepSelection | undefined
   /** Judge only steps of this mode. Default: of any. */
-  readonly mode?: Mode
+  readonly mode?: Mode | undefined
   /**
    * True to continue with the steps of a running job until it ends or none comes for `timeoutMs`; false (default) to judge the present
    * steps. At the end, steps that some workers have not written are judged, too.
@@ -167,9 +168,7 @@ class Evaluator {
     this.#outcome = new Outcome(options)
     const groups = new Map<Trial, Rule[]>()
     for (const rule of this.#rules) {
-      const group = groups.get(rule.baseTrial)
-      if (group) group.push(rule)
-      else groups.set(rule.baseTrial, [rule])
+      entryOf(groups, rule.baseTrial, () => []).push(rule)
     }
     this.#groups = [...groups].map(([trial, rules]) => ({
       trial,
@@ -201,8 +200,6 @@ class Evaluator {
     }
     await this.#holding(undefined, () => this.#outcome.tell(true))
     this.#outcome.addProblemsOf(this.#trials, this.#rules)
-    const { records, unread, readBytes, reads, jobs, threads } = this.#stats
-    const elapsedMs = performance.now() - this.#startedAt
     return {
       findings: this.#outcome.findings,
       missing: this.#outcome.missing(this.#rules),
@@ -212,13 +209,8 @@ class Evaluator {
       stats: {
         steps: this.#doneSteps,
         judged: this.#outcome.judgedSteps,
-        records,
-        unread,
-        readBytes,
-        reads,
-        jobs,
-        threads,
-        elapsedMs,
+        ...this.#stats,
+        elapsedMs: performance.now() - this.#startedAt,
       },
     }
   }

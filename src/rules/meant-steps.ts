@@ -10,9 +10,9 @@ import type { Rule } from './rule.js'
 interface MeantSteps {
   readonly startStep?: number | null
   readonly endStep?: number | null
-  readonly steps?: StepSelection
-  readonly modeSteps?: StepSelection
-  readonly mode?: Mode
+  readonly steps?: StepSelection | undefined
+  readonly modeSteps?: StepSelection | undefined
+  readonly mode?: Mode | undefined
   readonly follow?: boolean
 }
 

@@ -24,7 +24,7 @@ export function openStore(spec: StoreSpec): Store {
  */
 export function storeSpec(
   pathOrUrl: string,
-  { allowSymlinks = false, s3 = {} }: { readonly allowSymlinks?: boolean; readonly s3?: S3Options } = {},
+  { allowSymlinks = false, s3 = {} }: { readonly allowSymlinks?: boolean; readonly s3?: S3Options | undefined } = {},
 ): PlainStoreSpec {
   if (typeof pathOrUrl !== 'string' || pathOrUrl.trim() === '' || pathOrUrl.includes('\0')) {
     const got = typeof pathOrUrl === 'string' ? JSON.stringify(pathOrUrl) : `a value of type ${typeof pathOrUrl}`

@@ -19,7 +19,7 @@ export interface FindOptions {
    */
   readonly allowSymlinks?: boolean
   /** Region, endpoint and credentials for S3. */
-  readonly s3?: S3Options
+  readonly s3?: S3Options | undefined
 }
 
 const FIND_OPTIONS = optionsOf<FindOptions>({ allowSymlinks: kinds.flag, s3: S3_OPTIONS })
@@ -41,7 +41,7 @@ export async function findTrials(place: string, options?: FindOptions): Promise<
   expectText('findTrials', 'place', place)
   const { base, pattern } = splitPlace(place)
   if (pattern.length === 0 && placeOf(place).file !== undefined) return [place]
-  const store = openStore(storeSpec(base === '' ? '.' : base, { allowSymlinks, ...(s3 && { s3 }) }))
+  const store = openStore(storeSpec(base === '' ? '.' : base, { allowSymlinks, s3 }))
   try {
     const search = new Search(store)
     const all = pattern.length === 0 ? await search.below('', 0) : await search.matching('', pattern)

@@ -55,7 +55,7 @@ export interface TrialOptions extends Pick<WorkOptions, 'threads'> {
    */
   readonly refresh?: RefreshMode
   /** Region, endpoint, credentials and limits for trials on S3. See docs/s3.md. */
-  readonly s3?: S3Options
+  readonly s3?: S3Options | undefined
 }
 
 const REFRESH_MODES = ['auto', 'manual'] as const
@@ -96,7 +96,7 @@ export async function createTrial(place: string | URL, options?: TrialOptions): 
   const path = place instanceof URL ? place.href : place
   const settings = checkOptions('createTrial', TRIAL_OPTIONS, options)
   const { allowSymlinks = false, indexCache, s3 } = settings
-  const { spec, file } = placeOf(path, { allowSymlinks, ...(s3 && { s3 }) })
+  const { spec, file } = placeOf(path, { allowSymlinks, s3 })
   const replaced =
     indexCache !== undefined && spec.kind === 'local' ? await placeInDirectory(spec.root, indexCache) : null
   if (replaced !== null && (isPartOfTrial(replaced) || isTensorBoardFile(replaced))) {

@@ -31,19 +31,19 @@ export interface ScanOptions extends ReadOptions {
    * Names and patterns. The name of a tensor selects that tensor alone; any other text is a Python pattern, found anywhere in the name. A
    * RegExp is a pattern of JavaScript. Default: all tensors.
    */
-  readonly tensors?: NamePatterns
+  readonly tensors?: NamePatterns | undefined
   /** Only members of one of these collections. */
-  readonly collection?: string | readonly string[]
+  readonly collection?: string | readonly string[] | undefined
   /** Global steps. Negative numbers count from the end of the steps that match the other options. */
-  readonly steps?: StepSelection
+  readonly steps?: StepSelection | undefined
   /**
    * Steps of the mode, by each worker's own numbers. Requires `mode` if the trial has several modes. Negative numbers
    * count from the end, as in `steps`.
    */
-  readonly modeSteps?: StepSelection
+  readonly modeSteps?: StepSelection | undefined
   /** Only steps saved in this mode. */
-  readonly mode?: Mode
-  readonly workers?: Worker | readonly Worker[]
+  readonly mode?: Mode | undefined
+  readonly workers?: Worker | readonly Worker[] | undefined
   /**
    * Reductions, counts, percentiles, histograms and digests. Default: `all` eighteen reductions, as far as the dtype has them. To check names
    * that users give, see `parseReductions`.
@@ -59,8 +59,8 @@ export interface ScanOptions extends ReadOptions {
    */
   readonly callerWorks?: boolean
   /** Aborts the scan: the loop over it then throws the signal's reason. */
-  readonly signal?: AbortSignal
-  readonly onProgress?: (progress: ScanProgress) => void
+  readonly signal?: AbortSignal | undefined
+  readonly onProgress?: ((progress: ScanProgress) => void) | undefined
 }
 
 /** The part of a scan's options that selects what is read, and how. */

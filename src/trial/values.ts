@@ -113,8 +113,8 @@ async function readPlaces(
   const read = readRecordValues(stateOf(trial), places, {
     threads,
     unfoldLimit,
-    ...(memory !== undefined && { memory }),
-    ...(checkLevel !== undefined && { checkLevel }),
+    memory,
+    checkLevel,
   })
   const results: (TensorValue | TrialscanError)[] = []
   for await (const values of read) results.push(...values)

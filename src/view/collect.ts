@@ -36,7 +36,7 @@ export interface CollectOptions extends ScanSelection {
   readonly embedding: EmbeddingOptions | null
   /** The differences from the other run. */
   readonly differences: RunDifferences | null
-  readonly onProgress?: (progress: { readonly doneRows: number; readonly totalRows: number }) => void
+  readonly onProgress?: ((progress: { readonly doneRows: number; readonly totalRows: number }) => void) | undefined
 }
 
 /** Collects the view of a trial for a page; it lists tensors that can't be read. @throws what a scan throws */
@@ -86,7 +86,7 @@ class Collection {
     const trial = this.#trial
     const drawn = chosenSteps(this.#skeleton)
     const reductions: StatisticName[] = [...SCANNED_STATISTICS, 'sketch']
-    const scan = trial.scan({ ...selection, reductions, ...(onProgress && { onProgress }) })
+    const scan = trial.scan({ ...selection, reductions, onProgress })
     const due = turnsWhenDue()
     let rows = 0
     for await (const row of scan) {

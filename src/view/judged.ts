@@ -43,8 +43,10 @@ export class Judging {
   readonly #updates: UpdateRatios
   readonly #rates: LearningRates
   readonly #findings: Finding[] = []
-  #lacking: readonly NotJudged[] = []
-  #judgedSteps = 0
+  /** Rules that judged nothing although their tensors were saved, and what they lacked. */
+  notJudged: readonly NotJudged[] = []
+  /** Steps at which a rule had anything to judge. */
+  judgedSteps = 0
   #diagnosed: readonly DiagnosedFinding[] = []
   #isDone = false
   #doneSteps = 0
@@ -65,13 +67,8 @@ export class Judging {
 
   /** The rules that judge, without those known to have had nothing to judge. */
   get rules(): readonly string[] {
-    const idle = new Set(this.#lacking.map(({ rule }) => rule))
+    const idle = new Set(this.notJudged.map(({ rule }) => rule))
     return this.#descriptions.map(({ rule }) => rule).filter(name => !idle.has(name))
-  }
-
-  /** Rules that judged nothing although their tensors were saved, and what they lacked. */
-  get notJudged(): readonly NotJudged[] {
-    return this.#lacking
   }
 
   /** Advice about the findings, by rule. */
@@ -85,11 +82,6 @@ export class Judging {
   /** The limits of gradients. */
   get limits(): readonly LimitView[] {
     return this.#descriptions.flatMap(({ limit }) => limit ?? [])
-  }
-
-  /** Steps at which a rule had anything to judge. */
-  get judgedSteps(): number {
-    return this.#judgedSteps
   }
 
   /** Findings in the order of steps, each with its cause. */
@@ -137,11 +129,11 @@ export class Judging {
         options.onProgress?.(progress)
       },
     })
-    this.#judgedSteps += stats.judged
+    this.judgedSteps += stats.judged
     this.#doneSteps = stats.steps
     this.#isDone = true
     for (const { error } of problems) this.problems.add(error)
-    this.#lacking = missing.filter(({ partial }) => !partial).map(({ rule, missing }) => ({ rule, missing }))
+    this.notJudged = missing.filter(({ partial }) => !partial).map(({ rule, missing }) => ({ rule, missing }))
   }
 }
 
@@ -168,15 +160,7 @@ function describe(judgingRule: Rule): RuleDescription {
 export async function judged(trial: Trial, options: ScanSelection): Promise<Judging> {
   const { threads, signal, memory, checkLevel, steps, modeSteps } = options
   const judging = await Judging.of(trial)
-  await judging.run({
-    follow: false,
-    ...(threads !== undefined && { threads }),
-    ...(memory !== undefined && { memory }),
-    ...(checkLevel && { checkLevel }),
-    ...(steps !== undefined && { steps }),
-    ...(modeSteps !== undefined && { modeSteps }),
-    ...(signal && { signal }),
-  })
+  await judging.run({ follow: false, threads, memory, checkLevel, steps, modeSteps, signal })
   return judging
 }
 

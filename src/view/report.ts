@@ -89,24 +89,14 @@ export async function reportHtml(trials: Trial | readonly Trial[], options?: Rep
     throw new UsageError(`reportHtml: expected embed beside ${beside[0]}`, { option: beside[0] })
   if (map !== undefined && all.length === 1)
     throw new UsageError('reportHtml: expected map beside two trials, got one', { option: 'map' })
-  const embedding =
-    embed === undefined
-      ? null
-      : {
-          embed,
-          ...(labels !== undefined && { labels }),
-          ...(images !== undefined && { images }),
-          ...(reconstructions !== undefined && { reconstructions }),
-          ...(perplexity !== undefined && { perplexity }),
-          ...(iterations !== undefined && { iterations }),
-        }
+  const embedding = embed === undefined ? null : { embed, labels, images, reconstructions, perplexity, iterations }
   const compared = all.length === 2 ? (await cutTrials(all[0]!, all[1]!, map ?? {}, false)).trials : all
   const [a, b] = compared
   const comparison = b === undefined ? null : await differencesOf(a!, b, map ?? {}, selection)
   const views: TrialView[] = []
   for (const trial of compared) {
     const differences = trial === a ? comparison : null
-    const view = await collect(trial, { ...selection, embedding, differences, ...(onProgress && { onProgress }) })
+    const view = await collect(trial, { ...selection, embedding, differences, onProgress })
     const [first] = views
     views.push(
       map && first

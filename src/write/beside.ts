@@ -30,7 +30,7 @@ export class BesideTrial {
       })
     }
     if (!isSaved) return new BesideTrial(null)
-    const ofWorker = { worker: numWorkers > 1 ? worker : null, images, ...(s3 && { s3 }) }
+    const ofWorker = { worker: numWorkers > 1 ? worker : null, images, s3 }
     return new BesideTrial(await LiveRuns.begin(directory, ofWorker))
   }
 

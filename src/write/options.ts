@@ -17,7 +17,7 @@ export interface TensorBoardOutput {
   /** True to write tensors with the shape of pictures as images, as `COLLECTION/NAME/image/0` and so on. Default: false. */
   readonly images?: boolean
   /** Region, endpoint and credentials of a log directory on S3. Default: those of the trial. */
-  readonly s3?: S3Options
+  readonly s3?: S3Options | undefined
 }
 
 export interface WriterOptions extends CollectionsOptions {
@@ -47,7 +47,7 @@ export interface WriterOptions extends CollectionsOptions {
    */
   readonly tensorboard?: string | TensorBoardOutput
   /** Region, endpoint and credentials for S3. */
-  readonly s3?: S3Options
+  readonly s3?: S3Options | undefined
 }
 
 export interface SaveOptions extends ElementOptions {
@@ -132,9 +132,15 @@ export const TENSORBOARD_OUTPUT = optionsOf<TensorBoardOutput>(
   'directory',
 )
 
-export const SAVE_OPTIONS = optionsOf<SaveOptions>({
+const ELEMENT_KINDS: Kinds<ElementOptions> = {
   shape: kinds.listOf('sizes', kinds.wholeNumber(0)),
   dtype: kinds.text as never,
+}
+
+export const HISTOGRAM_OPTIONS = optionsOf<ElementOptions>(ELEMENT_KINDS)
+
+export const SAVE_OPTIONS = optionsOf<SaveOptions>({
+  ...ELEMENT_KINDS,
   collection: COLLECTION_NAMES,
   originalName: kinds.text,
   timestamp: NUMBER,
@@ -143,11 +149,6 @@ export const SAVE_OPTIONS = optionsOf<SaveOptions>({
 export const SAVE_REDUCTIONS_OPTIONS = optionsOf<SaveReductionsOptions>({
   collection: COLLECTION_NAMES,
   timestamp: NUMBER,
-})
-
-export const HISTOGRAM_OPTIONS = optionsOf<ElementOptions>({
-  shape: kinds.listOf('sizes', kinds.wholeNumber(0)),
-  dtype: kinds.text as never,
 })
 
 export const SHOULD_SAVE_OPTIONS = optionsOf<ShouldSaveOptions>({

@@ -99,7 +99,7 @@ export async function traceNonFinite(trial: Trial, options?: TraceOptions): Prom
   let isMixed = scalesLoss(trial)
   let [records, unread, leftOut] = [0, 0, 0]
   const isSelected = selection.tensors !== undefined || selection.collection !== undefined
-  const scan = trial.scan({ ...selection, reductions: ASKED, ...(onProgress && { onProgress }) })
+  const scan = trial.scan({ ...selection, reductions: ASKED, onProgress })
   for await (const row of scan) {
     const { tensor } = row
     const fault = faultOf(row)

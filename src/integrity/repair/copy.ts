@@ -14,7 +14,7 @@ export interface TrialFilesOptions {
   /** Follow symbolic links out of the trial's directory. Default: they are refused. */
   readonly allowSymlinks?: boolean
   /** Region, endpoint, credentials and limits for S3. See docs/s3.md. */
-  readonly s3?: S3Options
+  readonly s3?: S3Options | undefined
 }
 
 export interface CopyOptions extends TrialFilesOptions {
@@ -100,7 +100,7 @@ export async function copyTrial(path: string, directory: string, options?: CopyO
 }
 
 function storeOf(path: string, { allowSymlinks = false, s3 }: TrialFilesOptions): Store {
-  return openStore(storeSpec(path, { allowSymlinks, ...(s3 && { s3 }) }))
+  return openStore(storeSpec(path, { allowSymlinks, s3 }))
 }
 
 async function filesIn(store: Store): Promise<TrialFile[]> {

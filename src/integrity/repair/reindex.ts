@@ -15,7 +15,7 @@ export interface ReindexOptions extends Pick<WorkOptions, 'threads'> {
   /** Follow symbolic links out of the trial's directory. Default: they are refused. */
   readonly allowSymlinks?: boolean
   /** Region, endpoint, credentials and limits for S3. See docs/s3.md. */
-  readonly s3?: S3Options
+  readonly s3?: S3Options | undefined
 }
 
 const REINDEX_OPTIONS = optionsOf<ReindexOptions>({
@@ -42,7 +42,7 @@ export interface ReindexedFile {
  */
 export async function reindexTrial(path: string, options?: ReindexOptions): Promise<ReindexedFile[]> {
   const { allowSymlinks = false, s3, threads } = checkOptions('reindexTrial', REINDEX_OPTIONS, options)
-  const spec = storeSpec(path, { allowSymlinks, ...(s3 && { s3 }) })
+  const spec = storeSpec(path, { allowSymlinks, s3 })
   const store = openStore(spec)
   const loader = new TrialLoader(new Access(store, spec), {
     rangeSteps: null,

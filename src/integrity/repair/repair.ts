@@ -25,7 +25,7 @@ import type { S3Options } from '../../storage/s3/spec.js'
 import { repairCollections } from './collections.js'
 import { type RepairContext, RepairSource } from './context.js'
 import { copyEventFiles } from './event-files.js'
-import { type SortedFiles, sortFiles } from './files.js'
+import { SortedFiles } from './files.js'
 import { Grouping } from './groups.js'
 import { readIndexSources } from './index-source.js'
 import { type Reason, RepairNotes, type RepairReport } from './report.js'
@@ -36,7 +36,7 @@ export interface RepairOptions extends Pick<WorkOptions, 'threads'> {
   /** Follow symbolic links out of the trial's directory. Default: their targets are left out. */
   readonly allowSymlinks?: boolean
   /** Region, endpoint, credentials and limits for S3. See docs/s3.md. */
-  readonly s3?: S3Options
+  readonly s3?: S3Options | undefined
   /** Ends the repair and removes the partial copy. */
   readonly signal?: AbortSignal
   /**
@@ -70,7 +70,7 @@ const UNSAFE_NAME: Reason = { code: 'UnsafePath', message: 'its path is not vali
 export async function repairTrial(path: string, out: string, options?: RepairOptions): Promise<RepairReport> {
   const settings = checkOptions('repairTrial', REPAIR_OPTIONS, options)
   const { allowSymlinks = false, checksums = false, s3, signal, threads, onTemporary } = settings
-  const spec = storeSpec(path, { allowSymlinks, ...(s3 && { s3 }) })
+  const spec = storeSpec(path, { allowSymlinks, s3 })
   const access = new Access(openStore(spec), spec)
   try {
     await access.store.open()
@@ -102,8 +102,9 @@ async function copyTrial(
   const unlisted: [path: string, error: StoreError][] = []
   const onError = (path: string, error: StoreError): void => void unlisted.push([path, error])
   const expects = (path: string): boolean => path.includes('/') && !isTemporary(path) && isPartOfTrial(path)
-  const files = sortFiles(await listEverything(store, { expects, onError }))
-  const { isPlain, isTornasole, plain, superseded } = files
+  const files = new SortedFiles(await listEverything(store, { expects, onError }))
+  const { isPlain, isTornasole, superseded } = files
+  const plain = isPlain ? files.plainEvents : []
   if (kindOfPlace([...files.all]) === 'checkpoint') {
     const url = store.url('')
     const hint = 'trialscan verify says what is wrong with them'

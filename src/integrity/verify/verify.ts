@@ -35,7 +35,7 @@ export interface VerifyOptions extends WorkOptions {
   /** Follow symbolic links out of the trial's directory. Default: they are refused. */
   readonly allowSymlinks?: boolean
   /** Region, endpoint, credentials and limits for S3. See docs/s3.md. */
-  readonly s3?: S3Options
+  readonly s3?: S3Options | undefined
 }
 
 /** The options that apply to every kind of place. */
@@ -100,7 +100,7 @@ export interface Verification {
 export async function verifyTrial(path: string, options?: VerifyOptions): Promise<Verification> {
   const settings = checkOptions('verifyTrial', OPTIONS, options)
   const { allowSymlinks = false, s3 } = settings
-  const { spec, file } = placeOf(path, { allowSymlinks, ...(s3 && { s3 }) })
+  const { spec, file } = placeOf(path, { allowSymlinks, s3 })
   return verifyTrialAt(new Access(openStore(spec), spec), settings, file)
 }
 

@@ -8,16 +8,16 @@ import { isRemote, type Store, type Watcher } from '../../storage/store.js'
 
 export interface WaitOptions {
   /** The time before a WaitTimeout is thrown, in milliseconds. Default: ten minutes. */
-  readonly timeoutMs?: number
+  readonly timeoutMs?: number | undefined
   /**
    * The interval between two looks if the platform does not report changes, and the longest interval in any case, in milliseconds.
    * Default: 2,000; on S3, where a look takes two listing requests, 5,000, and at least 250.
    */
-  readonly pollMs?: number
+  readonly pollMs?: number | undefined
   /** Aborts the waiting, which then throws the signal's reason. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
   /** Called after every look that found nothing, but the last, with what is missing. */
-  readonly onWait?: (waiting: Waiting) => void
+  readonly onWait?: ((waiting: Waiting) => void) | undefined
 }
 
 export const WAIT_OPTIONS: Kinds<WaitOptions> = {
@@ -28,18 +28,8 @@ export const WAIT_OPTIONS: Kinds<WaitOptions> = {
 }
 
 /** The waiting options among others. */
-export function waitingOf({
-  timeoutMs,
-  pollMs,
-  signal,
-  onWait,
-}: WaitOptions & { signal?: AbortSignal | undefined }): WaitOptions {
-  return {
-    ...(timeoutMs !== undefined && { timeoutMs }),
-    ...(pollMs !== undefined && { pollMs }),
-    ...(signal && { signal }),
-    ...(onWait && { onWait }),
-  }
+export function waitingOf({ timeoutMs, pollMs, signal, onWait }: WaitOptions): WaitOptions {
+  return { timeoutMs, pollMs, signal, onWait }
 }
 
 /** A wait, and its duration so far. */

@@ -27,9 +27,9 @@ export interface WorkOptions {
    * The number of threads; 0 means the calling thread. Default: the parallelism of the machine, but none for work of a few megabytes. At
    * most `maxThreads` of the trial.
    */
-  readonly threads?: number
+  readonly threads?: number | undefined
   /** The number of bytes of file contents that a thread may hold at once; at least 4 MiB. Default: 64 MiB. */
-  readonly memory?: number
+  readonly memory?: number | undefined
 }
 
 export const WORK_OPTIONS: Kinds<WorkOptions> = {
@@ -40,7 +40,7 @@ export const WORK_OPTIONS: Kinds<WorkOptions> = {
 /** The options of reading records. */
 export interface ReadOptions extends WorkOptions {
   /** The checksums to verify. Default: `minimal`. */
-  readonly checkLevel?: CheckLevel
+  readonly checkLevel?: CheckLevel | undefined
 }
 
 export const READ_KINDS: Kinds<ReadOptions> = {

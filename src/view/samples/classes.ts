@@ -53,10 +53,10 @@ export async function classesOf(
   const values = readValues(trial, {
     tensors: [labels, predictions],
     steps: only,
-    ...(threads !== undefined && { threads }),
-    ...(memory !== undefined && { memory }),
-    ...(checkLevel && { checkLevel }),
-    ...(signal && { signal }),
+    threads,
+    memory,
+    checkLevel,
+    signal,
   })
   for await (const { tensor, step, worker, value } of values) {
     if (value === null || value.dtype === 'string') continue
@@ -156,10 +156,10 @@ async function imagesAt(
   const values = readValues(trial, {
     tensors: [images],
     steps,
-    ...(threads !== undefined && { threads }),
-    ...(memory !== undefined && { memory }),
-    ...(checkLevel && { checkLevel }),
-    ...(signal && { signal }),
+    threads,
+    memory,
+    checkLevel,
+    signal,
   })
   for await (const { step, value } of values) {
     const view = value === null ? null : grey(value, value.shape[0] ?? 0)

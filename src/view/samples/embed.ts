@@ -11,9 +11,9 @@ export interface EmbedOptions {
   /** Default: `tsne`. */
   readonly method?: EmbeddingMethod
   /** The perplexity of t-SNE: roughly the number of neighbours of a sample. Default: 30; at most a third of the samples. */
-  readonly perplexity?: number
+  readonly perplexity?: number | undefined
   /** The iterations of t-SNE and UMAP. Default: 350 for t-SNE; by the number of samples for UMAP. */
-  readonly iterations?: number
+  readonly iterations?: number | undefined
   /** The seed: the same one gives the same points. Default: a fixed one. */
   readonly seed?: number
 }

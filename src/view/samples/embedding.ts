@@ -8,7 +8,7 @@ import { stepsAround } from '../../scan/catalog/step-selection.js'
 import type { TensorValue } from '../../scan/job/tensor-value.js'
 import type { ScanSelection } from '../../trial/scan-selection.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
-import { type ReadValuesOptions, readValues } from '../../trial/values.js'
+import { readValues } from '../../trial/values.js'
 import type { EmbeddingStep, EmbeddingView } from '../data.js'
 import type { Skeleton } from '../skeleton.js'
 import { thinned } from '../thinning.js'
@@ -21,15 +21,15 @@ export interface EmbeddingOptions {
   /** The tensor whose first axis is that of the samples. */
   readonly embed: string
   /** Default: labels by the hooks' names, where they fit. */
-  readonly labels?: string
+  readonly labels?: string | undefined
   /** The tensor of images. Default: the model's input, if it is images. */
-  readonly images?: string
+  readonly images?: string | undefined
   /** The tensor of reconstructions. Default: the model's output, if it has the shape of the images. */
-  readonly reconstructions?: string
+  readonly reconstructions?: string | undefined
   /** The perplexity of t-SNE. Default: 30. */
-  readonly perplexity?: number
+  readonly perplexity?: number | undefined
   /** The iterations of t-SNE and UMAP. Default: as `embed`. */
-  readonly iterations?: number
+  readonly iterations?: number | undefined
 }
 
 /** Samples of several steps that are placed together. */
@@ -96,11 +96,7 @@ export async function embeddingOf(
       errors: given && reconstruction ? errorsOf(given, reconstruction, Math.min(count, MAX_POINTS)) : [],
     })
   }
-  const placed = await inPools(samples, {
-    ...(perplexity !== undefined && { perplexity }),
-    ...(iterations !== undefined && { iterations }),
-    ...(selection.signal && { signal: selection.signal }),
-  })
+  const placed = await inPools(samples, { perplexity, iterations, signal: selection.signal })
   const ifFound = (name: string | undefined) => (name !== undefined && labelsSeen.has(name) ? name : null)
   return {
     tensor,
@@ -121,7 +117,10 @@ interface Samples {
 /** Places the samples of neighbouring steps of a mode together, so that their points can be compared. */
 async function inPools(
   all: readonly Samples[],
-  { signal, ...options }: Pick<EmbedOptions, 'perplexity' | 'iterations'> & { readonly signal?: AbortSignal },
+  {
+    signal,
+    ...options
+  }: Pick<EmbedOptions, 'perplexity' | 'iterations'> & { readonly signal: AbortSignal | undefined },
 ): Promise<readonly Pick<EmbeddingStep, 'points' | 'pool'>[]> {
   const pools: { mode: Mode; width: number; rows: Float64Array[]; members: number[] }[] = []
   for (const [i, { rows, mode }] of all.entries()) {
@@ -175,15 +174,7 @@ function labelsFor(trial: Trial, tensor: string): string | undefined {
 
 async function valuesAt(trial: Trial, tensors: readonly string[], step: number, selection: ScanSelection) {
   const { threads, memory, signal, checkLevel, workers } = selection
-  const options: ReadValuesOptions = {
-    tensors,
-    steps: stepsAround(step),
-    ...(workers !== undefined && { workers }),
-    ...(threads !== undefined && { threads }),
-    ...(memory !== undefined && { memory }),
-    ...(checkLevel && { checkLevel }),
-    ...(signal && { signal }),
-  }
+  const options = { tensors, steps: stepsAround(step), workers, threads, memory, checkLevel, signal }
   const values = new Map<string, TensorValue>()
   // The first of several workers is taken.
   for await (const { tensor, value, step: at } of readValues(trial, options)) {

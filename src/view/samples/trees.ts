@@ -1,5 +1,6 @@
 /** The trees of XGBoost, as its hook saves them: a table of nodes, a tensor a column. */
 
+import { entryOf } from '../../base/maps.js'
 import type { ScanSelection } from '../../trial/scan-selection.js'
 import type { Trial } from '../../trial/trial.js'
 import { readValues } from '../../trial/values.js'
@@ -30,17 +31,16 @@ export async function treesOf(
   const values = readValues(trial, {
     tensors: names,
     steps: only,
-    ...(threads !== undefined && { threads }),
-    ...(memory !== undefined && { memory }),
-    ...(checkLevel && { checkLevel }),
-    ...(signal && { signal }),
+    threads,
+    memory,
+    checkLevel,
+    signal,
   })
   for await (const { tensor, step, value } of values) {
     const column = COLUMNS.find(name => tensor === `trees/${name}`)
     const index = skeleton.stepAt(step)
     if (column === undefined || index === undefined || value === null) continue
-    const table = tables.get(index) ?? {}
-    tables.set(index, table)
+    const table = entryOf(tables, index, (): Table => ({}))
     // Of several workers the first.
     if (column in table) continue
     const { data } = value

@@ -69,10 +69,10 @@ export async function unitsOf(
   const values = readValues(trial, {
     tensors: [...layers.keys()],
     steps: steps.map(index => skeleton.steps[index]!),
-    ...(threads !== undefined && { threads }),
-    ...(memory !== undefined && { memory }),
-    ...(checkLevel && { checkLevel }),
-    ...(signal && { signal }),
+    threads,
+    memory,
+    checkLevel,
+    signal,
   })
   for await (const { tensor, step, value } of values) {
     const [counts, index] = [layers.get(tensor ?? ''), skeleton.stepAt(step)]

@@ -9,42 +9,25 @@ const HEARTBEAT_MS = 15_000
 
 const encoder = new TextEncoder()
 
-/** Sends an event at once, and one after each change, until nothing can change any more. */
-export function changesOf(served: ServedTrial, context: Context, signal: AbortSignal): Response {
-  const gone = new AbortController()
-  const events = eventsOf([served], AbortSignal.any([signal, gone.signal]), change => change.isOver)
-  return eventStream(context, events, gone)
-}
-
 /**
- * Sends the changes of all trials, present and future, as long as the client listens.
- * @param onAdded calls a listener for each trial that is added
- */
-export function changesOfAll(
-  all: Iterable<ServedTrial>,
-  onAdded: (listener: (added: ServedTrial) => void) => () => void,
-  context: Context,
-  signal: AbortSignal,
-): Response {
-  const gone = new AbortController()
-  return eventStream(
-    context,
-    eventsOf([...all], AbortSignal.any([signal, gone.signal]), () => false, onAdded),
-    gone,
-  )
-}
-
-function eventStream(context: Context, events: AsyncIterable<Uint8Array>, gone: AbortController): Response {
-  const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' }
-  if (context.req.method === 'HEAD') return context.body(null, 200, headers)
-  return new Response(streamOf(context, events, { gone, end: () => {} }), { headers })
-}
-
-/**
- * The events of some trials.
+ * Sends the changes of trials: the present state of each at once, and then each change, until one is the last.
  * @param isLast true if no change follows this one
  * @param onAdded calls a listener for each trial that is added
  */
+export function eventStream(
+  context: Context,
+  all: Iterable<ServedTrial>,
+  signal: AbortSignal,
+  isLast: (change: Change) => boolean,
+  onAdded?: (listener: (added: ServedTrial) => void) => () => void,
+): Response {
+  const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' }
+  if (context.req.method === 'HEAD') return context.body(null, 200, headers)
+  const gone = new AbortController()
+  const events = eventsOf([...all], AbortSignal.any([signal, gone.signal]), isLast, onAdded)
+  return new Response(streamOf(context, events, { gone, end: () => {} }), { headers })
+}
+
 async function* eventsOf(
   all: readonly ServedTrial[],
   signal: AbortSignal,

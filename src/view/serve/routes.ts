@@ -13,7 +13,7 @@ import { guard, problem, SAFE_HEADERS } from './access.js'
 import { chunksOf, etag, failure, has, jsonText, listed } from './answers.js'
 import { Asked, type Parameter, SCAN, type ScanFormat, SELECTION, VALUE, type ValueFormat } from './asked.js'
 import { expectBounded } from './bounds.js'
-import { changesOf, changesOfAll } from './events.js'
+import { eventStream } from './events.js'
 import { type App, type Context, compressed, newApp } from './http.js'
 import type { Scope } from './kept-columns.js'
 import { OPENAPI } from './openapi.js'
@@ -161,11 +161,11 @@ class Routes {
       this.#ask(context, [])
       const served = this.#served(context.req.param('id'))
       await served.open()
-      return changesOf(served, context, this.#signal(context))
+      return eventStream(context, [served], this.#signal(context), change => change.isOver)
     })
     app.get('/api/events', context => {
       this.#ask(context, [])
-      return changesOfAll(trials.values(), this.#options.onAdded, context, this.#signal(context))
+      return eventStream(context, trials.values(), this.#signal(context), () => false, this.#options.onAdded)
     })
     app.get('/api/trials/:id/scan', context => this.#scan(context))
     app.get('/api/trials/:id/value', context => this.#value(context))
@@ -248,10 +248,7 @@ class Routes {
 
   get #working() {
     const { threads, memory } = this.#options
-    return {
-      ...(threads !== undefined && { threads }),
-      ...(memory !== undefined && { memory: Math.max(memory, MIN_MEMORY) }),
-    }
+    return { threads, memory: memory && Math.max(memory, MIN_MEMORY) }
   }
 
   #reading(signal: AbortSignal) {

@@ -26,7 +26,7 @@ export interface ServeOptions extends WorkOptions {
   readonly rules?: boolean
   /** Milliseconds between two looks at a running trial, where the platform does not report changes. Default: 500; on S3, 5,000. */
   readonly pollMs?: number
-  readonly s3?: S3Options
+  readonly s3?: S3Options | undefined
   /** True to follow symbolic links out of trials on disk. Default: false. */
   readonly allowSymlinks?: boolean
   /** True to keep the steps that a restart of a training has left behind, as `createTrial` does. Default: false. */
@@ -100,8 +100,8 @@ export async function serveTrials(paths: string | readonly string[], options?: S
         }),
       pollMs: settings.pollMs ?? POLL_MS[isRemote ? 'remote' : 'local'],
       judges,
-      ...(threads !== undefined && { threads }),
-      ...(memory !== undefined && { memory }),
+      threads,
+      memory,
     })
     trials.set(id, served)
     for (const listener of listeners) listener(served)

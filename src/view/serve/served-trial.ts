@@ -32,8 +32,8 @@ export interface Change {
 }
 
 export interface ServedOptions {
-  readonly threads?: number
-  readonly memory?: number
+  readonly threads?: number | undefined
+  readonly memory?: number | undefined
   readonly open: () => Promise<Trial>
   /** Milliseconds between two looks at a running trial, where the platform does not report changes. */
   readonly pollMs: number
@@ -70,15 +70,17 @@ export class ServedTrial {
   readonly path: string
   readonly #options: ServedOptions
   #opening: Promise<Trial> | undefined
-  #trial: Trial | undefined
-  #error: unknown
-  #judging: Judging | undefined
+  /** The trial, if it has been opened. */
+  opened: Trial | undefined
+  /** The error that opening it threw. */
+  error: unknown
+  judging: Judging | undefined
   /** True if rules have judged all steps of an ended job. */
   #isJudged = false
   /** True if no more steps will come. */
   #isKept = false
-  /** The version of the trial's data. */
-  #trialVersion = 0
+  /** The version of the trial's data: numbers read under an older one may be stale. */
+  trialVersion = 0
   /** The version of the data and of the findings. */
   #version = 0
   #skeleton: { readonly version: number; readonly skeleton: Skeleton; readonly kinds: readonly Kind[] } | undefined
@@ -102,11 +104,7 @@ export class ServedTrial {
 
   get #reading() {
     const { threads, memory } = this.#options
-    return {
-      signal: this.#closing.signal,
-      ...(threads !== undefined && { threads }),
-      ...(memory !== undefined && { memory }),
-    }
+    return { signal: this.#closing.signal, threads, memory }
   }
 
   async #look<T>(work: () => Promise<T>): Promise<T> {
@@ -125,31 +123,12 @@ export class ServedTrial {
     return this.#opening
   }
 
-  /** The trial, if it has been opened. */
-  get opened(): Trial | undefined {
-    return this.#trial
-  }
-
-  /** The error that opening it threw. */
-  get error(): unknown {
-    return this.#error
-  }
-
-  get judging(): Judging | undefined {
-    return this.#judging
-  }
-
-  /** The version of the trial's data: numbers read under an older one may be stale. */
-  get trialVersion(): number {
-    return this.#trialVersion
-  }
-
   /** The loss as far as it was read, and the time of the last change. */
   get course(): { readonly loss: LossView | null; readonly changed: string | null } {
     const loss =
-      this.#trial === undefined
+      this.opened === undefined
         ? null
-        : this.#course.of(this.#trial, this.#closing.signal, signal => BACKGROUND.take(signal))
+        : this.#course.of(this.opened, this.#closing.signal, signal => BACKGROUND.take(signal))
     const { changedMs } = this.#course
     return { loss, changed: changedMs === null ? null : new Date(changedMs).toISOString() }
   }
@@ -157,9 +136,9 @@ export class ServedTrial {
   get change(): Change {
     return {
       version: this.#version,
-      steps: this.#trial?.steps({ showIncompleteSteps: true }).length ?? 0,
-      findings: this.#judging?.findingCount ?? 0,
-      isEnded: this.#trial?.loadedAllSteps ?? false,
+      steps: this.opened?.steps({ showIncompleteSteps: true }).length ?? 0,
+      findings: this.judging?.findingCount ?? 0,
+      isEnded: this.opened?.loadedAllSteps ?? false,
       isOver: this.#isKept && (!this.#options.judges || this.#isJudged),
     }
   }
@@ -179,13 +158,13 @@ export class ServedTrial {
   async #open(): Promise<Trial> {
     try {
       const trial = await this.#options.open()
-      this.#trial = trial
+      this.opened = trial
       this.#version++
       void this.#keepUp(trial)
       if (this.#options.judges) void this.#judge(trial)
       return trial
     } catch (error) {
-      this.#error = error
+      this.error = error
       // The trial may exist later.
       this.#opening = undefined
       throw error
@@ -209,13 +188,13 @@ export class ServedTrial {
           pollMs: this.#options.pollMs,
           signal,
         })
-        this.#trialVersion++
+        this.trialVersion++
         this.#isKept = state.ended
         this.#changed()
       }
       this.#isKept = true
     } catch (error) {
-      if (!signal.aborted) this.#error = error
+      if (!signal.aborted) this.error = error
     }
   }
 
@@ -228,9 +207,9 @@ export class ServedTrial {
     }
     const end = await BACKGROUND.take(this.#closing.signal).catch(() => null)
     if (end === null) return
-    this.#judging = await Judging.of(trial)
+    this.judging = await Judging.of(trial)
     const options = { ...this.#reading, pollMs, end }
-    await judgeOn(this.#judging, options, isNews => this.#changedSoon(isNews ? TELL_MS : PROGRESS_MS))
+    await judgeOn(this.judging, options, isNews => this.#changedSoon(isNews ? TELL_MS : PROGRESS_MS))
     this.#isJudged = true
     if (!this.#closing.signal.aborted) this.#changed()
   }
@@ -283,8 +262,8 @@ export class ServedTrial {
       ...UNREAD,
       hasClasses: labelNames(trial) !== null,
       hasUnits: unitTensors(tensors).length > 0,
-      ...(this.#judging ? findingsOf(this.#judging, skeleton) : unjudged(this.#options.judges ? 'waiting' : 'off')),
-      problems: [...new Set([...problemLines(trial.problems), ...(this.#judging?.problems.lines ?? [])])],
+      ...(this.judging ? findingsOf(this.judging, skeleton) : unjudged(this.#options.judges ? 'waiting' : 'off')),
+      problems: [...new Set([...problemLines(trial.problems), ...(this.judging?.problems.lines ?? [])])],
       values: states.reduce((sum, state) => sum + state, 0),
       readBytes: 0,
     }
@@ -295,10 +274,7 @@ export class ServedTrial {
     const names = trial.tensorNames()
     if (names.length > MAX_DESCRIBED || names.every(name => this.#descriptions.has(name))) return
     const { threads, memory } = this.#options
-    const { tensors } = await trial.summary({
-      ...(threads !== undefined && { threads }),
-      ...(memory !== undefined && { memory }),
-    })
+    const { tensors } = await trial.summary({ threads, memory })
     for (const { name, dtype, shape } of tensors) this.#descriptions.set(name, { dtype, shape })
   }
 
@@ -308,7 +284,7 @@ export class ServedTrial {
       const trial = await this.open()
       return this.#columns.column(name, scope, async () => ({
         trial,
-        updates: this.#judging?.updates ?? [],
+        updates: this.judging?.updates ?? [],
         ...(await this.#bones()),
       }))
     })
@@ -344,8 +320,8 @@ async function judgeOn(
   options: {
     readonly signal: AbortSignal
     readonly pollMs: number
-    readonly threads?: number
-    readonly memory?: number
+    readonly threads?: number | undefined
+    readonly memory?: number | undefined
     /** Ends the turn; called once all present steps have been judged. */
     readonly end: () => void
   },

@@ -23,7 +23,7 @@ export interface ImportOptions extends ScanSelection {
   /** True for true checksums of records. Default: false, which writes smdebug's constant. */
   readonly checksums?: boolean
   /** Region, endpoint and credentials for a trial on S3. */
-  readonly s3?: S3Options
+  readonly s3?: S3Options | undefined
 }
 
 /** The result for one run. */
@@ -79,7 +79,7 @@ export async function importTensorBoard(runs: Trial, out: string, options?: Impo
       if (known === undefined) steps.set(worker, new Set([step]))
       else known.add(step)
     }
-    const writing = { checksums, ...(s3 && { s3 }) }
+    const writing = { checksums, s3 }
     const importer = new Importer(out, partsOfTrial(steps, runs.name), writing, state.access.store.url(''))
     try {
       await importer.addAll(runs, selection)

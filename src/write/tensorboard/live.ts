@@ -40,7 +40,7 @@ export interface LiveRunsOptions {
   /** The worker of these runs; null if there is only one. */
   readonly worker: Worker | null
   readonly images: boolean
-  readonly s3?: S3Options
+  readonly s3?: S3Options | undefined
 }
 
 export class LiveRuns {

@@ -78,7 +78,7 @@ export class TrainingRules {
   /** Opens the unfinished trial, so that an unknown rule or parameter is an error at once. */
   async open(): Promise<void> {
     const { path, options } = this.#writer
-    const trial = await createTrial(path, { refresh: 'manual', ...(options.s3 && { s3: options.s3 }) })
+    const trial = await createTrial(path, { refresh: 'manual', s3: options.s3 })
     this.#trial = trial
     const registry = new RuleRegistry()
     this.#rules = this.#given.map(({ rule, parameters = {}, name, actions = [] }) => {

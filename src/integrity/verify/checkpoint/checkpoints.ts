@@ -134,9 +134,9 @@ function loaderOf(access: Access, file: string | undefined, { threads }: WorkOpt
 
 function workOf({ threads, memory, signal }: CheckpointOptions) {
   return {
-    ...(threads !== undefined && { threads }),
-    ...(memory !== undefined && { memory }),
-    ...(signal && { signal }),
+    threads,
+    memory,
+    signal,
   }
 }
 

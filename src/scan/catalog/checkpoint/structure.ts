@@ -10,7 +10,7 @@ import { rangedFile } from './ranged-file.js'
 
 export interface StructureOptions {
   /** Region, endpoint and credentials for S3. */
-  readonly s3?: S3Options
+  readonly s3?: S3Options | undefined
 }
 
 const OPTIONS = optionsOf<StructureOptions>({ s3: S3_OPTIONS })

@@ -3,8 +3,7 @@
 import { type DType, MODES, type Mode } from '../base/types.js'
 import { FOOTER_LENGTH } from '../core/border/framing.js'
 import { dtypeNumber } from '../core/dtype.js'
-import { Backwards } from './backwards.js'
-import { type FramedRecord, inFrame } from './frame.js'
+import { beginRecord, endRecord } from './frame.js'
 
 /** The content of a record. */
 export interface TensorRecord {
@@ -20,40 +19,41 @@ export interface TensorRecord {
   readonly value: { readonly dtype: DType; readonly bytes: Uint8Array } | readonly string[]
 }
 
-const NOTHING = new Uint8Array(0)
-const out = new Backwards()
-
 /**
- * A record, with smdebug's constant instead of the payload's checksum. It refers to the given content without copying it.
+ * A record in pieces, with smdebug's constant instead of the payload's checksum. The given content is one of them, and not copied.
  * @throws UsageError if it is too long
  */
-export function framedRecord(record: TensorRecord): FramedRecord {
+export function framedRecord(record: TensorRecord): readonly Uint8Array[] {
   const { wallTime, step, mode, modeStep, tag, shape, value } = record
-  const isDense = 'bytes' in value
-  const content = isDense ? value.bytes : NOTHING
-  out.reset()
-  out.room(FOOTER_LENGTH)
+  const out = beginRecord()
+  const plugin = (name: string, text: string): void => {
+    const end = out.byteLength
+    out.text(2, text)
+    out.text(1, name)
+    out.message(1, end)
+  }
   // Value.metadata, the last field.
   plugin('mode', `${MODES.indexOf(mode) + 1}`)
   plugin('mode_step', `${modeStep}`)
   out.message(9, FOOTER_LENGTH)
   const tailLength = out.byteLength
   // TensorProto.
-  if (content.length > 0) {
+  const content = 'bytes' in value ? value.bytes : null
+  if (content !== null && content.length > 0) {
     out.leaveOut(content.length)
     out.message(4, tailLength)
   }
-  if (!isDense) for (let i = value.length - 1; i >= 0; i--) out.text(8, value[i]!)
+  if (!('bytes' in value)) for (const text of value.toReversed()) out.text(8, text)
   const shapeEnd = out.byteLength
-  for (let i = shape.length - 1; i >= 0; i--) {
+  for (const size of shape.toReversed()) {
     const end = out.byteLength
-    out.text(2, `${tag}_${shape[i]}`)
-    out.varint(1, shape[i]!)
+    out.text(2, `${tag}_${size}`)
+    out.varint(1, size)
     out.message(2, end)
   }
   out.message(2, shapeEnd)
   // The hook leaves the dtype of texts at 0.
-  if (isDense) out.varint(1, dtypeNumber(value.dtype))
+  if ('bytes' in value) out.varint(1, dtypeNumber(value.dtype))
   out.message(8, tailLength)
   out.text(1, tag)
   // Summary and Event.
@@ -61,12 +61,7 @@ export function framedRecord(record: TensorRecord): FramedRecord {
   out.message(5, FOOTER_LENGTH)
   out.varint(2, step)
   out.double(1, wallTime)
-  return inFrame(out, { content, tailLength, name: tag })
-}
-
-function plugin(name: string, text: string): void {
-  const end = out.byteLength
-  out.text(2, text)
-  out.text(1, name)
-  out.message(1, end)
+  endRecord(out, tag)
+  const [head, tail] = out.written(tailLength)
+  return content === null ? [head, tail] : [head, content, tail]
 }

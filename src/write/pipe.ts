@@ -27,26 +27,11 @@ export class Pipe implements AsyncIterable<Uint8Array> {
 
   /**
    * Queues bytes.
-   * @param finish called with their final place, to complete them there (in one piece, if they are short)
+   * @param finish called with their final place, to complete them there
    * @returns a promise until which they must not change; null if they were copied
    * @throws the store's error, as a rejection
    */
   write(pieces: readonly Uint8Array[], finish?: (pieces: readonly Uint8Array[]) => void): Promise<void> | null {
-    let byteLength = 0
-    for (const bytes of pieces) byteLength += bytes.length
-    if (byteLength > LONG_BYTES) return this.#writeLong(pieces, finish)
-    // Short pieces are copied before anything else can happen.
-    const place = this.#room(byteLength)
-    let at = 0
-    for (const bytes of pieces) {
-      place.set(bytes, at)
-      at += bytes.length
-    }
-    finish?.([place])
-    return this.#byteLength <= this.#limit && this.#failure === null ? null : this.#written(() => false)
-  }
-
-  #writeLong(pieces: readonly Uint8Array[], finish?: (pieces: readonly Uint8Array[]) => void): Promise<void> | null {
     let remaining = 0
     const places = pieces.map(bytes => {
       if (bytes.length >= LONG_BYTES) {
@@ -55,6 +40,7 @@ export class Pipe implements AsyncIterable<Uint8Array> {
         this.#push({ bytes, written: () => remaining-- })
         return bytes
       }
+      // Short pieces are copied before anything else can happen.
       const place = this.#room(bytes.length)
       place.set(bytes)
       return place

@@ -70,10 +70,11 @@ export class StepFiles {
   add({ wallTime, tag, shape, value }: Omit<TensorRecord, keyof StepOfTraining>): Promise<void> | null {
     const { step, mode, modeStep } = this.at
     const { isDurable, queueByteLength, checksums } = this.#options
-    const { head, content, tail, byteLength } = framedRecord({ wallTime, step, mode, modeStep, tag, shape, value })
+    const pieces = framedRecord({ wallTime, step, mode, modeStep, tag, shape, value })
+    const byteLength = pieces.reduce((sum, { length }) => sum + length, 0)
     this.#tensors.push({ name: tag, startByte: this.#byteLength, byteLength })
     this.#byteLength += byteLength
-    const written = this.#pipe.write([head, content, tail], checksums ? seal : undefined)
+    const written = this.#pipe.write(pieces, checksums ? seal : undefined)
     if (written !== null || isDurable || this.#byteLength > Math.min(SHORT_STEP_BYTES, queueByteLength)) this.#begin()
     return written
   }

@@ -4,8 +4,8 @@
  */
 
 import { FOOTER_LENGTH } from '../../core/border/framing.js'
-import { Backwards } from '../backwards.js'
-import { inFrame, seal } from '../frame.js'
+import type { Backwards } from '../backwards.js'
+import { beginRecord, endRecord, seal } from '../frame.js'
 
 /** HistogramProto. */
 export interface HistogramSummary {
@@ -44,40 +44,36 @@ export interface SummaryPlace {
   readonly tag: string
 }
 
-const NOTHING = new Uint8Array(0)
-const out = new Backwards()
-
 /** The first record of an event file. */
 export function versionRecord(wallTime: number): Uint8Array {
-  begin()
+  const out = beginRecord()
   out.text(3, 'brain.Event:2')
   out.double(1, wallTime)
-  return framed('')
+  return sealed(out, '')
 }
 
 /** @throws UsageError if it is too long */
 export function summaryRecord({ wallTime, step, tag }: SummaryPlace, summary: Summary): Uint8Array {
-  begin()
+  const out = beginRecord()
   if ('scalar' in summary) out.float(2, summary.scalar)
   else if ('image' in summary) {
     const { height, width, channels, png } = summary.image
-    const end = out.byteLength
     out.bytes(4, png)
     out.varint(3, channels)
     out.varint(2, width)
     out.varint(1, height)
-    out.message(4, end)
+    out.message(4, FOOTER_LENGTH)
   } else {
     const { min, max, num, sum, sumSquares, limits, counts } = summary.histogram
-    const end = out.byteLength
-    out.doubles(7, counts)
-    out.doubles(6, limits)
+    for (const [field, numbers] of [[7, counts] as const, [6, limits] as const]) {
+      out.bytes(field, new Uint8Array(Float64Array.from(numbers).buffer))
+    }
     out.double(5, sumSquares)
     out.double(4, sum)
     out.double(3, num)
     out.double(2, max)
     out.double(1, min)
-    out.message(5, end)
+    out.message(5, FOOTER_LENGTH)
   }
   out.text(1, tag)
   // Summary and Event.
@@ -85,17 +81,12 @@ export function summaryRecord({ wallTime, step, tag }: SummaryPlace, summary: Su
   out.message(5, FOOTER_LENGTH)
   out.varint(2, step)
   out.double(1, wallTime)
-  return framed(tag)
+  return sealed(out, tag)
 }
 
-function begin(): void {
-  out.reset()
-  out.room(FOOTER_LENGTH)
-}
-
-function framed(name: string): Uint8Array {
-  inFrame(out, { content: NOTHING, tailLength: FOOTER_LENGTH, name })
-  const record = out.written().slice()
+function sealed(out: Backwards, name: string): Uint8Array {
+  endRecord(out, name)
+  const [record] = out.written(0)
   seal([record])
   return record
 }

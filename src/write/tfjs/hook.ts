@@ -94,7 +94,8 @@ export function createHook<T extends TensorFlow>(
     const message = `createHook: expected a writer with framework: 'tfjs', got one with '${framework}'`
     throw new UsageError(message, { call: 'createHook', framework })
   }
-  return new (hookClass(tf))(writer, tf) as TrialHook & CallbackOf<T>
+  // `fit` accepts only instances of the caller's own Callback class.
+  return hookOf((tf.Callback ?? Object) as new () => object, writer, tf) as TrialHook & CallbackOf<T>
 }
 
 function isTensorFlow(given: unknown): boolean {
@@ -102,41 +103,31 @@ function isTensorFlow(given: unknown): boolean {
   return typeof keep === 'function' && typeof engine === 'function'
 }
 
-type HookClass = new (writer: TrialWriter, tf: TensorFlow) => TrialHook
-const classes = new WeakMap<TensorFlow, HookClass>()
-
-/** `fit` accepts only instances of the caller's own Callback class. */
-function hookClass(tf: TensorFlow): HookClass {
-  const known = classes.get(tf)
-  if (known !== undefined) return known
-  const HookCallback = extend((tf.Callback ?? Object) as new () => object)
-  classes.set(tf, HookCallback)
-  return HookCallback
-}
-
-function extend(Callback: new () => object): HookClass {
-  return class Hook extends Callback implements TrialHook {
-    readonly #training: Training
-
-    constructor(writer: TrialWriter, tf: TensorFlow) {
-      super()
-      this.#training = new Training(writer, tf)
-    }
-
-    get isStopped(): boolean {
-      return this.#training.isStopped
-    }
+function hookOf(Callback: new () => object, writer: TrialWriter, tf: TensorFlow): TrialHook {
+  const Hook = class extends Callback implements TrialHook {
+    isStopped = false
+    readonly #steps = new Steps(writer, tf)
+    readonly #names = new VariableNames()
+    /** The models and optimizers, each with the function that restores it. */
+    readonly #models = new Map<LayersModel, () => void>()
+    readonly #optimizers = new Map<TfOptimizer, () => void>()
+    #current: Step | null = null
+    #rules: TrainingRules | null = null
 
     get findings(): readonly Finding[] {
-      return this.#training.report.findings
+      return this.#report.findings
+    }
+
+    get #report(): HookReport {
+      return this.#rules?.report ?? { findings: [], missing: [], problems: [] }
     }
 
     registerModel(model: TfModel): void {
-      this.#training.addModel(layersModelOf('hook.registerModel', model))
+      this.setModel(layersModelOf('hook.registerModel', model))
     }
 
     wrap<O extends TfOptimizer>(optimizer: O): O {
-      this.#training.addOptimizer('hook.wrap', optimizer)
+      this.#addOptimizer('hook.wrap', optimizer)
       return optimizer
     }
 
@@ -145,186 +136,132 @@ function extend(Callback: new () => object): HookClass {
       f: () => L,
       variables?: readonly TfVariable[],
     ): Promise<L> {
-      this.#training.addOptimizer('hook.minimize', optimizer)
+      this.#addOptimizer('hook.minimize', optimizer)
       const minimize = (): unknown => optimizer.minimize(f as () => never, true, variables as never)
       return this.step('TRAIN', minimize as () => L)
     }
 
     async step<R>(mode: Mode, work: () => R): Promise<R> {
-      const result = this.#training.inStep(mode, work)
-      await this.#training.steps.room()
+      const result = this.#inStep(mode, work)
+      await this.#steps.room()
       return result
     }
 
     save(name: string, tensor: TfTensor | number, { collection = 'default' } = {}): void {
-      this.#training.expectStep('hook.save').take(name, collection, tensor)
+      this.#expectStep('hook.save').take(name, collection, tensor)
     }
 
     saveScalar(name: string, value: number): void {
-      this.#training.expectStep('hook.saveScalar').addScalar(name, value)
+      this.#expectStep('hook.saveScalar').addScalar(name, value)
     }
 
-    rules(rules: HookRules): Promise<void> {
-      return this.#training.judgeBy(rules)
+    async rules(given: HookRules): Promise<void> {
+      if (this.#rules !== null) throw new UsageError('hook.rules: expected one call, got another')
+      const rules = new TrainingRules(writer, given, () => this.#stop())
+      this.#rules = rules
+      await rules.open()
+      this.#steps.onWritten = () => rules.judge()
     }
 
-    flush(): Promise<void> {
-      return this.#training.flush()
+    async flush(): Promise<void> {
+      this.#current = null
+      await this.#steps.flush()
+      await writer.flush()
     }
 
-    close(): Promise<HookReport> {
-      return this.#training.close()
+    async close(): Promise<HookReport> {
+      for (const undo of [...this.#models.values(), ...this.#optimizers.values()]) undo()
+      this.#models.clear()
+      this.#optimizers.clear()
+      this.#current = null
+      try {
+        await this.#steps.flush()
+        return this.#report
+      } finally {
+        await this.#rules?.close()
+        await writer.close()
+      }
     }
 
     // ------------------------------------------------------------------------------------------ What `fit` calls
 
     setModel(model: LayersModel): void {
-      this.#training.addModel(model)
+      // Picks up what `compile` has changed.
+      this.#models.get(model)?.()
+      this.#names.addModel(model)
+      const inStep = <T>(mode: Mode, work: (step: Step) => T): T => this.#inStep(mode, work)
+      this.#models.set(model, watchModel(model, { current: () => this.#current, inStep }))
+      if (model.optimizer) this.#addOptimizer('hook.registerModel', model.optimizer)
     }
 
     async onBatchBegin(): Promise<void> {
-      this.#training.beginBatch()
+      this.#current = this.#steps.begin('TRAIN')
     }
 
     async onBatchEnd(_batch: number, logs: Readonly<Record<string, TfTensor | number>> = {}): Promise<void> {
-      this.#training.endBatch(logs)
-      await this.#training.steps.room()
+      const step = this.#current
+      if (step !== null) {
+        for (const [metric, value] of Object.entries(logs)) {
+          if (metric === 'batch' || metric === 'size' || step.has(metric)) continue
+          const { name, collection } = metricOf(metric)
+          step.take(name, collection, value)
+        }
+        this.#takeWeights(step)
+        this.#current = null
+        this.#steps.end(step)
+      }
+      await this.#steps.room()
     }
 
-    async onTrainEnd(): Promise<void> {
-      await this.#training.flush()
+    onTrainEnd(): Promise<void> {
+      return this.flush()
+    }
+
+    // ------------------------------------------------------------------------------------------------- Its state
+
+    /** @throws UsageError outside of a step */
+    #expectStep(call: string): Step {
+      if (this.#current !== null) return this.#current
+      const expected = 'expected a step under way, got none: call it within hook.step or hook.minimize'
+      throw new UsageError(`${call}: ${expected}`, { call })
+    }
+
+    #addOptimizer(call: string, optimizer: TfOptimizer): void {
+      expectOptimizer(call, optimizer)
+      if (this.#optimizers.has(optimizer)) return
+      const inStep = <T>(work: (step: Step) => T): T => this.#inStep('TRAIN', work)
+      this.#optimizers.set(optimizer, watchOptimizer(optimizer, tf, this.#names, inStep))
+    }
+
+    /** Runs something as part of the current step if that has the same mode, or as a step of its own. */
+    #inStep<T>(mode: Mode, work: (step: Step) => T): T {
+      const before = this.#current
+      if (before?.mode === mode) return work(before)
+      const step = this.#steps.begin(mode)
+      this.#current = step
+      try {
+        const result = work(step)
+        this.#takeWeights(step)
+        return result
+      } catch (error) {
+        step.dispose()
+        throw error
+      } finally {
+        this.#current = before
+        this.#steps.end(step)
+      }
+    }
+
+    #takeWeights(step: Step): void {
+      for (const { weights } of this.#models.keys()) {
+        for (const weight of weights) takeWeight(step, this.#names.of(weight), weight.read())
+      }
+    }
+
+    #stop(): void {
+      this.isStopped = true
+      for (const model of this.#models.keys()) model.stopTraining = true
     }
   }
-}
-
-const NOTHING: HookReport = { findings: [], missing: [], problems: [] }
-
-/** The state of a training: models, optimizers, and the current step. */
-class Training {
-  readonly steps: Steps
-  readonly #writer: TrialWriter
-  readonly #tf: TensorFlow
-  readonly #names = new VariableNames()
-  /** The models, each with the function that restores it. */
-  readonly #models = new Map<LayersModel, () => void>()
-  readonly #optimizers = new Map<TfOptimizer, () => void>()
-  #current: Step | null = null
-  #rules: TrainingRules | null = null
-  #isStopped = false
-
-  constructor(writer: TrialWriter, tf: TensorFlow) {
-    this.#writer = writer
-    this.#tf = tf
-    this.steps = new Steps(writer, tf)
-  }
-
-  get current(): Step | null {
-    return this.#current
-  }
-
-  get isStopped(): boolean {
-    return this.#isStopped
-  }
-
-  get report(): HookReport {
-    return this.#rules?.report ?? NOTHING
-  }
-
-  /** @throws UsageError outside of a step */
-  expectStep(call: string): Step {
-    if (this.#current !== null) return this.#current
-    throw new UsageError(`${call}: expected a step under way, got none: call it within hook.step or hook.minimize`, {
-      call,
-    })
-  }
-
-  addModel(model: LayersModel): void {
-    // Picks up what `compile` has changed.
-    this.#models.get(model)?.()
-    this.#names.addModel(model)
-    this.#models.set(model, watchModel(model, this))
-    if (model.optimizer) this.addOptimizer('hook.registerModel', model.optimizer)
-  }
-
-  addOptimizer(call: string, optimizer: TfOptimizer): void {
-    expectOptimizer(call, optimizer)
-    if (this.#optimizers.has(optimizer)) return
-    const inStep = <T>(work: (step: Step) => T): T => this.inStep('TRAIN', work)
-    this.#optimizers.set(optimizer, watchOptimizer(optimizer, this.#tf, this.#names, inStep))
-  }
-
-  async judgeBy(given: HookRules): Promise<void> {
-    if (this.#rules !== null) throw new UsageError('hook.rules: expected one call, got another')
-    const rules = new TrainingRules(this.#writer, given, () => this.#stop())
-    this.#rules = rules
-    await rules.open()
-    this.steps.onWritten = () => rules.judge()
-  }
-
-  /** Runs something as part of the current step if that has the same mode, or as a step of its own. */
-  inStep<T>(mode: Mode, work: (step: Step) => T): T {
-    const before = this.#current
-    if (before?.mode === mode) return work(before)
-    const step = this.steps.begin(mode)
-    this.#current = step
-    try {
-      const result = work(step)
-      this.#takeWeights(step)
-      return result
-    } catch (error) {
-      step.dispose()
-      throw error
-    } finally {
-      this.#current = before
-      this.steps.end(step)
-    }
-  }
-
-  beginBatch(): void {
-    this.#current = this.steps.begin('TRAIN')
-  }
-
-  endBatch(logs: Readonly<Record<string, TfTensor | number>>): void {
-    const step = this.#current
-    if (step === null) return
-    for (const [metric, value] of Object.entries(logs)) {
-      if (metric === 'batch' || metric === 'size' || step.has(metric)) continue
-      const { name, collection } = metricOf(metric)
-      step.take(name, collection, value)
-    }
-    this.#takeWeights(step)
-    this.#current = null
-    this.steps.end(step)
-  }
-
-  async flush(): Promise<void> {
-    this.#current = null
-    await this.steps.flush()
-    await this.#writer.flush()
-  }
-
-  async close(): Promise<HookReport> {
-    for (const undo of [...this.#models.values(), ...this.#optimizers.values()]) undo()
-    this.#models.clear()
-    this.#optimizers.clear()
-    this.#current = null
-    try {
-      await this.steps.flush()
-      return this.report
-    } finally {
-      await this.#rules?.close()
-      await this.#writer.close()
-    }
-  }
-
-  #takeWeights(step: Step): void {
-    for (const { weights } of this.#models.keys()) {
-      for (const weight of weights) takeWeight(step, this.#names.of(weight), weight.read())
-    }
-  }
-
-  #stop(): void {
-    this.#isStopped = true
-    for (const model of this.#models.keys()) model.stopTraining = true
-  }
+  return new Hook()
 }

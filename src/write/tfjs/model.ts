@@ -9,7 +9,7 @@ import { type Layer, type LayersModel, listOf, type TestFunction, type TfModel, 
 
 /** Receives a model's tensors, and runs the model's own code as a step. */
 export interface Watcher {
-  readonly current: Step | null
+  current(): Step | null
   inStep<T>(mode: Mode, work: (step: Step) => T): T
 }
 
@@ -54,7 +54,7 @@ function inputsOf({ inputs }: LayersModel, layer: Layer): ReadonlyMap<number, nu
 function watchLayer(layer: Layer, inputs: ReadonlyMap<number, number>, watcher: Watcher): () => void {
   const { call } = layer
   layer.call = (given, ...more) => {
-    const step = watcher.current
+    const step = watcher.current()
     if (step === null) return call.call(layer, given, ...more)
     // Taken before the call, which may dispose of them.
     for (const [i, tensor] of listOf<TfTensor>(given).entries()) {
@@ -76,7 +76,7 @@ function watchLosses({ lossFunctions = [] }: LayersModel, watcher: Watcher): () 
   const before = [...lossFunctions]
   for (const [i, loss] of before.entries()) {
     lossFunctions[i] = (labels, predictions) => {
-      const step = watcher.current
+      const step = watcher.current()
       if (step !== null) {
         takeOnce(step, numbered('labels', i), 'labels', labels)
         takeOnce(step, numbered('predictions', i), 'outputs', predictions)

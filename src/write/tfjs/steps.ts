@@ -99,17 +99,12 @@ export class Steps {
   #written: Promise<void> = Promise.resolve()
   #waiting = 0
   #failure: unknown = null
-  /** Called when a step with tensors can be read. */
-  #onWritten: (() => Promise<void>) | null = null
+  /** Called as soon as the tensors of a step can be read. The training waits for it. */
+  onWritten: (() => Promise<void>) | null = null
 
   constructor(writer: TrialWriter, tf: TensorFlow) {
     this.#writer = writer
     this.#tf = tf
-  }
-
-  /** Sets a function that is called as soon as the tensors of a step can be read. The training waits for it. */
-  set onWritten(onWritten: () => Promise<void>) {
-    this.#onWritten = onWritten
   }
 
   begin(mode: Mode): Step {
@@ -130,7 +125,7 @@ export class Steps {
   /** Waits until the training may go on. @throws an error of writing */
   async room(): Promise<void> {
     if (this.#waiting > 0) {
-      if (this.#onWritten !== null) await this.#written
+      if (this.onWritten !== null) await this.#written
       else {
         // A training that never waits for anything else would leave no turn for files.
         do await turnOfLoop()
@@ -158,10 +153,10 @@ export class Steps {
       this.#writer.setMode(step.mode)
       await this.#writer.step()
       await step.write()
-      if (isWaiting && this.#onWritten !== null) {
+      if (isWaiting && this.onWritten !== null) {
         step.dispose()
         await this.#writer.flush()
-        await this.#onWritten()
+        await this.onWritten()
       }
     } catch (error) {
       this.#failure ??= error

@@ -41,6 +41,17 @@ const COLLECTION_KINDS: Kinds<CollectionOptions> = {
 
 export const COLLECTION = optionsOf<CollectionOptions>(COLLECTION_KINDS)
 
+/** The collections of Keras, whose members the hook knows. */
+const OF_KERAS: Readonly<Record<string, readonly string[]>> = {
+  metrics: [],
+  inputs: [],
+  outputs: [],
+  labels: [],
+  layers: [],
+  sm_metrics: [],
+  optimizer_variables: [],
+}
+
 /** The collections of every trial, with the patterns of their names (smdebug's collection managers). */
 const PREDEFINED: Readonly<Record<Framework, Readonly<Record<string, readonly string[]>>>> = {
   pytorch: {
@@ -55,28 +66,10 @@ const PREDEFINED: Readonly<Record<Framework, Readonly<Record<string, readonly st
     biases: ['^(?!gradient).*bias'],
     gradients: ['^gradient'],
     losses: ['^(?!gradient).*[Ll]oss'],
-    metrics: [],
-    inputs: [],
-    outputs: [],
-    labels: [],
-    layers: [],
-    sm_metrics: [],
-    optimizer_variables: [],
+    ...OF_KERAS,
   },
   // The hook of trialscan/tfjs names the collection of each tensor.
-  tfjs: {
-    weights: [],
-    biases: [],
-    gradients: [],
-    losses: [],
-    metrics: [],
-    inputs: [],
-    outputs: [],
-    labels: [],
-    layers: [],
-    sm_metrics: [],
-    optimizer_variables: [],
-  },
+  tfjs: { weights: [], biases: [], gradients: [], losses: [], ...OF_KERAS },
   mxnet: {
     weights: ['^(?!gradient).*weight'],
     biases: ['^(?!gradient).*bias'],

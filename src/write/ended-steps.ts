@@ -19,7 +19,8 @@ export class EndedSteps {
   readonly #writing: Promise<void>[] = []
   /** The paths of files that were written, for `fsync: 'end'`. */
   readonly #written: string[] = []
-  #failure: TrialscanError | null = null
+  /** The first failure; nothing is written after it. */
+  failure: TrialscanError | null = null
 
   constructor(destination: Destination, collections: SavedCollections, options: WriterOptions) {
     this.#destination = destination
@@ -31,11 +32,6 @@ export class EndedSteps {
   /** True if any step has been saved. */
   get isSaved(): boolean {
     return this.#part.isSaved
-  }
-
-  /** The first failure; nothing is written after it. */
-  get failure(): TrialscanError | null {
-    return this.#failure
   }
 
   /** A promise for the next completed write; null if another step can begin. */
@@ -71,19 +67,19 @@ export class EndedSteps {
   /** Keeps a failure for the next call. @throws errors of our own */
   fail(error: unknown): void {
     if (!(error instanceof TrialscanError)) throw error
-    this.#failure ??= error
+    this.failure ??= error
   }
 
   /** @throws the failure, unless the training is to go on */
   expectNoFailure(): void {
-    if (this.#failure === null) return
-    if (this.#options.whenFailing === 'stop' && this.#failure instanceof StoreError) return
-    throw this.#failure
+    if (this.failure === null) return
+    if (this.#options.whenFailing === 'stop' && this.failure instanceof StoreError) return
+    throw this.failure
   }
 
   async #write(files: StepFiles, hasNews: boolean, before: Promise<void> | undefined): Promise<void> {
     if (before !== undefined) await before
-    if (this.#failure !== null) return files.abandon()
+    if (this.failure !== null) return files.abandon()
     // The collections file comes first, so that readers who see the step have it.
     if (hasNews) {
       await this.#destination.replace(

@@ -124,6 +124,11 @@ const MADE_OF: Partial<Record<DType, (numbers: readonly number[]) => ArrayBuffer
   bool: numbers => Uint8Array.from(numbers, number => Number(Boolean(number))),
 }
 
+/** True if numbers or texts in nested arrays can be elements of a dtype. */
+export function isNestable(dtype: DType): boolean {
+  return dtype === 'string' || MADE_OF[dtype] !== undefined
+}
+
 function nestedValue(call: string, given: NestedElements, options: ElementOptions): TakenValue {
   const shape: number[] = []
   for (let at = given; Array.isArray(at); at = at[0]) {

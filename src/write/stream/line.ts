@@ -3,8 +3,9 @@
 import { FormatError, nearestNames } from '../../base/errors.js'
 import { type DType, MODES, type Mode } from '../../base/types.js'
 import { MAX_DIMENSIONS } from '../../core/border/abi.js'
+import { DTYPES } from '../../core/dtype.js'
 import { jsonExcerpt } from '../../format/json.js'
-import type { NestedElements } from '../values.js'
+import { isNestable, type NestedElements } from '../values.js'
 
 /** A line, or an entry of its `tensors`: one tensor, or a file of them. */
 export interface TensorEntry {
@@ -32,34 +33,6 @@ type Json = Readonly<Record<string, unknown>>
 
 const OF_STEP = ['step', 'mode', 'mode_step', 'tensors']
 const OF_TENSOR = ['name', 'value', 'shape', 'dtype', 'collection', 'base64', 'file', 'bytes', 'prefix']
-/** The dtypes that numbers in a text can have. */
-const IN_TEXT: readonly DType[] = [
-  'float32',
-  'float64',
-  'int8',
-  'int16',
-  'int32',
-  'int64',
-  'uint8',
-  'uint16',
-  'uint32',
-  'uint64',
-  'bool',
-  'string',
-]
-const ONLY_AS_BYTES: readonly DType[] = [
-  'float16',
-  'bfloat16',
-  'float8_e4m3fn',
-  'float8_e5m2',
-  'float8_e4m3fnuz',
-  'float8_e5m2fnuz',
-  'float8_e8m0fnu',
-  'float4_e2m1fn',
-  'complex64',
-  'complex128',
-]
-const DTYPES: readonly DType[] = [...IN_TEXT, ...ONLY_AS_BYTES]
 /** The fields that can hold the elements; a line has one of them. */
 const SOURCES = ['value', 'base64', 'file', 'bytes'] as const
 /** Python's and JavaScript's spelling of NaN and infinities, which JSON lacks. Quoted texts match as well, so that they are skipped. */
@@ -181,8 +154,7 @@ function sourceOf(
   const given = json[kind]
   switch (kind) {
     case 'value':
-      if (dtype !== undefined && !IN_TEXT.includes(dtype))
-        throw lineFault(`base64, bytes or a file for ${dtype}`, 'a value')
+      if (dtype !== undefined && !isNestable(dtype)) throw lineFault(`base64, bytes or a file for ${dtype}`, 'a value')
       return { kind, value: elementsOf(given, dtype) }
     case 'base64': {
       if (dtype === undefined) throw lineFault('a dtype beside base64', 'none')

@@ -328,24 +328,9 @@ class Recorder {
   #problem(error: unknown): FormatError {
     if (!(error instanceof TrialscanError) || error === this.#writer.failure) throw error
     const line = this.#lineNumber
-    const {
-      url = '',
-      expected,
-      got,
-      ...fields
-    } = error.fields as { readonly url?: string; readonly expected?: string; readonly got?: string }
-    return new FormatError(
-      'BadTensorLine',
-      `line ${line}: ${error.message.replace(/^writer\.\w+[:,] /, '')}`,
-      {
-        ...fields,
-        url,
-        line,
-        ...(expected !== undefined && { expected }),
-        ...(got !== undefined && { got }),
-      },
-      error,
-    )
+    const fields = error.fields as { readonly url?: string; readonly expected?: string; readonly got?: string }
+    const message = `line ${line}: ${error.message.replace(/^writer\.\w+[:,] /, '')}`
+    return new FormatError('BadTensorLine', message, { url: '', ...fields, line }, error)
   }
 }
 

@@ -29,7 +29,7 @@ export interface TensorBoardOptions extends ScanSelection {
   /** True to also write tensors with the shape of pictures as images, as `NAME/image/0` and so on. Default: false. */
   readonly images?: boolean
   /** Region, endpoint and credentials for runs on S3. */
-  readonly s3?: S3Options
+  readonly s3?: S3Options | undefined
   readonly onProgress?: (progress: ScanProgress) => void
 }
 
@@ -122,12 +122,16 @@ interface OpenRun {
   images: number
 }
 
+interface RunSettings {
+  readonly reductions: readonly StatisticName[]
+  readonly histograms: boolean
+  readonly images: boolean
+}
+
 class Runs {
   readonly #trial: Trial
   readonly #destination: Destination
-  readonly #reductions: readonly StatisticName[]
-  readonly #histograms: boolean
-  readonly #images: boolean
+  readonly #settings: RunSettings
   readonly #isSingle: boolean
   /** The tensors with histogram buckets, in an imported trial. */
   readonly #buckets: ReadonlySet<string>
@@ -135,18 +139,10 @@ class Runs {
   readonly #problems = new Problems()
   #leftOutCount = 0
 
-  constructor(
-    trial: Trial,
-    destination: Destination,
-    settings: Required<Pick<TensorBoardOptions, 'histograms' | 'images'>> & {
-      readonly reductions: readonly StatisticName[]
-    },
-  ) {
+  constructor(trial: Trial, destination: Destination, settings: RunSettings) {
     this.#trial = trial
     this.#destination = destination
-    this.#reductions = settings.reductions
-    this.#histograms = settings.histograms
-    this.#images = settings.images
+    this.#settings = settings
     this.#isSingle = trial.workersWithData().length === 1
     const imported = trial.collections().get(HISTOGRAMS)
     this.#buckets = new Set([...(imported?.members ?? [])].filter(isBuckets))
@@ -193,15 +189,16 @@ class Runs {
     const summaries: RowSummary[] = []
     if (moments !== undefined && moments.count === 1 && isDefined('max', moments.dtype)) {
       summaries.push({ kind: 'scalar', tag: tensor, summary: { scalar: Number(reductions.max) } })
-    } else if (this.#histograms) {
+    } else if (this.#settings.histograms) {
       const histogram = await this.#histogramOf(row, tensor)
       const tag = this.#buckets.has(tensor) ? tagOfBuckets(tensor) : tensor
       if (histogram !== null) summaries.push({ kind: 'histogram', tag, summary: { histogram } })
     }
-    if (this.#images && moments !== undefined) summaries.push(...(await this.#imagesOf(row, tensor)))
+    if (this.#settings.images && moments !== undefined) summaries.push(...(await this.#imagesOf(row, tensor)))
     // If only reductions of a tensor were saved, these are exported.
     const isReduced = saved && dtype === null
-    const names = this.#reductions.length === 0 && isReduced ? REDUCTIONS : this.#reductions
+    const wanted = this.#settings.reductions
+    const names = wanted.length === 0 && isReduced ? REDUCTIONS : wanted
     for (const name of names) {
       const value = reductions[name]
       if (typeof value !== 'number') continue

@@ -1,6 +1,7 @@
 /** Collections: named groups of tensors, with the hook's configuration for them. */
 
 import { UsageError } from '../base/errors.js'
+import { entryOf } from '../base/maps.js'
 import { turnsWhenDue } from '../base/turns.js'
 import { MODES, type Mode } from '../base/types.js'
 import {
@@ -104,44 +105,27 @@ export class CollectionsReader {
  * first that is set.
  */
 export function mergeCollections(ofWorkers: Iterable<Collections>): Collections {
-  const merged = new Map<string, Merged>()
+  const merged = new Map<string, CollectionConfig[]>()
   let numWorkers = 1
   for (const collections of new Set(ofWorkers)) {
     numWorkers = Math.max(numWorkers, collections.numWorkers)
     for (const [name, config] of collections.collections) {
-      const known = merged.get(name)
-      if (known === undefined) merged.set(name, { configs: [config], patterns: null, tensors: null })
-      else add(known, config)
+      entryOf(merged, name, () => []).push(config)
     }
   }
-  return { collections: new Map([...merged].map(([name, members]) => [name, union(members)])), numWorkers }
+  return { collections: new Map([...merged].map(([name, configs]) => [name, union(configs)])), numWorkers }
 }
 
-/** A collection of several workers. Patterns and names are merged only if there are two. */
-interface Merged {
-  readonly configs: CollectionConfig[]
-  patterns: Set<string> | null
-  tensors: Set<string> | null
-}
-
-function add(known: Merged, config: CollectionConfig): void {
-  const [first] = known.configs as [CollectionConfig]
-  known.patterns ??= new Set(first.includeRegex)
-  known.tensors ??= new Set(first.tensorNames)
-  for (const pattern of config.includeRegex) known.patterns.add(pattern)
-  for (const name of config.tensorNames) known.tensors.add(name)
-  known.configs.push(config)
-}
-
-function union({ configs, patterns, tensors }: Merged): CollectionConfig {
+/** The collection that several workers have. */
+function union(configs: readonly CollectionConfig[]): CollectionConfig {
   const [first] = configs as [CollectionConfig]
-  if (patterns === null || tensors === null) return first
+  if (configs.length === 1) return first
   const firstOf = <K extends 'reductionConfig' | 'saveConfig'>(key: K): CollectionConfig[K] =>
     configs.find(config => config[key] !== null)?.[key] ?? null
   return {
     name: first.name,
-    includeRegex: [...patterns],
-    tensorNames: [...tensors],
+    includeRegex: [...new Set(configs.flatMap(({ includeRegex }) => includeRegex))],
+    tensorNames: [...new Set(configs.flatMap(({ tensorNames }) => tensorNames))],
     reductionConfig: firstOf('reductionConfig'),
     saveConfig: firstOf('saveConfig'),
     saveHistogram: configs.some(({ saveHistogram }) => saveHistogram),

@@ -76,8 +76,7 @@ function payloadOf(file: JsonObject, meta: JsonObject, root: JsonPlace): IndexFi
   if (isNothing(file.tensor_payload) && isNothing(file.shape_payload)) {
     throw jsonFault(root, 'tensor_payload or shape_payload', 'neither')
   }
-  const tensors =
-    quickTensors(file.tensor_payload) ?? expectList(file.tensor_payload, inside(root, 'tensor_payload'), parseTensor)
+  const tensors = expectList(file.tensor_payload, inside(root, 'tensor_payload'), parseTensor)
   const shapes = expectList(file.shape_payload, inside(root, 'shape_payload'), parseShape)
   return indexFile(meta, tensors, shapes, root)
 }
@@ -243,29 +242,6 @@ export function indexFileText({ mode, modeStep, eventFile, tensors, shapes }: In
     shape: [...shape],
   }))
   return `{"meta": ${pythonJson(meta)}, "tensor_payload": [${places.join(', ')}], "shape_payload": ${pythonJson(shapePayload)}}`
-}
-
-/** The tensors of a list without faults; null for a list that needs a closer look. */
-function quickTensors(value: unknown): TensorLocation[] | null {
-  if (!Array.isArray(value)) return null
-  const tensors: TensorLocation[] = []
-  for (const entry of value) {
-    const { tensorname: name, start_idx: startByte, length: byteLength } = (entry ?? {}) as JsonObject
-    const isGood =
-      typeof name === 'string' &&
-      typeof startByte === 'number' &&
-      typeof byteLength === 'number' &&
-      Number.isSafeInteger(startByte) &&
-      Number.isSafeInteger(byteLength) &&
-      startByte >= 0 &&
-      byteLength >= 0 &&
-      Number.isSafeInteger(startByte + byteLength) &&
-      !Array.isArray(entry)
-    if (!isGood) return null
-    // JSON has -0; byte counts do not.
-    tensors.push({ name, startByte: startByte + 0, byteLength: byteLength + 0 })
-  }
-  return tensors
 }
 
 function parseTensor(value: unknown, place: JsonPlace): TensorLocation {

@@ -78,7 +78,7 @@ function nestingExcessAt(text: string): number | undefined {
   return undefined
 }
 
-/** The end of the string that begins at `start`, behind its closing quote. */
+/** The closing quote of the string that begins at `start`. Regular expressions overflow the stack on long ones. */
 function stringEnd(text: string, start: number): number {
   let at = start
   for (;;) {
@@ -151,15 +151,9 @@ function spacedJson(value: unknown): string {
   return JSON.stringify(value)
 }
 
-/** The position behind a text in JSON; the end if it is not closed. Regular expressions overflow the stack on long ones. */
+/** The position behind a text in JSON; the end if it is not closed. */
 export function jsonTextEnd(json: string, start: number): number {
-  for (let at = start + 1; ; at++) {
-    at = json.indexOf('"', at)
-    if (at < 0) return json.length
-    let first = at
-    while (json[first - 1] === '\\') first--
-    if ((at - first) % 2 === 0) return at + 1
-  }
+  return Math.min(stringEnd(json, start) + 1, json.length)
 }
 
 /** Texts with their quotes, marks and words of JSON, in their order. */
@@ -193,44 +187,32 @@ function syntaxErrorAt(text: string): number {
   /** The closing brackets of the open objects and lists, the innermost last. */
   const open: string[] = []
   let wanted: 'value' | 'value or ]' | 'key' | 'key or }' | ':' | 'more' = 'value'
-  for (let at = 0; at < text.length; ) {
-    const char = text[at]!
-    const closes = char === open.at(-1)
-    if (BLANKS.has(char)) at++
-    else if (closes && (wanted === 'more' || wanted.endsWith(` ${char}`))) {
+  for (const { token, at } of jsonTokens(text)) {
+    if (token === open.at(-1) && (wanted === 'more' || wanted.endsWith(` ${token}`))) {
       open.pop()
       wanted = 'more'
-      at++
-    } else if (wanted === 'more' && char === ',' && open.length > 0) {
-      wanted = open.at(-1) === '}' ? 'key' : 'value'
-      at++
-    } else if (wanted === ':' && char === ':') {
-      wanted = 'value'
-      at++
-    } else if (wanted === 'more' || wanted === ':') return at
-    else if (char === '"') {
-      const end = stringEnd(text, at)
-      const wrong = wrongInString(text, at + 1, end)
+    } else if (wanted === 'more' && token === ',' && open.length > 0) wanted = open.at(-1) === '}' ? 'key' : 'value'
+    else if (wanted === ':' && token === ':') wanted = 'value'
+    else if (wanted === 'more' || wanted === ':') return at
+    else if (token[0] === '"') {
+      const wrong = wrongInString(text, at + 1, stringEnd(text, at))
       if (wrong !== null) return wrong
       wanted = wanted.startsWith('key') ? ':' : 'more'
-      at = end + 1
     } else if (wanted.startsWith('key')) return at
-    else if (char === '{' || char === '[') {
-      open.push(char === '{' ? '}' : ']')
-      wanted = char === '{' ? 'key or }' : 'value or ]'
-      at++
+    else if (token === '{' || token === '[') {
+      open.push(token === '{' ? '}' : ']')
+      wanted = token === '{' ? 'key or }' : 'value or ]'
     } else {
-      SCALAR.lastIndex = at
-      if (!SCALAR.test(text)) return at
+      const [scalar = ''] = SCALAR.exec(token) ?? []
+      if (scalar !== token) return at + scalar.length
       wanted = 'more'
-      at = SCALAR.lastIndex
     }
   }
   return text.length
 }
 
 const BLANKS: ReadonlySet<string> = new Set(' \n\r\t')
-const SCALAR = /(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)/y
+const SCALAR = /^(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)/
 const CUT_ESCAPE = /^\\(?:u[0-9a-fA-F]{0,3})?$/
 const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y
 

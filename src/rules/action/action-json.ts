@@ -39,60 +39,37 @@ export function actionsOf(actions: Actions | null | undefined): readonly Action[
   })
 }
 
-/** The actions that `action_json` can name, SageMaker's first. */
-const KINDS: ReadonlyMap<string, ActionKind> = new Map<string, ActionKind>([
-  [
-    'stoptraining',
-    {
-      keys: ['training_job_prefix'],
-      make: (field, handler) => {
-        const trainingJobPrefix = field('training_job_prefix', readJobPrefix)
-        return sagemakerAction({ name: 'stoptraining', trainingJobPrefix }, handler)
-      },
-    },
-  ],
-  [
-    'sms',
-    {
-      keys: ['endpoint'],
-      make: (field, handler) => sagemakerAction({ name: 'sms', endpoint: field('endpoint', readPhone) }, handler),
-    },
-  ],
-  [
-    'email',
-    {
-      keys: ['endpoint'],
-      make: (field, handler) => sagemakerAction({ name: 'email', endpoint: field('endpoint', readEmail) }, handler),
-    },
-  ],
-  ['log', { keys: ['level'], make: field => logAction({ level: field('level', optional(readLevel)) }) }],
-  [
-    'command',
-    {
-      keys: ['command', 'args', 'timeout_ms'],
-      make: field => {
-        const args = field('args', optional(readTexts))
-        const command = field('command', args ? readProgram : readLine)
-        return commandAction(command, args, { timeoutMs: field('timeout_ms', optional(readTimeout)) })
-      },
-    },
-  ],
-  [
-    'post',
-    {
-      keys: ['url', 'headers', 'timeout_ms'],
-      make: field => {
-        const headers = field('headers', optional(readHeaders))
-        const timeoutMs = field('timeout_ms', optional(readTimeout))
-        return postAction(field('url', readUrl), { headers: headers && Object.fromEntries(headers), timeoutMs })
-      },
-    },
-  ],
-])
+/** The keys of the actions that `action_json` can name, SageMaker's first. */
+const KEYS: Readonly<Record<string, readonly string[]>> = {
+  stoptraining: ['training_job_prefix'],
+  sms: ['endpoint'],
+  email: ['endpoint'],
+  log: ['level'],
+  command: ['command', 'args', 'timeout_ms'],
+  post: ['url', 'headers', 'timeout_ms'],
+}
 
-interface ActionKind {
-  readonly keys: readonly string[]
-  readonly make: (field: Field, handler: SageMakerHandler | undefined) => Action
+function makeAction(name: string, field: Field, handler: SageMakerHandler | undefined): Action {
+  switch (name) {
+    case 'stoptraining':
+      return sagemakerAction({ name, trainingJobPrefix: field('training_job_prefix', readJobPrefix) }, handler)
+    case 'sms':
+      return sagemakerAction({ name, endpoint: field('endpoint', readPhone) }, handler)
+    case 'email':
+      return sagemakerAction({ name, endpoint: field('endpoint', readEmail) }, handler)
+    case 'log':
+      return logAction({ level: field('level', optional(readLevel)) })
+    case 'command': {
+      const args = field('args', optional(readTexts))
+      const command = field('command', args ? readProgram : readLine)
+      return commandAction(command, args, { timeoutMs: field('timeout_ms', optional(readTimeout)) })
+    }
+    default: {
+      const headers = field('headers', optional(readHeaders))
+      const timeoutMs = field('timeout_ms', optional(readTimeout))
+      return postAction(field('url', readUrl), { headers: headers && Object.fromEntries(headers), timeoutMs })
+    }
+  }
 }
 
 type Reader<T> = (value: unknown, at: string) => T
@@ -131,14 +108,16 @@ function actionOf(value: unknown, at: string, handler: SageMakerHandler | undefi
   }
   const fields = new Map<string, unknown>(Object.entries(value).map(([key, value]) => [key.toLowerCase(), value]))
   const name = fields.get('name')
-  if (typeof name !== 'string') throw expected(`${at}.name`, `one of ${[...KINDS.keys()].join(', ')}`, name)
-  const kind = KINDS.get(name.toLowerCase())
-  if (kind === undefined) throw unknownName(at, `there is no action ${jsonExcerpt(name)}`, name, [...KINDS.keys()])
+  const names = Object.keys(KEYS)
+  if (typeof name !== 'string') throw expected(`${at}.name`, `one of ${names.join(', ')}`, name)
+  const kind = name.toLowerCase()
+  const keys = Object.hasOwn(KEYS, kind) ? KEYS[kind] : undefined
+  if (keys === undefined) throw unknownName(at, `there is no action ${jsonExcerpt(name)}`, name, names)
   for (const key of fields.keys()) {
-    if (key === 'name' || kind.keys.includes(key)) continue
-    throw unknownName(at, `action ${name} takes no ${jsonExcerpt(key)}`, key, kind.keys)
+    if (key === 'name' || keys.includes(key)) continue
+    throw unknownName(at, `action ${name} takes no ${jsonExcerpt(key)}`, key, keys)
   }
-  return kind.make((key, read) => read(fields.get(key) ?? undefined, `${at}.${key}`), handler)
+  return makeAction(kind, (key, read) => read(fields.get(key) ?? undefined, `${at}.${key}`), handler)
 }
 
 function sagemakerAction(action: SageMakerAction, handler: SageMakerHandler | undefined): Action {

@@ -320,6 +320,16 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     return selection
   }
 
+  /** Selects the tensors of the parameters `collection_names` and `tensor_regex`. @param choice all: true for all tensors if both are empty */
+  protected selectGiven({ all = false, ...choice }: Choice): Selection {
+    const { collection_names, tensor_regex } = this.parameters as unknown as {
+      readonly collection_names: readonly string[]
+      readonly tensor_regex: readonly string[]
+    }
+    const isEmpty = collection_names.length + tensor_regex.length === 0
+    return this.select({ collections: collection_names, regex: tensor_regex, all: all && isEmpty, ...choice })
+  }
+
   /** The error of a rule without a selection of tensors. */
   protected unselected(): InsufficientInformationForRuleInvocation {
     return this.insufficient('expected collection_names or tensor_regex, got neither')

@@ -26,10 +26,7 @@ export class AllZero extends builtin({
     num_steps: ['2', 'weights that start at zero on purpose are no longer zero at the next step'],
   },
 }) {
-  readonly #tensors = this.select({
-    collections: this.parameters.collection_names,
-    regex: this.parameters.tensor_regex,
-  })
+  readonly #tensors = this.selectGiven({})
 
   /** The number of latest consecutive steps at which each tensor was zero. */
   readonly #seen = new Memory(() => new Map<string, number>())

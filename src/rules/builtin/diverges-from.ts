@@ -17,12 +17,7 @@ export class DivergesFrom extends builtin({
   },
   onlyByName: 'it looks at the same tensors as SimilarAcrossRuns, and names the first of a step alone',
 }) {
-  readonly #tensors = this.select({
-    collections: this.parameters.collection_names,
-    regex: this.parameters.tensor_regex,
-    all: this.parameters.collection_names.length + this.parameters.tensor_regex.length === 0,
-    value: true,
-  })
+  readonly #tensors = this.selectGiven({ all: true, value: true })
 
   #hasCompared = false
 

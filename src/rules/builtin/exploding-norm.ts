@@ -25,11 +25,7 @@ export class ExplodingNorm extends builtin({
   },
   isOfCheckpoints: true,
 }) {
-  readonly #weights = this.select({
-    collections: this.parameters.collection_names,
-    regex: this.parameters.tensor_regex,
-    value: true,
-  })
+  readonly #weights = this.selectGiven({ value: true })
   readonly #sizes = new Memory(() => new Map<string, Size>())
 
   protected override *examine(moment: Moment): Iterable<Judgements> {

@@ -41,11 +41,7 @@ export class ExplodingTensor extends builtin({
     ],
   },
 }) {
-  readonly #tensors = this.select({
-    collections: this.parameters.collection_names,
-    regex: this.parameters.tensor_regex,
-    all: this.parameters.collection_names.length + this.parameters.tensor_regex.length === 0,
-  })
+  readonly #tensors = this.selectGiven({ all: true })
 
   readonly #overflows = new Memory(
     (): Overflows => ({ held: new Map(), finite: new Set(), isAffected: false, isMixed: scalesLoss(this.baseTrial) }),

@@ -18,12 +18,7 @@ export class SimilarAcrossRuns extends builtin({
     include: olderNameOf('tensor_regex', list()),
   },
 }) {
-  readonly #tensors = this.select({
-    collections: this.parameters.collection_names,
-    regex: this.parameters.tensor_regex,
-    all: this.parameters.collection_names.length + this.parameters.tensor_regex.length === 0,
-    value: true,
-  })
+  readonly #tensors = this.selectGiven({ all: true, value: true })
 
   #hasCompared = false
 

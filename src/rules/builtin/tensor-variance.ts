@@ -19,10 +19,7 @@ export class TensorVariance extends builtin({
   onlyByName:
     'the right variance depends on the size of a layer: it has no default thresholds, and needs max_threshold or min_threshold',
 }) {
-  readonly #tensors = this.select({
-    collections: this.parameters.collection_names,
-    regex: this.parameters.tensor_regex,
-  })
+  readonly #tensors = this.selectGiven({})
 
   protected override check(): void {
     const { collection_names, tensor_regex, max_threshold, min_threshold } = this.parameters

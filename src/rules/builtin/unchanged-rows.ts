@@ -45,9 +45,7 @@ export class UnchangedRows extends builtin({
   },
   isOfCheckpoints: true,
 }) {
-  readonly #weights = this.select({
-    collections: this.parameters.collection_names,
-    regex: this.parameters.tensor_regex,
+  readonly #weights = this.selectGiven({
     value: true,
     except: new RegExp(this.parameters.moments_regex.join('|') || '$^'),
   })

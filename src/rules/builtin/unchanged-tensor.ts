@@ -38,11 +38,7 @@ export class UnchangedTensor extends builtin({
     mode: ['training', 'weights do not change at other steps'],
   },
 }) {
-  readonly #tensors = this.select({
-    collections: this.parameters.collection_names,
-    regex: this.parameters.tensor_regex,
-    value: true,
-  })
+  readonly #tensors = this.selectGiven({ value: true })
 
   /** One object, since a tolerance that is not the last one is checked. */
   readonly #tolerance = { rtol: this.parameters.rtol, atol: this.parameters.atol, equalNan: this.parameters.equal_nan }

@@ -79,14 +79,22 @@ export class StatisticTable {
     for (const [i, plan] of this.#plans.entries()) {
       const column = this.#columns[i]
       if (column === undefined) continue
-      const kept = plan.isExact ? column.numbers.slice() : rounded(column.numbers)
-      markNaN(kept, i => column.isNumber[i] === 1)
-      all.push({ ...plan, numbers: packed(kept) })
+      all.push(packedColumn(plan, column.numbers, i => column.isNumber[i] === 1))
       await due()
     }
     return all
   }
 }
+
+/** A statistic as the page gets it. @param isNumber whether the i-th is a number of a tensor */
+export function packedColumn(plan: Plan, numbers: Float64Array, isNumber: (i: number) => boolean): PackedColumn {
+  const kept = plan.isExact ? numbers.slice() : rounded(numbers)
+  markNaN(kept, isNumber)
+  return { ...plan, numbers: packed(kept) }
+}
+
+/** The number from which on a server sends numbers with three digits: a page shows so many as colours. */
+export const MAX_EXACT = 400_000
 
 /** Explicit bits of a float32's fraction that are kept: three decimal digits. */
 const KEPT_BITS = 10
@@ -95,7 +103,7 @@ const KEPT_BITS = 10
  * Tells apart the NaN of a tensor and the NaN that stands for no number: the former get the lowest bit of their fraction.
  * @param isNumber whether the i-th is a number of a tensor
  */
-export function markNaN(
+function markNaN(
   numbers: Float64Array<ArrayBuffer> | Float32Array<ArrayBuffer>,
   isNumber: (i: number) => boolean,
 ): void {
@@ -105,7 +113,7 @@ export function markNaN(
 }
 
 /** Numbers as float32, rounded to about three digits, which compress to a third. */
-export function rounded(numbers: Float64Array): Float32Array<ArrayBuffer> {
+function rounded(numbers: Float64Array): Float32Array<ArrayBuffer> {
   const floats = Float32Array.from(numbers)
   const bits = new Uint32Array(floats.buffer)
   const dropped = 23 - KEPT_BITS

@@ -1,5 +1,6 @@
 /** The differences of two runs for a page. */
 
+import { entryOf } from '../base/maps.js'
 import { Comparison } from '../compare/comparison.js'
 import { suggestNames } from '../compare/names/suggest.js'
 import type { TensorMap } from '../compare/names/tensor-map.js'
@@ -7,13 +8,9 @@ import { RunPairing, wantedBy } from '../compare/pairing.js'
 import type { TensorDifference } from '../trial/measure/question.js'
 import type { ScanSelection } from '../trial/scan-selection.js'
 import type { Trial } from '../trial/trial.js'
-import { markNaN, rounded } from './columns.js'
+import { MAX_EXACT, packedColumn } from './columns.js'
 import type { ComparisonView, ServedComparison, ShownStatistic } from './data.js'
-import { packed } from './packing.js'
 import { Skeleton } from './skeleton.js'
-
-/** More numbers than this are sent rounded to three digits. */
-const MAX_EXACT = 400_000
 
 export interface RunDifferences extends ComparisonView {
   /** The difference of a tensor of a worker of the first run at a step; undefined where it was not compared. */
@@ -41,9 +38,8 @@ export async function differencesOf(
     ...selection,
     keepDifferences: false,
     onApart: ({ worker, tensor, step }, mean, difference) => {
-      const key = `${worker}\n${tensor}`
-      const ofTensor = apart.get(key) ?? new Map<number, Apart>()
-      apart.set(key, ofTensor.set(step, apartOf(mean, difference)))
+      const ofTensor = entryOf(apart, `${worker}\n${tensor}`, () => new Map<number, Apart>())
+      ofTensor.set(step, apartOf(mean, difference))
     },
   })
   const wanted = wantedBy(pairing, selection)
@@ -88,9 +84,7 @@ export async function comparedView(a: Trial, b: Trial, selection: ScanSelection)
         isThere.add(row * steps.length + i)
       }
     }
-    const sent = isExact ? numbers : rounded(numbers)
-    markNaN(sent, i => isThere.has(i))
-    return { name, every: 1, isExact, numbers: packed(sent) }
+    return packedColumn({ name, every: 1, isExact }, numbers, i => isThere.has(i))
   })
   return { ...view, steps: steps.length, columns }
 }

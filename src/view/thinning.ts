@@ -46,7 +46,8 @@ export function thinnedIndices({ steps, mode }: Skeleton, most: number): ReturnT
   return thinned([...steps.keys()], index => MODES[mode[index]!]!, most)
 }
 
-function evenly<T>(all: readonly T[], count: number): readonly T[] {
+/** Some of a list, spread evenly, the first and the last among them. */
+export function evenly<T>(all: readonly T[], count: number): readonly T[] {
   if (all.length <= count) return all
   if (count <= 1) return all.slice(all.length - count)
   return Array.from({ length: count }, (_, i) => all[Math.round((i * (all.length - 1)) / (count - 1))]!)

@@ -2,7 +2,8 @@
 
 import { UsageError } from '../../base/errors.js'
 import type { Distribution } from '../../core/statistics/distribution.js'
-import { finiteOf, rangeOf } from '../ridges.js'
+import { edgesAround, finiteOf, rangeOf } from '../ridges.js'
+import { evenly } from '../thinning.js'
 import { Canvas, COLOR, gifOf, LETTER_HEIGHT, LETTER_WIDTH } from './canvas.js'
 
 /** The distributions of one trial: by tensor, then by step. */
@@ -40,7 +41,7 @@ export function histogramPicture(
   const steps = [...new Set(trials.flatMap(trial => [...trial.values()].flatMap(bySteps => [...bySteps.keys()])))]
   if (steps.length === 0) throw new UsageError('histograms: expected tensors with values, got none')
   steps.sort((a, b) => a - b)
-  const shown = steps.filter((_, i) => keeps(i, steps.length))
+  const shown = evenly(steps, MAX_FRAMES)
   const panels = names.slice(0, MAX_PANELS).map(name => panelOf(name, trials, options.bins))
   const overLimits = [
     names.length > panels.length ? `the first ${panels.length} of ${names.length} tensors` : '',
@@ -48,13 +49,6 @@ export function histogramPicture(
   ].filter(text => text !== '')
   const frames = shown.map(step => frameOf(step, panels, trials.length, overLimits.join(', '), options))
   return kind === 'gif' ? gifOf(frames, options.delay) : pageOf(frames, shown, options)
-}
-
-/** True for the first, the last, and some indices spread evenly between. */
-function keeps(i: number, length: number): boolean {
-  if (length <= MAX_FRAMES) return true
-  const place = (k: number) => Math.floor((k * (MAX_FRAMES - 1)) / (length - 1))
-  return i === length - 1 || (i === 0 ? true : place(i) > place(i - 1) && place(i) < MAX_FRAMES - 1)
 }
 
 interface Bars {
@@ -81,26 +75,18 @@ function panelOf(name: string, trials: readonly Distributions[], bins: number): 
   const ranges = distributions.flatMap(steps =>
     steps.filter(({ distribution }) => distribution.count > 0).map(({ distribution }) => rangeOf(distribution)),
   )
-  let low = Math.min(...ranges.map(([low]) => low))
-  let high = Math.max(...ranges.map(([, high]) => high))
-  if (!(low < high)) [low, high] = ranges.length === 0 ? [-1, 1] : widened(low)
-  const edges = Array.from({ length: bins + 1 }, (_, i) => low * (1 - i / bins) + high * (i / bins))
-  const isDrawn = edges.every((edge, i) => Number.isFinite(edge) && (i === 0 || edge > edges[i - 1]!))
+  const edges = edgesAround(Math.min(...ranges.map(([low]) => low)), Math.max(...ranges.map(([, high]) => high)), bins)
   const bars = distributions.map(
     steps =>
       new Map(
         steps.map(({ step, all, distribution }) => {
-          const counts = distribution.count > 0 && isDrawn ? distribution.histogram(edges).counts : []
+          const counts = distribution.count > 0 ? distribution.histogram(edges).counts : []
           return [step, { counts, lost: all.count - counts.reduce((sum, count) => sum + count, 0) }]
         }),
       ),
   )
   const most = Math.max(1, ...bars.flatMap(steps => [...steps.values()].flatMap(({ counts }) => counts)))
-  return { name, low, high, most, bars }
-}
-
-function widened(only: number): [low: number, high: number] {
-  return only === 0 ? [-1, 1] : [only - Math.abs(only) / 2, only + Math.abs(only) / 2]
+  return { name, low: edges[0]!, high: edges.at(-1)!, most, bars }
 }
 
 function frameOf(

@@ -4,10 +4,9 @@ import { ReductionUndefined } from '../../base/errors.js'
 import type { Kind } from '../../trial/kinds/kinds.js'
 import type { ScanOptions } from '../../trial/scan-selection.js'
 import type { Trial } from '../../trial/trial.js'
-import { markNaN, rounded } from '../columns.js'
+import { MAX_EXACT, packedColumn } from '../columns.js'
 import type { PackedColumn, ServedStatistic } from '../data.js'
 import type { Update } from '../judged.js'
-import { packed } from '../packing.js'
 import type { Skeleton } from '../skeleton.js'
 
 /** The tensors of a column. */
@@ -32,8 +31,6 @@ export interface Known {
 
 /** The most bytes of numbers that are kept of a trial. */
 const MAX_KEPT_BYTES = 256 << 20
-/** The number from which on numbers are sent with three digits: a page shows so many as colours. */
-const MAX_EXACT = 400_000
 /** The numbers of series at steps that have been read, by the indices of both. */
 interface KeptColumn {
   /** The last of the steps that are whole and have been read; -1: none. */
@@ -94,10 +91,9 @@ export class KeptColumns {
     for (const [row, at] of series.entries()) {
       for (const [step, value] of kept.numbers[at]?.entries() ?? []) numbers[row * count + step] = value ?? Number.NaN
     }
-    const isExact = numbers.length <= MAX_EXACT
-    const sent = isExact ? numbers : rounded(numbers)
-    markNaN(sent, i => kept.numbers[series[Math.floor(i / count)]!]?.[i % count] !== undefined)
-    return { name, every: 1, isExact, numbers: packed(sent), series, version }
+    const plan = { name, every: 1, isExact: numbers.length <= MAX_EXACT }
+    const isNumber = (i: number) => kept.numbers[series[Math.floor(i / count)]!]?.[i % count] !== undefined
+    return { ...packedColumn(plan, numbers, isNumber), series, version }
   }
 
   /** The kept part of a column. All columns are dropped if the trial changed other than by new steps, the least recently used beyond MAX_KEPT_BYTES. */

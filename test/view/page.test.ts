@@ -5,7 +5,9 @@ import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createTrial, diff, reportHtml, type Trial, trialOverview, VanishingGradient } from '#dist/index.js'
+import type { TrialView } from '#dist/view/data.js'
 import { remarks } from '#dist/view/overview/remarks.js'
+import { executionOrder } from '#dist/view/page/order.js'
 import { even, exact, labelsOf, short, told } from '#dist/view/page/text.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
 import { type Browser, hasChromium, launch, type Page } from '../support/chromium.js'
@@ -220,6 +222,9 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     await page.selectOption('#view select', 'changed')
     const redrawn = async () => new Map([...(await cellsOf(2, 4))].filter(apart))
     await expect.poll(redrawn, { timeout: 60_000 }).toEqual(shares)
+    await open(url, 'overview')
+    expect(await page.locator('.changed td').count()).toBe(changed.length)
+    expect(await page.textContent('div:has(> .changed) > p')).toBe(`Unchanged: ${11 - changed.length} tensors.`)
     await open(url, 'layers')
     expect(await page.locator('figcaption').allTextContents()).toEqual(['ABHow far they are apart'])
     await open(url, 'tensor')
@@ -301,7 +306,7 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       const { url, trials } = await write(writeRun('ends-in-nan', [1, 2, 3]))
       await open(url, 'overview')
       expect(await page.textContent('.flow output')).toBe('step 2')
-      expect(await page.textContent('.flow .note')).toBe('From step 3 on, none is finite.')
+      expect(await page.textContent('.flow .note')).toBe('From step 3 on, all are NaN, infinite or 0.')
       const texts = (await page.locator('.flow svg text').allTextContents()).join(' ')
       expect(texts).toContain('‖W − W₀‖ / ‖W₀‖ m.l.0.mlp.up_proj m.l.0.s.k_proj m.l.0.s.q_proj m.l.1')
       await page.fill('.flow input[type=range]', '1')
@@ -314,7 +319,13 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       await page.selectOption('.controls label:nth-of-type(2) select', '3')
       const legend = () => page.textContent('#view .scale')
       await expect.poll(legend, { timeout: 60_000 }).toBe('l2: nothing butNaN or ∞')
+      await open(url, `tensor=${names[0]}`)
+      expect(await page.textContent('.distribution output')).toBe('step 2')
+      expect(await page.textContent('.distribution .note')).toBe('From step 3 on, all are NaN, infinite or 0.')
       await open(url, 'distributions')
+      expect(await page.textContent('.player output')).toBe('step 2')
+      expect(await page.textContent('#view .note')).toContain('tensor. From step 3 on, all are NaN, infinite or 0.')
+      await page.fill('.player input', '2')
       expect(new Set(await page.locator('.panel > p').allTextContents())).toEqual(new Set(['all NaN']))
       expect(
         new Set(
@@ -334,10 +345,26 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       const rows = (await copied('.flow')).slice(1).map(row => row.split(',').slice(0, 2).join(' '))
       expect(new Set(rows)).toEqual(new Set(['run-a 2', 'run-b 3']))
       const headings = await page.locator('#view h2').allTextContents()
-      expect(headings.filter(text => /^[AB]run/.test(text))).toEqual(['Arun-a', 'Brun-b', 'Arun-a', 'Brun-b'])
+      expect(headings.filter(text => /^[AB](run|De)/.test(text))).toEqual(['Arun-a', 'Brun-b', 'ADetails', 'BDetails'])
       expect(await page.textContent('.unmatched')).toBe('Names in A and in B7 names are in both.')
       await close(trials)
     })
+  })
+
+  it('has gradients in the order of layers, and of the parameters of a layer', () => {
+    const names = ['fc1_input_0', 'fc2_input_0', 'Net_fc1.weight', 'Net_fc1.bias', 'Net_fc2.weight', 'Net_fc2.bias']
+    const gradients = ['fc2.bias', 'fc2.weight', 'fc1.bias', 'fc1.weight'].map(name => `gradient/Net_${name}`)
+    const orderOf = (all: readonly string[], checkpoint: string | null) => {
+      const kindOf = (name: string) => (name.startsWith('gradient') ? 'gradients' : 'other')
+      const tensors = all.map(name => ({ name, kind: kindOf(name), dtype: null, shape: null }) as const)
+      const view = { tensors, checkpoint } as unknown as TrialView
+      return executionOrder(view, new Map(all.map((name, i) => [name, i]))).map(i => all[i])
+    }
+    expect(orderOf([...gradients, ...names], null).slice(0, 4)).toEqual(
+      ['fc1.weight', 'fc1.bias', 'fc2.weight', 'fc2.bias'].map(name => `gradient/Net_${name}`),
+    )
+    expect(orderOf(gradients, null)).toEqual([...gradients].reverse())
+    expect(orderOf(gradients, 'model')).toEqual(gradients)
   })
 
   it('has numbers of six digits, and minus signs for hyphens', () => {
@@ -349,8 +376,8 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       '0',
     ])
     expect(exact(-1.25e-9)).toBe('−1.25e−9')
-    expect(told('the mean of block-1.w2 is -3.5e-9, below -1 (-2)')).toBe(
-      'the mean of block-1.w2 is −3.5e−9, below −1 (−2)',
+    expect(told('the mean of block-1.w2 is -3.5e-9, below -1 (-2), above 1e+9')).toBe(
+      'the mean of block-1.w2 is −3.5e−9, below −1 (−2), above 1e9',
     )
   })
 
@@ -480,6 +507,21 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       await open(broken.url, 'overview')
       expect(await page.locator('.curve svg g[aria-label=rect] rect').count()).toBe(2)
       await close(broken.trials)
+    })
+
+    it('opens the flow at the last step with something to see beside NaN and 0', async () => {
+      const directory = join(scratch, 'lost-gradients')
+      const writer = new TrialWriter(directory)
+      const gradient = (name: string, value: number) =>
+        ({ name: `gradient/${name}`, dtype: 'float64', shape: [1], values: [value] }) as const
+      for (const [step, [a, b]] of [[1, 0] as const, [0, Number.NaN] as const].entries())
+        writer.step({ step, tensors: [gradient('a', a), gradient('b', b)] })
+      writer.end()
+      const { url, trials } = await write(directory)
+      await open(url, 'overview')
+      expect(await page.textContent('.flow output')).toBe('step 0')
+      expect(await page.textContent('.flow .note')).toContain('From step 1 on, all are NaN, infinite or 0.')
+      await close(trials)
     })
 
     it('has a heading for each of several losses', async () => {
@@ -810,7 +852,7 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     const { url, trials } = await write(join(TRIALS, 'xgb-cancer'))
     const trial = trials[0]!
     await open(url, 'overview')
-    expect(await page.locator('.curve').count()).toBe(2)
+    expect(await page.locator('.curve h2').allTextContents()).toEqual(['logloss', 'error'])
     expect((await page.locator('.curve .legend li').allTextContents()).slice(0, 2)).toEqual(['train', 'validation'])
     expect(await page.locator('.nan-path').count()).toBe(0)
     const last = trial.steps().at(-1)!

@@ -24,6 +24,6 @@ export function link(name: string, open: OpenTensor): HTMLElement {
 }
 
 /** A name that may be broken behind its separators. */
-function breakable(name: string): readonly (string | HTMLElement)[] {
+export function breakable(name: string): readonly (string | HTMLElement)[] {
   return name.split(/(?<=[/._:])/).flatMap((part, i) => (i === 0 ? [part] : [h('wbr', {}), part]))
 }

@@ -35,7 +35,9 @@ function sortedOf(
   for (const place of [placeOf, (i: number) => tensorOf.get(parameterOf(i))]) {
     const places = new Map(ofKind.map(i => [i, place(i)]))
     if ([...places.values()].every(at => at !== undefined)) {
-      return [...ofKind].sort((a, b) => places.get(a)! - places.get(b)! || a - b)
+      // The parameters of a layer are in the order in which they were saved themselves.
+      const own = (i: number) => tensorOf.get(parameterOf(i)) ?? i
+      return [...ofKind].sort((a, b) => places.get(a)! - places.get(b)! || own(a) - own(b))
     }
   }
   return kind === 'gradients' && checkpoint === null ? [...ofKind].reverse() : ofKind

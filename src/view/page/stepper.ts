@@ -16,6 +16,22 @@ export interface StepperOptions {
   readonly ms?: number
 }
 
+/** The index of the last step with something to see, and a sentence about those after it; the last step if there is none. */
+export function firstShown(
+  steps: readonly number[],
+  isSeen: (i: number) => boolean,
+): { readonly first: number; readonly lost: string } {
+  const seen = [...steps.keys()].findLast(isSeen)
+  const first = seen ?? steps.length - 1
+  const lost = first < steps.length - 1 ? `From step ${steps[first + 1]} on, all are NaN, infinite or 0.` : ''
+  return { first, lost }
+}
+
+/** True if numbers have something to see: one is neither 0 nor NaN nor infinite, or all are finite. */
+export function areSeen(numbers: readonly number[]): boolean {
+  return numbers.some(x => Number.isFinite(x) && x !== 0) || numbers.every(Number.isFinite)
+}
+
 export function stepper({ steps, text, show, first, ms = PLAY_MS }: StepperOptions): HTMLElement {
   const { length } = steps
   const said = h('output', {})

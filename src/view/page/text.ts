@@ -68,9 +68,16 @@ function withMinus(number: string): string {
   return number.replace('e+', 'e').replaceAll('-', '−')
 }
 
-/** A sentence about a trial, with the minus signs that other numbers of the page have. */
+/** A sentence about a trial, with numbers as others of the page are. */
 export function told(text: string): string {
-  return shown(text).replace(/(?<=\de)-(?=\d)|(?<![^\s(])-(?=\d)/g, '−')
+  return shown(text)
+    .replace(/(?<=\de)\+(?=\d)/g, '')
+    .replace(/(?<=\de)-(?=\d)|(?<![^\s(])-(?=\d)/g, '−')
+}
+
+/** A message beside the name of its tensor. */
+export function toldWithout(name: string, message: string): string {
+  return told(message.startsWith(`${name} `) ? message.slice(name.length + 1) : message.replace(` of ${name}`, ''))
 }
 
 /** A text with a capital letter and a full stop. */

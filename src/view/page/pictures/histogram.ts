@@ -138,6 +138,10 @@ export function lostOf({ lost }: Histogram): number {
   return lost.reduce((sum, some) => sum + some, 0)
 }
 
+export function hasFinite(histogram: Histogram): boolean {
+  return lostOf(histogram) < histogram.count
+}
+
 /**
  * Bars of the elements that are not finite, on a scale of all elements.
  * @param who the outline's worker or trial; empty for the only one

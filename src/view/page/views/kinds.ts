@@ -8,6 +8,7 @@ import { actions } from '../pictures/charts.js'
 import { HeatMap } from '../pictures/heat-map.js'
 import { chip, legendOf } from '../pictures/legend.js'
 import { type Shading, shadingOf } from '../pictures/shading.js'
+import { areSeen, firstShown } from '../stepper.js'
 import { counted, exact, MEANINGS, short, shortened, shown } from '../text.js'
 import type { Column, ShownTrial } from '../trials.js'
 import { firstOf, OF_BOTH, SIGNED } from './layers.js'
@@ -152,8 +153,8 @@ interface Shown {
   readonly column: Column
   /** The index of the step. */
   readonly step: number
-  /** The number of the step from which on none is finite. */
-  readonly lostFrom: number | undefined
+  /** A sentence about later steps, if none of their numbers is finite. */
+  readonly lost: string
   readonly states: Uint8Array
 }
 
@@ -171,16 +172,20 @@ async function mapsOf(
     if (!grid || !column) continue
     const { steps } = trial.view
     const all = [...grid.series, ...grid.others].filter(series => series >= 0)
-    const hasFinite = (at: number) => column.has(at) && all.some(series => Number.isFinite(column.at(series, at)))
-    const finite = [...steps.keys()].findLast(hasFinite) ?? steps.length - 1
-    const at = step === null ? finite : steps.indexOf(step)
+    const saved = [...steps.keys()].filter(i => column.has(i) && all.some(series => column.isThere(series, i)))
+    const numbers = saved.map(i => steps[i]!)
+    const { first, lost } = firstShown(numbers, i => {
+      const there = all.filter(series => column.isThere(series, saved[i]!))
+      return areSeen(there.map(series => column.at(series, saved[i]!)))
+    })
+    const at = step === null ? (saved[first] ?? -1) : steps.indexOf(step)
     if (at >= 0)
       shownTrials.push({
         trial,
         grid,
         column,
         step: at,
-        lostFrom: steps.find((_, i) => i > finite && all.some(series => column.isThere(series, i))),
+        lost,
         states: await trial.states(),
       })
   }
@@ -226,7 +231,7 @@ function mapOf(
   place: number | null,
   open: OpenTensor,
 ): HTMLElement {
-  const { trial, grid, column, step, lostFrom, states } = shownTrial
+  const { trial, grid, column, step, lost, states } = shownTrial
   const { view } = trial
   const { layers, kinds, series, others } = grid
   // The largest come first, and NaN before them.
@@ -281,7 +286,7 @@ function mapOf(
       ],
       null,
     ),
-    lostFrom === undefined ? null : h('p', { class: 'note' }, `From step ${lostFrom} on, no number is finite.`),
+    lost === '' ? null : h('p', { class: 'note' }, lost),
     outside.length === 0
       ? null
       : h(

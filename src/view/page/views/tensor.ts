@@ -2,11 +2,11 @@
 
 import { MAX_RIDGES, type ShownStatistic } from '../../data.js'
 import { button, choice, h } from '../dom.js'
-import { badge, type OpenTensor } from '../names.js'
+import { badge, breakable, type OpenTensor } from '../names.js'
 import { type Line, lineChart } from '../pictures/charts.js'
 import { isDashed, modeColor, runColor, workerColor } from '../pictures/colors.js'
 import { AXES, axesOf, histogramsOf } from '../pictures/histogram.js'
-import { KIND_NAMES, MEANINGS, sentence, shown, told } from '../text.js'
+import { KIND_NAMES, MEANINGS, sentence, shown, toldWithout } from '../text.js'
 import type { ShownTrial } from '../trials.js'
 import { type DistributionChoice, distribution } from './distributions/distribution.js'
 import { elementsViews } from './elements.js'
@@ -96,7 +96,7 @@ export async function tensorView(given: readonly ShownTrial[], chosen: TensorCho
       ),
     ),
     said,
-    h('h2', { class: 'name' }, shown(name)),
+    h('h2', { class: 'name' }, ...breakable(shown(name))),
     about,
     meaning,
     chart,
@@ -120,7 +120,7 @@ function describe(trial: ShownTrial, name: string, place: number | null): HTMLEl
     place === null ? null : badge(place),
     `${KIND_NAMES[kind]!}, ${dtype ?? 'only reductions were saved'}, ${size}. `,
     rules.length > 0
-      ? h('span', { class: 'found' }, sentence(`${rules.join(', ')}: ${told(findings[0]!.message)}`))
+      ? h('span', { class: 'found' }, sentence(`${rules.join(', ')}: ${toldWithout(name, findings[0]!.message)}`))
       : null,
   )
 }

@@ -12,12 +12,13 @@ import {
   barsOf,
   barText,
   type Histogram,
+  hasFinite,
   hasLost,
   LOST_WIDTH,
   lostBars,
 } from '../../pictures/histogram.js'
 import { fileName, saveGif, videoButton } from '../../pictures/raster.js'
-import { stepper } from '../../stepper.js'
+import { firstShown, stepper } from '../../stepper.js'
 import { counted, short, shown } from '../../text.js'
 import type { ShownTrial } from '../../trials.js'
 
@@ -85,6 +86,8 @@ export function distribution(options: DistributionOptions): HTMLElement {
       ]),
     ),
   ]
+  const numbersOfSteps = rows.map(({ step }) => step)
+  const { first, lost } = firstShown(numbersOfSteps, i => hasFinite(histograms[i]!))
   const name = fileName(`distribution of ${tensor}${who}`)
   return h(
     'figure',
@@ -96,7 +99,8 @@ export function distribution(options: DistributionOptions): HTMLElement {
     h(
       'div',
       {},
-      stepper({ steps: rows.map(({ step }) => step), text, show, first: rows.length - 1 }),
+      stepper({ steps: numbersOfSteps, text, show, first }),
+      lost === '' ? null : h('p', { class: 'note' }, lost),
       element,
       h(
         'p',

@@ -4,9 +4,9 @@ import { KINDS, type Kind } from '../../../../trial/kinds/kinds.js'
 import { button, choice, h, nameFilter, svgElement } from '../../dom.js'
 import { link, type OpenTensor } from '../../names.js'
 import { runColor, workerColor } from '../../pictures/colors.js'
-import { AXES, axesOf, type Histogram, hasLost, histogramsOf } from '../../pictures/histogram.js'
+import { AXES, axesOf, type Histogram, hasFinite, hasLost, histogramsOf } from '../../pictures/histogram.js'
 import { fileName, saveGif, videoButton } from '../../pictures/raster.js'
-import { stepper } from '../../stepper.js'
+import { firstShown, stepper } from '../../stepper.js'
 import { counted, KIND_NAMES, shortened, shown } from '../../text.js'
 import type { Column, Ridge, ShownTrial } from '../../trials.js'
 import type { View } from '../view.js'
@@ -174,6 +174,14 @@ async function grid(
       ),
     ),
   ].sort((a, b) => a - b)
+  const finite = new Set(
+    drawn.flatMap(({ outlines }) =>
+      outlines.flatMap(({ trial, ridge, histograms }) =>
+        ridge.view.steps.filter((_, i) => hasFinite(histograms[i]!)).map(step => trial.view.steps[step]!),
+      ),
+    ),
+  )
+  const { first, lost } = firstShown(steps, i => finite.has(steps[i]!))
   const show = (i: number) => {
     for (const panel of panels) panel.show(steps[i]!)
   }
@@ -189,7 +197,7 @@ async function grid(
       yield together(panels, `${fileTitle(trials)}: ${KIND_NAMES[kind]!.toLowerCase()}, ${text(i)}`, legend)
     }
   }
-  const player = stepper({ steps, text, show, first: steps.length - 1, ms: PLAY_MS })
+  const player = stepper({ steps, text, show, first, ms: PLAY_MS })
   const name = fileName(`distributions of ${kind}`)
   player.append(
     button('GIF', () => void saveGif(frames(), name, PLAY_MS), {
@@ -210,7 +218,7 @@ async function grid(
           ),
         ]
       : []),
-    h('p', { class: 'note' }, scaleText(chosen, trials.length > 1)),
+    h('p', { class: 'note' }, `${scaleText(chosen, trials.length > 1)} ${lost}`.trim()),
     h('div', { class: isBeside ? 'panels beside' : 'panels' }, ...panels.map(({ element }) => element)),
     ...(undrawn > 0
       ? [

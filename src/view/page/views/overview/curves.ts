@@ -70,16 +70,16 @@ function curveCard(
   const ends = lines.map(({ name, points }) => `${name} from ${short(points[0]!.y)} to ${short(points.at(-1)!.y)}`)
   const isLog = kind === 'losses' && spansDecades(lines)
   const label = `${shown(title)} over the steps: ${ends.join('; ')}.`
-  const links =
-    names.length === 1 ? [link(title, open)] : [shown(title), ...names.flatMap(name => [' · ', link(name, open)])]
+  const isOne = names.length === 1
+  const links = names.flatMap((name, i) => [i === 0 ? '' : ' · ', link(name, open)])
   return h(
     'article',
     { class: 'curve' },
-    h('h2', {}, ...(isAlone ? [KIND_NAMES[kind]!] : links)),
+    h('h2', {}, ...(isAlone ? [KIND_NAMES[kind]!] : isOne ? links : [shown(title)])),
     h(
       'div',
       { class: 'card' },
-      isAlone ? h('h4', {}, ...links) : null,
+      isAlone || !isOne ? h('h4', {}, ...links) : null,
       lineChart({
         label: best === null ? label : `${label} The best ${best.name} is ${short(best.y)}, at step ${best.x}.`,
         lines,

@@ -6,7 +6,7 @@ import { choice, h } from '../../dom.js'
 import type { OpenTensor } from '../../names.js'
 import { actions, describe, legend, NOT_FINITE, STYLE } from '../../pictures/charts.js'
 import { lineColor, runColor } from '../../pictures/colors.js'
-import { stepper } from '../../stepper.js'
+import { areSeen, firstShown, stepper } from '../../stepper.js'
 import { labelsOf, short, shortened, shown } from '../../text.js'
 import type { Column, ShownTrial } from '../../trials.js'
 
@@ -153,14 +153,12 @@ function strip(
   )
   const picture = h('div', {})
   const note = h('p', { class: 'note', 'aria-live': 'polite' })
-  const hasFinite = (step: number) =>
+  const { first, lost } = firstShown(steps, i =>
     flows.some(flow => {
-      const at = flow.trial.view.steps.indexOf(step)
-      return flow.steps.includes(at) && pointsOf(flow, at).some(({ mean }) => Number.isFinite(mean))
-    })
-  const lastFinite = steps.findLastIndex(hasFinite)
-  const first = lastFinite < 0 ? steps.length - 1 : lastFinite
-  const lostFrom = first < steps.length - 1 ? `From step ${steps[first + 1]} on, none is finite.` : ''
+      const at = flow.trial.view.steps.indexOf(steps[i]!)
+      return flow.steps.includes(at) && areSeen(pointsOf(flow, at).map(({ mean }) => mean))
+    }),
+  )
   const show = (i: number) => {
     // Each trial has its own last step.
     const ats = flows.map(flow => flow.steps.findLast(step => flow.trial.view.steps[step]! <= steps[i]!))
@@ -172,7 +170,7 @@ function strip(
     }))
     const ranges = whose.map(({ name, points }) => `${isPair ? `${name} ` : ''}${rangeText(points)}`)
     const label = `${FLOWS[name].text} at step ${steps[i]}, in the order of execution: ${ranges.join('; ')}.`
-    note.textContent = [...sayPoints(limits, near, shownPoints.flat()), lostFrom].join(' ').trim()
+    note.textContent = [...sayPoints(limits, near, shownPoints.flat()), lost].join(' ').trim()
     const svg = plot(whose, { layers, domain, limits: near, label, axis: FLOWS[name].axis, width })
     svg.addEventListener('click', () => {
       const { value } = svg as unknown as { readonly value: Point | null }

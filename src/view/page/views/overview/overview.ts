@@ -6,7 +6,7 @@ import { h, term } from '../../dom.js'
 import { badge, link, type OpenTensor } from '../../names.js'
 import { actions, timeline } from '../../pictures/charts.js'
 import { remarksOf } from '../../remarks.js'
-import { counted, KIND_NAMES, sentence, shortened, shown, told } from '../../text.js'
+import { counted, KIND_NAMES, sentence, shortened, shown, told, toldWithout } from '../../text.js'
 import type { ShownTrial } from '../../trials.js'
 import type { View } from '../view.js'
 import { courses, curvesOf } from './curves.js'
@@ -99,7 +99,7 @@ async function report(trial: ShownTrial, place: number | null, open: OpenTensor)
   return h(
     'section',
     {},
-    place === null ? null : h('h2', {}, badge(place), shown(view.name)),
+    place === null ? null : h('h2', {}, badge(place), 'Details'),
     h('div', { class: 'courses' }, advice(trial), sentences('What the numbers say', said)),
     path,
     ...findings(trial, place, open),
@@ -134,7 +134,9 @@ function advice({ view }: ShownTrial): HTMLElement | null {
         'section',
         {},
         h('h4', {}, h('span', { class: 'cause' }, shown(rule)), ` from step ${view.steps[step]}: ${told(message)}`),
-        known === undefined ? null : h('p', {}, `${known.meaning} `, h('strong', {}, 'What to do: '), known.advice),
+        known === undefined
+          ? null
+          : h('p', {}, `${told(known.meaning)} `, h('strong', {}, 'What to do: '), told(known.advice)),
       )
     }),
     ...[...besides, ...reasons].map(text => h('p', { class: 'muted' }, told(text))),
@@ -212,12 +214,6 @@ function facts({ view }: ShownTrial, place: number | null): HTMLElement {
   return h('details', { 'data-part': `facts ${place}` }, h('summary', {}, text), all)
 }
 
-/** A message beside the tensor's name. */
-function withoutName(message: string, name: string): string {
-  if (name === '') return message
-  return message.startsWith(`${name} `) ? message.slice(name.length + 1) : message.replace(` of ${name}`, '')
-}
-
 /** Findings of one rule about one tensor. */
 interface FindingGroup {
   readonly first: FindingView
@@ -245,8 +241,9 @@ function findings(trial: ShownTrial, place: number | null, open: OpenTensor): (H
     isCause: cause === null,
     text: `${rule}, step ${view.steps[step]}: ${told(message)}`,
   }))
-  const row = ({ first, tensor, count, isCause }: FindingGroup) =>
-    h(
+  const row = ({ first, tensor, count, isCause }: FindingGroup) => {
+    const name = tensor === null ? undefined : view.tensors[tensor]!.name
+    return h(
       'tr',
       {},
       h('td', {}, isCause ? h('span', { class: 'cause' }, 'cause') : h('span', { class: 'muted' }, 'follows')),
@@ -256,10 +253,11 @@ function findings(trial: ShownTrial, place: number | null, open: OpenTensor): (H
       h(
         'td',
         {},
-        tensor === null ? '' : link(view.tensors[tensor]!.name, open),
-        h('div', { class: 'muted' }, told(withoutName(first.message, view.tensors[tensor ?? -1]?.name ?? ''))),
+        name === undefined ? '' : link(name, open),
+        h('div', { class: 'muted' }, name === undefined ? told(first.message) : toldWithout(name, first.message)),
       ),
     )
+  }
   const rest = all.length - MAX_GROUPS
   return [
     h('h3', {}, 'What the rules found, step by step'),

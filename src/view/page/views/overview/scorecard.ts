@@ -158,6 +158,8 @@ async function mostChanged(a: ShownTrial, open: OpenTensor): Promise<HTMLElement
   const changes = furthest(['weights']) ?? furthest(['gradients', 'biases', 'outputs', 'inputs']) ?? furthest(['other'])
   if (changes === null) return null
   const { step, rows } = changes
+  const apart = rows.filter(({ apart }) => apart !== 0)
+  const equal = rows.length - apart.length
   return h(
     'div',
     {},
@@ -168,7 +170,7 @@ async function mostChanged(a: ShownTrial, open: OpenTensor): Promise<HTMLElement
       h(
         'tbody',
         {},
-        ...rows.slice(0, MAX_LAYERS).map(({ series, apart }) => {
+        ...apart.slice(0, MAX_LAYERS).map(({ series, apart }) => {
           const { tensor, worker } = view.series[series]!
           return h(
             'tr',
@@ -184,6 +186,7 @@ async function mostChanged(a: ShownTrial, open: OpenTensor): Promise<HTMLElement
         }),
       ),
     ),
+    equal === 0 ? null : h('p', { class: 'muted' }, `Unchanged: ${counted(equal, 'tensor')}.`),
   )
 }
 

@@ -36,8 +36,8 @@ function sortedOf(
     const places = new Map(ofKind.map(i => [i, place(i)]))
     if ([...places.values()].every(at => at !== undefined)) {
       // The parameters of a layer are in the order in which they were saved themselves.
-      const own = (i: number) => tensorOf.get(parameterOf(i)) ?? i
-      return [...ofKind].sort((a, b) => places.get(a)! - places.get(b)! || own(a) - own(b))
+      const parameterAt = (i: number) => tensorOf.get(parameterOf(i)) ?? i
+      return [...ofKind].sort((a, b) => places.get(a)! - places.get(b)! || parameterAt(a) - parameterAt(b))
     }
   }
   return kind === 'gradients' && checkpoint === null ? [...ofKind].reverse() : ofKind

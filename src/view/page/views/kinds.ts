@@ -175,8 +175,8 @@ async function mapsOf(
     const saved = [...steps.keys()].filter(i => column.has(i) && all.some(series => column.isThere(series, i)))
     const numbers = saved.map(i => steps[i]!)
     const { first, lost } = firstShown(numbers, i => {
-      const there = all.filter(series => column.isThere(series, saved[i]!))
-      return areSeen(there.map(series => column.at(series, saved[i]!)))
+      const present = all.filter(series => column.isThere(series, saved[i]!))
+      return areSeen(present.map(series => column.at(series, saved[i]!)))
     })
     const at = step === null ? (saved[first] ?? -1) : steps.indexOf(step)
     if (at >= 0)

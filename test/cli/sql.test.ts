@@ -230,6 +230,13 @@ describe.runIf(HAS_DUCKDB)('tables', () => {
     expect(await ask('from workers')).toEqual([0, 1].map(i => ({ trial: path, worker: `worker_${i}`, has_data: true })))
   })
 
+  it('tell the steps of tensors as ls has them', async () => {
+    const { stdout } = await trialscan('ls', path, '--format', 'jsonl')
+    const listed = objects(stdout).map(({ name, steps, first_step, last_step }) => [name, steps, first_step, last_step])
+    const found = await ask('select tensor, steps, first_step, last_step from tensors')
+    expect(found.map(row => Object.values(row))).toEqual(listed)
+  })
+
   it('tell findings with their causes as check has them', async () => {
     const { stdout } = await trialscan('check', path, '--format', 'jsonl')
     const expected = objects(stdout).filter(({ message }) => message !== undefined)

@@ -19,7 +19,7 @@ import { writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectReplaceable } from '../real-path.js'
 import { nothingSelected, type SelectionFlags, selectionOf, unscannedParts } from '../scan/selection.js'
-import { openTrial } from '../scan/trials.js'
+import { withTrial } from '../scan/trials.js'
 import { type Colors, colorsFor, columns, note, safe, safeName, wrapped } from '../terminal.js'
 
 /** The options of diff. */
@@ -86,10 +86,9 @@ export async function diffDigests(
   expectS3(flags, [path, digests])
   if (out !== undefined) await expectReplaceable(path, out)
   await noteInput(digests)
-  const trial = await openTrial(path, flags)
   const progress = new Progress(onTerminal)
   let verdict = verdictOf(EXIT.ok, '')
-  try {
+  return withTrial(path, flags, async trial => {
     const comparison = await writeTo(out, async output => {
       const result = await compareDigests(trial, inputPieces(digests, '--digests', flags), {
         ...selectionOf(flags),
@@ -131,9 +130,7 @@ export async function diffDigests(
     const whole = problems.length > 0 ? heavier(code, EXIT.format) : code
     if (flags.quiet || isForPrograms(format)) tellVerdict(verdictOf(whole, verdict.text))
     return whole
-  } finally {
-    await trial.close()
-  }
+  })
 }
 
 /**

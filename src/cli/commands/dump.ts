@@ -20,7 +20,7 @@ import { Progress } from '../progress.js'
 import { expectEmpty, expectOutside, expectReplaceable } from '../real-path.js'
 import { fileName } from '../scan/partitions.js'
 import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedParts } from '../scan/selection.js'
-import { openTrial } from '../scan/trials.js'
+import { withTrial } from '../scan/trials.js'
 import { note } from '../terminal.js'
 
 export interface DumpFlags extends SelectionFlags, S3Flags, ReadingFlags {
@@ -45,10 +45,9 @@ export async function dump(path: string, flags: DumpFlags, signal: AbortSignal):
   }
   if (isArchive) await expectReplaceable(path, out)
   else await expectOutside(path, out, 'a directory')
-  const trial = await openTrial(path, flags)
   const progress = new Progress(false, 'values')
   const tally = new Tally(progress)
-  try {
+  return withTrial(path, flags, async trial => {
     const values = tally.found(
       readValues(trial, {
         ...selectionOf(flags),
@@ -65,9 +64,7 @@ export async function dump(path: string, flags: DumpFlags, signal: AbortSignal):
     note(`${counted(tally.count, 'array')}, ${bytesText(tally.byteLength)}, in ${out}`)
     if (tally.failed > 0) return EXIT.format
     return tally.seen === 0 && isSelective(flags) ? EXIT.query : EXIT.ok
-  } finally {
-    await trial.close()
-  }
+  })
 }
 
 /** The counts of a dump. */

@@ -16,7 +16,7 @@ import {
   selectionOf,
   unscannedParts,
 } from '../scan/selection.js'
-import { openTrial } from '../scan/trials.js'
+import { withTrial } from '../scan/trials.js'
 import { note } from '../terminal.js'
 
 export interface ExportFlags extends SelectionFlags, S3Flags, ReadingFlags {
@@ -31,9 +31,8 @@ export async function runExport(path: string, flags: ExportFlags, signal: AbortS
   const { tensorboard, reductions, histograms, images } = flags
   expectS3(flags, [path, tensorboard])
   if (!isOnS3(tensorboard)) await expectOutside(path, tensorboard, 'a directory', '--tensorboard')
-  const trial = await openTrial(path, flags)
   const progress = new Progress(false)
-  try {
+  return withTrial(path, flags, async trial => {
     const { runs, leftOutCount, problems, problemCount } = await exportTensorBoard(trial, tensorboard, {
       ...selectionOf(flags),
       ...s3For(tensorboard, flags),
@@ -61,7 +60,5 @@ export async function runExport(path: string, flags: ExportFlags, signal: AbortS
     if (!isEmpty) note(runs.length > 0 ? written : 'nothing was exported')
     if (problemCount > 0) return EXIT.format
     return runs.length > 0 ? EXIT.ok : EXIT.query
-  } finally {
-    await trial.close()
-  }
+  })
 }

@@ -22,7 +22,7 @@ import {
   selectionText,
   unscannedParts,
 } from '../scan/selection.js'
-import { openTrial } from '../scan/trials.js'
+import { withTrial } from '../scan/trials.js'
 import { colorsFor, note, safeJson } from '../terminal.js'
 
 export interface NanFlags extends SelectionFlags, S3Flags, ReadingFlags, OutputFlags<'nan'> {
@@ -36,9 +36,8 @@ export async function nan(path: string, given: NanFlags, signal: AbortSignal): P
   const { out, onTerminal, format, all } = flags
   expectS3(flags, [path])
   if (out !== undefined) await expectReplaceable(path, out)
-  const trial = await openTrial(path, flags)
   const progress = new Progress(onTerminal)
-  try {
+  return withTrial(path, flags, async trial => {
     const trace = await traceNonFinite(trial, {
       ...selectionOf(flags),
       ...readingOptions(flags),
@@ -73,9 +72,7 @@ export async function nan(path: string, given: NanFlags, signal: AbortSignal): P
     for (const problem of trace.problems) note(problem)
     if (flags.quiet || isForPrograms(format)) tellVerdict(verdict)
     return code
-  } finally {
-    await trial.close()
-  }
+  })
 }
 
 function caseOf(verdict: Verdict, { origin, later, problems }: NonFiniteTrace): Case {

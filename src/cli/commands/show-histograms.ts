@@ -12,7 +12,7 @@ import { defined } from '../options/given.js'
 import { expectS3 } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { expectReplaceable } from '../real-path.js'
-import { openTrial } from '../scan/trials.js'
+import { withTrial } from '../scan/trials.js'
 import { note, safe } from '../terminal.js'
 import type { ShowFlags } from './show-ridge.js'
 
@@ -27,8 +27,7 @@ export async function showHistograms(path: string, name: string, out: string, fl
   if (other) throw new UsageError(`expected --out ${out} without ${other[0]}: the picture shows steps, as --steps says`)
   await expectReplaceable(path, out)
   expectS3(flags, [path])
-  const trial = await openTrial(path, flags)
-  try {
+  return withTrial(path, flags, async trial => {
     const tensors = tensorsOf(trial, name)
     const sketches = new Map<string, Map<number, Distribution>>()
     let [missing, failed] = [0, null as string | null]
@@ -54,9 +53,7 @@ export async function showHistograms(path: string, name: string, out: string, fl
     await writeTo(out, output => output.writeBytes(bytes))
     note(`wrote ${safe(out)}: ${counted(sketches.size, 'tensor')}`)
     return failed === null ? EXIT.ok : EXIT.format
-  } finally {
-    await trial.close()
-  }
+  })
 }
 
 /**

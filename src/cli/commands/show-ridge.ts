@@ -12,7 +12,7 @@ import type { StepsText } from '../options/arguments.js'
 import { defined, type OutputFlags, type settle } from '../options/given.js'
 import { expectS3, type S3Flags } from '../options/s3.js'
 import { writeTo } from '../output.js'
-import { openTrial } from '../scan/trials.js'
+import { withTrial } from '../scan/trials.js'
 import { colorsFor, columns, note, safe, safeName } from '../terminal.js'
 
 const BINS = 48
@@ -46,8 +46,7 @@ export async function showRidge(path: string, name: string, flags: Settled): Pro
       `expected --steps with --format table, got ${format}: trialscan scan --reductions sketch has the numbers`,
     )
   expectS3(flags, [path])
-  const trial = await openTrial(path, flags)
-  try {
+  return withTrial(path, flags, async trial => {
     const { name: tensor } = trial.tensor(name)
     const scan = trial.scan({
       tensors: tensor,
@@ -71,9 +70,7 @@ export async function showRidge(path: string, name: string, flags: Settled): Pro
     await writeTo(out, output => output.writeAll([head, ridgeText(shown, trial.workers().length > 1)]))
     if (failed !== null) note(failed)
     return failed === null ? EXIT.ok : EXIT.format
-  } finally {
-    await trial.close()
-  }
+  })
 }
 
 function ridgeText(rows: readonly ScanRow[], hasWorkers: boolean): string {

@@ -28,7 +28,7 @@ import { settle } from '../options/given.js'
 import { expectS3 } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { expectReplaceable } from '../real-path.js'
-import { openTrial } from '../scan/trials.js'
+import { withTrial } from '../scan/trials.js'
 import { type Colors, colorsFor, columns, note, safe, safeName } from '../terminal.js'
 import type { ShowFlags } from './show-ridge.js'
 
@@ -57,8 +57,7 @@ export async function runShow(path: string, name: string | undefined, given: Sho
   if (npy !== undefined) await expectReplaceable(path, npy, '--npy')
   if (out !== undefined) await expectReplaceable(path, out)
   expectS3(flags, [path])
-  const trial = await openTrial(path, flags)
-  try {
+  return withTrial(path, flags, async trial => {
     const tensor = trial.tensor(name)
     const { step, mode } = stepToShow(trial, tensor, flags)
     const valueOptions: ValueOptions = { mode, ...(flags.worker !== undefined && { worker: flags.worker }) }
@@ -76,9 +75,7 @@ export async function runShow(path: string, name: string | undefined, given: Sho
     await writeTo(out, output => output.writeAll(printedChunks(row, value, shape, format, onTerminal, picture)))
     if (format === 'npy' && value !== null && out !== undefined) tellNpy(out, value)
     return EXIT.ok
-  } finally {
-    await trial.close()
-  }
+  })
 }
 
 /** The step to show, and the mode in which it counts. Default: the last step that has the tensor. */

@@ -13,7 +13,7 @@ import { expectS3, type S3Flags } from '../options/s3.js'
 import { type Output, writeTo } from '../output.js'
 import { expectReplaceableIn } from '../real-path.js'
 import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedParts } from '../scan/selection.js'
-import { Losses, opened, openTrial, trialsAt } from '../scan/trials.js'
+import { Losses, opened, trialsAt, withTrial } from '../scan/trials.js'
 import { colorsFor, note, safeJson } from '../terminal.js'
 
 export interface SummaryFlags extends SelectionFlags, S3Flags, ReadingFlags, OutputFlags<'summary'> {
@@ -60,9 +60,8 @@ export async function summary(places: readonly string[], given: SummaryFlags, si
 
 /** Shows the summary again whenever the job has completed steps, until it ends. */
 async function followed(path: string, flags: Settled, output: Output, signal: AbortSignal): Promise<number> {
-  const trial = await openTrial(path, flags)
   const losses = new Losses([path])
-  try {
+  return withTrial(path, flags, async trial => {
     for (;;) {
       const { text, problems, elapsedMs } = await look(trial, flags, signal, losses)
       await output.write(flags.onTerminal && flags.format === 'table' ? CLEAR + text : text)
@@ -75,9 +74,7 @@ async function followed(path: string, flags: Settled, output: Output, signal: Ab
       const steps = trial.steps()
       await trial.follow({ startStep: (steps.at(-1) ?? -1) + 1, signal }).next()
     }
-  } finally {
-    await trial.close()
-  }
+  })
 }
 
 async function look(trial: Trial, flags: Settled, signal: AbortSignal, losses: Losses) {

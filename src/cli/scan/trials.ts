@@ -38,6 +38,16 @@ export async function openTrial(path: string, flags: OpenFlags, options: TrialOp
   return trial
 }
 
+/** Opens a trial for some work, and closes it. */
+export async function withTrial<T>(path: string, flags: OpenFlags, work: (trial: Trial) => Promise<T>): Promise<T> {
+  const trial = await openTrial(path, flags)
+  try {
+    return await work(trial)
+  } finally {
+    await trial.close()
+  }
+}
+
 interface Lacks {
   readonly rows?: number
   readonly failedRows?: number

@@ -383,7 +383,8 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
 
   it('has names in little room that tell tensors apart', () => {
     expect(labelsOf(['a.weight', 'b.weight'], 20)).toEqual(['a.weight', 'b.weight'])
-    expect(labelsOf(['gradient/net.0.weight', 'gradient/net.1.weight'], 12)).toEqual(['0', '1'])
+    expect(labelsOf(['gradient/net.0.weight', 'gradient/net.1.weight'], 12)).toEqual(['0.weight', '1.weight'])
+    expect(labelsOf(['gradient/w · worker_0', 'gradient/w · worker_1'], 20)).toEqual(['w · worker_0', 'w · worker_1'])
     const deep = [
       'model.layers.10.self_attn.q_proj.weight',
       'model.layers.11.self_attn.q_proj.weight',
@@ -401,8 +402,8 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     const html = readFileSync(fileURLToPath(url), 'utf8')
     const [, json] = /<script id="data" type="application\/json">(.*?)<\/script>/s.exec(html)!
     const data = JSON.parse(json!)
-    const verdict = async (judged: object, rules: readonly string[], problems: readonly string[] = []) => {
-      Object.assign(data.trials[0], { findings: [], findingCount: 0, judged, rules, problems })
+    const verdict = async (judged: object, rules: readonly string[], problems: readonly string[] = [], more = {}) => {
+      Object.assign(data.trials[0], { findings: [], findingCount: 0, judged, rules, problems, ...more })
       const file = join(scratch, 'judged.html')
       writeFileSync(
         file,
@@ -428,6 +429,18 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       'verdict',
       `Nothing was found in what could be read: ${rules.length} rules judged 15 steps, and none fired.`,
     ])
+    // Causes of one step are counted where a narrow chart has no room for their names.
+    const cause = { step: 1, tensor: null, worker: null, message: 'found', cause: null }
+    const findings = ['ExplodingTensor', 'WeightUpdateRatio', 'DeadRelu'].map(rule => ({ ...cause, rule }))
+    for (const [width, text] of [
+      [1280, 'ExplodingTensor, WeightUpdateRatio, DeadRelu'],
+      [390, 'ExplodingTensor and 2 more'],
+    ] as const) {
+      await page.setViewportSize({ width, height: 720 })
+      await verdict({ state: 'done', steps: 15 }, rules, [], { findings })
+      expect(await page.locator('.curve svg text').allTextContents()).toContain(text)
+    }
+    await page.setViewportSize({ width: 1280, height: 720 })
     expect(wrong).toEqual([])
     await close(trials)
   })

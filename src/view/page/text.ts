@@ -18,9 +18,11 @@ export function shortened(name: string, length = 44): string {
   return `${text.slice(0, Math.ceil(half))}…${text.slice(-Math.floor(half))}`
 }
 
+const LETTER = /\p{L}/u
+
 /**
  * Names that tell each other apart in little room. Where one of them has more than `length` letters, all go without what they begin and
- * end with, and their first parts become letters: `m.l.0.self_attn.k_proj`.
+ * end with, as long as each keeps a letter, and their first parts become letters: `m.l.0.self_attn.k_proj`.
  */
 export function labelsOf(names: readonly string[], length: number): readonly string[] {
   const texts = names.map(shown)
@@ -28,13 +30,13 @@ export function labelsOf(names: readonly string[], length: number): readonly str
   if (texts.every(text => text.length <= length)) return texts
   const ends = names.length < 2 ? [] : [...first.matchAll(/[/._:]/g)].map(({ index }) => index)
   const from = ends.findLast(end =>
-    texts.every(text => text.length > end + 1 && text.startsWith(first.slice(0, end + 1))),
+    texts.every(text => LETTER.test(text.slice(end + 1)) && text.startsWith(first.slice(0, end + 1))),
   )
   const cut = texts.map(text => text.slice(from === undefined ? 0 : from + 1))
   const tail = ends
     .filter(end => first[end] !== '_' && end > (from ?? 0))
     .map(end => first.slice(end))
-    .find(tail => cut.every(text => text.length > tail.length && text.endsWith(tail)))
+    .find(tail => cut.every(text => text.endsWith(tail) && LETTER.test(text.slice(0, -tail.length))))
   const labels = cut.map(text => abbreviated(text.slice(0, text.length - (tail?.length ?? 0)), length))
   const counts = new Map<string, number>()
   for (const label of labels) counts.set(label, (counts.get(label) ?? 0) + 1)

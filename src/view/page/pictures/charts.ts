@@ -181,7 +181,11 @@ function placedTexts(
   width: number,
 ): { readonly x: number; readonly text: string; readonly row: number; readonly isLeft: boolean }[] {
   const taken: (readonly [from: number, to: number])[][] = []
-  return marks.flatMap(({ x, text }) => {
+  return marks.flatMap(({ x, text: whole }) => {
+    const room = Math.max(width + 20 - pixel(x), pixel(x))
+    const [first, ...more] = whole.split(', ')
+    const isLong = more.length > 0 && LETTER * whole.length + 8 > room
+    const text = isLong ? `${first} and ${more.length} more` : whole
     const size = LETTER * text.length + 8
     const isLeft = pixel(x) + size > width + 20 && pixel(x) > size
     const [from, to] = isLeft ? [pixel(x) - size, pixel(x)] : [pixel(x), pixel(x) + size]

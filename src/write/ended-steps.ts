@@ -15,6 +15,8 @@ export class EndedSteps {
   readonly #collections: SavedCollections
   readonly #options: WriterOptions
   readonly #part: ReturnType<typeof partOf>
+  /** True if the worker is saved. */
+  readonly isSaved: boolean
   /** The writes in progress, the oldest first. */
   readonly #writing: Promise<void>[] = []
   /** The paths of files that were written, for `fsync: 'end'`. */
@@ -27,11 +29,7 @@ export class EndedSteps {
     this.#collections = collections
     this.#options = options
     this.#part = partOf(options)
-  }
-
-  /** True if any step has been saved. */
-  get isSaved(): boolean {
-    return this.#part.isSaved
+    this.isSaved = this.#part.isSaved
   }
 
   /** A promise for the next completed write; null if another step can begin. */

@@ -67,7 +67,8 @@ export class TrialWriter {
   readonly worker: Worker
   readonly #destination: Destination
   readonly #collections: SavedCollections
-  readonly #options: WriterOptions
+  /** The options with which the writer was made. @internal */
+  readonly options: WriterOptions
   readonly #seen = new Set<number>()
   readonly #modeSteps = new Map<Mode, number>()
   readonly #dropped: number[] = []
@@ -100,15 +101,10 @@ export class TrialWriter {
     this.path = path
     this.#destination = destination
     this.#collections = collections
-    this.#options = options
+    this.options = options
     this.#beside = beside
     this.#ended = new EndedSteps(destination, collections, options)
     this.#step = (options.startStep ?? 0) - 1
-  }
-
-  /** The options with which the writer was made. @internal */
-  get options(): WriterOptions {
-    return this.#options
   }
 
   /** The mode of the current step, or of the first. */
@@ -240,7 +236,7 @@ export class TrialWriter {
     const settings = checkOptions('writer.saveHistogram', HISTOGRAM_OPTIONS, options)
     this.#expectStep('writer.saveHistogram')
     if (!isName(name)) throw wrongName(name)
-    if (this.#options.tensorboard === undefined) return
+    if (this.options.tensorboard === undefined) return
     const at = { step: this.#step, ...this.#at }
     const taken = takenValue(`writer.saveHistogram, ${name}`, value, settings)
     await this.#guarded(Promise.resolve(taken).then(taken => this.#beside.addHistogram(name, taken, at)))
@@ -328,14 +324,14 @@ export class TrialWriter {
     if (!this.#ended.isSaved) return
     const { room } = this.#ended
     if (room !== null) {
-      if (this.#options.whenSlow === 'drop') {
+      if (this.options.whenSlow === 'drop') {
         this.#dropped.push(this.#step)
         return
       }
       await room
     }
     this.#ended.expectNoFailure()
-    const { checksums = false, fsync = false, queueByteLength = DEFAULT_QUEUE_BYTES } = this.#options
+    const { checksums = false, fsync = false, queueByteLength = DEFAULT_QUEUE_BYTES } = this.options
     const how = { worker: this.worker, checksums, isDurable: fsync === 'step', queueByteLength }
     this.#files = new StepFiles(this.#destination, { step: this.#step, ...at }, how)
   }

@@ -11,11 +11,6 @@ import type { Findings } from './findings.js'
 import { lostEntries } from './lost.js'
 import type { VerifyCode, VerifyFinding } from './problem.js'
 
-/** @param path the path of the event file @param checked its complete content */
-export function compareEntries(path: string, entries: Entries, checked: readonly Checked[], findings: Findings): void {
-  new EntryComparison(path, entries, checked, findings).run()
-}
-
 /** The result for an entry, valid for every index file that has it. */
 interface Verdict {
   /** The index of the record's tensor with that name in the columns of Values; -1 if there is none. */
@@ -25,7 +20,7 @@ interface Verdict {
   readonly savedShape: readonly number[] | null
 }
 
-class EntryComparison {
+export class EntryComparison {
   readonly #path: string
   readonly #entries: Entries
   readonly #checked: readonly Checked[]
@@ -42,6 +37,7 @@ class EntryComparison {
   readonly #skipped: readonly number[]
   #skip = 0
 
+  /** @param path the path of the event file @param checked its complete content */
   constructor(path: string, entries: Entries, checked: readonly Checked[], findings: Findings) {
     this.#path = path
     this.#entries = entries

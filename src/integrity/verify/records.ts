@@ -4,7 +4,7 @@ import { type ErrorData, isAboutFile, shortPath } from '../../base/errors.js'
 import { indexFilePath, parseEventFileName } from '../../format/paths.js'
 import { HISTOGRAM, type RecordProblem, TENSOR, type VerifiedRange } from '../../scan/job/verify-job.js'
 import type { SavedNames } from './collections.js'
-import { compareEntries } from './compare.js'
+import { EntryComparison } from './compare.js'
 import type { Entries } from './entries.js'
 import type { Checked, EventFile } from './event-files.js'
 import type { Findings } from './findings.js'
@@ -67,7 +67,7 @@ export class RecordCheck {
     this.tensors += values
     const name = parseEventFileName(path)
     if (entries.length > 0 || (name && indexes.isReadable(name))) {
-      compareEntries(path, entries, checked, findings)
+      new EntryComparison(path, entries, checked, findings).run()
       return
     }
     if (name !== null) this.#compareSteps(path, name.step, checked)

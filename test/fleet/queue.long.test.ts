@@ -145,7 +145,9 @@ describe.runIf(HAS_REDIS)('a queue', () => {
     await trialscan('fleet', 'submit', plan, '--redis', redis)
     const worker = begin(['fleet', 'work', '--redis', redis, '--threads', '0'])
     const end = outcomeOf(worker)
-    await sleep(900)
+    const jobs = (state: string) =>
+      Number(spawnSync('redis-cli', ['-p', String(server.port), 'llen', `bull:trialscan-0.1.0:${state}`]).stdout)
+    while (jobs('active') === 0) await sleep(50)
     worker.kill('SIGTERM')
     expect(await end).toMatchObject({ code: 143, stdout: '' })
     expect(JSON.parse((await trialscan('fleet', 'status', plan, '--format', 'json')).stdout)).toMatchObject({
@@ -153,8 +155,7 @@ describe.runIf(HAS_REDIS)('a queue', () => {
       failed: [],
     })
     // At once, and not after the lock of the other has run out.
-    const waiting = spawnSync('redis-cli', ['-p', String(server.port), 'llen', 'bull:trialscan-0.1.0:wait'])
-    expect(waiting.stdout.toString().trim()).toBe('1')
+    expect(jobs('wait')).toBe(1)
     expect((await trialscan('fleet', 'work', '--redis', redis, '--drain')).stdout).toContain('shard 0 of 1: 4,500 rows')
   })
 

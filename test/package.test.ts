@@ -387,7 +387,9 @@ describe('dependencies', () => {
 
   it('are published with the repository, by which links of the README lead into it', () => {
     const release = readFileSync(join(root, '.github/workflows/release.yml'), 'utf8')
-    expect(release).toMatch(/npm pkg set .*repository\.url=\S*github\.repository[\s\S]*^ +- run: npm publish /m)
+    expect(release).toMatch(
+      /npm pkg set .*repository\.url=\S*\$\{\{ github\.repository \}\}[\s\S]*^ +- run: npm publish /m,
+    )
   })
 
   it('are locked to what was published', () => {

@@ -233,7 +233,7 @@ export async function startPage({ version }: LiveData): Promise<void> {
       number('steps', steps),
       number('last step', lastStep),
       number('tensors', tensors),
-      number('findings', findings),
+      number('findings', trial.judged?.state === 'done' || findings ? findings : null),
       h('td', {}, verdictOf(trial)),
     )
   }

@@ -1,5 +1,6 @@
 /** The pairs of tensors of two runs, or of two workers, that are compared. */
 
+import { entryOf } from '../base/maps.js'
 import { inTurns, sortedInTurns } from '../base/turns.js'
 import type { Worker } from '../base/types.js'
 import { recordsInOrder } from '../scan/catalog/record-order.js'
@@ -61,9 +62,7 @@ export function wantedOf(
     if (saved === null || others?.has(saved.tensor)) continue
     const ofStep = byStep.get(workerStep.step) ?? new Map<WorkerStep, string[]>()
     byStep.set(workerStep.step, ofStep)
-    const names = ofStep.get(workerStep)
-    if (names) names.push(saved.tensor)
-    else ofStep.set(workerStep, [saved.tensor])
+    entryOf(ofStep, workerStep, () => []).push(saved.tensor)
   }
   return byStep
 }

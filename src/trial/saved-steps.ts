@@ -2,6 +2,7 @@
 
 import { expectStep } from '../base/arguments.js'
 import { InvalidWorker, TensorUnavailableForStep, type TrialscanError } from '../base/errors.js'
+import { entryOf } from '../base/maps.js'
 import type { Mode, Worker } from '../base/types.js'
 import type { SavedTensor } from '../scan/catalog/columns/tensor-lists.js'
 import type { TrialState } from '../scan/catalog/state.js'
@@ -59,9 +60,7 @@ export class SavedSteps {
     for (const workerStep of this.#ofMode(mode)) {
       if (worker !== undefined && workerStep.worker !== worker) continue
       const number = stepNumberOf(workerStep, mode)
-      const known = byNumber.get(number)
-      if (known === undefined) byNumber.set(number, [workerStep])
-      else known.push(workerStep)
+      entryOf(byNumber, number, () => []).push(workerStep)
     }
     const { steps } = this.#state.catalog
     return [...byNumber]

@@ -1,5 +1,6 @@
 /** Problems of a trial for people: file by file, what was expected and found, what is lost, and what to do. */
 
+import { entryOf } from '../../base/maps.js'
 import type { VerifyProblem } from '../../integrity/verify/problem.js'
 import type { Verification } from '../../integrity/verify/verify.js'
 import { type Colors, safe, wrapped } from '../terminal.js'
@@ -34,11 +35,7 @@ export function verifyTable(isOnly: boolean, columns: number | undefined, colors
 
   const byFile = (problems: readonly VerifyProblem[]): string[] => {
     const files = new Map<string, VerifyProblem[]>()
-    for (const problem of problems) {
-      const ofFile = files.get(problem.file)
-      if (ofFile) ofFile.push(problem)
-      else files.set(problem.file, [problem])
-    }
+    for (const problem of problems) entryOf(files, problem.file, () => []).push(problem)
     return [...files].map(
       ([file, ofFile]) => `${colors.bold(safe(file || 'the trial'))}\n${ofFile.map(problemText).join('')}`,
     )

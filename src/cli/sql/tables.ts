@@ -6,6 +6,7 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { TrialscanError, UsageError } from '../../base/errors.js'
+import { entryOf } from '../../base/maps.js'
 import { type CheckLevel, REDUCTIONS, type StatisticName } from '../../base/types.js'
 import { Diagnosis } from '../../rules/diagnosis.js'
 import { evaluate } from '../../rules/evaluate.js'
@@ -237,9 +238,7 @@ const ROWS: Readonly<Record<TableName, RowsOf>> = {
       signal,
       keepFindings: false,
       onFinding: finding => {
-        const ofStep = byStep.get(finding.step)
-        if (ofStep === undefined) byStep.set(finding.step, [finding])
-        else ofStep.push(finding)
+        entryOf(byStep, finding.step, () => []).push(finding)
       },
     })
     let number = 0

@@ -1,5 +1,6 @@
 /** The first checkpoint with NaN or infinities: its tensors, and what the training logged around it. */
 
+import { entryOf } from '../../base/maps.js'
 import type { GlobalStep } from '../../base/types.js'
 import type { Trial } from '../../trial/trial.js'
 
@@ -47,9 +48,7 @@ export class CheckpointTrace {
   add(tensor: string, step: GlobalStep, isWhole: boolean, value: unknown): void {
     if (this.#scalars.has(tensor)) {
       if (!LOGGED.test(tensor) || typeof value !== 'number') return
-      const values = this.#logged.get(tensor)
-      if (values) values.push({ step, value })
-      else this.#logged.set(tensor, [{ step, value }])
+      entryOf(this.#logged, tensor, () => []).push({ step, value })
       return
     }
     if (this.#step !== step) {

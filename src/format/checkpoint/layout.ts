@@ -3,6 +3,7 @@
  * the table.
  */
 
+import { entryOf } from '../../base/maps.js'
 import { isShardIndex } from './safetensors/shards.js'
 
 /** A checkpoint: what was saved at a step. */
@@ -183,9 +184,7 @@ export function layoutOf(paths: readonly string[], name: string): Layout | NoLay
   const families = new Map<string, Parsed[]>()
   for (const file of here) {
     if (file.stepName === null) continue
-    const family = families.get(file.stepName.family)
-    if (family === undefined) families.set(file.stepName.family, [file])
-    else family.push(file)
+    entryOf(families, file.stepName.family, () => []).push(file)
   }
   const single = here.filter(({ stepName }) => stepName === null)
   const others = [...new Set(all.filter(({ before }) => before.length > 0).map(({ before }) => `${before[0]}/`))]
@@ -237,11 +236,7 @@ function belowOf(all: readonly Parsed[], paths: readonly string[], name: string)
 
 function stepsOf(files: readonly Parsed[]): CheckpointPlace[] {
   const steps = new Map<number, Parsed[]>()
-  for (const file of files) {
-    const known = steps.get(file.stepName!.step)
-    if (known) known.push(file)
-    else steps.set(file.stepName!.step, [file])
-  }
+  for (const file of files) entryOf(steps, file.stepName!.step, () => []).push(file)
   return [...steps.entries()]
     .sort(([a], [b]) => a - b)
     .map(([step, all]) => {

@@ -1,5 +1,7 @@
 /** Formats of tensors that are known and not read, so that they are told by name. */
 
+import { entryOf } from '../../base/maps.js'
+
 /** The formats by the ending of a file's name. */
 const UNREAD: Readonly<Record<string, string>> = {
   gguf: 'GGUF',
@@ -26,9 +28,7 @@ export function notesOnUnread(paths: readonly string[]): string[] {
   for (const path of paths) {
     const format = unreadFormatOf(path)
     if (format === null) continue
-    const known = found.get(format)
-    if (known) known.push(path)
-    else found.set(format, [path])
+    entryOf(found, format, () => []).push(path)
   }
   return [...found].map(([format, [first, ...others]]) => {
     const more = others.length > 0 ? ` and ${others.length} more are` : ' is'

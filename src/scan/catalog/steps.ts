@@ -2,6 +2,7 @@
 
 import { type Column, float64Column, int32Column } from '../../base/column.js'
 import { UsageError } from '../../base/errors.js'
+import { entryOf } from '../../base/maps.js'
 import { kinds, optionsOf } from '../../base/options.js'
 import { countBelow } from '../../base/sorted.js'
 import { countInTurns } from '../../base/turns.js'
@@ -112,12 +113,7 @@ export class Steps implements Iterable<Step> {
   }
 
   #ofMode(mode: Mode): StepsOfMode {
-    let ofMode = this.#byMode.get(mode)
-    if (ofMode === undefined) {
-      ofMode = new StepsOfMode()
-      this.#byMode.set(mode, ofMode)
-    }
-    return ofMode
+    return entryOf(this.#byMode, mode, () => new StepsOfMode())
   }
 
   get length(): number {
@@ -222,9 +218,7 @@ function stepOf(written: readonly Written[]): Step {
   const parts = new Map<string, Written[]>()
   for (const entry of written) {
     const key = `${entry.mode} ${entry.modeStep}`
-    const part = parts.get(key)
-    if (part === undefined) parts.set(key, [entry])
-    else part.push(entry)
+    entryOf(parts, key, () => []).push(entry)
   }
   const apart = [...parts.values()].map(part => {
     const { mode, modeStep } = part[0]!

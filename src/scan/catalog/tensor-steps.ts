@@ -1,6 +1,7 @@
 /** The steps at which each tensor was saved. Tensors that were saved together share them: a million tensors can have one list. */
 
 import { int32Column } from '../../base/column.js'
+import { entryOf } from '../../base/maps.js'
 import type { SavedRows } from './columns/saved-rows.js'
 import type { SavedTensor } from './columns/tensor-lists.js'
 import type { WorkerSteps } from './worker-steps.js'
@@ -104,10 +105,10 @@ export class TensorSteps {
    */
   *alike(names: readonly string[]): Generator<SavedAlike & { readonly index: number }> {
     const together = new Map<number, number[]>()
-    for (const [index, name] of names.entries()) append(together, this.#historyOf(name)!, index)
+    for (const [index, name] of names.entries()) entryOf(together, this.#historyOf(name)!, () => []).push(index)
     const historiesOf = new Map<number, number[]>()
     for (const history of together.keys()) {
-      for (const list of this.#listsOf(history)) append(historiesOf, list, history)
+      for (const list of this.#listsOf(history)) entryOf(historiesOf, list, () => []).push(history)
     }
     const firstOf = (list: number): number => this.#places[this.#begins[list]!]!
     for (const list of [...historiesOf.keys()].sort((a, b) => firstOf(a) - firstOf(b))) {
@@ -145,10 +146,4 @@ export class TensorSteps {
     for (let at = history; at !== NONE; at = this.#before.at(at)) lists.push(this.#list.at(at))
     return lists.reverse()
   }
-}
-
-function append(to: Map<number, number[]>, key: number, value: number): void {
-  const list = to.get(key)
-  if (list === undefined) to.set(key, [value])
-  else list.push(value)
 }

@@ -1,5 +1,6 @@
 /** Collects requests made within a turn of the event loop, to answer them together. */
 
+import { entryOf } from '../../base/maps.js'
 import type { TrialState } from '../catalog/state.js'
 
 interface Rejectable {
@@ -16,11 +17,7 @@ export class Gathered<R extends Rejectable> {
    * @param answer resolves the requests of a batch; if it fails, all are rejected
    */
   add(state: TrialState, key: string, request: R, answer: (batch: readonly R[]) => Promise<void>): void {
-    let batches = this.#batchesOf.get(state)
-    if (batches === undefined) {
-      batches = new Map()
-      this.#batchesOf.set(state, batches)
-    }
+    const batches = entryOf(this.#batchesOf, state, () => new Map())
     const open = batches.get(key)
     if (open !== undefined) {
       open.push(request)

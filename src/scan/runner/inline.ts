@@ -1,6 +1,7 @@
 /** Runs jobs on the calling thread: for small scans, for `threads: 0`, and if most of the time is spent waiting for requests. */
 
 import { setImmediate } from 'node:timers/promises'
+import { entryOf } from '../../base/maps.js'
 import { withEngine } from '../../core/engines.js'
 import { openStore } from '../../storage/open.js'
 import { newTraffic, type Store, type StoreSpec } from '../../storage/store.js'
@@ -72,12 +73,7 @@ export async function runJobHere<J extends Job>(
 const keys = new WeakMap<StoreSpec, string>()
 
 function keyOf(spec: StoreSpec): string {
-  let key = keys.get(spec)
-  if (key === undefined) {
-    key = JSON.stringify(spec)
-    keys.set(spec, key)
-  }
-  return key
+  return entryOf(keys, spec, () => JSON.stringify(spec))
 }
 
 function storeOf(spec: StoreSpec, stores: Map<string, Store>): Store {

@@ -1,6 +1,7 @@
 /** Reads dtypes and shapes of records from their heads. */
 
 import { StoreError } from '../../base/errors.js'
+import { entryOf } from '../../base/maps.js'
 import { dtypeNumber } from '../../core/dtype.js'
 import type { Engine } from '../../core/engine.js'
 import { readShape } from '../../storage/read-shape.js'
@@ -70,9 +71,7 @@ function withHeads({ files, records, store: spec }: DescribeJob, store: RemoteSt
     const bytes = new Uint8Array(endByte - startByte)
     const read = store.readLater(path, startByte, bytes.length, () => bytes)
     read.catch(() => {})
-    const ofFile = pieces.get(path)
-    if (ofFile === undefined) pieces.set(path, [{ startByte, bytes, read }])
-    else ofFile.push({ startByte, bytes, read })
+    entryOf(pieces, path, () => []).push({ startByte, bytes, read })
   }
   return {
     url: path => store.url(path),

@@ -1,6 +1,7 @@
 /** Reads and parses index files. */
 
 import { type ErrorData, TrialscanError } from '../../base/errors.js'
+import { entryOf } from '../../base/maps.js'
 import { MODES } from '../../base/types.js'
 import { type IndexFile, IndexFileReader, type Listed } from '../../format/index-file.js'
 import { parseIndexFileName, usualIndexFile } from '../../format/paths.js'
@@ -75,11 +76,7 @@ class Said {
 
   /** Adds a file that names the hook's own event file. */
   add(i: number, mode: number, modeStep: number, { tensors, shapes }: Listed): void {
-    let list = this.#numbers.get(tensors)
-    if (list === undefined) {
-      list = this.#lists.push({ tensors, shapes }) - 1
-      this.#numbers.set(tensors, list)
-    }
+    const list = entryOf(this.#numbers, tensors, () => this.#lists.push({ tensors, shapes }) - 1)
     this.#mode[i] = mode
     this.#modeStep[i] = modeStep
     this.#list[i] = list

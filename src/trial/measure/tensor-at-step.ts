@@ -1,6 +1,7 @@
 /** The tensors of a trial at a step, as subjects of questions. */
 
 import { UsageError } from '../../base/errors.js'
+import { entryOf } from '../../base/maps.js'
 import { checkOptions } from '../../base/options.js'
 import type {
   GlobalStep,
@@ -373,12 +374,9 @@ export class WorkerTensors implements StepOfTrial {
 
   /** The existing tensors with these names. Equal lists of names give the same list. */
   select(names: readonly string[]): readonly TensorAtStep[] {
-    let selected = this.#selected.get(names)
-    if (selected === undefined) {
-      selected = names.map(name => this.get(name)).filter(tensor => tensor !== undefined)
-      this.#selected.set(names, selected)
-    }
-    return selected
+    return entryOf(this.#selected, names, () =>
+      names.map(name => this.get(name)).filter(tensor => tensor !== undefined),
+    )
   }
 
   /** A tensor that has been asked about. */

@@ -1,5 +1,6 @@
 /** Findings for people: what is wrong with the training, since when, where it is worst, and what to do about it. */
 
+import { entryOf } from '../../../base/maps.js'
 import { problemLines } from '../../../base/problem-lines.js'
 import type { DiagnosedFinding } from '../../../rules/diagnosis.js'
 import { type Finding, lacksTensors, type Missing, TRIAL_HAS } from '../../../rules/finding.js'
@@ -177,9 +178,7 @@ function sectionsOf({ rules, findings }: JudgingReport): readonly Section[] {
     const rule = ruleOf.get(configurationKey(finding.rule, finding.name))!
     const byRule = sections.get(cause) ?? new Map<JudgingRule, DiagnosedFinding[]>([[cause, []]])
     sections.set(cause, byRule)
-    const ofRule = byRule.get(rule)
-    if (ofRule) ofRule.push(finding)
-    else byRule.set(rule, [finding])
+    entryOf(byRule, rule, () => []).push(finding)
   }
   return [...sections].map(([rule, byRule]) => {
     const [[, ruleFindings], ...consequences] = [...byRule] as [

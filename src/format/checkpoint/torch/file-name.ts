@@ -1,5 +1,7 @@
 /** The facts in the names of files that hold one tensor each, as dumping tools write them. */
 
+import { entryOf } from '../../../base/maps.js'
+
 export interface FileNameFacts {
   /** The tensor's name, if the file has no other. */
   readonly tensor: string
@@ -62,9 +64,7 @@ function dumpFacts(paths: readonly string[]): ReadonlyMap<string, FileNameFacts>
       ...(Number.isSafeInteger(index) && { order: index }),
     }
     const group = [tensor, tags.get('step'), rank, directoryOf(path)].join('\0')
-    const files = groups.get(group)
-    if (files) files.push({ path, index, facts })
-    else groups.set(group, [{ path, index, facts }])
+    entryOf(groups, group, () => []).push({ path, index, facts })
   }
   const all = new Map<string, FileNameFacts>()
   for (const files of groups.values()) {

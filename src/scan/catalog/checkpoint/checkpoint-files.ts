@@ -1,6 +1,7 @@
 /** The checkpoints of a trial: found, read once, and made into records that are composed of what lies in their files. */
 
 import { FormatError, quote, type TrialscanError } from '../../../base/errors.js'
+import { entryOf } from '../../../base/maps.js'
 import { inTurns, sortedInTurns } from '../../../base/turns.js'
 import type { GlobalStep, Mode } from '../../../base/types.js'
 import { TRAINER_STATE } from '../../../format/checkpoint/beside.js'
@@ -294,9 +295,7 @@ export class CheckpointFiles {
   async collections(): Promise<ReadonlyMap<string, CollectionConfig>> {
     const members = new Map<string, string[]>()
     const add = (collection: string, name: string): void => {
-      const known = members.get(collection)
-      if (known) known.push(name)
-      else members.set(collection, [name])
+      entryOf(members, collection, () => []).push(name)
     }
     const groups = [...this.#known.values()].flatMap(({ read }) => read.groups)
     // One has each name once; saved reductions share the name of their tensor.

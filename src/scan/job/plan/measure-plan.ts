@@ -1,5 +1,6 @@
 /** Cuts records, and what is asked about them, into jobs. */
 
+import { entryOf } from '../../../base/maps.js'
 import { countInTurns } from '../../../base/turns.js'
 import type { StoreSpec } from '../../../storage/store.js'
 import type { MeasuredPlace, MeasureJob, Task, TaskColumns } from '../measure-job.js'
@@ -230,9 +231,7 @@ function* groupsOf(
   const groups = new Map<number, number[]>()
   for (const record of order) {
     const root = sets.rootOf(series[record]!)
-    const group = groups.get(root)
-    if (group === undefined) groups.set(root, [record])
-    else group.push(record)
+    entryOf(groups, root, () => []).push(record)
   }
   yield* groups.values()
 }

@@ -1,5 +1,6 @@
 /** The deep check of an event file's values: strings, bools, and saved reductions against their tensors. */
 
+import { entryOf } from '../../../base/maps.js'
 import type { DType, ReductionName } from '../../../base/types.js'
 import { KnownMoments } from '../../../core/border/abi.js'
 import { isNarrowFloat } from '../../../core/dtype.js'
@@ -99,9 +100,7 @@ export class DeepLook {
     const name = parseReductionName(tensor)
     if (name === null) {
       const key = `${step} ${tensor}`
-      const others = this.#kept.get(key)
-      if (others) others.push({ moments, shape })
-      else this.#kept.set(key, [{ moments, shape }])
+      entryOf(this.#kept, key, () => []).push({ moments, shape })
       this.#keptCount++
     } else if (moments.count === 1 && isDefined('min', moments.dtype)) {
       this.#saved.push({ ...name, step, value: moments.reduction('min') as number, record })

@@ -36,6 +36,9 @@ export interface Watcher {
   close(): void
 }
 
+/** The numbers of a file's stamp: its length, and the times of the last change of content and of status. */
+export const STAMP_LENGTH = 3
+
 /** Counters of requests and their outcome. */
 export interface Traffic {
   listRequests: number

@@ -14,7 +14,7 @@ import {
   type SketchName,
   type StatisticName,
 } from '../../base/types.js'
-import type { Moments, ReductionValue } from '../moments.js'
+import { isDefined, type Moments, type ReductionValue } from '../moments.js'
 import type { Distribution, ElementHistogram } from './distribution.js'
 
 /** A statistic that moments don't have and that needs the elements of one tensor. Plain data, since it crosses threads. */
@@ -186,12 +186,15 @@ function digestFrom(answer: Float64Array): string {
 /** A statistic of tensors: its name, and how one tensor's is taken from what was computed. */
 export interface StatisticColumn {
   readonly name: StatisticName
-  /**
-   * @param answers to all `elementStatistics` of the columns
-   * @param sketched the distribution, if it was asked for
-   * @throws as `moments.reduction`
-   */
-  readonly read: (into: Values, moments: Moments, answers: Float64Array, sketched: Distribution | undefined) => void
+  /** @throws as `moments.reduction` */
+  readonly read: (computed: ComputedStatistics) => StatisticValue | undefined
+}
+
+/** What was computed of a tensor: moments, the answers to all `elementStatistics`, and the distribution, if it was asked for. */
+export interface ComputedStatistics {
+  readonly moments: Moments
+  readonly answers: Float64Array
+  readonly sketched: Distribution | undefined
 }
 
 /** A column for each name. */
@@ -207,25 +210,27 @@ export function statisticColumns(names: readonly StatisticName[]): readonly Stat
 
 /** @param first the index of the first of its answers @param end the index behind the last */
 function readerOf(name: StatisticName, first: number, end: number): StatisticColumn['read'] {
-  if (isMomentName(name)) {
-    return (into, moments) => {
-      into[name] = moments.reduction(name)
-    }
-  }
-  if (name === 'sketch') {
-    return (into, _, __, sketched) => {
-      if (sketched !== undefined) into.sketch = sketched
-    }
-  }
+  if (isMomentName(name)) return ({ moments }) => moments.reduction(name)
+  if (name === 'sketch') return ({ sketched }) => sketched
   if (isSketchedPercentile(name)) {
     const q = Number(name.slice(2)) / 100
-    return (into, _, __, sketched) => {
-      into[name] = sketched?.quantile(q)
-    }
+    return ({ sketched }) => sketched?.quantile(q)
   }
-  return (into, _, answers) => {
-    if (isPercentileName(name)) into[name] = answers[first]
-    else if (isDigestName(name)) into[name] = digestFrom(answers.subarray(first, end))
-    else into[name] = histogramFrom([...answers.subarray(first, end)])
+  if (isPercentileName(name)) return ({ answers }) => answers[first]
+  if (isDigestName(name)) return ({ answers }) => digestFrom(answers.subarray(first, end))
+  return ({ answers }) => histogramFrom([...answers.subarray(first, end)])
+}
+
+/** The statistics that a tensor's dtype has, and the first that it lacks. @throws as `moments.reduction` */
+export function statisticsIn(
+  columns: readonly StatisticColumn[],
+  computed: ComputedStatistics,
+): { readonly values: Values; readonly missing: StatisticName | undefined } {
+  const values: Record<string, StatisticValue | undefined> = {}
+  let missing: StatisticName | undefined
+  for (const { name, read } of columns) {
+    if (isDefined(name, computed.moments.dtype)) values[name] = read(computed)
+    else missing ??= name
   }
+  return { values: values as Values, missing }
 }

@@ -2,10 +2,9 @@
 
 import { setTimeout } from 'node:timers/promises'
 import { type ErrorData, errorFromData, FormatError, isAboutFile, pathOfUrl } from '../../base/errors.js'
-import { STAMP_LENGTH } from '../../scan/catalog/load/index-cache.js'
 import type { Access } from '../../scan/runner/access.js'
 import type { OutputDirectory } from '../../storage/local/output-directory.js'
-import type { Store } from '../../storage/store.js'
+import { STAMP_LENGTH, type Store } from '../../storage/store.js'
 import type { RepairNotes } from './report.js'
 
 /** The resolution of file times: files written within one tick (at most 10 ms, doubled for safety) have the same time. */

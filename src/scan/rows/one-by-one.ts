@@ -15,11 +15,10 @@ import {
   isSketchName,
   type StatisticValue,
   statisticColumns,
-  type Values,
+  statisticsIn,
 } from '../../core/statistics/statistic.js'
-import type { Store } from '../../storage/store.js'
+import { STAMP_LENGTH, type Store } from '../../storage/store.js'
 import type { SavedTensor } from '../catalog/columns/tensor-lists.js'
-import { STAMP_LENGTH } from '../catalog/load/index-cache.js'
 import type { KnownReductions } from '../catalog/remembered.js'
 import type { TrialState } from '../catalog/state.js'
 import { recordPlace, type WorkerStep } from '../catalog/worker-steps.js'
@@ -128,10 +127,7 @@ async function readBatch(state: TrialState, batch: readonly ReductionRequest[], 
       if (isOfMoments) remembered.set(record.key, record.stamp, reductions)
       answer(record, reductions)
     } else {
-      const { moments, answers, sketched } = result
-      const values: Values = {}
-      for (const { name, read } of columns) if (isDefined(name, moments.dtype)) read(values, moments, answers, sketched)
-      answer(record, values, moments.dtype)
+      answer(record, statisticsIn(columns, result).values, result.moments.dtype)
     }
   }
 }

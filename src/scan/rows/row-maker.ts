@@ -2,12 +2,13 @@
 
 import { ReductionUndefined, type TrialscanError, withFullPath } from '../../base/errors.js'
 import { type GlobalStep, MODES, type ModeStep, type ReductionName, type StatisticName } from '../../base/types.js'
-import { isDefined, type ReductionValue, undefinedReduction } from '../../core/moments.js'
+import { type ReductionValue, undefinedReduction } from '../../core/moments.js'
 import {
   elementStatistics,
   isReductionName,
   type StatisticColumn,
   statisticColumns,
+  statisticsIn,
   type Values,
 } from '../../core/statistics/statistic.js'
 import type { SavedTensor } from '../catalog/columns/tensor-lists.js'
@@ -167,23 +168,20 @@ export class RowMaker {
     }
     const { wallTime } = result
     const start = wallTime === undefined ? place : { ...place, wallTime }
-    const reductions: Values = {}
     if ('histogram' in result) {
+      const reductions: Values = {}
       const { shape, reductions: known } = result.histogram
       for (const name of this.#request.reductions) {
         if (isReductionName(name) && known[name] !== undefined) reductions[name] = known[name]
       }
       return { ...start, dtype: 'float64', shape, reductions, saved: true }
     }
-    const { moments, shape, answers, sketched } = result
+    const { moments, shape } = result
     const { dtype, exact } = moments
-    let undefinedFor: TrialscanError | undefined
-    for (const { name, read } of this.#columns) {
-      if (isDefined(name, dtype)) read(reductions, moments, answers, sketched)
-      else if (this.#request.strict && dtype !== 'string') undefinedFor ??= undefinedReduction(name, dtype)
-    }
-    const read = { ...start, dtype, shape, reductions, saved: false, moments, ...(exact && { exact }) } as const
-    return undefinedFor ? { ...read, error: undefinedFor } : read
+    const { values, missing } = statisticsIn(this.#columns, result)
+    const row = { ...start, dtype, shape, reductions: values, saved: false, moments, ...(exact && { exact }) } as const
+    const isError = missing !== undefined && this.#request.strict && dtype !== 'string'
+    return isError ? { ...row, error: undefinedReduction(missing, dtype) } : row
   }
 
   /** The row of saved reductions, all of whose records were read. */

@@ -7,9 +7,9 @@
 import { type GlobalStep, MODES, type ModeStep } from '../../base/types.js'
 import { LineTable } from '../../core/batch/line-table.js'
 import type { Engine } from '../../core/engine.js'
-import { isDefined, type Moments, numberFrom } from '../../core/moments.js'
+import { type Moments, numberFrom } from '../../core/moments.js'
 import { Distribution } from '../../core/statistics/distribution.js'
-import { isMomentName, type StatisticColumn, statisticColumns, type Values } from '../../core/statistics/statistic.js'
+import { isMomentName, type StatisticColumn, statisticColumns, statisticsIn } from '../../core/statistics/statistic.js'
 import { type RowFormat, rowFormat, type ScanRow, TextWriter, type ValueRow } from '../job/row.js'
 import type { LinesJob, ScanJob, WrittenLines } from '../job/scan-job.js'
 import type { DecodedBatch } from './records/read-records.js'
@@ -106,11 +106,8 @@ export class LinesWriter {
   ): boolean {
     if (!this.#hasRow(record)) return false
     const sketched = pairs && Distribution.of(moments, pairs)
-    const values: Values = {}
-    for (const { name, read } of this.#columns) {
-      if (isDefined(name, dtype)) read(values, moments, answers, sketched)
-      else if (this.#lines.strict && dtype !== 'string') return false
-    }
+    const { values, missing } = statisticsIn(this.#columns, { moments, answers, sketched })
+    if (missing !== undefined && this.#lines.strict && dtype !== 'string') return false
     const { exact } = moments
     const start = this.#text.length
     const row: ValueRow = {

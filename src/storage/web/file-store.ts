@@ -2,15 +2,12 @@
 
 import { FormatError, StoreError } from '../../base/errors.js'
 import { tooLarge } from '../ranged-store.js'
-import type { ListOptions, Store } from '../store.js'
+import { type ListOptions, STAMP_LENGTH, type Store } from '../store.js'
 import type { Place, WebStoreSpec } from './place.js'
 import { pathsIn } from './tree.js'
 
 /** The synchronous reader of files, which only workers have and the DOM library leaves out. */
 declare const FileReaderSync: (new () => { readAsArrayBuffer(blob: Blob): ArrayBuffer }) | undefined
-
-/** The numbers in a stamp: byte length, and the times of the last change of content and of status. */
-const STAMP_LENGTH = 3
 
 /**
  * The number of bytes that a thread reads at once: for each read the browser makes a buffer, which it collects later.

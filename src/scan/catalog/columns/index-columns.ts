@@ -51,19 +51,12 @@ export class IndexColumns {
   add(step: GlobalStep, worker: Worker, content: IndexFile | TrialscanError): number {
     if (content instanceof TrialscanError) {
       this.#errors.set(this.length, content)
-      return this.#append(step, worker, 0, 0, NONE, NO_LIST)
+      return this.addListed(step, worker, { mode: 'GLOBAL', modeStep: 0, eventFile: null, list: NO_LIST })
     }
     const { mode, modeStep, eventFile, tensors, shapes } = content
     const isUsual = eventFile !== null && eventFile === eventFilePath(step, worker)
     const list = this.lists.add(tensors, shapes)
-    return this.#append(
-      step,
-      worker,
-      MODES.indexOf(mode),
-      modeStep,
-      this.#fileNumber(isUsual ? undefined : eventFile),
-      list,
-    )
+    return this.addListed(step, worker, { mode, modeStep, eventFile: isUsual ? undefined : eventFile, list })
   }
 
   /** Adds an index file that a job has read. @returns the number of the row */
@@ -79,24 +72,16 @@ export class IndexColumns {
 
   /** Adds an index file whose list is known. @returns the number of the row */
   addListed(step: GlobalStep, worker: Worker, { mode, modeStep, eventFile, list }: ListedRow): number {
-    return this.#append(step, worker, MODES.indexOf(mode), modeStep, this.#fileNumber(eventFile), list)
-  }
-
-  #append(step: GlobalStep, worker: Worker, mode: number, modeStep: number, eventFile: number, list: number): number {
     const row = this.length
     this.#step.push(step)
     this.#worker.push(this.#workers.number(worker))
-    this.#mode.push(mode)
+    this.#mode.push(MODES.indexOf(mode))
     this.#modeStep.push(modeStep)
-    this.#eventFile.push(eventFile)
+    this.#eventFile.push(
+      eventFile === undefined ? CANONICAL : eventFile === null ? NONE : this.#eventFiles.number(eventFile),
+    )
     this.#list.push(list)
     return row
-  }
-
-  /** @param eventFile undefined for the one with the hook's name */
-  #fileNumber(eventFile: string | null | undefined): number {
-    if (eventFile === undefined) return CANONICAL
-    return eventFile === null ? NONE : this.#eventFiles.number(eventFile)
   }
 
   step(row: number): GlobalStep {
@@ -127,9 +112,8 @@ export class IndexColumns {
   }
 
   eventFile(row: number): string | null {
-    const number = this.#eventFile.at(row)
-    if (number === NONE) return null
-    return number === CANONICAL ? eventFilePath(this.step(row), this.worker(row)) : this.#eventFiles.names[number]!
+    const { eventFile } = this.listed(row)
+    return eventFile === undefined ? eventFilePath(this.step(row), this.worker(row)) : eventFile
   }
 
   /** A row for other columns, with the number of its list here. */
@@ -153,9 +137,8 @@ export class IndexColumns {
   }
 
   #contentOf(row: number): IndexFile {
-    const { mode, modeStep } = this.mode(row)
     const list = this.list(row)
-    const tensors = this.lists.locations(list)
-    return { mode, modeStep, eventFile: this.eventFile(row), tensors, shapes: this.lists.shapes(list) }
+    const [tensors, shapes] = [this.lists.locations(list), this.lists.shapes(list)]
+    return { ...this.mode(row), eventFile: this.eventFile(row), tensors, shapes }
   }
 }

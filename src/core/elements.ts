@@ -2,7 +2,7 @@
 
 import { EngineError } from '../base/errors.js'
 import type { DType } from '../base/types.js'
-import { type AxisFold, DifferenceRow } from './border/abi.js'
+import { DifferenceRow } from './border/abi.js'
 import type { Address, CoreMemory } from './border/memory.js'
 import type { Core } from './border/module.js'
 import { byteLengthOf, dtypeNumber, elementByteLength } from './dtype.js'
@@ -30,13 +30,6 @@ export interface Scales {
   readonly b: number
 }
 
-/** A piece of a tensor, [outer, count, inner] in C order: its outer · inner lines run along the middle axis. */
-export interface Piece {
-  readonly outer: number
-  readonly count: number
-  readonly inner: number
-}
-
 export class ElementKernels {
   readonly #core: Core
   readonly #memory: CoreMemory
@@ -54,11 +47,6 @@ export class ElementKernels {
   /** Σ|a − b|² of elements in the core's memory; NaN if any difference is. */
   sumSquaredDifference(dtypeA: DType, a: Address, dtypeB: DType, b: Address, count: number): number {
     return this.#core.squaredDifference(dtypeNumber(dtypeA), a, dtypeNumber(dtypeB), b, count)
-  }
-
-  /** The position of the first byte that differs; -1 for none. */
-  differAt(a: Address, b: Address, length: number): number {
-    return this.#core.differAt(a, b, length)
   }
 
   /** Reserves a row for `compare`. */
@@ -121,19 +109,8 @@ export class ElementKernels {
     return notClose
   }
 
-  /**
-   * Counts the elements with lo < x < hi in each column of a matrix.
-   * @param counts one uint32 per column, which is added to
-   */
-  countInside(
-    dtype: DType,
-    data: Address,
-    rows: number,
-    columns: number,
-    lo: number,
-    hi: number,
-    counts: Address,
-  ): void {
+  /** Counts the elements with lo < x < hi in each column of a matrix. @param counts one uint32 per column, which is added to */
+  countInside(dtype: DType, data: Address, rows: number, columns: number, lo: number, hi: number, counts: Address) {
     this.#core.countInside(dtypeNumber(dtype), data, rows, columns, lo, hi, counts)
   }
 
@@ -142,53 +119,14 @@ export class ElementKernels {
     return this.#core.countBelow(counts, columns, limit) >>> 0
   }
 
+  /** Adds the elements of each channel of [outer, channels, inner], or their real parts. @param sums one float64 per channel */
+  sumChannels(dtype: DType, data: Address, outer: number, channels: number, inner: number, sums: Address): void {
+    this.#core.sumChannels(dtypeNumber(dtype), data, outer, channels, inner, sums)
+  }
+
   /** The number of elements in the core's memory that equal `value`. */
   countEqual(dtype: DType, data: Address, count: number, value: number): number {
     return this.#core.countEqual(dtypeNumber(dtype), data, count, value) >>> 0
-  }
-
-  /** Reserves the accumulators of lines, two float64 each. */
-  reserveLines(lines: number): Address {
-    return this.#memory.reserveBytes(lines * 16)
-  }
-
-  /** Clears the accumulators of lines. */
-  resetLines(fold: AxisFold, lines: number, accumulators: Address): void {
-    this.#core.alongReset(fold, lines, accumulators)
-  }
-
-  /**
-   * Adds a piece of a tensor to the accumulators of its lines. The parts of complex elements have lines of their own, unless magnitudes
-   * are added.
-   * @param means the means of the lines, for squares
-   * @param scratch a float64 for each element, and two for a complex one
-   */
-  addToLines(
-    fold: AxisFold,
-    dtype: DType,
-    isAbsolute: boolean,
-    data: Address,
-    { outer, count, inner }: Piece,
-    means: Address,
-    scratch: Address,
-    accumulators: Address,
-  ): void {
-    const [number, absolute] = [dtypeNumber(dtype), isAbsolute ? 1 : 0]
-    this.#core.alongAdd(fold, number, absolute, data, outer, count, inner, means, scratch, accumulators)
-  }
-
-  /** The results of the lines; sums are divided by `divisor`. A view. */
-  lines(lines: number, accumulators: Address, divisor: number): Float64Array<ArrayBuffer> {
-    this.#core.alongFinish(lines, accumulators, divisor)
-    return this.#memory.doubles(accumulators, lines)
-  }
-
-  /**
-   * Sums the elements of each channel, given as [outer, channels, inner]; for complex numbers, their real parts.
-   * @param sums one float64 per channel, which is added to
-   */
-  sumChannels(dtype: DType, data: Address, outer: number, channels: number, inner: number, sums: Address): void {
-    this.#core.sumChannels(dtypeNumber(dtype), data, outer, channels, inner, sums)
   }
 
   /**

@@ -77,11 +77,6 @@ export class Engine extends CoreMemory {
     return this.doubles(batch.rows, count * ROW_LENGTH)
   }
 
-  /** The address of the i-th record's row. */
-  rowAddress(batch: Batch, i: number): Address {
-    return (batch.rows + i * MomentsRow.size) as Address
-  }
-
   /** The slots of a batch after decode or scan, for reading. Valid until the next reservation or call of the core. */
   slots(batch: Batch, count: number): SlotReader {
     return new SlotReader(this, batch, count)

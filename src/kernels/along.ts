@@ -2,9 +2,8 @@
 
 import { type AxisReductionName, REDUCTIONS } from '../base/types.js'
 import { AxisFold } from '../core/border/abi.js'
-import { byteLengthOf } from '../core/dtype.js'
-import type { Piece } from '../core/elements.js'
-import type { Engine } from '../core/engine.js'
+import { byteLengthOf, dtypeNumber } from '../core/dtype.js'
+import { coreOf, type Engine } from '../core/engine.js'
 import { withEngineSync } from '../core/engines.js'
 import { isDefined, undefinedReduction } from '../core/moments.js'
 import type { ArrayElements } from '../scan/job/array-job.js'
@@ -20,6 +19,13 @@ const PIECE_ELEMENTS = 1 << 16
 const MAX_LINES = 8192
 /** The limit of results: an empty tensor can have any number of lines. */
 const MAX_RESULTS = 2 ** 28
+
+/** A piece of a tensor, [outer, count, inner] in C order: its outer · inner lines run along the middle axis. */
+interface Piece {
+  readonly outer: number
+  readonly count: number
+  readonly inner: number
+}
 
 const AXIS_REDUCTIONS = REDUCTIONS.filter(name => !name.endsWith('prod'))
 
@@ -71,10 +77,11 @@ function reduceLines(
   name: AxisReductionName,
 ): Float64Array<ArrayBuffer> {
   const { outer, count, inner } = tensor
-  const { elements } = engine
+  const core = coreOf(engine)
   const base = name.replace('abs_', '')
   const isAbsolute = base !== name || base === 'l1' || base === 'l2'
   const isSpread = base === 'variance' || base === 'std'
+  const [dtype, absolute] = [dtypeNumber(array.dtype), isAbsolute ? 1 : 0]
   // Each part of a complex number has a line of its own; the variances of the two are added.
   const parts = !isAbsolute && array.dtype.startsWith('complex') ? 2 : 1
   const kept = isSpread ? 1 : parts
@@ -84,7 +91,7 @@ function reduceLines(
   engine.reset()
   const window = engine.reserveBytes(byteLengthOf(array.dtype, PIECE_ELEMENTS))
   const scratch = engine.reserveBytes(PIECE_ELEMENTS * 16)
-  const accumulators = elements.reserveLines(PIECE_ELEMENTS * parts)
+  const accumulators = engine.reserveBytes(PIECE_ELEMENTS * parts * 16)
   const means = engine.reserveBytes(PIECE_ELEMENTS * parts * 8)
 
   const outers = Math.max(1, Math.floor(PIECE_ELEMENTS / (count * inner)))
@@ -110,14 +117,26 @@ function reduceLines(
       let copied = -1
       /** A view that is valid until the next call. */
       const fold = (how: AxisFold, divisor = 1): Float64Array<ArrayBuffer> => {
-        elements.resetLines(how, lines, accumulators)
+        core.alongReset(how, lines, accumulators)
         for (let first = 0; first < count; first += atOnce) {
           const piece = { ...tile, count: Math.min(atOnce, count - first) }
           if (first !== copied) copy(first, piece)
           copied = first
-          elements.addToLines(how, array.dtype, isAbsolute, window, piece, means, scratch, accumulators)
+          core.alongAdd(
+            how,
+            dtype,
+            absolute,
+            window,
+            piece.outer,
+            piece.count,
+            piece.inner,
+            means,
+            scratch,
+            accumulators,
+          )
         }
-        return elements.lines(lines, accumulators, divisor)
+        core.alongFinish(lines, accumulators, divisor)
+        return engine.doubles(accumulators, lines)
       }
 
       let numbers: Float64Array

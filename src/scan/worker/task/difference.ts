@@ -5,7 +5,7 @@ import { DifferenceRow, WIDENED_ELEMENTS } from '../../../core/border/abi.js'
 import type { Address } from '../../../core/border/memory.js'
 import { byteLengthOf, dtypeNumber, elementByteLength, isFloat } from '../../../core/dtype.js'
 import type { Scales } from '../../../core/elements.js'
-import type { Engine } from '../../../core/engine.js'
+import { coreOf, type Engine } from '../../../core/engine.js'
 import { countsEach, differ, placeApart, UlpCounts } from '../../../core/ulps.js'
 import type { Elements } from './element-reader.js'
 
@@ -193,7 +193,7 @@ export class Difference {
 
 function firstUnequalBits(engine: Engine, dtype: DType, a: Address, b: Address, count: number): number {
   const size = elementByteLength(dtype)
-  const byte = engine.elements.differAt(a, b, byteLengthOf(dtype, count))
+  const byte = coreOf(engine).differAt(a, b, byteLengthOf(dtype, count))
   if (byte < 0 || size >= 1) return byte < 0 ? -1 : Math.floor(byte / size)
   // Two elements share the byte; of the last one the second half may hold none.
   const [x = 0, y = 0] = [a, b].map(address => engine.view((address + byte) as Address, 1)[0])

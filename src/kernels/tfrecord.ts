@@ -80,111 +80,91 @@ function readingOf(bytes: unknown, options: TFRecordOptions): Reading {
 function* recordsInMemory(bytes: Uint8Array, reading: Reading): Generator<TFRecord, void, undefined> {
   const format = compressionOf(bytes)
   if (format !== null) throw compressed(format, reading)
-  yield* recordsOfBytes(bytes, 0, new Damage(reading), reading)
-}
-
-/** @param from the offset of the bytes in the file, which ends with them */
-function* recordsOfBytes(
-  bytes: Uint8Array,
-  from: number,
-  damage: Damage,
-  reading: Reading,
-): Generator<TFRecord, void, undefined> {
-  for (let at = 0; at < bytes.length; ) {
-    const { records, end, needed, error, badByteLength } = checkRecords(bytes.subarray(at), from + at, reading)
-    if (records.length > 0) damage.end()
-    yield* records
-    at += end
-    const rest = bytes.subarray(at)
-    if (error) {
-      damage.tell(error)
-      at += skippedBehind(rest, badByteLength, rest.length)
-    } else if (needed > 0) {
-      damage.tell(truncated(from + at, needed, rest.length, reading))
-      // Records may have been appended to a cut-off one.
-      at += searched(rest, rest.length)
-      if (bytes.length - at < HEADER_LENGTH) return
-    }
-  }
+  yield* new RecordReader(reading).take(bytes, true)
 }
 
 async function* recordsOfStream(
-  given: AsyncIterable<Uint8Array>,
+  stream: AsyncIterable<Uint8Array>,
   reading: Reading,
 ): AsyncGenerator<TFRecord, void, undefined> {
-  const stream = plainStream(given, reading)
-  const damage = new Damage(reading)
-  let startByte = 0
+  const reader = new RecordReader(reading)
   // The beginning of an incomplete record, and the number of bytes that decide more about it.
   let held: Uint8Array[] = []
   let heldByteLength = 0
   let needed = 0
-  for await (const piece of stream) {
-    for (let rest = piece; rest.length > 0; ) {
-      let bytes = rest
-      if (heldByteLength > 0) {
-        const taken = rest.slice(0, needed - heldByteLength)
-        held.push(taken)
-        heldByteLength += taken.length
-        rest = rest.subarray(taken.length)
-        if (heldByteLength < needed) break
-        bytes = joined(held, heldByteLength)
-      }
-      const checked = checkRecords(bytes, startByte, reading)
-      yield* checked.records
-      startByte += checked.end
-      if (checked.records.length > 0) damage.end()
-      if (checked.error) {
-        let behind = bytes.subarray(checked.end)
-        if (heldByteLength > 0) behind = joined([behind, rest])
-        const wanted = (checked.badByteLength ?? 0) + HEADER_LENGTH
-        if (reading.onDamage && checked.badByteLength !== undefined && behind.length < wanted) {
-          // The following bytes show if the length is right.
-          held = [behind.slice()]
-          heldByteLength = behind.length
-          needed = wanted
-          break
-        }
-        damage.tell(checked.error)
-        const skipped = skippedBehind(behind, checked.badByteLength, UNKNOWN)
-        startByte += skipped
-        rest = behind.subarray(skipped)
-        held = []
-        heldByteLength = 0
-        continue
-      }
-      needed = checked.needed
-      if (heldByteLength === 0) {
-        bytes = rest = rest.subarray(checked.end)
-        if (needed === 0) continue
-        rest = rest.subarray(rest.length)
-      }
-      held = needed === 0 ? [] : [bytes.slice()]
-      heldByteLength = needed === 0 ? 0 : bytes.length
-    }
+  for await (const piece of plainStream(stream, reading)) {
+    heldByteLength += piece.length
+    held.push(heldByteLength < needed ? piece.slice() : piece)
+    if (heldByteLength < needed) continue
+    const bytes = joined(held)
+    needed = yield* reader.take(bytes, false)
+    const rest = bytes.subarray(bytes.length - reader.left)
+    held = rest.length === 0 ? [] : [rest.slice()]
+    heldByteLength = rest.length
   }
-  if (heldByteLength > 0) yield* recordsOfBytes(joined(held), startByte, damage, reading)
+  yield* reader.take(joined(held), true)
 }
 
-/** A damaged stretch of a file, reported once until the next intact record. */
-class Damage {
+/** Reads the records of a file, of which it gets one run of bytes after another, and reports each damaged stretch once. */
+class RecordReader {
   readonly #reading: Reading
-  #isTold = false
+  /** The offset in the file of the next bytes. */
+  #startByte = 0
+  #isDamageTold = false
+  /** The number of the last bytes that come again, with more behind them. */
+  left = 0
 
   constructor(reading: Reading) {
     this.#reading = reading
   }
 
-  /** @throws the error, unless a callback takes it */
-  tell(error: TrialscanError): void {
-    const { onDamage } = this.#reading
-    if (onDamage === undefined || error.code === 'RecordTooLarge') throw error
-    if (!this.#isTold) onDamage(error)
-    this.#isTold = true
+  /**
+   * @param isAll true if the file ends with these bytes
+   * @returns the number of bytes, from those left on, that decide more; 0 if none are left
+   */
+  *take(bytes: Uint8Array, isAll: boolean): Generator<TFRecord, number, undefined> {
+    const from = this.#startByte
+    const end = (at: number, needed: number): number => {
+      this.#startByte = from + at
+      this.left = bytes.length - at
+      return needed
+    }
+    for (let at = 0; at < bytes.length; ) {
+      const {
+        records,
+        end: checked,
+        needed,
+        error,
+        badByteLength,
+      } = checkRecords(bytes.subarray(at), from + at, this.#reading)
+      if (records.length > 0) this.#isDamageTold = false
+      yield* records
+      at += checked
+      const rest = bytes.subarray(at)
+      if (error) {
+        const wanted = (badByteLength ?? 0) + HEADER_LENGTH
+        // The following bytes show if the length is right.
+        if (!isAll && this.#reading.onDamage && badByteLength !== undefined && rest.length < wanted)
+          return end(at, wanted)
+        this.#tell(error)
+        at += skippedBehind(rest, badByteLength, isAll ? rest.length : UNKNOWN)
+      } else if (needed > 0) {
+        if (!isAll) return end(at, needed)
+        this.#tell(truncated(from + at, needed, rest.length, this.#reading))
+        // Records may have been appended to a cut-off one.
+        at += searched(rest, rest.length)
+        if (bytes.length - at < HEADER_LENGTH) break
+      }
+    }
+    return end(bytes.length, 0)
   }
 
-  end(): void {
-    this.#isTold = false
+  /** @throws the error, unless a callback takes it */
+  #tell(error: TrialscanError): void {
+    const { onDamage } = this.#reading
+    if (onDamage === undefined || error.code === 'RecordTooLarge') throw error
+    if (!this.#isDamageTold) onDamage(error)
+    this.#isDamageTold = true
   }
 }
 
@@ -253,19 +233,11 @@ function compressed(format: keyof typeof COMPRESSIONS, { name: url }: Reading): 
 
 /** The stream itself, or decompressed. */
 async function* plainStream(stream: AsyncIterable<Uint8Array>, reading: Reading): AsyncGenerator<Uint8Array> {
-  const pieces = checkedPieces(stream)
-  const first: Uint8Array[] = []
-  let byteLength = 0
-  while (byteLength < HEADER_LENGTH) {
-    const { done, value } = await pieces.next()
-    if (done) break
-    first.push(value)
-    byteLength += value.length
-  }
-  const head = first.length === 1 ? first[0]! : joined(first)
+  const pieces = piecesOf(stream)
+  const head = (await pieces.next()).value as Uint8Array
   async function* all(): AsyncGenerator<Uint8Array> {
     try {
-      if (head.length > 0) yield head
+      yield head
       yield* pieces
     } finally {
       await pieces.return(undefined)
@@ -275,59 +247,55 @@ async function* plainStream(stream: AsyncIterable<Uint8Array>, reading: Reading)
   yield* format === null ? all() : decompressed(all(), format, reading)
 }
 
-async function* checkedPieces(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, undefined, undefined> {
+/** The pieces of a stream. The first holds a header, or all of the stream. */
+async function* piecesOf(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, undefined, undefined> {
+  let head: Uint8Array | null = new Uint8Array(0)
   for await (const piece of stream) {
     if (!(piece instanceof Uint8Array)) throw wrong(CALL, 'a stream of Uint8Array', `one of ${described(piece)}`)
-    yield piece
+    if (head === null) {
+      yield piece
+      continue
+    }
+    head = joined([head, piece])
+    if (head.length < HEADER_LENGTH) continue
+    yield head
+    head = null
   }
+  if (head !== null) yield head
   return undefined
 }
 
 async function* decompressed(
-  stream: AsyncIterable<Uint8Array>,
+  stream: AsyncGenerator<Uint8Array>,
   format: keyof typeof COMPRESSIONS,
   { name: url }: Reading,
 ): AsyncGenerator<Uint8Array> {
-  const { readable, writable } = new DecompressionStream(format)
-  const writer = writable.getWriter()
   let failure: { readonly error: unknown } | undefined
-  const feed = async (): Promise<void> => {
-    const pieces = stream[Symbol.asyncIterator]()
-    for (;;) {
-      const next = await pieces.next().catch((error: unknown) => {
+  const source = new ReadableStream({
+    async pull(controller) {
+      const next = await stream.next().catch((error: unknown) => {
         failure = { error }
         throw error
       })
-      if (next.done) break
-      await writer.write(next.value as Uint8Array<ArrayBuffer>)
-    }
-    await writer.close()
-  }
-  // The reader reports the errors of both.
-  const fed = feed().catch((error: unknown) => writer.abort(error).catch(() => {}))
-  const reader = readable.getReader()
+      if (next.done) controller.close()
+      else controller.enqueue(next.value as Uint8Array<ArrayBuffer>)
+    },
+    async cancel() {
+      await stream.return(undefined)
+    },
+  })
   try {
-    for (;;) {
-      const { done, value } = await reader.read().catch((error: unknown) => {
-        if (failure !== undefined) throw failure.error
-        const [expected, got] = [`bytes that are compressed with ${COMPRESSIONS[format]}`, 'others, or not all of them']
-        const fields = { url, expected, got }
-        throw new FormatError('BadCompression', `${url}: expected ${expected}, got ${got}`, fields, error)
-      })
-      if (done) return
-      yield value
-    }
-  } finally {
-    await reader.cancel().catch(() => {})
-    await fed
+    yield* source.pipeThrough(new DecompressionStream(format))
+  } catch (error) {
+    if (failure !== undefined) throw failure.error
+    const [expected, got] = [`bytes that are compressed with ${COMPRESSIONS[format]}`, 'others, or not all of them']
+    throw new FormatError('BadCompression', `${url}: expected ${expected}, got ${got}`, { url, expected, got }, error)
   }
 }
 
-function joined(
-  pieces: readonly Uint8Array[],
-  byteLength = pieces.reduce((sum, { length }) => sum + length, 0),
-): Uint8Array {
-  const bytes = new Uint8Array(byteLength)
+function joined(pieces: readonly Uint8Array[]): Uint8Array {
+  if (pieces.length === 1) return pieces[0]!
+  const bytes = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0))
   let at = 0
   for (const piece of pieces) {
     bytes.set(piece, at)

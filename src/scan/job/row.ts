@@ -141,24 +141,20 @@ function csv(reductions: readonly StatisticName[], trial?: string): RowPieces {
     end: ',false,,\n',
     write(row, text) {
       const { tensor, dtype, shape, saved, error } = row
-      text.name(tensor, name)
-      text.utf8(place(row))
-      text.ascii(dtypeText(dtype) + shapeText(shape))
+      let line = name(tensor) + place(row) + dtypeText(dtype) + shapeText(shape)
       for (const name of reductions) {
         const value = reductionOf(row, name)
-        text.ascii(',')
+        line += ','
         if (value === undefined) continue
-        if (isHistogram(value)) text.ascii(value.counts.join(' '))
-        else if (isSketch(value)) writeBuckets(value, text)
-        else if (typeof value === 'string') text.ascii(value)
-        else text.ascii(isComplex(value) ? complexText(value) : plainNumber(value))
+        if (isHistogram(value)) line += value.counts.join(' ')
+        else if (isSketch(value)) {
+          text.utf8(line)
+          writeBuckets(value, text)
+          line = ''
+        } else if (typeof value === 'string') line += value
+        else line += isComplex(value) ? complexText(value) : plainNumber(value)
       }
-      text.ascii(`,${saved},`)
-      if (error) {
-        text.ascii(`${error.code},`)
-        text.utf8(csvCell(error.message))
-      } else text.ascii(',')
-      text.ascii('\n')
+      text.utf8(`${line},${saved},${error ? `${error.code},${csvCell(error.message)}` : ','}\n`)
     },
   }
 }
@@ -181,23 +177,25 @@ function jsonl(reductions: readonly StatisticName[], trial?: string): RowPieces 
     end: '}\n',
     write(row, text) {
       const { tensor, dtype, shape, saved, error } = row
-      text.name(tensor, name)
-      text.utf8(place(row))
+      let line = name(tensor) + place(row)
       // A record that could not be read at all has neither dtype nor shape.
-      if (!error || dtype !== null || saved) text.ascii(dtypeText(dtype) + JSON.stringify(shape))
+      if (!error || dtype !== null || saved) line += dtypeText(dtype) + JSON.stringify(shape)
       for (const [name, key] of keys) {
         const value = reductionOf(row, name)
         if (value === undefined) continue
-        text.ascii(key)
-        if (isHistogram(value)) text.ascii(histogramText(value))
-        else if (isSketch(value)) writeSketch(value, text)
-        else if (typeof value === 'string') text.ascii(`"${value}"`)
-        else if (isComplex(value)) text.ascii(`{"re":${jsonNumber(value.re)},"im":${jsonNumber(value.im)}}`)
-        else text.ascii(jsonNumber(value))
+        line += key
+        if (isHistogram(value)) line += histogramText(value)
+        else if (isSketch(value)) {
+          text.utf8(line)
+          writeSketch(value, text)
+          line = ''
+        } else if (typeof value === 'string') line += `"${value}"`
+        else if (isComplex(value)) line += `{"re":${jsonNumber(value.re)},"im":${jsonNumber(value.im)}}`
+        else line += jsonNumber(value)
       }
-      if (saved) text.ascii(',"saved":true')
-      if (error) text.utf8(`,"error":${JSON.stringify(errorObject(error))}`)
-      text.ascii('}\n')
+      if (saved) line += ',"saved":true'
+      if (error) line += `,"error":${JSON.stringify(errorObject(error))}`
+      text.utf8(`${line}}\n`)
     },
   }
 }
@@ -212,8 +210,6 @@ const INTEGER_BYTES = 18
 export class TextWriter {
   #bytes: Uint8Array<ArrayBuffer>
   #length = 0
-  /** Names come up again and again, so their bytes are kept. */
-  readonly #names = new Map<string | null, Uint8Array>()
 
   /** @param byteLength about how much will be written @param spare bytes to write to, if they are enough */
   constructor(byteLength = 1 << 10, spare: Uint8Array<ArrayBuffer> | null = null) {
@@ -222,16 +218,6 @@ export class TextWriter {
 
   get length(): number {
     return this.#length
-  }
-
-  /** Appends text that is all ASCII. */
-  ascii(text: string): void {
-    const { length } = text
-    this.#reserve(length)
-    const bytes = this.#bytes
-    let at = this.#length
-    for (let i = 0; i < length; i++) bytes[at++] = text.charCodeAt(i)
-    this.#length = at
   }
 
   /** Appends whole numbers: every `step`th, from the `first` on. @param separators two characters, which stand before them by turns */
@@ -258,16 +244,6 @@ export class TextWriter {
 
   utf8(text: string): void {
     this.bytes(encoder.encode(text))
-  }
-
-  /** @param spell how names are written; always the same function */
-  name(name: string | null, spell: (name: string | null) => string): void {
-    let bytes = this.#names.get(name)
-    if (bytes === undefined) {
-      bytes = encoder.encode(spell(name))
-      this.#names.set(name, bytes)
-    }
-    this.bytes(bytes)
   }
 
   /** The text that was written, with some capacity behind it. The writer can't be used any more. */
@@ -330,11 +306,11 @@ function writeBuckets(sketch: Distribution, text: TextWriter): void {
 /** Writes a sketch as `toJSON` does. Sketches make up most of the text of a scan that has them. */
 function writeSketch(sketch: Distribution, text: TextWriter): void {
   const { head, pairs } = partsOf(sketch)
-  text.ascii(`${JSON.stringify(head).slice(0, -1)},"buckets":[`)
+  text.utf8(`${JSON.stringify(head).slice(0, -1)},"buckets":[`)
   text.integers(pairs, 0, 2, ',,')
-  text.ascii('],"counts":[')
+  text.utf8('],"counts":[')
   text.integers(pairs, 1, 2, ',,')
-  text.ascii(']}')
+  text.utf8(']}')
 }
 
 /** A histogram as JSON: all of its numbers are finite. */

@@ -8,12 +8,10 @@ import type { Catalog } from '../scan/catalog/catalog.js'
 import type { TrialState } from '../scan/catalog/state.js'
 import type { SavedAlike } from '../scan/catalog/tensor-steps.js'
 import { recordPlace, type WorkerSteps } from '../scan/catalog/worker-steps.js'
-import { checkLevelNumber, columnsOf, type RecordPlace } from '../scan/job/plan/coalesce.js'
-import { DEFAULT_MEMORY, windowByteLength } from '../scan/job/plan/memory.js'
+import type { RecordPlace } from '../scan/job/plan/coalesce.js'
 import { shapesOf } from '../scan/job/reply.js'
-import type { Access, WorkOptions } from '../scan/runner/access.js'
-import { runWhole } from '../scan/runner/failed-job.js'
-import type { Runner } from '../scan/runner/runner.js'
+import { describeRecords } from '../scan/rows/record-values.js'
+import type { WorkOptions } from '../scan/runner/access.js'
 
 /** The steps at which anything of a tensor was saved. */
 interface StepSpan {
@@ -48,11 +46,7 @@ export interface TrialSummary {
 const DESCRIBED_AT_ONCE = { remote: 8192, local: 1024 }
 
 /** Dtype, shape, steps and bytes of every tensor. Reads the heads of two records per tensor. */
-export async function summarize(
-  state: TrialState,
-  { memory = DEFAULT_MEMORY, threads }: WorkOptions,
-): Promise<TrialSummary> {
-  const runner = await state.access.runner(threads ?? 0, 0)
+export async function summarize(state: TrialState, options: WorkOptions): Promise<TrialSummary> {
   const tensors: TensorSummary[] = []
   let byteLength = 0
   /** Tensors that were saved together have the same steps. */
@@ -62,7 +56,7 @@ export async function summarize(
   const atOnce = state.access.isRemote ? DESCRIBED_AT_ONCE.remote : DESCRIBED_AT_ONCE.local
   const describe = async (): Promise<void> => {
     const drafts = draftsOf(names, spansOfNames, state.catalog)
-    for (const tensor of await describeAll(drafts, state.access, runner, memory)) {
+    for (const tensor of await describeAll(drafts, state, options)) {
       const tensorSummary = state.contents.checkpoint === null ? tensor : elementBytes(tensor)
       tensors.push(tensorSummary)
       byteLength += tensorSummary.byteLength
@@ -95,18 +89,11 @@ function elementBytes(tensor: TensorSummary): TensorSummary {
 
 async function describeAll(
   drafts: readonly TensorDraft[],
-  { spec, store }: Access,
-  runner: Runner,
-  memory: number,
+  state: TrialState,
+  options: WorkOptions,
 ): Promise<TensorSummary[]> {
-  const job = {
-    kind: 'describe',
-    store: spec,
-    checkLevel: checkLevelNumber('minimal'),
-    windowByteLength: windowByteLength(memory),
-    ...columnsOf(drafts.flatMap(({ ends }) => ends)),
-  } as const
-  const { described, failures } = await runWhole(runner, job, path => store.url(path))
+  const places = drafts.flatMap(({ ends }) => ends)
+  const { described, failures } = await describeRecords(state, places, options)
   const shapes = shapesOf(described)
   const errors = new Map(failures.map(({ record, error }) => [record, error]))
   let record = 0

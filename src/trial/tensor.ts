@@ -25,14 +25,12 @@ import { currentHold } from '../scan/catalog/hold.js'
 import type { TrialState } from '../scan/catalog/state.js'
 import { checkMode, STEP_OPTIONS, type StepOptions } from '../scan/catalog/steps.js'
 import { recordPlace, workersOf } from '../scan/catalog/worker-steps.js'
-import { checkLevelNumber, columnsOf, type RecordPlace } from '../scan/job/plan/coalesce.js'
-import { DEFAULT_MEMORY, windowByteLength } from '../scan/job/plan/memory.js'
+import type { RecordPlace } from '../scan/job/plan/coalesce.js'
 import { shapesOf } from '../scan/job/reply.js'
 import { type TensorValue, tensorValue } from '../scan/job/tensor-value.js'
 import { readOneReduction } from '../scan/rows/one-by-one.js'
-import { readOneValue, readRecordValues } from '../scan/rows/record-values.js'
+import { describeRecords, readOneValue, readRecordValues } from '../scan/rows/record-values.js'
 import { READ_KINDS, type ReadOptions } from '../scan/runner/access.js'
-import { runWhole } from '../scan/runner/failed-job.js'
 import { parseReductions } from './reduction.js'
 import { type SavedAtStep, SavedSteps } from './saved-steps.js'
 
@@ -291,20 +289,11 @@ export class Tensor {
 
   /** Shapes as saved, else read from the heads of the records; null where there is neither. */
   async #shapes(savedSteps: readonly SavedAtStep[], options: SavedOptions): Promise<(readonly number[] | null)[]> {
-    const { access } = this.#state
-    const { threads, memory = DEFAULT_MEMORY } = options
     const unsaved = savedSteps.filter(({ saved }) => saved.shape === null && saved.value !== null)
     const read = new Map<SavedAtStep, readonly number[]>()
     if (unsaved.length > 0) {
-      const runner = await access.runner(threads ?? 0, 0)
-      const job = {
-        kind: 'describe',
-        store: access.spec,
-        checkLevel: checkLevelNumber(options.checkLevel ?? 'minimal'),
-        windowByteLength: windowByteLength(memory),
-        ...columnsOf(unsaved.map(({ workerStep, saved }) => recordPlace(workerStep, saved.value!))),
-      } as const
-      const { described, failures } = await runWhole(runner, job, path => access.store.url(path))
+      const places = unsaved.map(({ workerStep, saved }) => recordPlace(workerStep, saved.value!))
+      const { described, failures } = await describeRecords(this.#state, places, options)
       if (failures[0]) throw errorFromData(failures[0].error)
       const shapes = shapesOf(described)
       for (const [i, savedStep] of unsaved.entries()) read.set(savedStep, shapes[i]!)

@@ -10,31 +10,22 @@ import type { SurveyJob, SurveyReply } from './survey-job.js'
 import type { DescribeJob, DescribeReply, ValueJob, ValueReply } from './value-job.js'
 import type { VerifyJob, VerifyReply } from './verify-job.js'
 
-export type Job =
-  | ScanJob
-  | PartJob
-  | MeasureJob
-  | QuantisedJob
-  | DescribeJob
-  | ValueJob
-  | IndexJob
-  | SurveyJob
-  | VerifyJob
-  | CopyJob
-  | ArraysJob
+/** Each kind of job, with its reply. */
+type Work =
+  | readonly [ScanJob, ScanReply]
+  | readonly [PartJob, PartReply]
+  | readonly [MeasureJob, MeasureReply]
+  | readonly [QuantisedJob, QuantisedReply]
+  | readonly [DescribeJob, DescribeReply]
+  | readonly [ValueJob, ValueReply]
+  | readonly [IndexJob, IndexReply]
+  | readonly [SurveyJob, SurveyReply]
+  | readonly [VerifyJob, VerifyReply]
+  | readonly [CopyJob, CopyReply]
+  | readonly [ArraysJob, ArraysReply]
 
-export type Reply =
-  | ScanReply
-  | PartReply
-  | MeasureReply
-  | QuantisedReply
-  | DescribeReply
-  | ValueReply
-  | IndexReply
-  | SurveyReply
-  | VerifyReply
-  | CopyReply
-  | ArraysReply
+export type Job = Work[0]
+export type Reply = Work[1]
 
 /** The reply that belongs to a job. */
 export type ReplyTo<J extends Job> = Extract<Reply, { kind: J['kind'] }>

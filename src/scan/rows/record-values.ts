@@ -1,13 +1,13 @@
-/** Reads the values of records: of many that are requested together, and of those requested one by one within a turn of the event loop. */
+/** Reads the values of records, or their heads: of many that are requested together, and of those requested one by one within a turn of the event loop. */
 
 import { errorFromData, TrialscanError } from '../../base/errors.js'
 import { NO_OPTIONS } from '../../base/options.js'
 import { UNFOLD_LIMIT } from '../../core/values.js'
 import type { TrialState } from '../catalog/state.js'
-import { checkLevelNumber, type RecordPlace } from '../job/plan/coalesce.js'
-import { DEFAULT_MEMORY } from '../job/plan/memory.js'
+import { checkLevelNumber, columnsOf, type RecordPlace } from '../job/plan/coalesce.js'
+import { DEFAULT_MEMORY, windowByteLength } from '../job/plan/memory.js'
 import { type TensorValue, tensorValue } from '../job/tensor-value.js'
-import { planValues, type ValueJob } from '../job/value-job.js'
+import { type DescribeReply, planValues, type ValueJob } from '../job/value-job.js'
 import type { ReadOptions } from '../runner/access.js'
 import { runWhole } from '../runner/failed-job.js'
 import { pumpAll } from '../runner/pump.js'
@@ -50,6 +50,22 @@ export async function* readRecordValues(
 ): AsyncGenerator<readonly ReadValue[]> {
   const { jobs, read, runner } = await planReading(state, places, options)
   yield* pumpAll(jobs, read, runner)
+}
+
+/** The dtypes and shapes of records, from their heads. @throws the error of the job as a whole */
+export async function describeRecords(
+  { access }: TrialState,
+  places: readonly RecordPlace[],
+  { checkLevel = 'minimal', threads = 0, memory = DEFAULT_MEMORY }: ReadOptions,
+): Promise<DescribeReply> {
+  const job = {
+    kind: 'describe',
+    store: access.spec,
+    checkLevel: checkLevelNumber(checkLevel),
+    windowByteLength: windowByteLength(memory),
+    ...columnsOf(places),
+  } as const
+  return runWhole(await access.runner(threads, 0), job, path => access.store.url(path))
 }
 
 interface ValueRequest {

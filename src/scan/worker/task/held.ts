@@ -8,9 +8,6 @@ import type { Engine } from '../../../core/engine.js'
 import type { UnfoldBudget } from '../../../core/values.js'
 import { copyIn, type Elements } from './element-reader.js'
 
-/** The number of buffers kept for reuse: the tensors of a lane have the same lengths at every step. */
-const MAX_SPARE = 16
-
 interface Held {
   readonly elements: Elements
   /** A copy; null if they are still in the core's memory. */
@@ -23,8 +20,6 @@ export class HeldElements {
   readonly #held = new Map<number, Held>()
   /** The records kept in place, by batch: the oldest batch first, the present one last. */
   readonly #inWindows: number[][]
-  /** Buffers of former copies. */
-  readonly #spare: Uint8Array[] = []
 
   /**
    * @param unfoldBudget the limit for values in short form
@@ -62,18 +57,11 @@ export class HeldElements {
   release(record: number): void {
     const held = this.#held.get(record)
     this.#held.delete(record)
-    if (held === undefined || held.bytes === null) return
-    if (held.elements.isUnfolded) this.#unfoldBudget.give(held.bytes.length)
-    this.#spare.push(held.bytes)
-    if (this.#spare.length > MAX_SPARE) this.#spare.shift()
+    if (held?.bytes && held.elements.isUnfolded) this.#unfoldBudget.give(held.bytes.length)
   }
 
   #copyOf(elements: Elements): Uint8Array {
-    const byteLength = bytesHeld(elements)
-    const spare = this.#spare.findIndex(bytes => bytes.length === byteLength)
-    const bytes = spare < 0 ? new Uint8Array(byteLength) : this.#spare.splice(spare, 1)[0]!
-    bytes.set(this.#engine.view(elements.address, byteLength))
-    return bytes
+    return this.#engine.view(elements.address, bytesHeld(elements)).slice()
   }
 }
 

@@ -190,7 +190,7 @@ export interface StatisticColumn {
   readonly read: (computed: ComputedStatistics) => StatisticValue | undefined
 }
 
-/** What was computed of a tensor: moments, the answers to all `elementStatistics`, and the distribution, if it was asked for. */
+/** The results for a tensor: moments, the answers to all `elementStatistics`, and the distribution, if it was asked for. */
 export interface ComputedStatistics {
   readonly moments: Moments
   readonly answers: Float64Array

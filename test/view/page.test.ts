@@ -1395,7 +1395,12 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     await open(url, 'distributions')
     expect(await page.locator('.legend li').allTextContents()).toEqual(['A', 'B'])
     const texts = await page.locator('.panel p').allTextContents()
-    expect(texts.find(text => text.includes('B: '))).toMatch(/^A: \S+ % ≤ 0, .*; B: \S+ % ≤ 0, /)
+    // Each side has its numbers below it, of three digits.
+    for (const side of ['A', 'B']) {
+      expect(texts.find(text => text.startsWith(`${side}: `))).toMatch(
+        /^\w: [\d.]{1,4} % ≤ 0, variance (0|\d\.\d{1,2}e−\d+|0\.0*\d{1,3})(,|$)/,
+      )
+    }
     const both = page.locator(`.panel:has-text("B: ")`).first()
     const pictures = () =>
       Promise.all([both.locator('svg').count(), both.locator('svg').first().locator('path').count()])
@@ -1416,6 +1421,101 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     await open(url, 'distributions')
     expect(await pictures()).toEqual([1, 2])
     await page.setViewportSize({ width: 1280, height: 720 })
+    expect(wrong).toEqual([])
+    await close(trials)
+  })
+
+  describe('of a training that has become still', () => {
+    const SIZES = [3, 0.01, 0.02, 0.01]
+    const tensors = (size: number) => [
+      { name: 'loss', dtype: 'float32', shape: [], values: [size] } as const,
+      {
+        name: 'gradient/w.weight',
+        dtype: 'float32',
+        shape: [9],
+        values: Array.from({ length: 9 }, (_, i) => size * (i - 4)),
+      } as const,
+      { name: 'w.weight', dtype: 'float32', shape: [2, 3], values: [1, 2, 3, 4, 5, size] } as const,
+    ]
+    /** A trial of those steps: of TRAIN, but the last of EVAL. */
+    const writeSteps = (name: string, steps: readonly number[]): string => {
+      const writer = new TrialWriter(join(scratch, name))
+      for (const [i, step] of steps.entries()) {
+        writer.step({ step, mode: i === steps.length - 1 ? 'EVAL' : 'TRAIN', tensors: tensors(SIZES[i]!) })
+      }
+      writer.end()
+      return join(scratch, name)
+    }
+
+    it('opens a weight, and shows of a loss nothing but the course of its value', async () => {
+      const { url, trials } = await write(writeSteps('still', [0, 1, 2, 3]))
+      await open(url, 'tensor')
+      expect(await page.textContent('h2.name')).toBe('w.weight')
+      expect(await page.locator('.distribution, .elements').count()).toBe(2)
+      await open(url, 'tensor=loss')
+      expect(await page.locator('.distribution, .elements, .player, label:has-text("Show")').count()).toBe(0)
+      expect(await page.locator('#view figure svg').count()).toBe(1)
+      expect(await page.textContent('#view figure svg')).toContain('value')
+      expect((await copied('figure')).slice(1).map(row => Number(row.split(',')[2]))).toEqual(
+        SIZES.map(size => Math.fround(size)),
+      )
+      expect(wrong).toEqual([])
+      await close(trials)
+    })
+
+    it('has an axis of each step where that of all would leave a line', async () => {
+      const { url, trials } = await write(writeSteps('still', [0, 1, 2, 3]))
+      const axes = () => page.locator('.controls label:has-text("Values") option:checked').allTextContents()
+      const top = () =>
+        page.evaluate(
+          `Math.min(...document.querySelector('.panel path').getAttribute('d').match(/(?<=,)[\\d.]+/g).map(Number))`,
+        )
+      await open(url, 'distributions')
+      expect([...(await axes()), await page.textContent('#view .note')]).toEqual([
+        'Of each step',
+        'Each step has its own axis and height: shapes can be compared, sizes can’t.',
+      ])
+      // The highest bar ends below the picture's edge.
+      const shift = await page.getAttribute('.panel path', 'transform')
+      expect([await top(), shift]).toEqual([0, 'translate(0 6)'])
+      await open(url, 'distributions?axes=own')
+      expect(await axes()).toEqual(['Of all steps'])
+      await open(url, 'distributions?kind=weights')
+      expect(await axes()).toEqual(['Of all steps'])
+      await close(trials)
+    })
+
+    it.each([
+      ['the last step of both', [0, 4, 8, 9], [0, 4, 6, 7], ['4 (TRAIN 4)', '4 (TRAIN 4)']],
+      ['the last steps of a mode', [0, 4, 8, 9], [0, 2, 5], ['9 (EVAL 9)', '5 (EVAL 5)']],
+    ])('compares two at %s', async (_, a, b, expected) => {
+      const { url, trials } = await write(writeSteps('still-a', a), writeSteps(`still-b${b.length}`, b))
+      await open(url, 'tensor=w.weight')
+      expect(await page.locator('.distribution output').allTextContents()).toEqual(expected.map(step => `step ${step}`))
+      expect(await page.locator('.elements option:checked').allTextContents()).toEqual(expected)
+      const frames = await page.evaluate(
+        `[...document.querySelectorAll('.distribution svg')].map(svg => [svg.getBoundingClientRect().top, svg.getBoundingClientRect().height])`,
+      )
+      const [ofA, , ...ofB] = frames as readonly (readonly number[])[]
+      expect(ofB[0]).toEqual(ofA)
+      await close(trials)
+    })
+  })
+
+  it('of two checkpoints has their numbers in a line, and their histograms alone', async () => {
+    const names = ['one.weight', 'two.weight']
+    writeWeights(join(scratch, 'tuned-a'), names, i => i + 1)
+    writeWeights(join(scratch, 'tuned-b'), names, i => (i < 2 ? i + 1 : i + 2))
+    const { url, trials } = await write(join(scratch, 'tuned-a'), join(scratch, 'tuned-b'))
+    await open(url, 'tensor=one.weight')
+    expect(await page.textContent('#view .values')).toBe('A 2.23607 · B 2.23607 · equal')
+    expect(await page.locator('.distribution').count()).toBe(2)
+    expect(await page.locator('.distribution svg').count()).toBe(2)
+    expect(await page.locator('button:text-is("GIF"), button:text-is("MP4"), button:text-is("Play")').count()).toBe(0)
+    await open(url, 'tensor=two.weight')
+    expect(await page.textContent('#view .values')).toBe('A 5 · B 6.40312')
+    await open(url, 'distributions')
+    expect(await page.locator('button:text-is("GIF")').count()).toBe(0)
     expect(wrong).toEqual([])
     await close(trials)
   })

@@ -72,7 +72,7 @@ export class Page {
   readonly #distributionsChoice: DistributionsChoice = {
     kind: 'gradients',
     shape: 'outlines',
-    axes: 'own',
+    axes: '',
     axis: 'linear',
     pair: '',
     scales: 'same',
@@ -197,7 +197,7 @@ export class Page {
       return {
         kind: field(this.#distributionsChoice, 'kind', KINDS),
         shape: field(this.#distributionsChoice, 'shape', ['outlines', 'ridges']),
-        axes: field(this.#distributionsChoice, 'axes', ['own', 'step', 'shared']),
+        axes: field(this.#distributionsChoice, 'axes', ['', 'own', 'step', 'shared']),
         axis: field(this.#distributionsChoice, 'axis', ['linear', 'symlog']),
         pair: field(this.#distributionsChoice, 'pair', ['', 'beside', 'over']),
         ...(this.#trials.length > 1 && { scales: field(this.#distributionsChoice, 'scales', ['same', 'apart']) }),
@@ -297,10 +297,12 @@ export class Page {
   }
 }
 
-/** A gradient or a weight, if there is one. */
+/** The tensor of the first cause, else a weight, else one of several elements, if there is one. */
 function firstTensor(trials: readonly ShownTrial[]): string {
-  const { tensors, findings } = trials[0]!.view
-  const tensor = findings.find(({ tensor, cause }) => tensor !== null && cause === null)?.tensor
-  const best = tensor ?? tensors.findIndex(({ kind }) => kind === 'gradients' || kind === 'weights')
-  return tensors[Math.max(0, best)]?.name ?? ''
+  const [{ view, inOrder }] = trials as readonly [ShownTrial]
+  const { tensors, findings } = view
+  const causes = findings.flatMap(({ tensor, cause }) => (tensor !== null && cause === null ? [tensor] : []))
+  const weights = inOrder.filter(i => tensors[i]!.kind === 'weights')
+  const hasSeveral = (i: number) => tensors[i]!.shape?.every(length => length === 1) !== true
+  return tensors[[...causes, ...weights, ...inOrder].find(hasSeveral) ?? 0]?.name ?? ''
 }

@@ -281,6 +281,32 @@ export class ShownTrial {
   }
 }
 
+/** Some steps of a trial: their indices, ascending. */
+interface StepsOf {
+  readonly trial: ShownTrial
+  readonly steps: readonly number[]
+}
+
+/**
+ * The indices of the steps at which tensors are first shown: their last ones. Two trials are compared at the last step that both have, unless
+ * it is the first of both; else at the last steps of the same mode.
+ */
+export function firstSteps(all: readonly StepsOf[]): readonly number[] {
+  const lastAlike = (keyOf: (view: TrialView, step: number) => string) => {
+    const keys = all.map(({ trial, steps }) => steps.map(step => keyOf(trial.view, step)))
+    const shared = keys[0]?.findLast(
+      key => keys.every(some => some.includes(key)) && keys.some(some => some.lastIndexOf(key) > 0),
+    )
+    return shared === undefined ? null : all.map(({ steps }, i) => steps[keys[i]!.lastIndexOf(shared)]!)
+  }
+  const mode = ({ modes, mode }: TrialView, step: number) => modes[mode[step]!]!
+  const alike =
+    new Set(all.map(({ trial }) => trial)).size < 2
+      ? null
+      : (lastAlike((view, step) => `${view.steps[step]} ${mode(view, step)}`) ?? lastAlike(mode))
+  return alike ?? all.map(({ steps }) => steps.at(-1)!)
+}
+
 /** The data of a server's page: the trials that it shows; none on the list of all trials. */
 export interface LiveData {
   readonly live: readonly string[]

@@ -8,7 +8,7 @@ import { images } from '../pictures/images.js'
 import { legendOf } from '../pictures/legend.js'
 import { type Shading, shadingOf } from '../pictures/shading.js'
 import { short } from '../text.js'
-import type { Elements, ShownTrial } from '../trials.js'
+import { type Elements, firstSteps, type ShownTrial } from '../trials.js'
 
 /** The largest number of cells in the table; the CSV has all. */
 const MAX_CELLS = 200
@@ -20,6 +20,11 @@ export interface ElementsOf {
   readonly series: number
   readonly title: string
   readonly caption: readonly (HTMLElement | string | null)[]
+}
+
+/** A tensor whose elements can be read at some steps. */
+interface ReadableElements extends ElementsOf {
+  readonly steps: readonly number[]
 }
 
 /** The elements on one scale, which changes with the chosen steps. */
@@ -36,27 +41,36 @@ export async function elementsViews(wanted: readonly ElementsOf[]): Promise<read
       )
     }
   }
-  const figures = await Promise.all(wanted.map(item => figureOf(item, into => drawn.set(item, into), draw)))
+  const readable = (await Promise.all(wanted.map(readableOf))).filter(({ steps }) => steps.length > 0)
+  const first = firstSteps(readable)
+  const figures = await Promise.all(
+    readable.map((item, i) => figureOf(item, first[i]!, into => drawn.set(item, into), draw)),
+  )
   draw()
-  return figures.filter(figure => figure !== null)
+  return figures
 }
 
 function* numbersOf(all: readonly (Elements | null)[]): Generator<number> {
   for (const elements of all) if (elements !== null) yield* Array.from(elements.numbers)
 }
 
-/** The figure of a tensor's elements. @param put gets the elements to draw and the element to draw into @returns null if there are none */
+async function readableOf(item: ElementsOf): Promise<ReadableElements> {
+  const { trial, series } = item
+  const states = await trial.states()
+  const { length } = trial.view.steps
+  return { ...item, steps: trial.source.elementSteps(series).filter(step => states[series * length + step] === 1) }
+}
+
+/** The figure of a tensor's elements. @param first its first step, if no step has been chosen @param put gets the elements to draw and the element to draw into */
 async function figureOf(
-  { trial, series, title, caption }: ElementsOf,
+  { trial, series, title, caption, steps: savedSteps }: ReadableElements,
+  first: number,
   put: (drawn: { readonly elements: Elements | null; readonly at: string; readonly into: HTMLElement }) => void,
   draw: () => void,
-): Promise<HTMLElement | null> {
+): Promise<HTMLElement> {
   const { view } = trial
-  const states = await trial.states()
-  const savedSteps = trial.source.elementSteps(series).filter(step => states[series * view.steps.length + step] === 1)
-  if (savedSteps.length === 0) return null
   const numbers = savedSteps.map(step => view.steps[step]!)
-  const chosen = () => savedSteps[moment.indexIn(numbers, savedSteps.length - 1)]!
+  const chosen = () => savedSteps[moment.indexIn(numbers, savedSteps.indexOf(first))]!
   const into = h('div', {})
   let turns = 0
   const show = async (step: number) => {

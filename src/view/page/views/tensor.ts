@@ -5,10 +5,10 @@ import { button, choice, h } from '../dom.js'
 import { badge, breakable, type OpenTensor } from '../names.js'
 import { type Line, lineChart } from '../pictures/charts.js'
 import { isDashed, modeColor, runColor, workerColor } from '../pictures/colors.js'
-import { AXES, axesOf, histogramsOf } from '../pictures/histogram.js'
-import { KIND_NAMES, MEANINGS, sentence, shown, toldWithout } from '../text.js'
-import type { ShownTrial } from '../trials.js'
-import { type DistributionChoice, distribution } from './distributions/distribution.js'
+import { AXES, axesOf, hasFinite, histogramsOf } from '../pictures/histogram.js'
+import { exact, KIND_NAMES, MEANINGS, sentence, short, shown, toldWithout } from '../text.js'
+import { firstSteps, type ShownTrial } from '../trials.js'
+import { type DistributionChoice, distribution, heightOf } from './distributions/distribution.js'
 import { elementsViews } from './elements.js'
 import type { View } from './view.js'
 
@@ -36,7 +36,7 @@ export async function tensorView(given: readonly ShownTrial[], chosen: TensorCho
     about.replaceChildren(...trials.map((trial, i) => describe(trial, name, trials.length > 1 ? i : null)))
     await draw()
     // A running animation goes on.
-    if (elements.querySelector('.player.on') === null) {
+    if (!isSingle(trials, name) && elements.querySelector('.player.on') === null) {
       elements.replaceChildren(...(await distributions(trials, name, chosen)), ...(await elementViews(trials, name)))
     }
   }
@@ -50,6 +50,7 @@ export async function tensorView(given: readonly ShownTrial[], chosen: TensorCho
     if (chosenName === undefined) said.textContent = `No tensor has ${shown(text)} in its name.`
     else if (chosenName !== name) open(chosenName)
   }
+  const hasChoice = !isSingle(trials, name)
   const meaning = h('p', { class: 'muted meaning' }, MEANINGS[chosen.statistic] ?? '')
   const options = h('datalist', { id: 'names' }, ...names.map(name => h('option', { value: name })))
   const element = h(
@@ -72,16 +73,18 @@ export async function tensorView(given: readonly ShownTrial[], chosen: TensorCho
       ),
       button('‹ Previous', () => open(names[at - 1]!), { disabled: at <= 0 }),
       button('Next ›', () => open(names[at + 1]!), { disabled: at >= names.length - 1 }),
-      choice(
-        'Show',
-        [...new Set(trials.flatMap(({ statistics }) => statistics))].map(name => [name, name] as const),
-        chosen.statistic,
-        statistic => {
-          chosen.statistic = statistic
-          meaning.textContent = MEANINGS[statistic] ?? ''
-          void draw()
-        },
-      ),
+      hasChoice
+        ? choice(
+            'Show',
+            [...new Set(trials.flatMap(({ statistics }) => statistics))].map(name => [name, name] as const),
+            chosen.statistic,
+            statistic => {
+              chosen.statistic = statistic
+              meaning.textContent = MEANINGS[statistic] ?? ''
+              void draw()
+            },
+          )
+        : null,
       choice(
         'Scale',
         [
@@ -98,12 +101,23 @@ export async function tensorView(given: readonly ShownTrial[], chosen: TensorCho
     said,
     h('h2', { class: 'name' }, ...breakable(shown(name))),
     about,
-    meaning,
+    hasChoice ? meaning : null,
     chart,
     elements,
   )
   return { element, update }
 }
+
+/** True if the tensor has one element wherever it was saved. */
+function isSingle(trials: readonly ShownTrial[], name: string): boolean {
+  return trials.every(({ view, tensorOf }) => {
+    const tensor = view.tensors[tensorOf.get(name) ?? -1]
+    return tensor === undefined || tensor.shape?.every(length => length === 1) === true
+  })
+}
+
+/** The reductions that are the value itself where there is one element. */
+const VALUES: readonly ShownStatistic[] = ['mean', 'sum', 'min', 'max']
 
 function describe(trial: ShownTrial, name: string, place: number | null): HTMLElement {
   const { view } = trial
@@ -127,14 +141,20 @@ function describe(trial: ShownTrial, name: string, place: number | null): HTMLEl
 
 async function statisticChart(
   trials: readonly ShownTrial[],
-  { name, statistic, scale }: TensorChoice,
+  { name, statistic: chosen, scale }: TensorChoice,
 ): Promise<HTMLElement> {
+  const value = isSingle(trials, name)
+    ? VALUES.find(candidate => trials.every(({ statistics }) => statistics.includes(candidate)))
+    : undefined
+  const [statistic, title] = value === undefined ? [chosen, chosen] : [value, 'value']
+  let areExact = true
   const lines: Line[] = []
   for (const [place, trial] of trials.entries()) {
     const { view } = trial
     const column = await trial.column(statistic, { tensor: name })
     const tensor = trial.tensorOf.get(name)
     if (column === null || tensor === undefined) continue
+    areExact &&= column.packed.isExact
     for (const series of trial.seriesOf[tensor]!) {
       const worker = view.series[series]!.worker
       // Steps of different modes are not joined by a line.
@@ -154,7 +174,7 @@ async function statisticChart(
         const hasWorkers = view.workers.length > 1
         const color = trials.length > 1 ? runColor(place) : hasWorkers ? workerColor(worker) : modeColor(name)
         lines.push({
-          name: parts.join(' ') || statistic,
+          name: parts.join(' ') || title,
           color,
           isDashed: (trials.length > 1 || hasWorkers) && isDashed(name),
           points,
@@ -162,9 +182,20 @@ async function statisticChart(
       }
     }
   }
-  if (lines.length === 0) return h('p', { class: 'muted' }, `There is no ${statistic} of this tensor.`)
-  const label = `${statistic} of ${shown(name)} over the steps, ${lines.length === 1 ? 'one line' : `${lines.length} lines`}.`
-  return lineChart({ label, lines, isLog: scale === 'log', yLabel: statistic, width: 2200, height: 300 })
+  if (lines.length === 0) return h('p', { class: 'muted' }, `There is no ${title} of this tensor.`)
+  if (lines.every(({ points }) => points.length === 1)) return h('p', { class: 'values' }, valuesText(lines, areExact))
+  const label = `${title} of ${shown(name)} over the steps, ${lines.length === 1 ? 'one line' : `${lines.length} lines`}.`
+  return lineChart({ label, lines, isLog: scale === 'log', yLabel: title, width: 2200, height: 300 })
+}
+
+/** The values of lines of one point: `A 2 · B 2 · equal`. @param areExact false if they were rounded */
+function valuesText(lines: readonly Line[], areExact: boolean): string {
+  const numbers = lines.map(({ points: [point] }) => point!.y)
+  const areEqual = numbers.every(number => Object.is(number, numbers[0]))
+  // Numbers that differ are told with the digits in which they do.
+  const text = !areEqual && new Set(numbers.map(short)).size === 1 ? exact : short
+  const values = lines.map(({ name }, i) => `${name} ${text(numbers[i]!)}`)
+  return [...values, ...(lines.length > 1 && areEqual && areExact ? ['equal'] : [])].join(' · ')
 }
 
 /** The distributions of each trial and worker, and the choice of their axes. */
@@ -182,8 +213,15 @@ async function distributions(
   ).flat()
   if (ridges.length === 0) return [h('p', { class: 'muted' }, withoutDistribution(trials, name))]
   const drawn = h('div', { class: trials.length > 1 ? 'distributions pair' : 'distributions' })
+  const all = ridges.map(({ ridge }) => histogramsOf(ridge))
+  const first = firstSteps(
+    ridges.map(({ trial, ridge: { view } }, i) => {
+      const finite = view.steps.filter((_, at) => hasFinite(all[i]![at]!))
+      return { trial, steps: finite.length > 0 ? finite : view.steps }
+    }),
+  )
+  const most = Math.max(...ridges.map(({ ridge }) => ridge.view.steps.length))
   const draw = () => {
-    const all = ridges.map(({ ridge }) => histogramsOf(ridge))
     // One axis and one height for all trials and workers, so that they can be compared.
     const axes = axesOf(all.flat(), chosen.axis)
     const figures = ridges.map(({ trial, ridge: { view }, place }, i) => {
@@ -194,6 +232,8 @@ async function distributions(
         trial,
         steps: view.steps,
         histograms: all[i]!,
+        first: first[i]!,
+        height: heightOf(most),
         axes,
         place,
         tensor: name,
@@ -213,24 +253,28 @@ async function distributions(
     h(
       'form',
       { class: 'controls', onsubmit: event => event.preventDefault() },
-      choice(
-        'All steps as',
-        [
-          ['ridges', 'Ridges'],
-          ['heat map', 'Heat map'],
-        ],
-        chosen.shape,
-        shape => set('shape', shape),
-      ),
-      choice(
-        'One step has the range of',
-        [
-          ['own', 'All steps'],
-          ['step', 'That step'],
-        ],
-        chosen.range,
-        range => set('range', range),
-      ),
+      most > 1
+        ? choice(
+            'All steps as',
+            [
+              ['ridges', 'Ridges'],
+              ['heat map', 'Heat map'],
+            ],
+            chosen.shape,
+            shape => set('shape', shape),
+          )
+        : null,
+      most > 1
+        ? choice(
+            'One step has the range of',
+            [
+              ['own', 'All steps'],
+              ['step', 'That step'],
+            ],
+            chosen.range,
+            range => set('range', range),
+          )
+        : null,
       choice('Axis', AXES, chosen.axis, axis => set('axis', axis)),
     ),
     drawn,

@@ -41,6 +41,10 @@ export interface DistributionOptions {
   /** Indices of the steps, ascending. */
   readonly steps: readonly number[]
   readonly histograms: readonly Histogram[]
+  /** The index of the first step, if no step has been chosen. */
+  readonly first: number
+  /** The height of all ridges, in pixels. */
+  readonly height: number
   /** The axes of all steps, workers and trials. */
   readonly axes: Axes
   /** The trial's index of two; null for a single trial. */
@@ -56,12 +60,14 @@ interface Row {
 }
 
 export function distribution(options: DistributionOptions): HTMLElement {
-  const { trial, steps, histograms, axes, chosen, place, tensor, worker } = options
+  const { trial, steps, histograms, first, axes, chosen, place, tensor, worker } = options
   const rows: Row[] = steps.map((step, i) => ({ step: trial.view.steps[step]!, histogram: histograms[i]! }))
   const who = [place === null ? '' : ` in ${'AB'[place]}`, worker === null ? '' : ` of ${shown(worker)}`].join('')
-  const label = `The distribution of the elements of ${shown(tensor)}${who} at ${rows.length} steps, from step ${rows[0]!.step} at the back to step ${rows.at(-1)!.step} in front.`
-  const draw = chosen.shape === 'ridges' ? ridges : heatMap
-  const whole = draw(rows, axes, place, label)
+  const isOne = rows.length === 1
+  const at = isOne
+    ? `at step ${rows[0]!.step}.`
+    : `at ${rows.length} steps, from step ${rows[0]!.step} at the back to step ${rows.at(-1)!.step} in front.`
+  const label = `The distribution of the elements of ${shown(tensor)}${who} ${at}`
   const element = h('div', { class: 'one' })
   const text = (i: number) => {
     const lost = histograms[i]!.lost.reduce((sum, some) => sum + some, 0)
@@ -87,29 +93,36 @@ export function distribution(options: DistributionOptions): HTMLElement {
     ),
   ]
   const numbersOfSteps = rows.map(({ step }) => step)
-  const { first, lost } = firstShown(numbersOfSteps, i => hasFinite(histograms[i]!))
+  const { lost } = firstShown(numbersOfSteps, i => hasFinite(histograms[i]!))
   const name = fileName(`distribution of ${tensor}${who}`)
+  const whole = () => {
+    const svg = chosen.shape === 'ridges' ? ridges(rows, axes, options, label) : heatMap(rows, axes, place, label)
+    return h('div', {}, h('p', { class: 'heading' }, 'All steps'), svg, actions(label, numbers, svg))
+  }
+  const player = stepper({ steps: numbersOfSteps, text, show, first: steps.indexOf(first) })
   return h(
     'figure',
     { class: 'card distribution' },
     place === null && worker === null
       ? null
       : h('figcaption', {}, place === null ? null : badge(place), worker === null ? null : shown(worker)),
-    h('div', {}, h('p', { class: 'heading' }, 'All steps'), whole, actions(label, numbers, whole)),
+    isOne ? null : whole(),
     h(
       'div',
       {},
-      stepper({ steps: numbersOfSteps, text, show, first }),
+      player,
       lost === '' ? null : h('p', { class: 'note' }, lost),
       element,
-      h(
-        'p',
-        { class: 'actions' },
-        button('GIF', () => void saveGif(frames(), name, PLAY_MS), {
-          'aria-label': `Save the animation as GIF: ${label}`,
-        }),
-        videoButton(frames, name, PLAY_MS),
-      ),
+      isOne
+        ? actions(label, numbers, element.firstElementChild)
+        : h(
+            'p',
+            { class: 'actions' },
+            button('GIF', () => void saveGif(frames(), name, PLAY_MS), {
+              'aria-label': `Save the animation as GIF: ${label}`,
+            }),
+            videoButton(frames, name, PLAY_MS),
+          ),
     ),
   )
 }
@@ -146,8 +159,18 @@ function symlogTicks(from: number, to: number, constant: number, most: number): 
   return [...sizes.map(size => -size), 0, ...sizes].filter(value => value >= from && value <= to)
 }
 
-function ridges(rows: readonly Row[], axes: Axes, place: number | null, label: string): SVGElement {
-  const gap = Math.max(7, Math.min(22, 380 / rows.length))
+/** The height in which the ridges of so many steps can be told apart. */
+export function heightOf(steps: number): number {
+  return steps * Math.max(7, Math.min(22, 380 / steps))
+}
+
+function ridges(
+  rows: readonly Row[],
+  axes: Axes,
+  { place, height }: Pick<DistributionOptions, 'place' | 'height'>,
+  label: string,
+): SVGElement {
+  const gap = height / rows.length
   const color = runColor(place)
   const areas = rows.flatMap(({ step, histogram }, i) =>
     barsOf(histogram, axes).flatMap(({ low, high, height }) =>
@@ -157,14 +180,14 @@ function ridges(rows: readonly Row[], axes: Axes, place: number | null, label: s
   const everyStep = Math.max(1, Math.ceil(14 / gap))
   const svg = Plot.plot({
     width: width(place),
-    height: rows.length * gap + LIFT + 48,
+    height: height + LIFT + 48,
     marginLeft: 56,
     marginTop: LIFT + 8,
     marginRight: 24,
     marginBottom: 40,
     style: STYLE,
     x: valueAxis(axes, width(place) - 80),
-    y: { axis: null, domain: [rows.length * gap, 0] },
+    y: { axis: null, domain: [height, 0] },
     marks: [
       Plot.areaY(areas, { x: 'x', y1: 'base', y2: 'top', z: 'step', fill: color, fillOpacity: 0.5, sort: null }),
       Plot.line(areas, { x: 'x', y: 'top', z: 'step', stroke: color, strokeWidth: 1, sort: null }),
@@ -243,7 +266,8 @@ function bars(
     style: STYLE,
     x: valueAxis(axes, wide - 88 - (withLost ? LOST_WIDTH : 0)),
     y: {
-      domain: [0, hasUnit ? unit : 1],
+      // Room above the highest bar, so that it isn’t taken for one that is cut.
+      domain: [0, 1.05 * (hasUnit ? unit : 1)],
       label: hasUnit ? 'share of elements per unit' : 'density on this axis',
       ticks: hasUnit ? 4 : [],
       tickFormat: short,

@@ -4,17 +4,28 @@ import { KINDS, type Kind } from '../../../../trial/kinds/kinds.js'
 import { button, choice, h, nameFilter, svgElement } from '../../dom.js'
 import { link, type OpenTensor } from '../../names.js'
 import { runColor, workerColor } from '../../pictures/colors.js'
-import { AXES, axesOf, type Histogram, hasFinite, hasLost, histogramsOf } from '../../pictures/histogram.js'
+import {
+  AXES,
+  type Axes,
+  axesOf,
+  type Histogram,
+  hasFinite,
+  hasLost,
+  histogramsOf,
+  type RangeName,
+} from '../../pictures/histogram.js'
 import { fileName, saveGif, videoButton } from '../../pictures/raster.js'
 import { firstShown, stepper } from '../../stepper.js'
 import { counted, KIND_NAMES, shortened, shown } from '../../text.js'
 import type { Column, Ridge, ShownTrial } from '../../trials.js'
 import type { View } from '../view.js'
-import { type Outline, PANEL_WIDTH, Panel, type PanelChoice } from './panel.js'
+import { indexAt, type Outline, PANEL_WIDTH, Panel, type PanelChoice } from './panel.js'
 
 /** The choice in the view, kept while other views are shown. */
-export interface DistributionsChoice extends PanelChoice {
+export interface DistributionsChoice extends Omit<PanelChoice, 'axes'> {
   kind: Kind
+  /** The steps that an axis covers; empty: those at which the first step can be seen. */
+  axes: RangeName | ''
   /** The layout of two trials; empty: side by side if there is room. */
   pair: '' | 'beside' | 'over'
   filter: string
@@ -45,14 +56,26 @@ export async function distributionsView(
   let turns = 0
   const draw = async () => {
     const turn = ++turns
-    const elements = await grid(trials, chosen, open)
+    const { elements, axes } = await grid(trials, chosen, open)
     // The reader may have chosen something else meanwhile.
-    if (turn === turns) parts.replaceChildren(...elements)
+    if (turn !== turns) return
+    parts.replaceChildren(...elements)
+    ranges.querySelector('select')!.value = axes
   }
   const set = <K extends keyof DistributionsChoice>(name: K, value: DistributionsChoice[K]) => {
     chosen[name] = value
     void draw()
   }
+  const ranges = choice(
+    'Values from, to',
+    [
+      ['own', 'Of all steps'],
+      ['step', 'Of each step'],
+      ['shared', 'The same for all tensors'],
+    ],
+    chosen.axes || 'own',
+    axes => set('axes', axes),
+  )
   await draw()
   const ofPairs =
     trials.length === 1
@@ -98,16 +121,7 @@ export async function distributionsView(
         chosen.shape,
         shape => set('shape', shape),
       ),
-      choice(
-        'Values from, to',
-        [
-          ['own', 'Of all steps'],
-          ['step', 'Of each step'],
-          ['shared', 'The same for all tensors'],
-        ],
-        chosen.axes,
-        axes => set('axes', axes),
-      ),
+      ranges,
       choice('Axis', AXES, chosen.axis, axis => set('axis', axis)),
       ...ofPairs,
       nameFilter(chosen.filter, text => set('filter', text)),
@@ -134,7 +148,7 @@ async function grid(
   trials: readonly ShownTrial[],
   chosen: DistributionsChoice,
   open: OpenTensor,
-): Promise<readonly HTMLElement[]> {
+): Promise<{ readonly elements: readonly HTMLElement[]; readonly axes: RangeName }> {
   const { kind, filter } = chosen
   const wanted = filter.toLowerCase()
   const names = [
@@ -158,15 +172,14 @@ async function grid(
     }),
   )
   const drawn = ridges.filter(({ outlines }) => outlines.length > 0)
-  if (drawn.length === 0) return [h('p', {}, 'There is no distribution of such tensors: choose others.')]
+  if (drawn.length === 0) {
+    const elements = [h('p', {}, 'There is no distribution of such tensors: choose others.')]
+    return { elements, axes: chosen.axes || 'own' }
+  }
   const everything = drawn.flatMap(({ outlines }) => outlines.flatMap(({ histograms }) => histograms))
   const isBeside = trials.length > 1 && layoutOf(chosen) === 'beside'
   const range = axesOf(everything, chosen.axis)
   const withLost = hasLost(everything)
-  const panels = drawn.map(({ name, outlines }) => {
-    const groups = isBeside ? trials.map((_, place) => outlines.filter(outline => outline.place === place)) : [outlines]
-    return new Panel({ name, groups, chosen, shared: range, withLost, title: link(name, open) })
-  })
   const steps = [
     ...new Set(
       drawn.flatMap(({ outlines }) =>
@@ -182,6 +195,18 @@ async function grid(
     ),
   )
   const { first, lost } = firstShown(steps, i => finite.has(steps[i]!))
+  const isThin = ({ outlines }: (typeof drawn)[number]) => {
+    const axes = axesOf(
+      outlines.flatMap(({ histograms }) => histograms),
+      chosen.axis,
+    )
+    return outlines.some(outline => isHairline(outline.histograms[indexAt(outline, steps[first]!)], axes))
+  }
+  const axes = chosen.axes || (2 * drawn.filter(isThin).length >= drawn.length ? 'step' : 'own')
+  const panels = drawn.map(({ name, outlines }) => {
+    const groups = isBeside ? trials.map((_, place) => outlines.filter(outline => outline.place === place)) : [outlines]
+    return new Panel({ name, groups, chosen: { ...chosen, axes }, shared: range, withLost, title: link(name, open) })
+  })
   const show = (i: number) => {
     for (const panel of panels) panel.show(steps[i]!)
   }
@@ -199,15 +224,16 @@ async function grid(
   }
   const player = stepper({ steps, text, show, first, ms: PLAY_MS })
   const name = fileName(`distributions of ${kind}`)
-  player.append(
-    button('GIF', () => void saveGif(frames(), name, PLAY_MS), {
-      'aria-label': `Save the distributions of all ${KIND_NAMES[kind]!.toLowerCase()} over the steps as GIF`,
-    }),
-    videoButton(frames, name, PLAY_MS),
-  )
+  if (steps.length > 1)
+    player.append(
+      button('GIF', () => void saveGif(frames(), name, PLAY_MS), {
+        'aria-label': `Save the distributions of all ${KIND_NAMES[kind]!.toLowerCase()} over the steps as GIF`,
+      }),
+      videoButton(frames, name, PLAY_MS),
+    )
   const { length } = names
   const undrawn = length - drawn.length
-  return [
+  const elements = [
     player,
     ...(legend.length > 1
       ? [
@@ -218,7 +244,7 @@ async function grid(
           ),
         ]
       : []),
-    h('p', { class: 'note' }, `${scaleText(chosen, trials.length > 1)} ${lost}`.trim()),
+    h('p', { class: 'note' }, `${scaleText({ ...chosen, axes }, trials.length > 1)} ${lost}`.trim()),
     h('div', { class: isBeside ? 'panels beside' : 'panels' }, ...panels.map(({ element }) => element)),
     ...(undrawn > 0
       ? [
@@ -230,6 +256,16 @@ async function grid(
         ]
       : []),
   ]
+  return { elements, axes }
+}
+
+/** The share of an axis' width below which a distribution is hardly more than a line. */
+const HAIRLINE = 0.1
+
+function isHairline(histogram: Histogram | undefined, axes: Axes): boolean {
+  // One value is a line on any axis.
+  if (histogram === undefined || histogram.shares.filter(share => share > 0).length < 2) return false
+  return axes.place(histogram.high) - axes.place(histogram.low) < HAIRLINE
 }
 
 function fileTitle(trials: readonly ShownTrial[]): string {
@@ -237,7 +273,7 @@ function fileTitle(trials: readonly ShownTrial[]): string {
 }
 
 /** A sentence about the axes: which pictures can be compared. */
-function scaleText({ axes, scales }: DistributionsChoice, isPair: boolean): string {
+function scaleText({ axes, scales }: PanelChoice, isPair: boolean): string {
   const range = {
     own: 'One axis and one height for all steps of a tensor',
     step: 'Each step has its own axis and height: shapes can be compared, sizes can’t',

@@ -51,6 +51,8 @@ interface PanelOptions {
 
 export const PANEL_WIDTH = 220
 const OUTLINE_HEIGHT = 84
+/** The room above the highest bar, so that it isn’t taken for one that is cut. */
+const TOP = 6
 /** The largest number of ridges in a picture, and their distance. */
 const MAX_RIDGES = 16
 const GAP = 9
@@ -74,13 +76,14 @@ export class Panel {
   /** The height of a picture. */
   readonly height: number
   readonly #options: PanelOptions
-  readonly #title = h('p', { class: 'muted' })
+  /** The numbers below the name or, of trials side by side, below each picture. */
+  readonly #texts: readonly HTMLElement[]
   readonly #width: number
   /** The axes of each group over all steps. */
   readonly #axes: readonly Axes[]
   /** The ridges as they were drawn last, by group. */
   readonly #ridges: ({ readonly axes: Axes; readonly ridges: readonly RidgePath[] } | undefined)[] = []
-  #said = ''
+  #said: readonly string[] = []
   #step = 0
 
   constructor(options: PanelOptions) {
@@ -89,38 +92,38 @@ export class Panel {
     this.name = name
     this.#width = PANEL_WIDTH - (withLost ? LOST_WIDTH + 6 : 0)
     this.#axes = groups.map(group => this.#axesOf(group.flatMap(({ histograms }) => histograms)))
-    this.height = AXIS + (chosen.shape === 'ridges' ? OUTLINE_HEIGHT + MAX_RIDGES * GAP : OUTLINE_HEIGHT)
+    this.height = TOP + AXIS + (chosen.shape === 'ridges' ? OUTLINE_HEIGHT + MAX_RIDGES * GAP : OUTLINE_HEIGHT)
     this.pictures = groups.map((group, i) => {
       const svg = svgElement('svg', { viewBox: `0 0 ${PANEL_WIDTH} ${this.height}`, role: 'img' })
       for (const event of ['pointermove', 'pointerdown'] as const) {
         svg.addEventListener(event, ({ clientX }) => this.#tell(svg, group, i, clientX))
       }
       // What a finger has touched stays when it is lifted.
-      svg.addEventListener('pointerleave', ({ pointerType }) => pointerType !== 'touch' && this.#say(this.#said))
+      svg.addEventListener('pointerleave', ({ pointerType }) => pointerType !== 'touch' && this.#say(i, this.#said[i]!))
       return svg
     })
-    this.element = h('div', { class: 'panel' }, title, this.#title, h('div', { class: 'sides' }, ...this.pictures))
+    this.#texts = groups.map(() => h('p', { class: 'muted' }))
+    const pictures = this.pictures.map((svg, i) => (groups.length === 1 ? svg : h('div', {}, svg, this.#texts[i]!)))
+    const text = groups.length === 1 ? this.#texts[0]! : null
+    this.element = h('div', { class: 'panel' }, title, text, h('div', { class: 'sides' }, ...pictures))
   }
 
   /** The numbers of the visible outlines. */
   get said(): string {
-    return this.#said
+    return this.#said.join('; ')
   }
 
   /** Shows the distributions at a step; those of a tensor without a value there are those of the last step before. */
   show(step: number): void {
     this.#step = step
     const { groups, name } = this.#options
-    const said: string[] = []
-    for (const [i, group] of groups.entries()) {
+    this.#said = groups.map((group, i) => {
       this.#draw(i, group)
-      said.push(...group.flatMap(outline => textOf(outline, step) ?? []))
-    }
-    this.#said = said.slice(0, MAX_SAID).join('; ') + (said.length > MAX_SAID ? '; …' : '')
-    this.#say(this.#said)
-    for (const svg of this.pictures) {
-      svg.setAttribute('aria-label', `The distribution of ${shown(name)}: ${said.join('; ')}`)
-    }
+      const said = group.flatMap(outline => textOf(outline, step) ?? [])
+      this.pictures[i]!.setAttribute('aria-label', `The distribution of ${shown(name)}: ${said.join('; ')}`)
+      return said.slice(0, MAX_SAID).join('; ') + (said.length > MAX_SAID ? '; …' : '')
+    })
+    for (const [i, text] of this.#said.entries()) this.#say(i, text)
   }
 
   /** The axes of a group, over all steps or some. */
@@ -210,12 +213,12 @@ export class Panel {
         histogram && barsOf(histogram, axes).find(({ low, high }) => axes.place(low) <= at && at < axes.place(high))
       return bar ? [`${outline.who === '' ? '' : `${outline.who}: `}${barText(bar, histogram)}`] : []
     })
-    this.#say(said.length === 0 ? this.#said : said.join('; '))
+    this.#say(i, said.length === 0 ? this.#said[i]! : said.join('; '))
   }
 
   /** Breaks lines between numbers, and none of them at its exponent. */
-  #say(text: string): void {
-    this.#title.replaceChildren(...text.split(/(?<=[,;:] )/).map(part => h('span', {}, part)))
+  #say(i: number, text: string): void {
+    this.#texts[i]!.replaceChildren(...text.split(/(?<=[,;:] )/).map(part => h('span', {}, part)))
   }
 }
 
@@ -238,7 +241,7 @@ function emphasise(ridge: RidgePath, step: number): void {
 }
 
 /** The index of the value at a step or the last one before; -1 for none. */
-function indexAt({ trial, ridge }: Outline, step: number): number {
+export function indexAt({ trial, ridge }: Outline, step: number): number {
   return ridge.view.steps.findLastIndex(index => trial.view.steps[index]! <= step)
 }
 
@@ -259,11 +262,14 @@ function textOf(outline: Outline, step: number): string | null {
     count,
     lost: [, nan],
   } = histograms[at]!
+  // Of several trials and workers there is little room.
+  const digits = who === '' ? 4 : 3
+  const numberText = (value: number) => short(who === '' ? value : Number(value.toPrecision(3)))
   const atStep = trial.view.steps[stepOfRidge] === step ? [] : [`at step ${trial.view.steps[stepOfRidge]}`]
   const finite = [
-    `${Number((100 * view.atMostZero[at]!).toPrecision(4))} % ≤ 0`,
+    `${Number((100 * view.atMostZero[at]!).toPrecision(digits))} % ≤ 0`,
     ...(variance?.has(stepOfRidge) && variance.isThere(view.series, stepOfRidge)
-      ? [`variance ${short(variance.at(view.series, stepOfRidge))}`]
+      ? [`variance ${numberText(variance.at(view.series, stepOfRidge))}`]
       : []),
     ...(lost > 0 ? [`${lost} NaN or ∞`] : []),
   ]

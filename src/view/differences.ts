@@ -1,6 +1,7 @@
 /** The differences of two runs for a page. */
 
 import { entryOf } from '../base/maps.js'
+import { counted } from '../base/number-text.js'
 import { Comparison } from '../compare/comparison.js'
 import { suggestNames } from '../compare/names/suggest.js'
 import type { TensorMap } from '../compare/names/tensor-map.js'
@@ -49,12 +50,18 @@ export async function differencesOf(
   const { divergence, counts } = comparison
   const [step] = steps
   const suggestions = step === undefined ? [] : await suggestNames(pairing, step)
+  const [ofA, ofB] = [wanted.size, others.size]
+  // Where the runs share few steps, they may differ before.
+  const some =
+    2 * steps.length <= Math.min(ofA, ofB)
+      ? ` of the ${counted(steps.length, 'step')} that both have (A ${ofA}, B ${ofB})`
+      : ''
   const verdict =
     counts.compared === 0
       ? nothingCompared(a, b)
       : divergence === null
         ? `The runs do not differ: ${counts.compared} tensor values were compared, and each is equal in both.`
-        : `The runs first differ at step ${divergence.step}, in ${divergence.tensor} of ${divergence.worker}: ${divergence.message}.`
+        : `The runs first differ at step ${divergence.step}${some}, in ${divergence.tensor} of ${divergence.worker}: ${divergence.message}.`
   return {
     verdict,
     differ: divergence !== null,

@@ -292,6 +292,45 @@ describe.runIf(hasChromium || isRequired('chromium'))('a served page', () => {
     expect(wrong).toEqual([])
   })
 
+  it('keeps the columns of the list in place, tells where trials lie, and draws the finite part of a loss', async () => {
+    const directory = join(scratch, 'lost')
+    const writer = new TrialWriter(directory)
+    for (const [step, value] of [1, Number.NaN, Number.NaN].entries())
+      writer.step({ step, tensors: [{ name: 'loss', dtype: 'float32', shape: [1], values: [value] }] })
+    writer.end()
+    await open([trialPath('workers-4'), directory], '/')
+    const columns = () =>
+      page.evaluate(`JSON.stringify([...document.querySelectorAll('th')].map(one => one.getBoundingClientRect().left))`)
+    await page.waitForSelector('.trials tbody tr')
+    const before = await columns()
+    for (const name of ['lost', 'workers-4'])
+      await page.waitForSelector(`tr:has-text("${name}") .spark`, { timeout: 60_000 })
+    await page.waitForSelector('tr:has-text("workers-4") .cause', { timeout: 60_000 })
+    expect(await columns()).toBe(before)
+    const roots = () => page.locator('td:first-child .muted').allTextContents()
+    expect(await roots()).toEqual([`${scratch}/`, `${join(ROOT, 'fixtures/trials')}/`])
+    expect(await page.locator('td.loss > .muted').allTextContents()).toEqual(['loss', 'loss TRAIN'])
+    // A finite value, and two that are not.
+    const parts = `[...document.querySelector('tr:has(a[href$=lost])').querySelectorAll('.spark path')].map(one => one.getAttribute('d').split('M').length - 1)`
+    expect(await page.evaluate(parts)).toEqual([2, 1])
+    await page.setViewportSize({ width: 390, height: 844 })
+    const lines = (await page.evaluate(
+      `[...document.querySelectorAll('tbody tr')].map(row => [...row.querySelectorAll('td')].filter(cell => cell.offsetWidth > 0).map(cell => Math.round(cell.getBoundingClientRect().top - row.getBoundingClientRect().top)))`,
+    )) as number[][]
+    // The name, the state and the age, the loss and the steps, the verdict.
+    for (const [name, state, loss, age, steps] of lines) {
+      expect([state, age, steps]).toEqual([name, name, loss])
+      expect(loss).toBeGreaterThan(name!)
+    }
+    await page.setViewportSize({ width: 1280, height: 720 })
+    await page.goto('about:blank')
+    await server.close()
+    await open([trialPath('workers-4'), trialPath('mlp-all-zero')], '/')
+    await page.waitForSelector('tr:has-text("mlp-all-zero")')
+    expect(await roots()).toEqual([])
+    expect(wrong).toEqual([])
+  })
+
   it('compares two trials as a report of them does', async () => {
     const names = ['mlp-vanishing', 'mlp-all-zero']
     await open(names.map(trialPath), `/compare/${names.join('/')}`)

@@ -8,6 +8,7 @@ import { createTrial, diff, reportHtml, type Trial, trialOverview, VanishingGrad
 import type { TrialView } from '#dist/view/data.js'
 import { remarks } from '#dist/view/overview/remarks.js'
 import { executionOrder } from '#dist/view/page/order.js'
+import { lostShading } from '#dist/view/page/pictures/shading.js'
 import { even, exact, labelsOf, short, told } from '#dist/view/page/text.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
 import { type Browser, hasChromium, launch, type Page } from '../support/chromium.js'
@@ -109,6 +110,10 @@ async function copied(within: string): Promise<string[]> {
     .trim()
     .split('\n')
 }
+
+/** The number of elements that do not lie in the window, or whose text is wider than they are. */
+const CUT = (selector: string) =>
+  `[...document.querySelectorAll('${selector}')].filter(one => one.scrollWidth > one.clientWidth + 1 || one.getBoundingClientRect().right > innerWidth).length`
 
 /** Pictures with a tooltip. */
 const PICTURES = '#view svg:has([aria-label=tip])'
@@ -312,7 +317,7 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       await page.fill('.flow input[type=range]', '1')
       expect(await page.locator('.flow svg [aria-label=dot][stroke="#d60093"] path').count()).toBe(names.length)
       expect(await page.textContent('.flow .note')).toContain('7 of 7 are NaN or infinite')
-      expect(await page.textContent('.nan-path .scale')).toBe('share of elements, linear01')
+      expect(await page.textContent('.nan-path .scale')).toBe('share of elements that are NaN or infinite> 01none')
       await open(url, 'kinds')
       expect(await page.inputValue('.controls label:nth-of-type(2) select')).toBe('2')
       expect(await page.textContent('#view .scale')).toMatch(/^l2, logarithmic[\d.]+$/)
@@ -346,7 +351,9 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       expect(new Set(rows)).toEqual(new Set(['run-a 2', 'run-b 3']))
       const headings = await page.locator('#view h2').allTextContents()
       expect(headings.filter(text => /^[AB](run|De)/.test(text))).toEqual(['Arun-a', 'Brun-b', 'ADetails', 'BDetails'])
-      expect(await page.textContent('.unmatched')).toBe('Names in A and in B7 names are in both.')
+      expect(await page.textContent('.unmatched')).toBe(
+        'Names in A and in B7 names are in both.No loss was saved: there are no scores.',
+      )
       await close(trials)
     })
   })
@@ -796,6 +803,14 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
         .map(({ length }) => length)
         .filter(count => count > 0),
     )
+    // What is told of both lies side by side, and below each other on a narrow screen, where no number is cut.
+    const tops = `[...document.querySelectorAll('h2')].filter(one => one.textContent.endsWith('Details')).map(one => Math.round(one.getBoundingClientRect().top))`
+    const [ofA2, ofB2] = (await page.evaluate(tops)) as [number, number]
+    expect(ofA2).toBe(ofB2)
+    await page.setViewportSize({ width: 390, height: 844 })
+    await open(url, 'overview')
+    expect(await page.evaluate(CUT('.scores :is(td, th)'))).toBe(0)
+    await page.setViewportSize({ width: 1280, height: 720 })
     expect(wrong).toEqual([])
     await close(trials)
   })
@@ -821,9 +836,12 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     writeSamples(join(scratch, 'samples'))
     const { url, trials } = await write(join(scratch, 'samples'))
     await open(url, 'classes')
-    const cells = await page.locator('.confusion tbody tr').first().locator('td').allTextContents()
+    const cells = () => page.locator('.confusion tbody tr:first-child td').allTextContents()
     // Of two samples of class 0 one was predicted to be 2.
-    expect(cells).toEqual(['1', '', '1', '2', '50 %', '100 %', '67 %'])
+    expect(await cells()).toEqual(['1', '', '1', '2', '50 %', '100 %', '67 %'])
+    await page.setViewportSize({ width: 390, height: 844 })
+    expect(await page.evaluate(CUT('.confusion td'))).toBe(0)
+    await page.setViewportSize({ width: 1280, height: 720 })
     await open(url, `tensor=${encodeURIComponent('Net_input_0')}`)
     expect(await page.locator('.images canvas').count()).toBe(4)
     await page.click('.elements summary')
@@ -913,6 +931,15 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     expect(await page.locator('.trees svg').first().locator('circle').count()).toBe(rows.length)
     await page.fill('.trees input[type=range]', '2')
     await page.waitForSelector('.trees .note:has-text("The tree at step 30: 3 leaves, 2 deep.")')
+    const answers = (await page.locator('.trees svg text').allTextContents()).filter(text => /^(yes|no)$/.test(text))
+    expect(answers.sort()).toEqual(['no', 'no', 'yes', 'yes'])
+    // A shallow tree fills the picture of the deepest.
+    const foot = await page.evaluate(
+      `Math.max(...[...document.querySelectorAll('.trees circle')].map(one => Number(one.getAttribute('cy')))) / document.querySelector('.trees svg').viewBox.baseVal.height`,
+    )
+    expect(foot).toBeGreaterThan(0.8)
+    const depths = page.locator('.card:has(h4:text-is("The depth of the trees")) [aria-label="y-axis tick label"] text')
+    expect((await depths.allTextContents())[0]).toBe('0')
     expect(wrong).toEqual([])
     await close(trials)
   })
@@ -964,19 +991,21 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     const { url, trials } = await write(directory)
     await open(url, 'units')
     // Half of one layer is off, a third of the other.
-    expect([...(await cellsOf(2, 2))]).toEqual([
-      ['unit 0 · step 0', 'saturated for 0 of 4 outputs'],
-      ['unit 0 · step 1', 'saturated for 0 of 4 outputs'],
-      ['unit 1 · step 0', 'saturated for 4 of 4 outputs'],
-      ['unit 1 · step 1', 'saturated for 4 of 4 outputs'],
+    expect([...(await cellsOf(3, 2))]).toEqual([
+      ['unit 0 · step 0', '0 for 0 of 2 outputs'],
+      ['unit 0 · step 1', '0 for 1 of 2 outputs'],
+      ['unit 1 · step 0', '0 for 2 of 2 outputs'],
+      ['unit 1 · step 1', '0 for 2 of 2 outputs'],
+      ['unit 2 · step 0', '0 for 0 of 2 outputs'],
+      ['unit 2 · step 1', '0 for 0 of 2 outputs'],
     ])
+    // In the order of execution.
     expect(await page.locator('.units .card .note').allTextContents()).toEqual([
-      '1 of 2 units is saturated for the whole batch at step 1.',
       '1 of 3 units is 0 for the whole batch at step 1.',
+      '1 of 2 units is saturated for the whole batch at step 1.',
     ])
     expect((await copied('.units figure:nth-of-type(2)')).slice(1)).toEqual([
-      ...['relu0_output_0,0,0,0,2', 'relu0_output_0,1,0,2,2', 'relu0_output_0,2,0,0,2'],
-      ...['relu0_output_0,0,1,1,2', 'relu0_output_0,1,1,2,2', 'relu0_output_0,2,1,0,2'],
+      ...['act1_output_0,0,0,0,4', 'act1_output_0,1,0,4,4', 'act1_output_0,0,1,0,4', 'act1_output_0,1,1,4,4'],
     ])
     expect(wrong).toEqual([])
     await close(trials)
@@ -1048,7 +1077,7 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     await open(url, 'classes')
     expect(await page.locator('.legend li').allTextContents()).toEqual(['A', 'B'])
     const tops = (await page.evaluate(
-      `[...document.querySelectorAll('.confusion')].map(one => one.getBoundingClientRect().top)`,
+      `[...document.querySelectorAll('.confusion:not(.measures)')].map(one => one.getBoundingClientRect().top)`,
     )) as number[]
     expect(tops).toEqual([tops[0], tops[0]])
     await page.setViewportSize({ width: 1280, height: 720 })
@@ -1110,12 +1139,12 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     const { url, trials } = await write(place('many-units', layers))
     await open(url, 'units')
     const names = () => page.locator('.units h4').allTextContents()
-    expect(await names()).toEqual([7, 6, 5, 4, 3, 2].map(i => `relu${i}_output_0`))
+    expect(await names()).toEqual([2, 3, 4, 5, 6, 7].map(i => `relu${i}_output_0`))
     expect(await page.textContent('.rest')).toMatch(/^6 of 8 layers are drawn, those with the largest shares/)
     expect(await page.textContent('.units .note')).toContain('16 are drawn, those most often off.')
     expect(await copied('.units figure')).toHaveLength(21)
     expect([...(await cellsOf(16, 1)).keys()].map(cell => Number.parseInt(cell.slice(5), 10))).toEqual([
-      ...[0, 1, 2, 3, 4, 5, 6, 7, 8, 13, 14, 15, 16, 17, 18, 19],
+      ...[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 18, 19],
     ])
     await page.click('button:text-is("Draw all 20")')
     await expect.poll(async () => (await cellsOf(20, 1)).size, { timeout: 60_000 }).toBe(20)
@@ -1126,11 +1155,11 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     await open(url, 'units')
     expect(await names()).toHaveLength(3)
     await page.setViewportSize({ width: 1280, height: 720 })
-    const pair = await write(join(scratch, 'many-units'), place('ten', [['relu7_output_0', unit => unit === 10]]))
+    const pair = await write(join(scratch, 'many-units'), place('one', [['relu2_output_0', unit => unit === 15]]))
     await open(pair.url, 'units')
     // Both trials have the units that are off in one of them.
     expect([...(await cellsOf(16, 1)).keys()].map(cell => Number.parseInt(cell.slice(5), 10))).toEqual([
-      ...[0, 1, 2, 3, 4, 5, 6, 7, 10, 13, 14, 15, 16, 17, 18, 19],
+      ...[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 15, 18, 19],
     ])
     const none = await write(place('none-off', [['relu0_output_0', () => false]]))
     await open(none.url, 'units')
@@ -1189,13 +1218,19 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
           tensor('loss', [step < 2 ? 1 : nan]),
           tensor('whole', [1, 2]),
           tensor('gradient/w', step < 1 ? [1, 2] : [Number.POSITIVE_INFINITY, nan]),
+          // Saved at the first step and at the last.
+          ...(step === 1 ? [] : [tensor('rare', [nan, step])]),
         ],
       })
     }
     writer.end()
     const { url, trials } = await write(directory)
     await open(url, 'overview')
-    expect([...(await cellsOf(2, 3))]).toEqual([
+    expect(await page.textContent('.nan-path .scale')).toBe('share of elements that are NaN or infinite> 01none')
+    expect([...(await cellsOf(3, 3))]).toEqual([
+      ['rare · step 0', '1 NaN and 0 infinite of 2 elements'],
+      ['rare · step 1', 'not saved; at step 0 1 NaN and 0 infinite of 2 elements'],
+      ['rare · step 2', '1 NaN and 0 infinite of 2 elements'],
       ['gradient/w · step 0', '0 NaN and 0 infinite of 2 elements'],
       ['gradient/w · step 1', '1 NaN and 1 infinite of 2 elements'],
       ['gradient/w · step 2', '1 NaN and 1 infinite of 2 elements'],
@@ -1203,6 +1238,11 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       ['loss · step 1', '0 NaN and 0 infinite of 1 element'],
       ['loss · step 2', '1 NaN and 0 infinite of 1 element'],
     ])
+    const { pixel } = lostShading()
+    const channels = (share: number) => [0, 8, 16].map(bits => (pixel(share) >> bits) & 255)
+    expect(channels(1)).toEqual([214, 0, 147])
+    // Any share stands out from none.
+    expect(Math.hypot(...channels(1e-9).map((value, i) => value - channels(0)[i]!))).toBeGreaterThan(100)
     expect(wrong).toEqual([])
     await close(trials)
   })
@@ -1636,12 +1676,12 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
   })
 
   it('of two trials has the same steps over each other, and marks and filters their modes', async () => {
-    const place = (name: string, steps: readonly number[]) => {
+    const place = (name: string, steps: readonly number[], times = 1) => {
       const directory = join(scratch, name)
       const writer = new TrialWriter(directory)
       for (const step of steps) {
         const mode = step % 2 === 0 ? 'TRAIN' : 'EVAL'
-        const tensors = [{ name: 'gradient/w', dtype: 'float32' as const, shape: [1], values: [1 + step] }]
+        const tensors = [{ name: 'gradient/w', dtype: 'float32' as const, shape: [1], values: [times * (1 + step)] }]
         writer.step({ step, mode, modeStep: step, tensors })
       }
       writer.end()
@@ -1658,11 +1698,30 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       'not saved',
       'not saved',
     ])
+    // The picture of both has the steps of both.
+    expect(await page.locator('.maps .note').allTextContents()).toEqual(['2 steps with numbers of both: 1, 2.'])
+    expect(await copied('.maps figure:last-child')).toEqual([
+      'tensor,worker,step,A,B',
+      ...['gradient/w,worker_0,1,2,2', 'gradient/w,worker_0,2,3,3'],
+    ])
+    const hasBand = () =>
+      page.evaluate(
+        `(one => one.getContext('2d').getImageData(0, one.height - 1, one.width, 1).data.some(value => value > 0))(document.querySelector('#view canvas'))`,
+      )
+    expect(await hasBand()).toBe(true)
     await page.selectOption('.controls label:has-text("Steps of") select', 'EVAL')
     await page.waitForSelector('canvas[aria-label^="abs_mean of 1 row at 2 steps"]')
     expect([...(await cellsOf(1, 2)).keys()]).toEqual(['gradient/w · step 1 (EVAL 1)', 'gradient/w · step 3'])
+    expect(await hasBand()).toBe(false)
     expect(wrong).toEqual([])
-    await close(trials)
+    const few = await write(place('few-a', [0, 1, 2, 3]), place('few-b', [0, 4, 5, 6], 2))
+    await open(few.url, 'overview')
+    expect(await page.textContent('.verdict')).toMatch(
+      /^The runs first differ at step 0 of the 1 step that both have \(A 4, B 4\), in gradient\/w /,
+    )
+    expect(await page.locator('h3:text-is("Scores"), .scores').count()).toBe(0)
+    expect(await page.textContent('.unmatched')).toContain('No loss was saved: there are no scores.')
+    await close([...trials, ...few.trials])
   })
 
   it('shows distributions as ridges or as a heat map', async () => {

@@ -1,7 +1,8 @@
 /** The list of a server's trials: it can be searched and sorted, and two trials can be compared. */
 
 import { button, h, svgElement } from './dom.js'
-import { lineChart } from './pictures/charts.js'
+import { breakable } from './names.js'
+import { lineChart, NOT_FINITE } from './pictures/charts.js'
 import { isDashed, lineColor } from './pictures/colors.js'
 import { counted, even, shown } from './text.js'
 import type { LiveData } from './trials.js'
@@ -53,17 +54,24 @@ const COLUMNS = [
 const NUMBERS: ReadonlySet<string> = new Set(['Steps', 'Last step', 'Tensors', 'Findings'])
 
 /** The loss of training; of a trial without modes its only one. */
-function lossOf({ loss }: Listed): { readonly steps: readonly number[]; readonly values: readonly number[] } | null {
+function lossOf({ loss }: Listed) {
   const line = loss?.lines.find(({ mode }) => mode === 'TRAIN') ?? loss?.lines[0]
-  return line === undefined ? null : { steps: line.steps, values: line.values.map(Number) }
+  if (line === undefined) return null
+  const name = line.mode === 'GLOBAL' ? loss!.tensor : `${loss!.tensor} ${line.mode}`
+  return { name: shown(name), steps: line.steps, values: line.values.map(Number) }
+}
+
+/** The part of a path before the trial's name, with its slash. */
+function rootOf({ path }: Listed): string {
+  return path.replace(/[^/\\]+[/\\]*$/, '')
 }
 
 const [SPARK_WIDTH, SPARK_HEIGHT] = [120, 28]
 
-/** The course of a loss, small, and its last value. */
-function sparkline(trial: Listed): HTMLElement | string {
+/** The course of a loss, small, its last value and its name. */
+function sparkline(trial: Listed): (HTMLElement | string)[] {
   const line = lossOf(trial)
-  if (line === null) return ''
+  if (line === null) return [trial.state === 'failed' || trial.changed ? '' : '…']
   const finite = line.values.filter(Number.isFinite)
   const [least, most] = [Math.min(...finite), Math.max(...finite)]
   const [from, to] = [line.steps[0]!, line.steps.at(-1)!]
@@ -87,10 +95,25 @@ function sparkline(trial: Listed): HTMLElement | string {
     width: SPARK_WIDTH,
     height: SPARK_HEIGHT,
     role: 'img',
-    'aria-label': `${shown(trial.loss!.tensor)} from ${even(line.values[0]!)} to ${even(line.values.at(-1)!)}`,
+    'aria-label': `${line.name} from ${even(line.values[0]!)} to ${even(line.values.at(-1)!)}`,
   })
-  svg.append(svgElement('path', { d: path, fill: 'none', stroke: lineColor(0), 'stroke-width': 1.5 }))
-  return h('span', { class: 'spark' }, svg as unknown as HTMLElement, h('span', {}, even(line.values.at(-1)!)))
+  const lost = line.steps.filter((_, i) => !Number.isFinite(line.values[i]!))
+  const ticks = lost.map(step => `M${x(step)},${SPARK_HEIGHT - 1}v-6`).join('')
+  // A round end makes a single point visible.
+  svg.append(
+    svgElement('path', { d: ticks, stroke: NOT_FINITE, 'stroke-width': 2 }),
+    svgElement('path', {
+      d: path,
+      fill: 'none',
+      stroke: lineColor(0),
+      'stroke-width': finite.length > 1 ? 1.5 : 4,
+      'stroke-linecap': 'round',
+    }),
+  )
+  return [
+    h('span', { class: 'spark' }, svg as unknown as HTMLElement, h('span', {}, even(line.values.at(-1)!))),
+    h('div', { class: 'muted', title: line.name }, line.name),
+  ]
 }
 
 /** The time since, as `3 min ago`. */
@@ -116,7 +139,7 @@ function verdictOf({ error, cause, judged, state }: Listed): HTMLElement | strin
       h('div', { class: 'muted' }, shown(cause.message)),
     )
   }
-  if (state === 'opening' || !judged) return ''
+  if (state === 'opening' || !judged) return h('span', { class: 'muted' }, state === 'failed' ? '' : '…')
   if (judged.state !== 'done') return h('span', { class: 'muted' }, 'not judged yet')
   return h('span', { class: 'fine' }, `nothing found${state === 'ended' ? '' : ' so far'}`)
 }
@@ -173,6 +196,8 @@ export async function startPage({ version }: LiveData): Promise<void> {
     { class: 'wide' },
     h('table', { class: 'trials stacked' }, h('thead', {}, h('tr', {}, ...heads)), body),
   )
+  /** True if the trials lie in several places, which are told. */
+  let hasRoots = false
   const draw = () => {
     const wanted = search.value.toLowerCase()
     const matches = trials.filter(trial =>
@@ -210,8 +235,9 @@ export async function startPage({ version }: LiveData): Promise<void> {
   }
   const row = (trial: Listed): HTMLElement => {
     const { id, path, state, changed, steps, lastStep, tensors, findings } = trial
+    const unknown = state === 'failed' ? '' : '…'
     const number = (name: string, value: number | null | undefined) =>
-      h('td', { class: 'number', ...(value != null && { 'data-name': name }) }, value == null ? '' : String(value))
+      h('td', { class: 'number', 'data-name': name }, value == null ? unknown : String(value))
     return h(
       'tr',
       {},
@@ -224,12 +250,16 @@ export async function startPage({ version }: LiveData): Promise<void> {
           'aria-label': `Compare ${shown(id)}`,
           onchange: event => choose(id, (event.target as HTMLInputElement).checked),
         }),
-        h('a', { href: `/trials/${encodeURIComponent(id)}` }, shown(id)),
-        h('div', { class: 'muted' }, shown(path)),
+        h('a', { href: `/trials/${encodeURIComponent(id)}`, title: shown(path) }, shown(id)),
+        hasRoots ? h('div', { class: 'muted' }, ...breakable(shown(rootOf(trial)))) : null,
       ),
       h('td', { class: state === 'failed' ? 'found' : '' }, STATES[state]),
-      h('td', {}, sparkline(trial)),
-      h('td', {}, changed ? h('time', { datetime: changed, title: changed }, agoText(changed)) : ''),
+      h('td', { class: 'loss' }, ...sparkline(trial)),
+      h(
+        'td',
+        {},
+        changed ? h('time', { datetime: changed, title: changed }, agoText(changed)) : trial.loss ? '' : unknown,
+      ),
       number('steps', steps),
       number('last step', lastStep),
       number('tensors', tensors),
@@ -241,7 +271,7 @@ export async function startPage({ version }: LiveData): Promise<void> {
   const rows = new Map<string, { readonly text: string; readonly element: HTMLElement }>()
   const rowOf = (trial: Listed): HTMLElement => {
     const age = trial.changed ? agoText(trial.changed) : ''
-    const text = JSON.stringify([trial, age, chosen.has(trial.id)])
+    const text = JSON.stringify([trial, age, chosen.has(trial.id), hasRoots])
     const known = rows.get(trial.id)
     if (known?.text === text) return known.element
     const element = row(trial)
@@ -257,6 +287,7 @@ export async function startPage({ version }: LiveData): Promise<void> {
       // An unchanged list is not drawn again, because the reader may be using it.
       if (!isDrawn || JSON.stringify(now) !== JSON.stringify(trials)) {
         trials = now
+        hasRoots = new Set(trials.map(rootOf)).size > 1
         isDrawn = true
         draw()
       }

@@ -20,6 +20,8 @@ export interface LineChartOptions {
   readonly lines: readonly Line[]
   readonly isLog?: boolean
   readonly yLabel?: string
+  /** True if the y axis begins at 0. */
+  readonly fromZero?: boolean
   readonly height?: number
   readonly width?: number
   /** Steps that are marked, each with a text above. */
@@ -39,6 +41,7 @@ export function lineChart({
   lines,
   isLog = false,
   yLabel,
+  fromZero = false,
   height = 240,
   width: most = 640,
   marks = [],
@@ -54,12 +57,7 @@ export function lineChart({
   // Whole numbers have no marks between them.
   const isWhole = points.every(({ y }) => Number.isInteger(y))
   const ticks =
-    isWhole && !isLog
-      ? ticksFor(
-          points.map(({ y }) => y),
-          5,
-        )
-      : 5
+    isWhole && !isLog ? ticksFor(fromZero ? [0, ...points.map(({ y }) => y)] : points.map(({ y }) => y), 5) : 5
   const zeros = isLog ? points.filter(({ y }) => y === 0).length : 0
   const svg = Plot.plot({
     width,
@@ -78,7 +76,15 @@ export function lineChart({
         width / 90,
       ),
     },
-    y: { label: yLabel ?? null, type: isLog ? 'log' : 'linear', grid: true, tickFormat: short, ticks, nice: true },
+    y: {
+      label: yLabel ?? null,
+      type: isLog ? 'log' : 'linear',
+      grid: true,
+      tickFormat: short,
+      ticks,
+      nice: true,
+      zero: fromZero,
+    },
     color: { domain: lines.map(({ name }) => name), range: lines.map(({ color }) => color) },
     marks: [
       ...(lost.length > 0
@@ -324,8 +330,12 @@ export interface TimelinePoint {
   readonly text: string
 }
 
-export function timeline(points: readonly TimelinePoint[], steps: readonly number[], label: string): HTMLElement {
-  const width = fitting(2200)
+export function timeline(
+  points: readonly TimelinePoint[],
+  steps: readonly number[],
+  label: string,
+  width = fitting(2200),
+): HTMLElement {
   const rows = [...new Set(points.map(({ row }) => row))]
   const svg = Plot.plot({
     width,

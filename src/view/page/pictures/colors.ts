@@ -4,10 +4,10 @@ import { scale } from '@observablehq/plot'
 
 const SHADES = 256
 
-export type Scheme = 'viridis' | 'PuOr' | 'ratio'
+export type Scheme = 'viridis' | 'PuOr' | keyof typeof OWN_COLORS
 
-/** The colours from A over equal to B. */
-const RATIO_COLORS = ['#00507d', '#f7f7f7', '#a84a00']
+/** The colours from A over equal to B, and those of shares that are NaN, up to the magenta that NaN has everywhere. */
+const OWN_COLORS = { ratio: ['#00507d', '#f7f7f7', '#a84a00'], lost: ['#f0a3d0', '#d60093'] } as const
 
 const tables = new Map<Scheme, Uint32Array>()
 
@@ -16,13 +16,17 @@ export function shades(scheme: Scheme): Uint32Array {
   let table = tables.get(scheme)
   if (table === undefined) {
     const color =
-      scheme === 'ratio'
-        ? scale({ color: { type: 'linear', range: RATIO_COLORS, domain: [0, (SHADES - 1) / 2, SHADES - 1] } })
-        : scale({ color: { type: 'linear', scheme, domain: [0, SHADES - 1] } })
+      scheme === 'viridis' || scheme === 'PuOr'
+        ? scale({ color: { type: 'linear', scheme, domain: [0, SHADES - 1] } })
+        : scale({ color: { type: 'linear', ...ownRange(OWN_COLORS[scheme]) } })
     table = Uint32Array.from({ length: SHADES }, (_, i) => pixelOf(String(color.apply(i))))
     tables.set(scheme, table)
   }
   return table
+}
+
+function ownRange(range: readonly string[]) {
+  return { range, domain: range.map((_, i) => (i * (SHADES - 1)) / (range.length - 1)) }
 }
 
 function pixelOf(color: string): number {
@@ -87,6 +91,12 @@ export const NUMBER_COLORS = ['#3a78d6', '#7f62e6', '#c94fa0', '#c8591a']
 /** True for a dashed line: modes other than training, where the colour tells a run or a worker. */
 export function isDashed(mode: string): boolean {
   return mode === 'EVAL' || mode === 'PREDICT'
+}
+
+/** A CSS colour variable as a colour, which a canvas needs. */
+export function resolved(color: string, canvas: HTMLCanvasElement): string {
+  const name = /^var\((--[\w-]+)\)$/.exec(color)?.[1]
+  return name === undefined ? color : getComputedStyle(canvas).getPropertyValue(name)
 }
 
 /** A text with its CSS variables replaced by colours, for readers without the page's CSS. */

@@ -6,6 +6,7 @@
 import { h } from '../dom.js'
 import { moment } from '../moment.js'
 import { labelsOf } from '../text.js'
+import { resolved } from './colors.js'
 import type { Shading } from './shading.js'
 
 export interface HeatMapOptions {
@@ -324,8 +325,7 @@ export class HeatMap {
     const width = this.#plotWidth / steps
     const isAslant = this.#isAslant
     const labelWidth = isAslant ? ASLANT_WIDTH : areNames ? NAME_WIDTH : STEP_WIDTH
-    const everyStep = Math.max(1, Math.ceil(labelWidth / width))
-    for (let i = Math.ceil(step / everyStep) * everyStep; i < step + steps && i < this.#options.steps; i += everyStep) {
+    for (const i of labelledSteps(this.#options, this.#view, Math.max(1, Math.ceil(labelWidth / width)))) {
       const x = this.#labels + (i + 0.5 - step) * width
       const text = stepText(i)
       if (isAslant) {
@@ -348,6 +348,20 @@ export function hintOf(opens: string | null): string {
   return matchMedia('(hover: none)').matches
     ? `Touch a cell to read it${opens === null ? '' : `, and again to open ${opens}`}.`
     : `Point at a cell to read it${opens === null ? '' : `, click it to open ${opens}`}. Drag to move; Ctrl or Shift and the wheel zoom; a double click shows all.`
+}
+
+/** The visible columns that have labels: all, those of round steps or, where these are few, one in `every`. */
+function labelledSteps({ steps: count, numbers }: HeatMapOptions, { step, steps }: View, every: number): number[] {
+  const visible = Array.from({ length: count }, (_, i) => i).slice(Math.ceil(step), Math.ceil(step + steps))
+  const last = numbers?.at(-1) ?? 0
+  for (let unit = 1; every > 1 && unit <= last; unit *= String(unit).startsWith('2') ? 2.5 : 2) {
+    const round = visible.filter(i => numbers![i]! % unit === 0)
+    if (round.every((i, at) => at === 0 || i - round[at - 1]! >= every)) {
+      if (round.length * every * 2 > visible.length) return round
+      break
+    }
+  }
+  return visible.filter(i => i % every === 0)
 }
 
 /** The width of the longest row name, about. */
@@ -391,12 +405,6 @@ function drawBands(
     context.fillStyle = resolved(bands[i]!, context.canvas)
     context.fillRect(from!, bottom - 3, to! - from!, 3)
   }
-}
-
-/** A CSS colour variable as a colour, which a canvas needs. */
-function resolved(color: string, canvas: HTMLCanvasElement): string {
-  const name = /^var\((--[\w-]+)\)$/.exec(color)?.[1]
-  return name === undefined ? color : getComputedStyle(canvas).getPropertyValue(name)
 }
 
 /** An image with a pixel for each cell; a cell without a value is transparent. */

@@ -54,6 +54,12 @@ export function ratioLegend(shading: Shading, isWhole: boolean): HTMLElement {
   })
 }
 
+/** The legend of shares of elements that are NaN or infinite. */
+export function lostLegend(shading: Shading, isWhole: boolean): HTMLElement {
+  const title = 'share of elements that are NaN or infinite'
+  return scaleOf({ title, shading, ends: ['> 0', '1'], zero: 'none', isWhole, far: '', sizes: '' })
+}
+
 interface Scale {
   readonly title: string
   readonly shading: Shading

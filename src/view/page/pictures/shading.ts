@@ -100,6 +100,16 @@ export function ratioShading(ratios: readonly number[]): Shading {
   }
 }
 
+/** The shading of shares of elements that are NaN or infinite: grey for none, and any share stands out from it. */
+export function lostShading(): Shading {
+  const table = shades('lost')
+  return {
+    ...{ scheme: 'lost', scale: 'linear', isDiverging: false, low: 0, high: 1, beyond: null, count: 0 },
+    ...{ hasLost: false, hasZero: true, hasRange: true },
+    pixel: share => (share === 0 ? ZERO : table[Math.round(share * 255)]!),
+  }
+}
+
 /** The least and the largest magnitude that the scale has room for. @param sizes ascending */
 function endsOf(sizes: Float64Array, scale: ScaleName): { readonly low: number; readonly high: number } {
   const some = sizes.subarray(sizes.findIndex(size => size > 0) < 0 ? sizes.length : sizes.findIndex(size => size > 0))

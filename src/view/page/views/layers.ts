@@ -65,6 +65,8 @@ interface Layer {
   readonly states: Uint8Array
 }
 
+/** The largest number of steps that are told one by one. */
+const MAX_NUMBERS = 12
 const FAILED = STATES.indexOf('failed')
 
 export async function layers(given: readonly ShownTrial[], chosen: LayersChoice, open: OpenTensor): Promise<View> {
@@ -305,7 +307,6 @@ interface DrawnMap {
 
 /** log₂ of the ratio of magnitudes where both trials have a tensor at a step: 0 where they are the same, ±∞ where one is 0. */
 function differenceOf(a: Layer, b: Layer, { statistic }: LayersChoice, open: OpenTensor): DrawnMap | null {
-  const steps = a.numbers.map((step, at) => ({ step, i: a.steps[at]!, j: b.steps[at]! }))
   const keyOf = ({ trial: { view } }: Layer, series: number) =>
     JSON.stringify([view.tensors[view.series[series]!.tensor]!.name, view.workers[view.series[series]!.worker]])
   const others = new Map(b.series.map(series => [keyOf(b, series), series]))
@@ -313,7 +314,11 @@ function differenceOf(a: Layer, b: Layer, { statistic }: LayersChoice, open: Ope
     const other = others.get(keyOf(a, series))
     return other === undefined ? [] : [[series, other] as const]
   })
-  if (steps.every(({ i, j }) => i < 0 || j < 0) || pairs.length === 0) return null
+  const steps = a.numbers
+    .map((step, at) => ({ step, i: a.steps[at]!, j: b.steps[at]! }))
+    .filter(({ i, j }) => pairs.some(([x, y]) => isThere(a, x, i) && isThere(b, y, j)))
+  if (steps.length === 0) return null
+  const numbers = steps.map(({ step }) => step)
   const ratio = (row: number, step: number): number => {
     const [x, y] = [a.column.at(pairs[row]![0], steps[step]!.i), b.column.at(pairs[row]![1], steps[step]!.j)]
     if (!Number.isFinite(x) || !Number.isFinite(y)) return Number.NaN
@@ -337,17 +342,18 @@ function differenceOf(a: Layer, b: Layer, { statistic }: LayersChoice, open: Ope
     isThere: (row, step) => both(order[row]!, step),
     shading,
     rowText: row => shortened(name(row), 38),
-    stepText: step => String(steps[step]!.step),
+    stepText: step => String(numbers[step]),
     cellText: (row, step) => {
       const [x, y] = pairs[order[row]!]!
       const values = `${statistic} A ${short(a.column.at(x, steps[step]!.i))}, B ${short(b.column.at(y, steps[step]!.j))}`
       return `${shown(name(row))} · step ${steps[step]!.step}: ${both(order[row]!, step) ? `${values}${timesText(ratio(order[row]!, step))}` : 'not in both'}`
     },
     onOpen: row => open(name(row)),
-    numbers: a.numbers,
-    bands: bandsOf([a.trial, b.trial], a.numbers),
+    numbers,
+    bands: bandsOf([a.trial, b.trial], numbers),
     label: `How many times ${statistic} of B is that of A, the largest differences first`,
   })
+  const some = numbers.length > MAX_NUMBERS ? `, from ${numbers[0]} to ${numbers.at(-1)}` : `: ${numbers.join(', ')}`
   const element = h(
     'figure',
     {},
@@ -358,13 +364,28 @@ function differenceOf(a: Layer, b: Layer, { statistic }: LayersChoice, open: Ope
       badge(1),
       'How many times as large one is as the other: the largest differences first',
     ),
+    h('p', { class: 'note' }, `${counted(steps.length, 'step')} with numbers of both${some}.`),
     ratioLegend(shading, all.length === order.length * steps.length),
     map.element,
+    actions(
+      `${statistic} of both`,
+      () => [
+        ['tensor', 'worker', 'step', 'A', 'B'],
+        ...order.flatMap((at, row) => {
+          const [x, y] = pairs[at]!
+          const worker = a.trial.view.workers[a.trial.view.series[x]!.worker]!
+          return steps.flatMap(({ step, i, j }, column) =>
+            both(at, column) ? [[name(row), worker, step, a.column.at(x, i), b.column.at(y, j)]] : [],
+          )
+        }),
+      ],
+      null,
+    ),
   )
   return { element, map }
 }
 
-/** The colour of each step's mode; none where there is one mode. */
+/** The colour of each step's mode, transparent at steps of the other trial; none where there is one mode. */
 function bandsOf(trials: readonly ShownTrial[], numbers: readonly number[]): readonly string[] {
   const modes = numbers.map(number => {
     for (const { view } of trials) {
@@ -373,7 +394,9 @@ function bandsOf(trials: readonly ShownTrial[], numbers: readonly number[]): rea
     }
     return ''
   })
-  return new Set(modes).size > 1 ? modes.map(modeColor) : []
+  return new Set(modes.filter(mode => mode !== '')).size > 1
+    ? modes.map(mode => (mode === '' ? 'transparent' : modeColor(mode)))
+    : []
 }
 
 /** The ratio in words, behind the numbers. */

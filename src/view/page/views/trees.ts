@@ -12,6 +12,8 @@ import type { ShownTrial } from '../trials.js'
 /** The width that the text of a leaf takes; where there is less, there is none. */
 const TEXT_WIDTH = 64
 const LEVEL = 56
+/** Texts with a halo, so that no line crosses them. */
+const HALO = { stroke: 'var(--card)', strokeWidth: 6, fill: 'currentColor' }
 
 interface Placed extends TreeNode {
   readonly x: number
@@ -59,7 +61,7 @@ export async function treesParts(
   const show = (i: number) => {
     const { nodes } = trees[i]!
     const label = `The tree at ${text(i)}: ${counted(nodes.filter(({ feature }) => feature === null).length, 'leaf', 'leaves')}, ${depths[i]} deep.`
-    const svg = plot(all[i]!, Math.max(...depths))
+    const svg = plot(all[i]!, depths[i]!, Math.max(...depths))
     describe(svg, label)
     const rows = () => [
       ['node', 'depth', 'feature', 'split', 'yes', 'no', 'gain', 'cover'],
@@ -88,24 +90,28 @@ export async function treesParts(
     lines: [{ name: 'depth', color: lineColor(0), points }],
     width: halfWidth(),
     height: 170,
+    fromZero: true,
   })
   return { tree, depth: h('div', { class: 'card' }, h('h4', {}, 'The depth of the trees'), depth) }
 }
 
-function plot(nodes: readonly Placed[], depth: number): SVGElement {
+/** @param most the largest depth of all trees, whose pictures have one height */
+function plot(nodes: readonly Placed[], depth: number, most: number): SVGElement {
   const width = fitting(2200)
   const leaves = 1 + Math.max(...nodes.map(({ x }) => x))
   const room = width / leaves
   const links = nodes.flatMap(node =>
-    [node.yes, node.no].filter(at => at >= 0).map(at => ({ from: node, to: nodes[at]! })),
+    (['yes', 'no'] as const).flatMap(answer =>
+      node[answer] < 0 ? [] : [{ answer, from: node, to: nodes[node[answer]]! }],
+    ),
   )
   return Plot.plot({
     width,
-    height: 50 + LEVEL * depth,
+    height: 50 + LEVEL * most,
     margin: 24,
     style: STYLE,
     x: { axis: null, domain: [-0.5, leaves - 0.5] },
-    y: { axis: null, domain: [depth, 0] },
+    y: { axis: null, domain: [Math.max(1, depth), 0] },
     marks: [
       Plot.link(links, {
         x1: ({ from }) => from.x,
@@ -124,14 +130,19 @@ function plot(nodes: readonly Placed[], depth: number): SVGElement {
       ...(room < TEXT_WIDTH
         ? []
         : [
+            Plot.text(links, {
+              x: ({ from, to }) => (from.x + to.x) / 2,
+              y: ({ from, to }) => (from.depth + to.depth) / 2,
+              ...{ text: 'answer', ...HALO, fillOpacity: 0.75 },
+            }),
             Plot.text(
               nodes.filter(({ feature }) => feature === null),
-              { x: 'x', y: 'depth', dy: 14, text: ({ gain }: Placed) => even(gain) },
+              { x: 'x', y: 'depth', dy: 14, ...HALO, text: ({ gain }: Placed) => even(gain) },
             ),
             Plot.text(
               nodes.filter(({ feature }) => feature !== null),
               {
-                ...{ x: 'x', y: 'depth', dy: -13, stroke: 'var(--card)', fill: 'currentColor' },
+                ...{ x: 'x', y: 'depth', dy: -13, ...HALO },
                 text: ({ feature, split }: Placed) => `${shortened(feature!, 16)} < ${even(split!)}`,
               },
             ),

@@ -33,9 +33,12 @@ export async function unitsView(given: readonly ShownTrial[], open: OpenTensor):
     for (const { tensor, score } of layers.flat()) {
       if (byScore(score, most.get(tensor) ?? [0, 0]) <= 0) most.set(tensor, score)
     }
-    const names = [...most.keys()].sort((a, b) => byScore(most.get(a)!, most.get(b)!))
+    // The maps are in the order of execution.
+    const executed = new Set(trials.flatMap(({ view, inOrder }) => inOrder.map(i => view.tensors[i]!.name)))
+    const placeOf = new Map([...executed].map((name, i) => [name, i]))
+    const names = [...most.keys()].sort((a, b) => placeOf.get(a)! - placeOf.get(b)!)
     // A map where nothing is off would tell nothing.
-    const telling = names.filter(name => most.get(name)![1] > 0)
+    const telling = names.filter(name => most.get(name)![1] > 0).sort((a, b) => byScore(most.get(a)!, most.get(b)!))
     const drawn = new Set(isWhole ? names : telling.slice(0, innerWidth < NARROW ? MAX_NARROW : MAX_LAYERS))
     const newer = new Map<string, HeatMap>()
     const articles = trials.map((trial, place) => {

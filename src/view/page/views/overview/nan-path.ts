@@ -4,8 +4,8 @@ import { h } from '../../dom.js'
 import type { OpenTensor } from '../../names.js'
 import { actions } from '../../pictures/charts.js'
 import { HeatMap } from '../../pictures/heat-map.js'
-import { legendOf } from '../../pictures/legend.js'
-import { shadingOf } from '../../pictures/shading.js'
+import { lostLegend } from '../../pictures/legend.js'
+import { lostShading } from '../../pictures/shading.js'
 import { counted, shortened, shown } from '../../text.js'
 import type { ShownTrial } from '../../trials.js'
 
@@ -40,31 +40,42 @@ export async function nanPath(trial: ShownTrial, open: OpenTensor): Promise<HTML
   if (firsts.size === 0) return null
   // Tensors in the order in which they are affected; within a step, in that of the training.
   const rows = [...firsts].sort(([a, x], [b, y]) => x - y || a - b).slice(0, MAX_ROWS)
+  // A cell reaches up to the next step at which its tensor was saved; -1 for none. Tensors saved rarely would be hairlines.
+  const shownSteps = rows.map(([series]) => {
+    const last = steps.findLastIndex(step => isThere(series, step))
+    let before = -1
+    return steps.map((step, i) => {
+      if (isThere(series, step)) before = step
+      return i <= last ? before : -1
+    })
+  })
   const share = (row: number, i: number) => {
-    const [series] = rows[row]!
-    return lost(series, steps[i]!) / count.at(series, steps[i]!)
+    const [[series], step] = [rows[row]!, shownSteps[row]![i]!]
+    return lost(series, step) / count.at(series, step)
   }
   const tensorOf = (row: number) => view.tensors[view.series[rows[row]![0]]!.tensor]!.name
   const workerOf = (row: number) =>
     view.workers.length > 1 ? ` · ${shown(view.workers[view.series[rows[row]![0]]!.worker]!)}` : ''
-  const shading = shadingOf([0, 1], false, 'linear')
+  const shading = lostShading()
   const label = `The share of elements that are NaN or infinite, of ${counted(rows.length, 'tensor')} at ${counted(steps.length, 'step')}, in the order in which they first have any`
   const map = new HeatMap({
     rows: rows.length,
     steps: steps.length,
     value: share,
-    isThere: (row, i) => isThere(rows[row]![0], steps[i]!),
+    isThere: (row, i) => shownSteps[row]![i]! >= 0,
     shading,
     rowText: row => `${shortened(tensorOf(row), 38)}${workerOf(row)}`,
     stepText: i => String(view.steps[steps[i]!]),
     numbers: steps.map(step => view.steps[step]!),
     cellText: (row, i) => {
       const [series] = rows[row]!
-      const step = steps[i]!
-      const said = isThere(series, step)
-        ? `${nan.at(series, step)} NaN and ${infinite.at(series, step)} infinite of ${counted(count.at(series, step), 'element')}`
-        : 'not saved'
-      return `${shown(tensorOf(row))}${workerOf(row)} · step ${trial.stepText(step)}: ${said}`
+      const [step, before] = [steps[i]!, shownSteps[row]![i]!]
+      const said =
+        before < 0
+          ? 'not saved'
+          : `${nan.at(series, before)} NaN and ${infinite.at(series, before)} infinite of ${counted(count.at(series, before), 'element')}`
+      const since = before < 0 || before === step ? '' : `not saved; at step ${trial.stepText(before)} `
+      return `${shown(tensorOf(row))}${workerOf(row)} · step ${trial.stepText(step)}: ${since}${said}`
     },
     onOpen: row => open(tensorOf(row)),
     label,
@@ -74,10 +85,9 @@ export async function nanPath(trial: ShownTrial, open: OpenTensor): Promise<HTML
     'section',
     { class: 'nan-path' },
     h('h3', {}, 'The path of NaN and infinities'),
-    legendOf(
+    lostLegend(
       shading,
-      'share of elements',
-      rows.every(([series]) => steps.every(step => isThere(series, step))),
+      shownSteps.every(row => row.every(step => step >= 0)),
     ),
     map.element,
     undrawn > 0 ? h('p', { class: 'note' }, `and ${undrawn} more tensors, later ones`) : null,

@@ -4,7 +4,7 @@ import type { Kind } from '../../../../trial/kinds/kinds.js'
 import type { FindingView } from '../../../data.js'
 import { h, term } from '../../dom.js'
 import { badge, link, type OpenTensor } from '../../names.js'
-import { actions, timeline } from '../../pictures/charts.js'
+import { actions, columnsFor, timeline } from '../../pictures/charts.js'
 import { remarksOf } from '../../remarks.js'
 import { counted, KIND_NAMES, sentence, shortened, shown, told, toldWithout } from '../../text.js'
 import type { ShownTrial } from '../../trials.js'
@@ -51,7 +51,7 @@ export async function overview(
       h('div', { class: 'courses' }, ...trials.map((trial, i) => verdict(trial, isPair ? i : null))),
       scores,
       courses(trials, [...losses, ...metrics], flowing, open),
-      ...reports,
+      ...(isPair ? [h('div', { class: 'courses', style: '--column: 480px' }, ...reports)] : reports),
     ]
     const wereOpen = new Map(
       [...element.querySelectorAll('details')].map(details => [details.dataset.part, details.open] as const),
@@ -265,6 +265,7 @@ function findings(trial: ShownTrial, place: number | null, open: OpenTensor): (H
       points,
       view.steps,
       `Findings of ${shown(view.name)} over the steps: ${counted(points.length, 'point')}, causes filled.`,
+      ...(place === null ? [] : [columnsFor(2).column]),
     ),
     h(
       'details',

@@ -2,10 +2,10 @@
 
 import type { Kind } from '../../../../trial/kinds/kinds.js'
 import { h } from '../../dom.js'
-import { badge, link, type OpenTensor } from '../../names.js'
+import { badge, breakable, link, type OpenTensor } from '../../names.js'
 import { actions } from '../../pictures/charts.js'
 import { linesOf } from '../../remarks.js'
-import { counted, short, shown } from '../../text.js'
+import { counted, even, short, shown } from '../../text.js'
 import type { ShownTrial } from '../../trials.js'
 import { accuracies } from '../samples/classes.js'
 
@@ -40,9 +40,9 @@ export async function scorecard(
   return h(
     'section',
     { class: 'courses', style: '--column: 560px' },
-    scoreTable(scores),
-    changed ?? h('div', {}),
-    unmatched(trials, suggested),
+    scores.length === 0 ? null : scoreTable(scores),
+    changed,
+    unmatched(trials, suggested, scores.length > 0),
   )
 }
 
@@ -82,24 +82,26 @@ function scoreTable(scores: readonly Score[]): HTMLElement {
     const isBetter = value !== undefined && other !== undefined && (isHigher ? value > other : value < other)
     return h(
       'td',
-      { class: isBetter ? 'number better' : 'number', ...(title !== '' && { title }) },
-      value === undefined ? '–' : short(value),
+      {
+        class: isBetter ? 'number better' : 'number',
+        ...(value !== undefined && { title: `${short(value)}${title}` }),
+      },
+      value === undefined ? '–' : even(value),
     )
   }
   const rows = scores.slice(0, MAX_ROWS).map(({ name, mode, ends: [a, b] }) => {
     const isHigher = HIGHER.test(name)
-    const at = (end: End | null | undefined) => (end ? `at step ${end.bestStep}` : '')
+    const at = (end: End | null | undefined) => (end ? ` at step ${end.bestStep}` : '')
     return h(
       'tr',
       {},
-      h('th', { scope: 'row' }, shown(name), h('div', { class: 'muted' }, mode)),
+      h('th', { scope: 'row', title: shown(name) }, ...breakable(shown(name)), h('div', { class: 'muted' }, mode)),
       cell(a?.last, b?.last, isHigher),
       cell(b?.last, a?.last, isHigher),
       cell(a?.best, b?.best, isHigher, at(a)),
       cell(b?.best, a?.best, isHigher, at(b)),
     )
   })
-  if (rows.length === 0) return h('div', {}, h('h3', {}, 'Scores'), h('p', { class: 'muted' }, 'No loss was saved.'))
   const heads = ['', 'A final', 'B final', 'A best', 'B best']
   return h(
     'div',
@@ -194,7 +196,11 @@ function rank(apart: number): number {
   return Number.isNaN(apart) ? Number.POSITIVE_INFINITY : apart
 }
 
-function unmatched([a, b]: readonly ShownTrial[], suggested: Readonly<Record<string, string>>): HTMLElement {
+function unmatched(
+  [a, b]: readonly ShownTrial[],
+  suggested: Readonly<Record<string, string>>,
+  hasScores: boolean,
+): HTMLElement {
   const lists = [
     { place: 0, names: a!.view.tensors.map(({ name }) => name).filter(name => !b!.tensorOf.has(name)) },
     { place: 1, names: b!.view.tensors.map(({ name }) => name).filter(name => !a!.tensorOf.has(name)) },
@@ -223,6 +229,7 @@ function unmatched([a, b]: readonly ShownTrial[], suggested: Readonly<Record<str
         )
       : null,
     map.length === 0 ? null : h('pre', {}, shownJson(suggested)),
+    hasScores ? null : h('p', { class: 'muted' }, 'No loss was saved: there are no scores.'),
   )
 }
 

@@ -259,6 +259,27 @@ function confusion(
         {},
         h('th', { scope: 'col' }, 'Label'),
         ...classes.map(value => h('th', { scope: 'col', class: 'cell' }, String(value))),
+      ),
+    ),
+    h(
+      'tbody',
+      {},
+      ...classes.map((value, i) =>
+        h('tr', {}, h('th', { scope: 'row' }, String(value)), ...classes.map((_, j) => cell(i, j))),
+      ),
+    ),
+  )
+  // On a narrow screen this table lies below the other one.
+  const measures = h(
+    'table',
+    { class: 'confusion measures', 'aria-label': `Recall, precision and F1 of each class at step ${step}` },
+    h(
+      'thead',
+      {},
+      h(
+        'tr',
+        {},
+        h('th', { scope: 'col' }, 'Label'),
         h('th', { scope: 'col' }, 'Samples'),
         h(
           'th',
@@ -285,7 +306,6 @@ function confusion(
           'tr',
           {},
           h('th', { scope: 'row' }, String(value)),
-          ...classes.map((_, j) => cell(i, j)),
           h('td', { class: 'number' }, String(rowSum(i))),
           h('td', { class: 'number' }, share(at(i, i), rowSum(i))),
           h('td', { class: 'number' }, share(at(i, i), columnSum(i))),
@@ -294,7 +314,11 @@ function confusion(
       ),
     ),
   )
-  return [h('h4', {}, said), h('div', { class: 'wide' }, table), actions(`the confusions at step ${step}`, rows, null)]
+  return [
+    h('h4', {}, said),
+    h('div', { class: 'tables' }, h('div', { class: 'wide' }, table), measures),
+    actions(`the confusions at step ${step}`, rows, null),
+  ]
 }
 
 const MAX_SHOWN = 48

@@ -1,7 +1,6 @@
 /** Compares index entries with the records that they point at. Both are in the order of the event file. */
 
 import { quote, shortPath } from '../../base/errors.js'
-import { entryOf } from '../../base/maps.js'
 import { MODES } from '../../base/types.js'
 import { isSameShape, type SavedShape, type TensorLocation } from '../../format/index-file.js'
 import { HISTOGRAM, TENSOR, type VerifiedRange } from '../../scan/job/verify-job.js'
@@ -72,10 +71,10 @@ export class EntryComparison {
 
   /** Handles the entries before the next record. */
   #toNoRecord(nextRecord: number): void {
-    while (this.#next < this.#count && this.#entries.location(this.#next).startByte < nextRecord) {
+    while (this.#next < this.#count && this.#entries.startByte(this.#next) < nextRecord) {
       const from = this.#next
       this.#next = this.#entries.behind(from)
-      const isTold = this.#isSkipped(this.#entries.location(from).startByte)
+      const isTold = this.#isSkipped(this.#entries.startByte(from))
       this.#entries.eachTeller(from, this.#next, (index, first, end) => {
         for (let i = first; i < end; i++) {
           const location = this.#entries.location(i)
@@ -90,8 +89,7 @@ export class EntryComparison {
   /** Handles the entries of a record. @param values its tensors by name @returns the names of tensors without an entry */
   #toRecord(range: VerifiedRange, record: number, values: ReadonlyMap<string, number>): Iterable<string> {
     const from = this.#next
-    if (from >= this.#count || this.#entries.location(from).startByte !== range.recordStart[record])
-      return values.keys()
+    if (from >= this.#count || this.#entries.startByte(from) !== range.recordStart[record]) return values.keys()
     this.#next = this.#entries.behind(from)
     const unnamed = new Set(values.keys())
     const verdicts: Verdict[] = []
@@ -266,5 +264,10 @@ function notFound({ name }: TensorLocation, { step }: ReadIndex): string {
 const savedShapes = new WeakMap<readonly SavedShape[], ReadonlyMap<string, readonly number[]>>()
 
 function savedShapesOf(shapes: readonly SavedShape[]): ReadonlyMap<string, readonly number[]> {
-  return entryOf(savedShapes, shapes, () => new Map(shapes.map(({ name, shape }) => [name, shape])))
+  let known = savedShapes.get(shapes)
+  if (known === undefined) {
+    known = new Map(shapes.map(({ name, shape }) => [name, shape]))
+    savedShapes.set(shapes, known)
+  }
+  return known
 }

@@ -112,8 +112,9 @@ export class IndexColumns {
   }
 
   eventFile(row: number): string | null {
-    const { eventFile } = this.listed(row)
-    return eventFile === undefined ? eventFilePath(this.step(row), this.worker(row)) : eventFile
+    const number = this.#eventFile.at(row)
+    if (number === NONE) return null
+    return number === CANONICAL ? eventFilePath(this.step(row), this.worker(row)) : this.#eventFiles.names[number]!
   }
 
   /** A row for other columns, with the number of its list here. */
@@ -137,8 +138,10 @@ export class IndexColumns {
   }
 
   #contentOf(row: number): IndexFile {
+    // A verification of links asks for it millions of times: spreads take ten times as long.
+    const { mode, modeStep } = this.mode(row)
     const list = this.list(row)
-    const [tensors, shapes] = [this.lists.locations(list), this.lists.shapes(list)]
-    return { ...this.mode(row), eventFile: this.eventFile(row), tensors, shapes }
+    const tensors = this.lists.locations(list)
+    return { mode, modeStep, eventFile: this.eventFile(row), tensors, shapes: this.lists.shapes(list) }
   }
 }

@@ -242,7 +242,7 @@ describe('a report', () => {
       checked++
     }
     expect(checked).toBe(200 * kept)
-  }, 60_000)
+  }, 180_000)
 
   it.each([
     [[], 'reportHtml: expected one trial or two, got 0'],

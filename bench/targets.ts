@@ -22,11 +22,6 @@ export interface Outcome {
 /** Millions of records of 100 B a second: the 30 of a machine with 4.5 GHz, at the 3.7 of the one below. */
 const RECORDS = 24.5
 
-/** Twenty rules beside the costliest of them alone: they work as long as about three such. */
-const RULES_AT_ONCE = 3.3
-/** The gain from a second thread beside C's. */
-const SECOND_THREAD = 0.75
-
 /** The limit of a blocked thread: browsers call longer tasks long, and people notice them. */
 const FLAT_THREAD_MS = 50
 
@@ -141,12 +136,12 @@ export function targetsOf(record: Record): Target[] {
   const arrayTargets = (): Target[] => {
     const [square, batch] = ['4096 × 4096', '32 × 64 × 56 × 56']
     return [
-      restated(array('along', 'sum|max', square, 0.28), '0.8×'),
-      restated(array('along', 'std|l2', square, 0.7), '0.8×'),
-      restated(array('along', 'sum|max', batch, 0.2), '0.8×'),
-      restated(array('along', 'std|l2', batch, 0.4), '0.8×'),
-      restated(array('reduce', 'min|max|sum', square, 0.25), '1×'),
-      restated(array('reduce', 'std|abs_mean|l2', square, 0.2), '3×'),
+      array('along', 'sum|max', square, 0.8),
+      array('along', 'std|l2', square, 0.8),
+      array('along', 'sum|max', batch, 0.8),
+      array('along', 'std|l2', batch, 0.8),
+      array('reduce', 'min|max|sum', square, 1),
+      array('reduce', 'std|abs_mean|l2', square, 3),
     ]
   }
   const checkpointTargets = (): Target[] => {
@@ -155,13 +150,10 @@ export function targetsOf(record: Record): Target[] {
     const [torchFile, dump] = [/ in other files$/, /^all 18 of a dump/]
     const [pair16, pair32] = [/^CPU.*bfloat16/, /^CPU.*float32/]
     return [
-      restated(
-        atMost('2 GB of bfloat16 in safetensors, all 18, CPU an element', 'the floor', 2.1, definition, all, floor),
-        '1.4×',
-      ),
-      restated(atLeast('—', 'numpy script', 4.5, definition, all, numpy), '8×'),
-      restated(atMost('— `nan_count` and `abs_max`', 'the floor', 3, definition, few, floor), '1.4×'),
-      restated(atLeast('—', 'numpy script', 3.8, definition, few, numpy), '8×'),
+      atMost('2 GB of bfloat16 in safetensors, all 18, CPU an element', 'the floor', 1.4, definition, all, floor),
+      restated(atLeast('—', 'numpy script', 6, definition, all, numpy), '8×'),
+      atMost('— `nan_count` and `abs_max`', 'the floor', 1.4, definition, few, floor),
+      atLeast('—', 'numpy script', 8, definition, few, numpy),
       atLeast('— all 18', 'as much of float32', 1, definition, /by dtype$/, /float32/),
       atLeast(
         '2 GB in a `.pt`, all 18, CPU an element',
@@ -173,7 +165,7 @@ export function targetsOf(record: Record): Target[] {
       ),
       below('— peak memory', 150, definition, /^peak memory.*\.pt$/, ours, megabytes),
       restated(
-        atMost('a dump of 10,000 `.pt`, all 18, CPU', 'reading them in plain JS', 16, definition, dump, /^plain JS/),
+        atMost('a dump of 10,000 `.pt`, all 18, CPU', 'reading them in plain JS', 4.5, definition, dump, /^plain JS/),
         '1.5×',
       ),
       below('`ls` of 70B in 30 shards, CPU', 300, definition, /^ls of 70B/, ours),
@@ -219,24 +211,11 @@ export function targetsOf(record: Record): Target[] {
     atLeast('allclose, 1 MiB', 'numpy', 2.5, 'allclose', / 1 MiB$/, /^numpy/),
     restated(atLeast('allclose, 64 MiB', 'numpy', 5, 'allclose', / 64 MiB$/, /^numpy/), '8×'),
     restated(
-      atMost('`scan large`, whole process', 'numpy script', 0.35, 'cli', /^scan of large/, /^numpy.* 1 process$/),
+      atMost('`scan large`, whole process', 'numpy script', 0.2, 'cli', /^scan of large/, /^numpy.* 1 process$/),
       '0.15×',
     ),
-    restated(
-      atMost(
-        '`scan large`, whole process',
-        '`read()` in C, 2 threads',
-        10,
-        'cli',
-        /^scan of large/,
-        /^C, only reading/,
-      ),
-      '5×',
-    ),
-    restated(
-      atMost('`scan many`, whole process', 'numpy script', 0.1, 'cli', /^scan of many/, /^numpy.* 1 process$/),
-      '0.07×',
-    ),
+    atMost('`scan large`, whole process', '`read()` in C, 2 threads', 5, 'cli', /^scan of large/, /^C, only reading/),
+    atMost('`scan many`, whole process', 'numpy script', 0.07, 'cli', /^scan of many/, /^numpy.* 1 process$/),
     atMost(
       '`diff` of `large` and an equal run, whole process',
       '`scan` of both',
@@ -265,43 +244,37 @@ export function targetsOf(record: Record): Target[] {
     atLeast('— of 40 KB', '`fs.writeSync`', 0.6, 'write', /40 KB$/, /^fs/),
     atMost('a training with the hook for TensorFlow.js', 'without', 1.1, 'capture', /784/, /^TensorFlow/),
     atMost('— steps of less than a millisecond', 'without', 1.1, 'capture', /^\d+ steps of 64/, /^TensorFlow/),
-    restated(atMost('`scan many` to CSV, whole process', 'the floor', 8, 'floor', /^many.*csv$/, /^the floor$/), '3×'),
-    restated(
-      atMost('`scan many` to Parquet, whole process', 'the floor', 8, 'floor', /^many.*parquet$/, /^the floor$/),
-      '2×',
-    ),
+    atMost('`scan many` to CSV, whole process', 'the floor', 3, 'floor', /^many.*csv$/, /^the floor$/),
+    atMost('`scan many` to Parquet, whole process', 'the floor', 2, 'floor', /^many.*parquet$/, /^the floor$/),
     below('`trial.scan` of `many`, CPU a row as an object', 2.5, 'rows', /^many/, /objects, threads 2/, microseconds),
     below('— as columns', 0.8, 'rows', /^many/, /columns, threads 2/, microseconds),
     call('`tensor.value` of 1 KB, one by one', 40, /^ours, value$/),
     call('— 100 at once', 5, /^ours, value, 100 at once$/),
     call('`tensor.reductionValue` of 1 KB, one by one', 40, /^ours, reductionValue$/),
     call('— 100 at once', 5, /reductionValue, 100 at once$/),
-    restated(atLeast('`large`, two threads', 'one thread', 1.4, 'scan', /^large/, /^ours, threads 1$/), '1.8×'),
-    restated(atMost('open `large`, whole process', 'plain JS', 6.5, 'open', /^large/, /^plain JS$/), '0.8×'),
-    restated(atMost('open `many`, whole process', 'plain JS', 1.4, 'open', /^many/, /^plain JS$/), '0.8×'),
-    restated(atMost('open `steps` (100,000 index files)', 'plain JS', 0.9, 'open', /^steps/, /^plain JS$/), '0.8×'),
+    atLeast('`large`, two threads', 'one thread', 1.8, 'scan', /^large/, /^ours, threads 1$/),
+    atMost('open `large`, whole process', 'plain JS', 0.8, 'open', /^large/, /^plain JS$/),
+    atMost('open `many`, whole process', 'plain JS', 0.8, 'open', /^many/, /^plain JS$/),
+    atMost('open `steps` (100,000 index files)', 'plain JS', 0.8, 'open', /^steps/, /^plain JS$/),
     below('— longest block of the main thread', FLAT_THREAD_MS, 'open', /^steps/, /longest block/),
     below('— from the cache', 600, 'open', /^steps/, /from the cache/),
     atMost('tiny objects on S3, opened and scanned', 'whole objects by the SDK', 1, 's3', /^tiny/, /^whole objects/),
     overNode('`--help`, first byte', 30, /^--help/),
     overNode('`scan` of a 1 MB trial, whole process', 90, /^scan of small/),
-    restated(atMost('`scan large`, whole process', 'the floor', 2.8, 'floor', /^scan of large/, /^the floor$/), '1.4×'),
-    restated(atMost('— eight times as large', 'the floor', 1.8, 'floor', /^scan of eightfold/, /^the floor$/), '1.25×'),
+    restated(atMost('`scan large`, whole process', 'the floor', 1.5, 'floor', /^scan of large/, /^the floor$/), '1.4×'),
+    restated(atMost('— eight times as large', 'the floor', 1.3, 'floor', /^scan of eightfold/, /^the floor$/), '1.25×'),
     checkedAtMost('— with payload checksums', 1.25, all('floor', /^scan of eightfold/)[0]),
     secondThread(all('floor', /^threads/)[0]),
-    restated(
-      atMost(
-        '20 rules in one pass, `large`, CPU',
-        'reading once, and the kernels',
-        2.4,
-        'floor',
-        /^CPU of 20 rules/,
-        /^the floor$/,
-      ),
-      '1.3×',
+    atMost(
+      '20 rules in one pass, `large`, CPU',
+      'reading once, and the kernels',
+      1.3,
+      'floor',
+      /^CPU of 20 rules/,
+      /^the floor$/,
     ),
-    restated(twentyRules('`large`', all('rules', /^large/)[0]), '1.3×'),
-    restated(twentyRules('`many`', all('rules', /^many/)[0]), '1.3×'),
+    twentyRules('`large`', all('rules', /^large/)[0]),
+    twentyRules('`many`', all('rules', /^many/)[0]),
     ...checkpointTargets(),
     below('`serve` of 1,000 runs, first page', 1000, 'view', /first page of 1,000 runs/, ours),
     below('— peak memory then', 400, 'view', /^peak memory, serve/, /first page$/, megabytes),
@@ -346,8 +319,8 @@ function secondThread(result: Result | undefined): Target {
   const outcome =
     ratio === undefined
       ? undefined
-      : { ours: `${digits(oursOnOne!.ratio)}×`, measured: `${digits(ratio)}×`, isMet: ratio >= SECOND_THREAD }
-  return { what: '— a second thread', beside: 'one in C', limit: `≥ ${SECOND_THREAD}×; was 0.95×`, outcome }
+      : { ours: `${digits(oursOnOne!.ratio)}×`, measured: `${digits(ratio)}×`, isMet: ratio >= 0.95 }
+  return { what: '— a second thread', beside: 'one in C', limit: '≥ 0.95×', outcome }
 }
 
 /** Twenty rules in one pass are the first contender; each of the others that runs one rule is that rule alone. */
@@ -357,13 +330,8 @@ function twentyRules(trial: string, result: Result | undefined): Target {
   const outcome =
     result === undefined || alone.length === 0
       ? undefined
-      : { ours: duration(result.engines[0]!.median), measured: `${digits(ratio)}×`, isMet: ratio <= RULES_AT_ONCE }
-  return {
-    what: `20 rules in one pass, ${trial}`,
-    beside: 'the costliest alone',
-    limit: `≤ ${RULES_AT_ONCE}×`,
-    outcome,
-  }
+      : { ours: duration(result.engines[0]!.median), measured: `${digits(ratio)}×`, isMet: ratio <= 1.3 }
+  return { what: `20 rules in one pass, ${trial}`, beside: 'the costliest alone', limit: '≤ 1.3×', outcome }
 }
 
 /** Our own figure: the first contender's. */

@@ -93,7 +93,7 @@ it('takes a cache that is cut, damaged, empty or of another trial for none', asy
     whole.subarray(0, 0),
     whole.subarray(0, 20),
     whole.subarray(0, whole.length - 1),
-    ...[0, 5, 30, whole.indexOf('"files"') + 11, whole.indexOf(10), whole.indexOf(10) + 3, whole.length - 2].map(at =>
+    ...[0, 5, 30, whole.indexOf('sections') + 11, whole.indexOf(10) + 3, whole.length - 2].map(at =>
       whole.map((byte, i) => (i === at ? byte ^ 4 : byte)),
     ),
     Buffer.from('null\n'),
@@ -143,20 +143,19 @@ it('gives back what it was given', () => {
     { ...content, eventFile: eventFilePath(step, worker), tensors },
     { ...content, shapes: [] },
   ]
-  const paths = contents.map((_, i) => `index/${i}.json`)
-  const rows = new Map(contents.map((one, i) => [paths[i]!, from.add(step, worker, one)]))
-  const stamps = Float64Array.from({ length: 3 * contents.length }, (_, i) => i + 0.25)
-  const stampOf = (i: number) => stamps.subarray(3 * i, 3 * i + 3)
-  const stampsOf = new Map(paths.map((path, i) => [path, stampOf(i)]))
-  const bytes = encodeIndexCache('t', { rows, columns: from, stamps: stampsOf })
+  const files = contents.map((one, i) => ({
+    path: `index/${i}.json`,
+    stamp: Float64Array.of(i, 2.25, i + 3),
+    row: from.listed(from.add(step, worker, one)),
+  }))
+  const bytes = encodeIndexCache('t', { files, columns: from })
   const decoded = decodeIndexCache('t', bytes)!
-  expect(decoded.paths).toEqual(paths)
+  expect(decoded.paths).toEqual(files.map(({ path }) => path))
   const to = new IndexColumns()
   for (const [i, one] of contents.entries()) {
-    expect(to.content(to.addRead(step, worker, decoded.get(paths[i]!, stamps, i)!))).toEqual(one)
-    expect(decoded.get(paths[i]!, stamps.map(Math.floor), i)).toBeNull()
+    expect(decoded.stamp(i)).toEqual(files[i]!.stamp)
+    expect(to.content(decoded.addTo(to, i, step, worker))).toEqual(one)
   }
-  expect(decoded.get('index/9.json', stamps, 0)).toBeNull()
   // Steps that are alike share what they have in common.
   expect(to.list(1)).toBe(to.list(2))
   expect(decodeIndexCache('u', bytes)).toBeNull()

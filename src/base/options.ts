@@ -85,6 +85,13 @@ export function isObject(given: unknown): given is object {
   return Object.prototype.toString.call(given) === '[object Object]'
 }
 
+/** True for an object that was written as one: no instance of a class, whose fields would be taken for entries. */
+export function isPlainObject(given: unknown): given is object {
+  if (typeof given !== 'object' || given === null) return false
+  const prototype = Object.getPrototypeOf(given)
+  return prototype === Object.prototype || prototype === null
+}
+
 function wrong(call: string, described: Described, issue: v.BaseIssue<unknown>): UsageError {
   const path = (issue.path ?? []).filter(({ type }) => type === 'object' || type === 'array')
   const keys = path.map(({ key }) => String(key))

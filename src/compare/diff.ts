@@ -1,7 +1,7 @@
 /** Two runs compared, in the order of execution: where they first differ, and how. */
 
 import { UsageError } from '../base/errors.js'
-import { checkOptions, isObject, type Kinds, kinds, optionsOf } from '../base/options.js'
+import { checkOptions, isPlainObject, type Kinds, kinds, optionsOf } from '../base/options.js'
 import { problemLines } from '../base/problem-lines.js'
 import { inTurns } from '../base/turns.js'
 import { isOptimizerState } from '../format/checkpoint/names.js'
@@ -348,5 +348,5 @@ function isTrials(given: unknown): given is readonly Trial[] {
 }
 
 function isPartition(given: unknown): given is Partition {
-  return isObject(given) && Object.values(given).every(axis => Number.isInteger(axis) && axis >= 0)
+  return isPlainObject(given) && Object.values(given).every(axis => Number.isInteger(axis) && axis >= 0)
 }

@@ -89,14 +89,17 @@ export class DifferenceTable {
   })
   #group = new DifferenceGroup()
   #isBegun = false
+  #isEnded = false
 
   add(difference: DifferenceAt): void {
     this.#group.add(difference)
     if (this.#group.length === GROUP_ROWS) this.#close()
   }
 
-  /** Ends the table. */
+  /** Ends the table; a second call does nothing. */
   end(): void {
+    if (this.#isEnded) return
+    this.#isEnded = true
     // An empty group, too, if there is no other.
     if (this.#group.length > 0 || !this.#isBegun) this.#close()
     this.#queue.close()

@@ -14,5 +14,7 @@ export const encodeIndexCache: () => never = noDisk
 export const decodeIndexCache: () => never = noDisk
 /** Fails: repair writes files, so no job of a page copies records. */
 export const copyRecords: () => never = noDisk
+export const stampAt: () => never = noDisk
 /** Does nothing: a page has no CRC-32, so the checksums of archives are not verified there. */
 export const checkArchives: () => Promise<void> = () => Promise.resolve()
+export const indexStamps: () => never = noDisk

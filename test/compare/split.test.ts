@@ -153,6 +153,20 @@ describe('q, k and v in one, of which k and v are shorter', () => {
     ])
   })
 
+  it('are objects that were written as such: an instance of a class is refused, and not taken for an empty map', async () => {
+    class Names {
+      readonly #pairs = new Map([['old', 'new']])
+      size = () => this.#pairs.size
+    }
+    const [a, b] = [model({ 'h.0.qkv_proj.weight': stacked(q, k, v) }), model(separate)]
+    for (const given of [new Names(), [new Names()], new Map([['old', 'new']]), new Date(0)]) {
+      await expect(diff(a, b, { map: given as unknown as TensorMap })).rejects.toThrow(/^diff: expected map/)
+      await expect(diff(a, b, { unify: given as never })).rejects.toThrow(/^diff: expected unify/)
+    }
+    const bare = Object.assign(Object.create(null) as object, map) as TensorMap
+    expect(await diff(a, b, { map: bare })).toMatchObject({ missing: 0, split: [{ tensor: 'h.0.qkv_proj.weight' }] })
+  })
+
   it('are in a report', async () => {
     const trials = [await createTrial(fused), await createTrial(apart)]
     const { values } = await reportHtml(trials, { map })

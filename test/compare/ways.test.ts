@@ -447,6 +447,8 @@ describe('tables', () => {
     })()
     await diff(await open(a), await open(b), { onDifference: difference => table.add(difference) })
     table.end()
+    // A caller may end it in a `finally`, too.
+    table.end()
     await made
     const { tableFromIPC } = await import('apache-arrow')
     expect(tableFromIPC(Buffer.concat(chunks)).numRows).toBe(2)

@@ -726,26 +726,26 @@ const indexCache: Target = {
     const stamp = Float64Array.of(1, 2, 3)
     return [[0, 1, 3], [0], []].map(counts => {
       const columns = new IndexColumns()
-      const rows = new Map(
-        counts.map(n => [`index/0/${n}_a.json`, columns.add(n as GlobalStep, 'a', content('EVAL', n))]),
-      )
-      const stamps = new Map([...rows.keys()].map(path => [path, stamp]))
-      return encodeIndexCache(URL_OF_INPUT, { rows, columns, stamps })
+      const files = counts.map(n => {
+        const row = columns.listed(columns.add(n as GlobalStep, 'a', content('EVAL', n)))
+        return { path: `index/0/${n}_a.json`, stamp, row }
+      })
+      return encodeIndexCache(URL_OF_INPUT, { files, columns })
     })
   },
   mutate: (input, chance, other) =>
-    mutateBytes(input, chance, words(['"files":[', '"lists":[', '-1', '\n', 'null']), other),
+    mutateBytes(input, chance, words(['"sections":[8,8]', '"crc":0', '\n', 'null']), other),
   maxByteLength: 1 << 12,
   run(input) {
     const cache = decodeIndexCache(URL_OF_INPUT, input)
     if (cache === null) return
     const columns = new IndexColumns()
-    const stamp = Float64Array.of(1, 2, 3)
-    const rows = new Map(
-      cache.paths.map((path, i) => [path, columns.addRead(i as GlobalStep, 'a', cache.get(path, stamp, 0)!)]),
-    )
-    const stamps = new Map(cache.paths.map(path => [path, stamp]))
-    const again = encodeIndexCache(URL_OF_INPUT, { rows, columns, stamps })
+    const { paths } = cache
+    const files = paths.map((path, i) => {
+      const row = columns.listed(cache.addTo(columns, i, i as GlobalStep, 'a'))
+      return { path, stamp: cache.stamp(i), row }
+    })
+    const again = encodeIndexCache(URL_OF_INPUT, { files, columns })
     hold(isDeepStrictEqual(new Uint8Array(again), new Uint8Array(input)), () => 'what was read is written otherwise')
   },
 }

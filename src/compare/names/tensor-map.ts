@@ -1,7 +1,7 @@
 /** The map between tensors of two trials, with other names, or with one tensor in place of several. */
 
 import { quote, UsageError } from '../../base/errors.js'
-import { fits, isObject, kinds, optionsOf } from '../../base/options.js'
+import { fits, isPlainObject, kinds, optionsOf } from '../../base/options.js'
 
 /**
  * Names of the first trial, or patterns for whole names, each with the name in the second, in which `$1` is the first group: `{
@@ -105,9 +105,9 @@ const SPLIT = optionsOf<TensorSplit>(
 )
 
 function isSplit(entry: unknown): entry is TensorSplit {
-  return fits(SPLIT, entry)
+  return isPlainObject(entry) && fits(SPLIT, entry)
 }
 
 function isNames(entry: unknown): entry is TensorNames {
-  return isObject(entry) && Object.values(entry).every(name => typeof name === 'string')
+  return isPlainObject(entry) && Object.values(entry).every(name => typeof name === 'string')
 }

@@ -162,8 +162,9 @@ function noteUnlisted(unlisted: Unlisted, isPlain: boolean, { notes, source }: R
 
 /** @param read the event files that are read, and null */
 function noteOthers(files: SortedFiles, read: ReadonlySet<string | null>, notes: RepairNotes): void {
+  const { isPlain } = files
   for (const path of files.unsafe) {
-    if (files.isPlain ? isTensorBoardFile(path) : !isTensorBoardFile(path)) notes.loseFile(path, UNSAFE_NAME)
+    if (isPlain ? isTensorBoardFile(path) : !isTensorBoardFile(path)) notes.loseFile(path, UNSAFE_NAME)
     else notes.ignore(path)
   }
   for (const [path, taken] of files.duplicates) {

@@ -206,7 +206,7 @@ const decoder = new TextDecoder()
 /** A sign, the digits of a whole number up to 2^53, and a separator take no more. */
 const INTEGER_BYTES = 18
 
-/** A growing UTF-8 text. It holds bytes from the start: a string put together from many is twice the work for the collector. */
+/** A growing UTF-8 text, line by line. It holds bytes, so that a large text is never a string as well. */
 export class TextWriter {
   #bytes: Uint8Array<ArrayBuffer>
   #length = 0

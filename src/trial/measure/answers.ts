@@ -182,7 +182,7 @@ export class JobAnswers {
   /** The answer of a task; null if there is none for these records. Answers of parts are summed. */
   task(at: number): TaskAnswer | null {
     const long = this.#long.get(at)
-    if (long) return long instanceof Float64Array ? Array.from(long) : long
+    if (long) return long instanceof Float64Array ? arrayOf(long) : long
     let [a, b] = [0, 0]
     for (const { answers } of this.#parts) {
       const [more, compared] = [answers[2 * at]!, answers[2 * at + 1]!]
@@ -193,6 +193,13 @@ export class JobAnswers {
     }
     return [a, b]
   }
+}
+
+/** The numbers as an array. `Array.from` takes ten times as long, since it iterates. */
+function arrayOf(numbers: Float64Array): number[] {
+  const array = new Array<number>(numbers.length)
+  for (let i = 0; i < numbers.length; i++) array[i] = numbers[i]!
+  return array
 }
 
 /** The error of a record for a given step: questions about another step may share the record. */

@@ -3,7 +3,7 @@
 import { pathToFileURL } from 'node:url'
 import { StoreError, type TrialscanError } from '../../../base/errors.js'
 import { countInTurns, inTurns } from '../../../base/turns.js'
-import type { GlobalStep } from '../../../base/types.js'
+import type { GlobalStep, Worker } from '../../../base/types.js'
 import {
   type OtherWorker,
   type OwnedIndex,
@@ -15,16 +15,47 @@ import { INDEX_DIRECTORY, parseIndexFileName, usualIndexFile } from '../../../fo
 import { duplicateError, isCanonicalPath, isIndexFile, type TrialFiles } from '../../../format/trial-files.js'
 import { readFileIfThere } from '../../../storage/local/file.js'
 import { writeAtOnce } from '../../../storage/local/output.js'
-import { STAMP_LENGTH } from '../../../storage/store.js'
-import { MANY_INDEX_FILES, type ReadIndexFile } from '../../job/index-job.js'
+import { MANY_INDEX_FILES } from '../../job/index-job.js'
 import type { Access } from '../../runner/access.js'
 import { readIndexFiles } from '../../runner/index-reading.js'
 import type { Catalog } from '../catalog.js'
 import { IndexColumns } from '../columns/index-columns.js'
 import type { IndexRows } from '../columns/saved-rows.js'
 import { isInRange, type StepRange } from '../step-selection.js'
-import { decodeIndexCache, encodeIndexCache } from './index-cache.js'
+import {
+  decodeIndexCache,
+  encodeIndexCache,
+  type IndexStamps,
+  indexStamps,
+  type StampedFile,
+  stampAt,
+} from './index-cache.js'
 import { listParts } from './no-trial.js'
+
+/** Index files to read, in columns by name, since there may be a million. */
+class UnreadFiles {
+  readonly paths: string[] = []
+  readonly steps: GlobalStep[] = []
+  readonly workers: Worker[] = []
+
+  get length(): number {
+    return this.paths.length
+  }
+
+  add(path: string, step: GlobalStep, worker: Worker): void {
+    this.paths.push(path)
+    this.steps.push(step)
+    this.workers.push(worker)
+  }
+
+  filter(isWanted: (path: string) => boolean): UnreadFiles {
+    const wanted = new UnreadFiles()
+    for (const [i, path] of this.paths.entries()) {
+      if (isWanted(path)) wanted.add(path, this.steps[i]!, this.workers[i]!)
+    }
+    return wanted
+  }
+}
 
 export interface IndexedOptions {
   readonly rangeSteps: StepRange | null
@@ -46,7 +77,7 @@ export class IndexedFiles {
   /** The rows of the index files that count, by path. */
   readonly #rows = new Map<string, number>()
   /** The stamps of index files when they were examined, for the cache. */
-  #stamps: { readonly paths: readonly string[]; readonly stamps: Float64Array }[] = []
+  #stamps: IndexStamps[] = []
   /** True if the cache is stale. */
   #isCacheOld = false
   /** The paths of the index files, in order; kept only if they are not listed anew every time. */
@@ -157,15 +188,16 @@ export class IndexedFiles {
     for (const path of duplicates.keys()) this.#rows.delete(path)
     const unread = duplicates.size === 0 ? candidates : candidates.filter(path => !duplicates.has(path))
     const cachedCount = await this.#fromCache(unread, isFirst)
-    const readCount = await this.#read(cachedCount === 0 ? unread : unread.filter(path => !this.#isRead(path)))
+    const isAllCached = cachedCount === unread.length
+    const remaining = cachedCount === 0 || isAllCached ? unread : unread.filter(path => !this.#isRead(path))
+    const readCount = isAllCached ? 0 : await this.#read(remaining)
     if (readCount > 0 || this.#isCacheOld) this.#writeCache()
     return isChanged || readCount + cachedCount > 0
   }
 
-  #add(path: string, content: ReadIndexFile | TrialscanError): void {
-    const { step, worker } = parseIndexFileName(path)!
+  #add(path: string, row: number): void {
     this.#hasCSV ||= path.endsWith('.csv')
-    this.#rows.set(path, this.#columns.addRead(step, worker, content))
+    this.#rows.set(path, row)
   }
 
   #isRead(path: string): boolean {
@@ -178,22 +210,23 @@ export class IndexedFiles {
    * read again next time.
    * @returns the number of files
    */
-  async #fromCache(paths: readonly string[], isFirst: boolean): Promise<number> {
+  async #fromCache(files: UnreadFiles, isFirst: boolean): Promise<number> {
     const { indexCache } = this.#options
-    if (indexCache === null || paths.length === 0) return 0
+    if (indexCache === null || files.length === 0) return 0
     const { store } = this.#access
     const bytes = isFirst ? readFileIfThere(indexCache) : null
     const cache = bytes && decodeIndexCache(store.url(''), bytes)
-    const stamps = await store.stamps(paths)
-    this.#stamps.push({ paths, stamps })
+    const { paths, steps, workers } = files
+    const stamps = await indexStamps(store, paths, cache)
+    this.#stamps.push(stamps)
+    this.#isCacheOld = !stamps.areKnown
     let count = 0
     await countInTurns(paths.length, i => {
-      const content = cache?.get(paths[i]!, stamps, i)
-      if (!content) return
-      this.#add(paths[i]!, content)
+      const place = stamps.places[i]!
+      if (place < 0) return
+      this.#add(paths[i]!, cache!.addTo(this.#columns, place, steps[i]!, workers[i]!))
       count++
     })
-    this.#isCacheOld = count < paths.length || cache?.paths.length !== count
     return count
   }
 
@@ -202,15 +235,15 @@ export class IndexedFiles {
     const { indexCache } = this.#options
     if (indexCache === null) return
     this.#isCacheOld = false
+    const columns = this.#columns
     const stamps = new Map<string, Float64Array>()
     for (const looked of this.#stamps) {
-      for (const [i, path] of looked.paths.entries()) {
-        stamps.set(path, looked.stamps.subarray(i * STAMP_LENGTH, (i + 1) * STAMP_LENGTH))
-      }
+      for (const [i, path] of looked.paths.entries()) stamps.set(path, stampAt(looked.stamps, i))
     }
     this.#cacheProblem = null
+    const files = stampedFiles(this.#rows, columns, stamps)
+    const bytes = encodeIndexCache(this.#access.store.url(''), { files, columns })
     try {
-      const bytes = encodeIndexCache(this.#access.store.url(''), { rows: this.#rows, columns: this.#columns, stamps })
       if (!writeAtOnce(indexCache, [bytes])) throw new Error('it is not a regular file')
     } catch (error) {
       // A full disk loses the cache, not the trial.
@@ -222,15 +255,23 @@ export class IndexedFiles {
   }
 
   /** Index files to be read. */
-  async #unread(paths: readonly string[], files: TrialFiles): Promise<readonly string[]> {
-    const unread: string[] = []
+  async #unread(paths: readonly string[], files: TrialFiles): Promise<UnreadFiles> {
+    const unread = new UnreadFiles()
+    // One string per worker instead of one per file.
+    const workers = new Map<Worker, Worker>()
+    let last = ''
     await inTurns(paths, path => {
-      if (this.#isRead(path)) return
+      const row = this.#rows.get(path)
+      if (row !== undefined && this.#columns.error(row) === null) return
       const usual = usualIndexFile(path)
       const name = usual ?? files.indexName(path)
       if (name === null || !isInRange(name.step, this.#options.rangeSteps)) return
       this.#hasOdd ||= usual === null && !isCanonicalPath(path)
-      unread.push(path)
+      if (name.worker !== last) {
+        last = workers.get(name.worker) ?? name.worker
+        workers.set(last, last)
+      }
+      unread.add(path, name.step, last)
     })
     return unread
   }
@@ -244,23 +285,37 @@ export class IndexedFiles {
   }
 
   /** @returns the number of files with new content */
-  async #read(paths: readonly string[]): Promise<number> {
+  async #read(files: UnreadFiles): Promise<number> {
     // Requests wait for answers, not for threads, and a few files are read before threads have started.
-    const isInline = this.#access.isRemote || paths.length < MANY_INDEX_FILES
+    const isInline = this.#access.isRemote || files.paths.length < MANY_INDEX_FILES
     const threads = isInline ? 0 : this.#options.threads
     let count = 0
     let next = 0
-    for await (const contents of readIndexFiles(paths, this.#access, { threads, readsModes: true })) {
+    for await (const contents of readIndexFiles(files.paths, this.#access, { threads, readsModes: true })) {
       for (const content of contents) {
-        const path = paths[next++]!
+        const i = next++
+        const path = files.paths[i]!
         // It could not be read before, either.
         if (content instanceof Error && this.#rows.get(path) !== undefined) continue
         if (this.#hasCSV && path.endsWith('.json')) this.#rows.delete(path.replace(/json$/, 'csv'))
-        this.#add(path, content)
+        const [step, worker] = [files.steps[i]!, files.workers[i]!]
+        this.#add(path, this.#columns.addRead(step, worker, content))
         count++
       }
     }
     return count
+  }
+}
+
+/** The index files for the cache, made into objects one by one. */
+function* stampedFiles(
+  rows: ReadonlyMap<string, number>,
+  columns: IndexColumns,
+  stamps: ReadonlyMap<string, Float64Array>,
+): Generator<StampedFile> {
+  for (const [path, row] of rows) {
+    const stamp = stamps.get(path)
+    if (stamp && columns.error(row) === null) yield { path, stamp, row: columns.listed(row) }
   }
 }
 

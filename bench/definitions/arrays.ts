@@ -3,7 +3,7 @@
 import type { AxisReductionName } from '#dist/base/types.js'
 import { along, reduce } from '#dist/kernels.js'
 import { uniform } from '../../fixtures/random.js'
-import { type Case, contender, type Definition, type Judge, type Options } from '../definition.js'
+import { type Case, type Contender, contender, type Definition, type Judge, type Options } from '../definition.js'
 import * as numpy from '../engines/numpy.js'
 import * as ours from '../engines/ours.js'
 import { scratchFile } from '../scratch.js'
@@ -40,6 +40,7 @@ export const arrays: Definition = {
       const random = uniform(11)
       // Far from 0, so that no sum cancels.
       const data = Float32Array.from({ length: lengthOf(shape) }, () => 0.5 + random())
+      const copying = copyingAlone(data)
       const file = scratchFile(new Uint8Array(data.buffer))
       const caseOf = (
         call: string,
@@ -52,7 +53,11 @@ export const arrays: Definition = {
         return {
           size: `${call}, ${name} of ${shape.join(' × ')}${axis === null ? '' : `, axis ${axis}`}`,
           byteLength: data.byteLength,
-          contenders: [contender(ours.NAME, run, wrong), ...numpy.contenders('', request, wrong, numpy.newest)],
+          contenders: [
+            contender(ours.NAME, run, wrong),
+            ...numpy.contenders('', request, wrong, numpy.newest),
+            copying,
+          ],
         }
       }
       for (const axis of axes) {
@@ -62,6 +67,21 @@ export const arrays: Definition = {
       for (const name of WHOLE_NAMES) yield caseOf('reduce', name, null, () => [Number(reduce(data, name))])
     }
   },
+}
+
+/** Copies an array into WASM memory, piece by piece, over the same pages: what any core must do with an array of the caller. */
+function copyingAlone(data: Float32Array): Contender {
+  const window = new Float32Array(new WebAssembly.Memory({ initial: 4 }).buffer)
+  const pieces = data.length / window.length
+  const run = (): Float32Array => {
+    for (let i = 0; i < pieces; i++) window.set(data.subarray(i * window.length, (i + 1) * window.length))
+    return window
+  }
+  const last = data.subarray(data.length - window.length)
+  return contender('copying alone', run, copied => {
+    const i = copied.findIndex((value, at) => value !== last[at])
+    return i < 0 ? undefined : `element ${i} of the last piece: expected ${last[i]}, got ${copied[i]}`
+  })
 }
 
 function lengthOf(shape: readonly number[]): number {

@@ -3,7 +3,7 @@
 import * as Plot from '@observablehq/plot'
 import { button, h } from '../../dom.js'
 import { badge } from '../../names.js'
-import { actions, describe, fitting, halfWidth } from '../../pictures/charts.js'
+import { actions, describe, fitting, halfWidth, STYLE } from '../../pictures/charts.js'
 import { runColor } from '../../pictures/colors.js'
 import {
   type Axes,
@@ -134,7 +134,6 @@ function width(place: number | null): number {
 
 /** A pixel, as an approximate fraction of an axis. */
 const THIN = 1 / 300
-const STYLE = { background: 'transparent', fontFamily: 'inherit', fontSize: '12px' }
 
 /** The values from left to right. */
 function valueAxis({ name, constant, from, to }: Axes, length: number) {

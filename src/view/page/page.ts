@@ -297,7 +297,10 @@ export class Page {
   }
 }
 
-/** The tensor of the first cause, else a weight, else one of several elements, if there is one. */
+/**
+ * The first tensor that may have several elements: of a cause, else a weight, else any. Without such a tensor the first of the trial, and an
+ * empty text if it has none.
+ */
 function firstTensor(trials: readonly ShownTrial[]): string {
   const [{ view, inOrder }] = trials as readonly [ShownTrial]
   const { tensors, findings } = view

@@ -41,6 +41,7 @@ export interface Page {
   evaluate(script: string): Promise<unknown>
   evaluate<A, R>(work: (argument: A) => R, argument: A): Promise<Awaited<R>>
   setInputFiles(selector: string, path: string): Promise<void>
+  context(): BrowserContext
   on(event: 'pageerror', report: (error: Error) => void): unknown
   on(event: 'request', report: (request: { url(): string }) => void): unknown
   on(event: 'console', report: (message: { text(): string }) => void): unknown
@@ -52,6 +53,7 @@ export interface BrowserContext {
   newPage(): Promise<Page>
   addInitScript(script: string): Promise<unknown>
   setOffline(isOffline: boolean): Promise<void>
+  newCDPSession(page: Page): Promise<{ send(method: string): Promise<unknown> }>
   on(event: 'request', report: (request: { url(): string; method(): string }) => void): unknown
   close(): Promise<void>
 }

@@ -111,6 +111,27 @@ async function copied(within: string): Promise<string[]> {
     .split('\n')
 }
 
+interface AxNode {
+  readonly nodeId: string
+  readonly parentId?: string
+  readonly ignored: boolean
+  readonly role?: { readonly value: string }
+  readonly name?: { readonly value: string }
+}
+
+/** The names of the headings of rows and columns that screen readers are told in a table. @param name what the table's name begins with */
+async function headersOf(name: string): Promise<string[]> {
+  const session = await page.context().newCDPSession(page)
+  const { nodes } = (await session.send('Accessibility.getFullAXTree')) as { readonly nodes: readonly AxNode[] }
+  const byId = new Map(nodes.map(node => [node.nodeId, node]))
+  const isIn = (node: AxNode | undefined): boolean =>
+    node !== undefined &&
+    ((node.role?.value === 'table' && node.name!.value.startsWith(name)) || isIn(byId.get(node.parentId ?? '')))
+  return nodes
+    .filter(node => !node.ignored && /^(row|column)header$/.test(node.role!.value) && isIn(node))
+    .map(node => node.name!.value)
+}
+
 /** The number of elements that do not lie in the window, or whose text is wider than they are. */
 const CUT = (selector: string) =>
   `[...document.querySelectorAll('${selector}')].filter(one => one.scrollWidth > one.clientWidth + 1 || one.getBoundingClientRect().right > innerWidth).length`
@@ -1081,6 +1102,33 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     )) as number[]
     expect(tops).toEqual([tops[0], tops[0]])
     await page.setViewportSize({ width: 1280, height: 720 })
+    await close(trials)
+  })
+
+  it('names the classes beside their recall to screen readers alone', async () => {
+    const { url, trials } = await write(join(TRIALS, 'xgb-cancer'))
+    await open(url, 'classes')
+    expect((await headersOf('Recall, precision and F1')).sort()).toEqual([
+      ...['0', '1', 'F1', 'Label', 'Precision', 'Recall', 'Samples'],
+    ])
+    const labels = `[...document.querySelectorAll('.measures th:first-child')].map(one => getComputedStyle(one).clipPath)`
+    expect(new Set((await page.evaluate(labels)) as string[])).toEqual(new Set(['inset(50%)']))
+    // Its numbers begin at its edge, in the rows of the other table.
+    const places = (await page.evaluate(`(() => {
+      const left = selector => document.querySelector(selector).getBoundingClientRect().left
+      const tops = selector => [...document.querySelectorAll(selector)].map(one => Math.round(one.getBoundingClientRect().top))
+      return [
+        [left('.measures td') - left('.measures')],
+        tops('.tables:first-of-type .wide tbody tr'),
+        tops('.tables:first-of-type .measures tbody tr'),
+      ]
+    })()`)) as [number[], number[], number[]]
+    expect(places[0]).toEqual([0])
+    expect(places[2]).toEqual(places[1])
+    await page.setViewportSize({ width: 390, height: 844 })
+    expect(new Set((await page.evaluate(labels)) as string[])).toEqual(new Set(['none']))
+    await page.setViewportSize({ width: 1280, height: 720 })
+    expect(wrong).toEqual([])
     await close(trials)
   })
 

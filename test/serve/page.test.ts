@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createTrial, reportHtml, serveTrials, type TrialServer, trialOverview } from '#dist/index.js'
+import { safetensors, tensorOf, writeFile } from '../../fixtures/checkpoint-writer.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
 import { type Browser, hasChromium, launch, type Page } from '../support/chromium.js'
 import { isRequired, ROOT } from '../support/golden.js'
@@ -329,6 +330,56 @@ describe.runIf(hasChromium || isRequired('chromium'))('a served page', () => {
     await page.waitForSelector('tr:has-text("mlp-all-zero")')
     expect(await roots()).toEqual([])
     expect(wrong).toEqual([])
+  })
+
+  it('shows what differs once it is known, but no other number than the reader chose', async () => {
+    const names = ['before', 'after']
+    for (const [i, name] of names.entries()) {
+      const tensors = ['one', 'two'].map(layer => tensorOf(`${layer}.weight`, 'F32', [2], [1, i]))
+      writeFile(join(scratch, name, 'model.safetensors'), safetensors(tensors))
+    }
+    await open(
+      names.map(name => join(scratch, name)),
+      '/',
+    )
+    const context = await browser.newContext()
+    // The comparison is held back.
+    await context.addInitScript(
+      `{ const own = fetch; globalThis.fetch = (...all) => String(all[0]).startsWith('/api/compare/') ? new Promise(resolve => { globalThis.goOn = () => resolve(own(...all)) }) : own(...all) }`,
+    )
+    const tab = await context.newPage()
+    const show = async (view: string) => {
+      await tab.goto('about:blank')
+      await tab.goto(`${server.url}/compare/${names.join('/')}#${view}`)
+      await tab.waitForSelector('#report:not([aria-busy])')
+    }
+    const statistic = '.controls label:has-text("Show") select'
+    const drawn = () =>
+      tab.evaluate(
+        `[...document.querySelectorAll('#view canvas')].map(one => one.getAttribute('aria-label').split(' ')[0])`,
+      )
+    await show('layers')
+    expect([await tab.inputValue(statistic), (await drawn()) as string[]]).toEqual(['l2', ['l2', 'l2', 'How']])
+    // The reader types: the picture is drawn again, and is still of what the field says.
+    await tab.focus('.controls input')
+    await tab.evaluate(`document.querySelector('#view canvas').id = 'old'; goOn()`)
+    await expect.poll(() => tab.locator('#old').count(), { timeout: 60_000 }).toBe(0)
+    expect([await tab.inputValue(statistic), (await drawn()) as string[]]).toEqual(['l2', ['l2', 'l2', 'How']])
+    await tab.click('nav a:text-is("Overview")')
+    await tab.click('nav a:text-is("Layers × steps")')
+    await tab.waitForSelector('canvas[aria-label^="difference "]')
+    expect(await tab.inputValue(statistic)).toBe('difference')
+    // The reader chooses what came first.
+    await show('layers')
+    for (const name of ['std', 'l2']) await tab.selectOption(statistic, name)
+    await tab.click('nav a:text-is("Overview")')
+    await tab.waitForSelector('section.overview')
+    await tab.evaluate('goOn()')
+    await tab.waitForSelector('.verdict:has-text("The runs first differ at step 0, in ")', { timeout: 60_000 })
+    await tab.click('nav a:text-is("Layers × steps")')
+    await tab.waitForSelector('#view canvas')
+    expect([await tab.inputValue(statistic), (await drawn()) as string[]]).toEqual(['l2', ['l2', 'l2', 'How']])
+    await context.close()
   })
 
   it('compares two trials as a report of them does', async () => {

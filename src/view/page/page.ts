@@ -1,7 +1,7 @@
 /** The page about a trial or two: its views, and the way between them. */
 
 import { KINDS } from '../../trial/kinds/kinds.js'
-import { EMBEDDING_METHODS, type ReportData } from '../data.js'
+import { EMBEDDING_METHODS, type ReportData, type ShownStatistic } from '../data.js'
 import { address, type Field, field, takeOver, tell } from './address.js'
 import { h } from './dom.js'
 import { moment } from './moment.js'
@@ -125,13 +125,6 @@ export class Page {
   /** Shows the differences of two trials once they have been computed. */
   compare(trials: readonly ShownTrial[], comparison: ReportData['comparison']): Promise<void> {
     this.#options = { ...this.#options, comparison: comparison ?? null }
-    // What differs comes first, unless the reader has chosen another number.
-    for (const [choice, first] of [
-      [this.#layersChoice, firstChoice],
-      [this.#kindsChoice, firstKinds],
-    ] as const) {
-      if (choice.statistic === first(this.#trials).statistic) choice.statistic = first(trials).statistic
-    }
     this.#trials = trials
     // The fields may have new choices, so the view is rebuilt, unless the reader is typing in it.
     const isWritten = this.#content.querySelector(':is(input, select):focus') !== null
@@ -186,7 +179,7 @@ export class Page {
     if (view === 'layers') {
       return {
         kind: field(ofLayers, 'kind', ['all', ...KINDS]),
-        show: field(ofLayers, 'statistic', statistics),
+        show: statisticField(ofLayers, statistics),
         scale: field(ofLayers, 'scale', scales),
         mode: field(ofLayers, 'mode', ['TRAIN', 'EVAL', 'PREDICT', 'GLOBAL']),
         name: field(ofLayers, 'filter'),
@@ -204,7 +197,7 @@ export class Page {
         name: field(this.#distributionsChoice, 'filter'),
       }
     }
-    if (view === 'kinds') return { show: field(this.#kindsChoice, 'statistic', statistics) }
+    if (view === 'kinds') return { show: statisticField(this.#kindsChoice, statistics) }
     if (view === 'tensor') {
       return {
         show: field(ofTensor, 'statistic', statistics),
@@ -235,6 +228,13 @@ export class Page {
       return { element: h('p', {}, 'There is no tensor to show.'), update: () => this.#show(true) }
     }
     if (this.#tensorChoice.name === '') this.#tensorChoice.name = firstTensor(trials)
+    // What differs comes first once it has been computed, unless the reader has chosen another number.
+    for (const [choice, first] of [
+      [this.#layersChoice, firstChoice],
+      [this.#kindsChoice, firstKinds],
+    ] as const) {
+      if (!choice.isChosen) choice.statistic = first(trials).statistic
+    }
     if (name === 'layers') return layers(trials, this.#layersChoice, open)
     if (name === 'kinds') return kindsView(trials, this.#kindsChoice, open)
     if (name === 'distributions') return distributionsView(trials, this.#distributionsChoice, open)
@@ -247,6 +247,7 @@ export class Page {
       Object.assign(this.#layersChoice, {
         kind: 'all',
         statistic: 'difference',
+        isChosen: true,
         scale: 'log',
       } satisfies Partial<LayersChoice>)
     }
@@ -295,6 +296,12 @@ export class Page {
     const by = version === '' ? 'trialscan' : `trialscan ${version}`
     this.#foot.textContent = `${counted(values, 'tensor value')}, by ${by}. ${foot}`
   }
+}
+
+/** A statistic, which is part of the address once the reader has chosen it. */
+function statisticField(choice: LayersChoice | KindsChoice, statistics: readonly ShownStatistic[]): Field {
+  const set = (statistic: string) => Object.assign(choice, { statistic, isChosen: true })
+  return { value: choice.isChosen ? choice.statistic : '', set, allowed: statistics }
 }
 
 /**

@@ -17,6 +17,8 @@ import type { View } from './view.js'
 /** The choice in the view, kept while other views are shown. */
 export interface KindsChoice {
   statistic: ShownStatistic
+  /** True if the reader chose the statistic. */
+  isChosen: boolean
 }
 
 /** The largest number of tensors outside of any layer that are named. */
@@ -83,7 +85,7 @@ function gridOf({ view, inOrder, seriesOf }: ShownTrial): Grid | null {
 }
 
 export function firstKinds(trials: readonly ShownTrial[]): KindsChoice {
-  return { statistic: firstOf(trials, ['difference', 'l2']) }
+  return { statistic: firstOf(trials, ['difference', 'l2']), isChosen: false }
 }
 
 export function hasKinds(trials: readonly ShownTrial[]): boolean {
@@ -129,6 +131,7 @@ export async function kindsView(given: readonly ShownTrial[], chosen: KindsChoic
         statistics.map(name => [name, name] as const),
         chosen.statistic,
         name => {
+          chosen.isChosen = true
           chosen.statistic = name
           void draw()
         },

@@ -18,6 +18,8 @@ import type { View } from './view.js'
 export interface LayersChoice {
   kind: Kind | 'all'
   statistic: ShownStatistic
+  /** True if the reader chose the statistic. */
+  isChosen: boolean
   scale: ScaleName
   /** The mode of the steps; empty: all modes. */
   mode: Mode | ''
@@ -40,6 +42,7 @@ export function firstChoice(trials: readonly ShownTrial[]): LayersChoice {
     kind: kinds.find(has) ?? 'all',
     // The norms of two checkpoints look alike.
     statistic: firstOf(trials, areCheckpoints ? ['difference', 'l2'] : ['abs_mean']),
+    isChosen: false,
     scale: 'log',
     mode: '',
     filter: '',
@@ -110,6 +113,7 @@ export async function layers(given: readonly ShownTrial[], chosen: LayersChoice,
         statistics.map(name => [name, name] as const),
         chosen.statistic,
         name => {
+          chosen.isChosen = true
           set('statistic', name)
           explain()
         },

@@ -260,8 +260,8 @@ export function legend(lines: readonly LegendLine[]): HTMLElement {
   )
 }
 
-/** A table with the numbers of a chart, to read, copy and save. */
-function numbersOf(label: string, lines: readonly Line[], svg: Element): HTMLElement {
+/** Buttons that copy the numbers of lines and save their chart. @param svg null: they are not drawn */
+export function numbersOf(label: string, lines: readonly Line[], svg: Element | null): HTMLElement {
   const rows = () => [
     ['line', 'step', 'value'],
     ...lines.flatMap(({ name, points }) => points.map(({ x, y }) => [name, x, y] as const)),

@@ -3,7 +3,7 @@
 import { MAX_RIDGES, type ShownStatistic } from '../../data.js'
 import { button, choice, h } from '../dom.js'
 import { badge, breakable, type OpenTensor } from '../names.js'
-import { type Line, lineChart } from '../pictures/charts.js'
+import { type Line, lineChart, numbersOf } from '../pictures/charts.js'
 import { isDashed, modeColor, runColor, workerColor } from '../pictures/colors.js'
 import { AXES, axesOf, hasFinite, histogramsOf } from '../pictures/histogram.js'
 import { exact, KIND_NAMES, MEANINGS, sentence, short, shown, toldWithout } from '../text.js'
@@ -183,19 +183,28 @@ async function statisticChart(
     }
   }
   if (lines.length === 0) return h('p', { class: 'muted' }, `There is no ${title} of this tensor.`)
-  if (lines.every(({ points }) => points.length === 1)) return h('p', { class: 'values' }, valuesText(lines, areExact))
-  const label = `${title} of ${shown(name)} over the steps, ${lines.length === 1 ? 'one line' : `${lines.length} lines`}.`
+  const ofTensor = `${title} of ${shown(name)}`
+  if (lines.every(({ points }) => points.length === 1)) {
+    return h(
+      'div',
+      {},
+      h('p', { class: 'values' }, valuesText(title, lines, areExact)),
+      numbersOf(ofTensor, lines, null),
+    )
+  }
+  const label = `${ofTensor} over the steps, ${lines.length === 1 ? 'one line' : `${lines.length} lines`}.`
   return lineChart({ label, lines, isLog: scale === 'log', yLabel: title, width: 2200, height: 300 })
 }
 
-/** The values of lines of one point: `A 2 · B 2 · equal`. @param areExact false if they were rounded */
-function valuesText(lines: readonly Line[], areExact: boolean): string {
-  const numbers = lines.map(({ points: [point] }) => point!.y)
-  const areEqual = numbers.every(number => Object.is(number, numbers[0]))
-  // Numbers that differ are told with the digits in which they do.
-  const text = !areEqual && new Set(numbers.map(short)).size === 1 ? exact : short
-  const values = lines.map(({ name }, i) => `${name} ${text(numbers[i]!)}`)
-  return [...values, ...(lines.length > 1 && areEqual && areExact ? ['equal'] : [])].join(' · ')
+/** The values of lines of one point: `l2: A 2 at step 0 · B 2 at step 0 · equal l2`. @param areExact false if they were rounded */
+function valuesText(title: string, lines: readonly Line[], areExact: boolean): string {
+  const points = lines.map(({ points: [point] }) => point!)
+  const values = points.map(({ x, y }, i) => {
+    const { name } = lines[i]!
+    return `${name === title ? '' : `${name} `}${areExact ? exact(y) : short(y)} at step ${x}`
+  })
+  const areEqual = points.every(({ x, y }) => x === points[0]!.x && Object.is(y, points[0]!.y))
+  return `${title}: ${[...values, ...(lines.length > 1 && areEqual && areExact ? [`equal ${title}`] : [])].join(' · ')}`
 }
 
 /** The distributions of each trial and worker, and the choice of their axes. */

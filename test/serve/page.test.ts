@@ -125,6 +125,56 @@ describe.runIf(hasChromium || isRequired('chromium'))('a served page', () => {
     expect(wrong).toEqual([])
   })
 
+  it('keeps the focus on what can be done with the chosen trials while the list changes', async () => {
+    const directory = join(scratch, 'focused')
+    const writer = await LiveWriter.start(directory, 1)
+    writers.push(writer)
+    await writer.step(0, 0)
+    await open([directory, trialPath('mlp-vanishing')], '/')
+    for (const name of ['focused', 'mlp-vanishing']) await page.check(`input[aria-label="Compare ${name}"]`)
+    for (const [step, text] of ['Compare', 'Clear'].entries()) {
+      await page.focus(`.losses button:text-is("${text}")`)
+      await writer.step(step + 1, 0)
+      await page.waitForSelector(`tr:has-text("focused") td[data-name=steps]:text-is("${step + 2}")`, {
+        timeout: 60_000,
+      })
+      expect(await page.evaluate('document.activeElement.textContent')).toBe(text)
+    }
+    expect(wrong).toEqual([])
+  })
+
+  it('keeps the focus in the units of a growing training, and leaves out answers that come late', async () => {
+    const directory = join(scratch, 'focused-units')
+    const writer = new TrialWriter(directory)
+    const values = Array.from({ length: 100 }, (_, i) => i % 2)
+    const step = (step: number) =>
+      writer.step({ step, tensors: [{ name: 'relu0_output_0', dtype: 'float32', shape: [1, 100], values }] })
+    step(0)
+    await open([directory], '/#units')
+    await page.focus('.units button:text-is("Draw all 100")')
+    step(1)
+    await page.waitForSelector('.units .note:has-text("at step 1")', { timeout: 60_000 })
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('Draw all 100')
+    // The first answer from now on is held back.
+    await page.evaluate(`{
+      const own = fetch
+      globalThis.fetch = (...all) => {
+        const answer = own(...all)
+        if (globalThis.goOn || !String(all[0]).endsWith('/view/units')) return answer
+        return new Promise(resolve => { globalThis.goOn = () => resolve(answer) })
+      }
+    }`)
+    await page.keyboard.press('Enter')
+    step(2)
+    await page.waitForSelector('.units .note:has-text("at step 2")', { timeout: 60_000 })
+    expect(await page.evaluate('document.activeElement.tagName')).toBe('CANVAS')
+    expect(await page.locator('.units button:text-is("Draw all 100")').count()).toBe(0)
+    // The late answer is there, and the page had time to draw it.
+    await page.evaluate('goOn(); new Promise(resolve => setTimeout(resolve, 300))')
+    expect(await page.textContent('.units .note')).toContain('at step 2')
+    expect(wrong).toEqual([])
+  })
+
   it('has the numbers of the scan, read when they are looked at', async () => {
     await open([trialPath('mlp-vanishing')], '/#layers')
     await page.locator('#view canvas').focus()

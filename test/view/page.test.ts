@@ -1194,10 +1194,19 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     expect([...(await cellsOf(16, 1)).keys()].map(cell => Number.parseInt(cell.slice(5), 10))).toEqual([
       ...[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 18, 19],
     ])
-    await page.click('button:text-is("Draw all 20")')
+    /** What has the focus, and the heading of its figure. */
+    const focused = () =>
+      page.evaluate(
+        `[document.activeElement.tagName, document.activeElement.closest('figure')?.querySelector('h4').textContent]`,
+      )
+    await page.locator('button:text-is("Draw all 20")').first().focus()
+    await page.keyboard.press('Enter')
+    await expect.poll(focused, { timeout: 60_000 }).toEqual(['CANVAS', 'relu2_output_0'])
     await expect.poll(async () => (await cellsOf(20, 1)).size, { timeout: 60_000 }).toBe(20)
-    await page.click('button:text-is("Draw the other 2")')
+    await page.focus('button:text-is("Draw the other 2")')
+    await page.keyboard.press('Enter')
     await expect.poll(names, { timeout: 60_000 }).toHaveLength(8)
+    expect(await focused()).toEqual(['CANVAS', 'relu0_output_0'])
     expect(await page.locator('.rest').count()).toBe(0)
     await page.setViewportSize({ width: 390, height: 844 })
     await open(url, 'units')

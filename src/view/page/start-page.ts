@@ -144,8 +144,8 @@ function verdictOf({ error, cause, judged, state }: Listed): HTMLElement | strin
   return h('span', { class: 'fine' }, `nothing found${state === 'ended' ? '' : ' so far'}`)
 }
 
-/** The losses of the chosen trials in one chart, below what can be done with them. */
-function lossChart(chosen: readonly Listed[], buttons: readonly HTMLElement[]): HTMLElement {
+/** The losses of the chosen trials in one chart. @param label what it shows */
+function lossChart(chosen: readonly Listed[], label: string): HTMLElement {
   const lines = chosen.flatMap((trial, i) =>
     (trial.loss?.lines ?? []).map(({ mode, steps, values }) => ({
       name: trial.loss!.lines.length > 1 ? `${shown(trial.id)} ${mode}` : shown(trial.id),
@@ -154,15 +154,9 @@ function lossChart(chosen: readonly Listed[], buttons: readonly HTMLElement[]): 
       points: steps.map((x, at) => ({ x, y: Number(values[at]) })),
     })),
   )
-  const label = `The losses of ${counted(chosen.length, 'trial')} over the steps.`
-  return h(
-    'div',
-    { class: 'card' },
-    h('div', { class: 'controls' }, h('h4', {}, label), ...buttons),
-    lines.length === 0
-      ? h('p', { class: 'muted' }, 'No loss of these has been read yet.')
-      : lineChart({ label, lines, width: 2200, height: 220 }),
-  )
+  return lines.length === 0
+    ? h('p', { class: 'muted' }, 'No loss of these has been read yet.')
+    : lineChart({ label, lines, width: 2200, height: 220 })
 }
 
 export async function startPage({ version }: LiveData): Promise<void> {
@@ -183,7 +177,11 @@ export async function startPage({ version }: LiveData): Promise<void> {
   const body = h('tbody', {})
   const said = h('p', { class: 'muted', role: 'status' })
   /** Lies over the end of the window, so that the list stays where it is. */
-  const chart = h('div', { class: 'losses' })
+  const losses = h('div', { class: 'losses' })
+  const heading = h('h4', {})
+  const chart = h('div', {})
+  // What has been made once keeps the focus while the chart is drawn again.
+  const card = h('div', { class: 'card' }, h('div', { class: 'controls' }, heading, compare, clear), chart)
   const heads = COLUMNS.map(([text], i) => {
     const sort = button(text, () => {
       sorted = { column: i, isDown: sorted.column === i && !sorted.isDown }
@@ -225,7 +223,12 @@ export async function startPage({ version }: LiveData): Promise<void> {
           : `${counted(matches.length, 'trial')}${matches.length < trials.length ? ` of ${trials.length}` : ''}. Choose some to see their losses together, two to compare them.`
     table.hidden = matches.length === 0
     const together = trials.filter(({ id }) => chosen.has(id))
-    chart.replaceChildren(...(together.length > 0 ? [lossChart(together, [compare, clear])] : []))
+    if (together.length === 0) card.remove()
+    else {
+      heading.textContent = `The losses of ${counted(together.length, 'trial')} over the steps.`
+      chart.replaceChildren(lossChart(together, heading.textContent))
+      if (!losses.contains(card)) losses.append(card)
+    }
     compare.disabled = chosen.size !== 2
   }
   const choose = (id: string, isChosen: boolean) => {
@@ -306,7 +309,7 @@ export async function startPage({ version }: LiveData): Promise<void> {
     ),
     said,
     table,
-    chart,
+    losses,
     h(
       'footer',
       {},

@@ -24,10 +24,14 @@ export async function unitsView(given: readonly ShownTrial[], open: OpenTensor):
   /** True if the reader wants all layers, and the layers of which all units are wanted. */
   let isWhole = false
   const whole = new Set<string>()
-  /** The maps by their layers. */
-  let maps = new Map<string, HeatMap>()
+  /** The maps and their figures by their layers. */
+  let maps = new Map<string, DrawnMap>()
+  let turns = 0
   const draw = async () => {
+    const turn = ++turns
     const layers = await Promise.all(trials.map(layersOf))
+    // The reader may have asked for more meanwhile, or the training has grown.
+    if (turn !== turns) return
     // Two trials have their layers in one order.
     const most = new Map<string, Score>()
     for (const { tensor, score } of layers.flat()) {
@@ -40,7 +44,7 @@ export async function unitsView(given: readonly ShownTrial[], open: OpenTensor):
     // A map where nothing is off would tell nothing.
     const telling = names.filter(name => most.get(name)![1] > 0).sort((a, b) => byScore(most.get(a)!, most.get(b)!))
     const drawn = new Set(isWhole ? names : telling.slice(0, innerWidth < NARROW ? MAX_NARROW : MAX_LAYERS))
-    const newer = new Map<string, HeatMap>()
+    const newer = new Map<string, DrawnMap>()
     const articles = trials.map((trial, place) => {
       const shownLayers = names.flatMap(
         name => (drawn.has(name) && layers[place]!.find(({ tensor }) => tensor === name)) || [],
@@ -53,9 +57,9 @@ export async function unitsView(given: readonly ShownTrial[], open: OpenTensor):
         const units = whole.has(layer.tensor)
           ? null
           : mostTelling(layers.flat().filter(({ tensor }) => tensor === layer.tensor))
-        const { figure, map } = mapOf(trial, layer, open, units, all)
-        newer.set(`${place} ${layer.tensor}`, map)
-        return figure
+        const drawnMap = mapOf(trial, layer, open, units, all)
+        newer.set(`${place} ${layer.tensor}`, drawnMap)
+        return drawnMap.figure
       })
       return h(
         'article',
@@ -70,6 +74,10 @@ export async function unitsView(given: readonly ShownTrial[], open: OpenTensor):
       isWhole = true
       void draw()
     })
+    const focused = document.activeElement
+    const isRest = focused !== null && element.querySelector('.rest')?.contains(focused) === true
+    const layer = [...maps.keys()].find(key => maps.get(key)!.figure.contains(focused))
+    const at = layer === undefined ? -1 : focusableIn(maps.get(layer)!.figure).indexOf(focused as HTMLElement)
     element.replaceChildren(
       h(
         'p',
@@ -94,7 +102,12 @@ export async function unitsView(given: readonly ShownTrial[], open: OpenTensor):
             ),
           ]),
     )
-    for (const [layer, map] of newer) map.takeOver(maps.get(layer))
+    for (const [layer, { map }] of newer) map.takeOver(maps.get(layer)?.map)
+    // The focus stays where it was. A button that has done its work is gone, and what it drew has the focus.
+    if (isRest && rest > 0) more.focus({ preventScroll: true })
+    else if (isRest) [...newer].find(([layer]) => !maps.has(layer))?.[1].map.focus()
+    const same = newer.get(layer ?? '')
+    if (same) (focusableIn(same.figure)[at] ?? same.map).focus({ preventScroll: true })
     maps = newer
   }
   await draw()
@@ -103,6 +116,17 @@ export async function unitsView(given: readonly ShownTrial[], open: OpenTensor):
     return draw()
   }
   return { element, update }
+}
+
+/** A map in its figure. */
+interface DrawnMap {
+  readonly figure: HTMLElement
+  readonly map: HeatMap
+}
+
+/** The elements of a figure that can have the focus. */
+function focusableIn(figure: HTMLElement): HTMLElement[] {
+  return [...figure.querySelectorAll<HTMLElement>('a, button, canvas')]
 }
 
 /** The share of a layer's units, or of a unit's outputs, that are off: at the last step, then at all steps. */
@@ -156,7 +180,13 @@ function mostTelling(layers: readonly Layer[]): readonly number[] | null {
 }
 
 /** The map of a layer. @param some the units to draw; null: all @param drawAll draws all of them */
-function mapOf(trial: ShownTrial, layer: Layer, open: OpenTensor, some: readonly number[] | null, drawAll: () => void) {
+function mapOf(
+  trial: ShownTrial,
+  layer: Layer,
+  open: OpenTensor,
+  some: readonly number[] | null,
+  drawAll: () => void,
+): DrawnMap {
   const { tensor, isOff, units, steps, counts, dead, at } = layer
   const drawn = some?.filter(unit => unit < units) ?? Array.from({ length: units }, (_, unit) => unit)
   const said = `${dead} of ${counted(units, 'unit')} ${dead === 1 ? 'is' : 'are'} ${WORDS[isOff]} for the whole batch at step ${trial.stepText(steps.at(-1)!)}.`

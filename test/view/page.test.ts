@@ -836,6 +836,14 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     await close(trials)
   })
 
+  it('of two trials that are equal counts a tensor of several workers once', async () => {
+    const { url, trials } = await write(join(TRIALS, 'workers-4'), join(TRIALS, 'workers-4'))
+    await open(url, 'overview')
+    expect(trials[0]!.workers()).toHaveLength(4)
+    expect(await page.textContent('.courses p:has-text("Unchanged")')).toBe('Unchanged: 1 tensor.')
+    await close(trials)
+  })
+
   it('suggests a map where two trials have other names', async () => {
     const place = (name: string, weight: string) => {
       const directory = join(scratch, name)

@@ -161,7 +161,9 @@ async function mostChanged(a: ShownTrial, open: OpenTensor): Promise<HTMLElement
   if (changes === null) return null
   const { step, rows } = changes
   const apart = rows.filter(({ apart }) => apart !== 0)
-  const equal = rows.length - apart.length
+  const tensorsOf = (some: typeof rows) => new Set(some.map(({ series }) => view.series[series]!.tensor)).size
+  // A tensor is equal if it is so in all workers.
+  const equal = tensorsOf(rows) - tensorsOf(apart)
   return h(
     'div',
     {},

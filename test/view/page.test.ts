@@ -1178,6 +1178,28 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
     await close(trials)
   })
 
+  it('has features whose importance is NaN first, without a bar, and the others on their scale', async () => {
+    const writer = new TrialWriter(join(scratch, 'lost-feature'))
+    const tensors = [1, Number.NaN, 4].map(
+      (value, i) => ({ name: `feature_importance/gain/f${i}`, dtype: 'float64', shape: [1], values: [value] }) as const,
+    )
+    writer.step({ step: 0, tensors })
+    writer.end()
+    const { url, trials } = await write(join(scratch, 'lost-feature'))
+    await open(url, 'boosting')
+    expect(await copied('.card')).toEqual(['feature,gain', 'f1,NaN', 'f2,4', 'f0,1'])
+    const widths = (await page.evaluate(
+      `[...document.querySelectorAll('.card svg [aria-label=bar] rect')].map(one => one.getBoundingClientRect().width)`,
+    )) as number[]
+    expect(widths[0]).toBeGreaterThan(100)
+    expect(widths).toEqual([widths[0], expect.closeTo(widths[0]! / 4, 0)])
+    expect(await page.locator('.card svg').first().locator('[aria-label=text] text').allTextContents()).toEqual([
+      ...['NaN', '4.000', '1.000'],
+    ])
+    expect(wrong).toEqual([])
+    await close(trials)
+  })
+
   it('draws the layers and units that are off most, and the others when they are asked for', async () => {
     const place = (name: string, layers: readonly (readonly [name: string, isDead: (unit: number) => boolean])[]) => {
       const writer = new TrialWriter(join(scratch, name))

@@ -57,8 +57,8 @@ export async function boostingView(given: readonly ShownTrial[], chosen: Boostin
     meaning.textContent = MEANINGS[chosen.measure] ?? ''
     const all = await Promise.all(trials.map(trial => linesOf(trial, chosen.measure)))
     // Bars of two trials have one scale.
-    const numbers = [0, ...all.flatMap(lines => barsOf(lines).map(({ importance }) => importance))]
-    const domain = [Math.min(...numbers), Math.max(...numbers)] as const
+    const numbers = all.flatMap(lines => barsOf(lines).map(({ importance }) => importance)).filter(Number.isFinite)
+    const domain = [Math.min(0, ...numbers), Math.max(0, ...numbers)] as const
     const drawn = trials.map(async (trial, i) => {
       const { tree = null, depth = null } = await treesParts(trial)
       const [bars, lines] = importance(all[i]!, chosen.measure, domain)
@@ -129,8 +129,13 @@ function barsOf(lines: readonly Line[]): readonly Bar[] {
   return lines
     .filter(({ points }) => points.at(-1)!.x === last)
     .map(({ name, points }) => ({ feature: name, importance: points.at(-1)!.y }))
-    .sort((a, b) => Math.abs(b.importance) - Math.abs(a.importance))
+    .sort((a, b) => rank(b) - rank(a))
     .map((bar, i) => ({ ...bar, color: i < MAX_LINES ? lineColor(i) : REST_COLOR }))
+}
+
+/** The place of a feature: what is not finite comes first. */
+function rank({ importance }: Omit<Bar, 'color'>): number {
+  return Number.isFinite(importance) ? Math.abs(importance) : Number.MAX_VALUE
 }
 
 /** The features at the last step, and the first of them over the steps. @param domain of all bars */
@@ -145,7 +150,13 @@ function importance(
   const width = halfWidth()
   const letters = Math.min(Math.max(...drawn.map(({ feature }) => feature.length)), MAX_LETTERS, Math.floor(width / 20))
   const room = 8 + LETTER * Math.max(...drawn.map(({ importance }) => even(importance).length))
-  const number = { x: 'importance', y: 'feature', text: ({ importance }: Bar) => even(importance) }
+  // What is not finite has no bar: its text stands at 0.
+  const hasBar = ({ importance }: Bar) => Number.isFinite(importance)
+  const number = {
+    x: (bar: Bar) => (hasBar(bar) ? bar.importance : 0),
+    y: 'feature',
+    text: ({ importance }: Bar) => even(importance),
+  }
   const svg = Plot.plot({
     width,
     height: 60 + drawn.length * ROW,
@@ -167,7 +178,7 @@ function importance(
       tickSize: 0,
     },
     marks: [
-      Plot.barX(drawn, {
+      Plot.barX(drawn.filter(hasBar), {
         x: 'importance',
         y: 'feature',
         fill: 'color',

@@ -347,10 +347,10 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       await expect.poll(legend, { timeout: 60_000 }).toBe('l2: nothing butNaN or ∞')
       await open(url, `tensor=${names[0]}`)
       expect(await page.textContent('.distribution output')).toBe('step 2')
-      expect(await page.textContent('.distribution .note')).toBe('From step 3 on, all are NaN, infinite or 0.')
+      expect(await page.textContent('.distribution .note')).toBe('From step 3 on, all are NaN or infinite.')
       await open(url, 'distributions')
       expect(await page.textContent('.player output')).toBe('step 2')
-      expect(await page.textContent('#view .note')).toContain('tensor. From step 3 on, all are NaN, infinite or 0.')
+      expect(await page.textContent('#view .note')).toContain('tensor. From step 3 on, all are NaN or infinite.')
       await page.fill('.player input', '2')
       expect(new Set(await page.locator('.panel > p').allTextContents())).toEqual(new Set(['all NaN']))
       expect(
@@ -360,6 +360,18 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
           )) as string[],
         ),
       ).toEqual(new Set(['']))
+      expect(wrong).toEqual([])
+      await close(trials)
+    })
+
+    it('of two runs tells which ends in NaN', async () => {
+      const directory = join(scratch, 'stays-finite')
+      for (const step of [1, 2]) writeWeights(join(directory, `checkpoint-${step}`), names, i => step + i)
+      const { url, trials } = await write(directory, writeRun('ends-lost', [1, 2, 5, 9]))
+      await open(url, 'overview')
+      expect(await page.textContent('.flow .note')).toBe('From step 9 on, all of B are NaN, infinite or 0.')
+      await open(url, 'distributions?kind=weights')
+      expect(await page.textContent('#view .note')).toMatch(/From step 9 on, all of B are NaN or infinite\.$/)
       expect(wrong).toEqual([])
       await close(trials)
     })

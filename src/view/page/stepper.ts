@@ -16,15 +16,23 @@ export interface StepperOptions {
   readonly ms?: number
 }
 
-/** The index of the last step with something to see, and a sentence about those after it; the last step if there is none. */
-export function firstShown(
+/** The index of the last step with something to see; the last step if there is none. */
+export function firstShown(steps: readonly number[], isSeen: (i: number) => boolean): number {
+  return [...steps.keys()].findLast(isSeen) ?? steps.length - 1
+}
+
+/**
+ * A sentence about the steps after the last one with something to see; empty if there are none.
+ * @param steps of one trial @param what the numbers without anything to see are @param place the trial's index of two; null for a single trial
+ */
+export function lostText(
   steps: readonly number[],
   isSeen: (i: number) => boolean,
-): { readonly first: number; readonly lost: string } {
-  const seen = [...steps.keys()].findLast(isSeen)
-  const first = seen ?? steps.length - 1
-  const lost = first < steps.length - 1 ? `From step ${steps[first + 1]} on, all are NaN, infinite or 0.` : ''
-  return { first, lost }
+  what: 'NaN or infinite' | 'NaN, infinite or 0',
+  place: number | null = null,
+): string {
+  const next = steps[firstShown(steps, isSeen) + 1]
+  return next === undefined ? '' : `From step ${next} on, all${place === null ? '' : ` of ${'AB'[place]}`} are ${what}.`
 }
 
 /** True if numbers have something to see: one is neither 0 nor NaN nor infinite, or all are finite. */

@@ -8,7 +8,7 @@ import { actions } from '../pictures/charts.js'
 import { HeatMap } from '../pictures/heat-map.js'
 import { chip, legendOf } from '../pictures/legend.js'
 import { type Shading, shadingOf } from '../pictures/shading.js'
-import { areSeen, firstShown } from '../stepper.js'
+import { areSeen, firstShown, lostText } from '../stepper.js'
 import { counted, exact, MEANINGS, short, shortened, shown } from '../text.js'
 import type { Column, ShownTrial } from '../trials.js'
 import { firstOf, OF_BOTH, SIGNED } from './layers.js'
@@ -177,18 +177,18 @@ async function mapsOf(
     const all = [...grid.series, ...grid.others].filter(series => series >= 0)
     const saved = [...steps.keys()].filter(i => column.has(i) && all.some(series => column.isThere(series, i)))
     const numbers = saved.map(i => steps[i]!)
-    const { first, lost } = firstShown(numbers, i => {
+    const isSeen = (i: number) => {
       const present = all.filter(series => column.isThere(series, saved[i]!))
       return areSeen(present.map(series => column.at(series, saved[i]!)))
-    })
-    const at = step === null ? (saved[first] ?? -1) : steps.indexOf(step)
+    }
+    const at = step === null ? (saved[firstShown(numbers, isSeen)] ?? -1) : steps.indexOf(step)
     if (at >= 0)
       shownTrials.push({
         trial,
         grid,
         column,
         step: at,
-        lost,
+        lost: lostText(numbers, isSeen, 'NaN, infinite or 0'),
         states: await trial.states(),
       })
   }

@@ -18,7 +18,7 @@ import {
   lostBars,
 } from '../../pictures/histogram.js'
 import { fileName, saveGif, videoButton } from '../../pictures/raster.js'
-import { firstShown, stepper } from '../../stepper.js'
+import { lostText, stepper } from '../../stepper.js'
 import { counted, short, shown } from '../../text.js'
 import type { ShownTrial } from '../../trials.js'
 
@@ -93,7 +93,7 @@ export function distribution(options: DistributionOptions): HTMLElement {
     ),
   ]
   const numbersOfSteps = rows.map(({ step }) => step)
-  const { lost } = firstShown(numbersOfSteps, i => hasFinite(histograms[i]!))
+  const lost = lostText(numbersOfSteps, i => hasFinite(histograms[i]!), 'NaN or infinite')
   const name = fileName(`distribution of ${tensor}${who}`)
   const whole = () => {
     const svg = chosen.shape === 'ridges' ? ridges(rows, axes, options, label) : heatMap(rows, axes, place, label)

@@ -15,7 +15,7 @@ import {
   type RangeName,
 } from '../../pictures/histogram.js'
 import { fileName, saveGif, videoButton } from '../../pictures/raster.js'
-import { firstShown, stepper } from '../../stepper.js'
+import { firstShown, lostText, stepper } from '../../stepper.js'
 import { counted, KIND_NAMES, shortened, shown } from '../../text.js'
 import type { Column, Ridge, ShownTrial } from '../../trials.js'
 import type { View } from '../view.js'
@@ -137,6 +137,14 @@ export async function distributionsView(
   return { element, update }
 }
 
+/** The numbers of the steps at which a histogram is wanted, ascending. */
+function stepsOf(outlines: readonly Outline[], isWanted: (histogram: Histogram) => boolean): readonly number[] {
+  const numbers = outlines.flatMap(({ trial, ridge, histograms }) =>
+    ridge.view.steps.filter((_, i) => isWanted(histograms[i]!)).map(step => trial.view.steps[step]!),
+  )
+  return [...new Set(numbers)].sort((a, b) => a - b)
+}
+
 /** Trials side by side or over each other. */
 function layoutOf({ pair, scales }: DistributionsChoice): 'beside' | 'over' {
   // Two trials over each other share one axis.
@@ -180,21 +188,16 @@ async function grid(
   const isBeside = trials.length > 1 && layoutOf(chosen) === 'beside'
   const range = axesOf(everything, chosen.axis)
   const withLost = hasLost(everything)
-  const steps = [
-    ...new Set(
-      drawn.flatMap(({ outlines }) =>
-        outlines.flatMap(({ trial, ridge }) => ridge.view.steps.map(step => trial.view.steps[step]!)),
-      ),
-    ),
-  ].sort((a, b) => a - b)
-  const finite = new Set(
-    drawn.flatMap(({ outlines }) =>
-      outlines.flatMap(({ trial, ridge, histograms }) =>
-        ridge.view.steps.filter((_, i) => hasFinite(histograms[i]!)).map(step => trial.view.steps[step]!),
-      ),
-    ),
-  )
-  const { first, lost } = firstShown(steps, i => finite.has(steps[i]!))
+  const all = drawn.flatMap(({ outlines }) => outlines)
+  const steps = stepsOf(all, () => true)
+  const finite = new Set(stepsOf(all, hasFinite))
+  const first = firstShown(steps, i => finite.has(steps[i]!))
+  const lost = trials.map((_, place) => {
+    const outlines = all.filter(outline => outline.place === place)
+    const numbers = stepsOf(outlines, () => true)
+    const finiteNumbers = new Set(stepsOf(outlines, hasFinite))
+    return lostText(numbers, i => finiteNumbers.has(numbers[i]!), 'NaN or infinite', trials.length > 1 ? place : null)
+  })
   const isThin = ({ outlines }: (typeof drawn)[number]) => {
     const axes = axesOf(
       outlines.flatMap(({ histograms }) => histograms),
@@ -244,7 +247,7 @@ async function grid(
           ),
         ]
       : []),
-    h('p', { class: 'note' }, `${scaleText({ ...chosen, axes }, trials.length > 1)} ${lost}`.trim()),
+    h('p', { class: 'note' }, [scaleText({ ...chosen, axes }, trials.length > 1), ...lost].filter(Boolean).join(' ')),
     h('div', { class: isBeside ? 'panels beside' : 'panels' }, ...panels.map(({ element }) => element)),
     ...(undrawn > 0
       ? [

@@ -6,7 +6,7 @@ import { choice, h } from '../../dom.js'
 import type { OpenTensor } from '../../names.js'
 import { actions, describe, legend, NOT_FINITE, STYLE } from '../../pictures/charts.js'
 import { lineColor, runColor } from '../../pictures/colors.js'
-import { areSeen, firstShown, stepper } from '../../stepper.js'
+import { areSeen, firstShown, lostText, stepper } from '../../stepper.js'
 import { labelsOf, short, shortened, shown } from '../../text.js'
 import type { Column, ShownTrial } from '../../trials.js'
 
@@ -153,12 +153,13 @@ function strip(
   )
   const picture = h('div', {})
   const note = h('p', { class: 'note', 'aria-live': 'polite' })
-  const { first, lost } = firstShown(steps, i =>
-    flows.some(flow => {
-      const at = flow.trial.view.steps.indexOf(steps[i]!)
-      return flow.steps.includes(at) && areSeen(pointsOf(flow, at).map(({ mean }) => mean))
-    }),
-  )
+  const isSeen = (flow: Flow, step: number) =>
+    flow.steps.includes(step) && areSeen(pointsOf(flow, step).map(({ mean }) => mean))
+  const first = firstShown(steps, i => flows.some(flow => isSeen(flow, flow.trial.view.steps.indexOf(steps[i]!))))
+  const lost = flows.map(flow => {
+    const numbers = flow.steps.map(step => flow.trial.view.steps[step]!)
+    return lostText(numbers, i => isSeen(flow, flow.steps[i]!), 'NaN, infinite or 0', isPair ? flow.place : null)
+  })
   const show = (i: number) => {
     // Each trial has its own last step.
     const ats = flows.map(flow => flow.steps.findLast(step => flow.trial.view.steps[step]! <= steps[i]!))
@@ -170,7 +171,7 @@ function strip(
     }))
     const ranges = whose.map(({ name, points }) => `${isPair ? `${name} ` : ''}${rangeText(points)}`)
     const label = `${FLOWS[name].text} at step ${steps[i]}, in the order of execution: ${ranges.join('; ')}.`
-    note.textContent = [...sayPoints(limits, near, shownPoints.flat()), lost].join(' ').trim()
+    note.textContent = [...sayPoints(limits, near, shownPoints.flat()), ...lost].filter(Boolean).join(' ')
     const svg = plot(whose, { layers, domain, limits: near, label, axis: FLOWS[name].axis, width })
     svg.addEventListener('click', () => {
       const { value } = svg as unknown as { readonly value: Point | null }

@@ -177,6 +177,28 @@ describe('through a proxy', () => {
     expect(proxy.urls).toEqual([])
   })
 
+  it('goes a password as it is written, if it has a % that begins no byte', async () => {
+    const address = proxy.url.replace('//', '//me:50%off@')
+    proxy.user = 'me:50%off'
+    const rows = await rowsOf({})
+    vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0')
+    vi.stubEnv('ALL_PROXY', address)
+    expect(await rowsOf({})).toBe(rows)
+    expect(await rowsOf({ endpoint: 'https://s3.test' })).toBe(rows)
+    expect(proxy.urls.length).toBeGreaterThan(0)
+    expect(proxy.tunnels.length).toBeGreaterThan(0)
+  })
+
+  it('go requests to an address of IPv6, in brackets', async () => {
+    vi.stubEnv('HTTPS_PROXY', proxy.url)
+    const error = await failureOf(rowsOf({ endpoint: 'https://[fd00::1]:9000', maxAttempts: 1 }))
+    expect(new Set(proxy.tunnels)).toEqual(new Set(['[fd00::1]:9000']))
+    // The certificate is another host’s, and the test’s own besides.
+    expect(error.message).toContain('got DEPTH_ZERO_SELF_SIG')
+    vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0')
+    expect(await rowsOf({ endpoint: 'https://[fd00::1]:9000' })).toBeGreaterThan(0)
+  })
+
   it.each(whenLong)('go those of the command line, which trusts what it was told to trust (%s)', async () => {
     const env = {
       ...process.env,

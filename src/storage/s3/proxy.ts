@@ -7,6 +7,7 @@ import { Agent, type AgentOptions, type RequestOptions } from 'node:https'
 import { BlockList, isIP } from 'node:net'
 import { env } from 'node:process'
 import type { Duplex } from 'node:stream'
+import { checkServerIdentity, type PeerCertificate } from 'node:tls'
 import { HttpsProxyAgent } from 'hpagent'
 import { UsageError } from '../../base/errors.js'
 import { S3Failure } from './errors.js'
@@ -81,7 +82,7 @@ function parseProxy(text: string, variable: string): Proxy {
   try {
     const url = new URL(text.includes('://') ? text : `http://${text}`)
     const { username, password, protocol, host } = url
-    const user = [username, password].map(decodeURIComponent).join(':')
+    const user = [username, password].map(decoded).join(':')
     const authorization = user === ':' ? null : `Basic ${Buffer.from(user).toString('base64')}`
     got = `${protocol}//${host}`
     if (protocol === 'http:' || protocol === 'https:') return { url, name: got, variable, authorization }
@@ -89,6 +90,15 @@ function parseProxy(text: string, variable: string): Proxy {
     // Told below.
   }
   throw new UsageError(`expected ${variable} to be the URL of an HTTP proxy (http://host:port), got ${got}`)
+}
+
+/** A part of a URL; as it is written, if it has a `%` that begins no byte, as a password can. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
 }
 
 /** An entry of NO_PROXY: a name or an address, and the bits of a network or a port. */
@@ -155,14 +165,25 @@ export class TunnelAgent extends Agent {
     options: RequestOptions,
     callback?: (error: Error | null, stream: Duplex) => void,
   ): Duplex | null | undefined {
-    const destination = { protocol: 'https:', hostname: options.host ?? 'localhost', port: Number(options.port) }
-    const proxy = proxyTo(destination, this.#settings)
+    const hostname = bareHost(options.host ?? 'localhost')
+    const proxy = proxyTo({ protocol: 'https:', hostname, port: Number(options.port) }, this.#settings)
     if (proxy === null) return super.createConnection(options, callback)
-    const { protocol, hostname, port, username, password } = proxy.url
-    // The brackets of IPv6 would be taken for a part of the name.
-    const url = { protocol, hostname: bareHost(hostname), port, username, password } as URL
-    const tunnels = new HttpsProxyAgent({ proxy: url, keepAlive: true })
-    return tunnels.createConnection({ ...options, timeout: this.#timeoutMs }, callback)
+    const { url, authorization } = proxy
+    const tunnels = new HttpsProxyAgent({
+      // The brackets of IPv6 would be taken for a part of the name.
+      proxy: { protocol: url.protocol, hostname: bareHost(url.hostname), port: url.port } as URL,
+      proxyRequestOptions: { headers: authorization === null ? {} : { 'proxy-authorization': authorization } },
+      keepAlive: true,
+    })
+    const inside = {
+      ...options,
+      // The request for a tunnel needs them, but a certificate has none.
+      host: isIP(hostname) === 6 ? `[${hostname}]` : hostname,
+      checkServerIdentity: (name: string, certificate: PeerCertificate) =>
+        checkServerIdentity(bareHost(name), certificate),
+      timeout: this.#timeoutMs,
+    }
+    return tunnels.createConnection(inside, callback)
   }
 }
 

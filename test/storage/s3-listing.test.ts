@@ -39,6 +39,10 @@ describe('what servers answer', () => {
       `\ufeff<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult ${NAMESPACE}><Name>bucket</Name><Prefix>a+b/</Prefix><StartAfter></StartAfter><ContinuationToken></ContinuationToken><KeyCount>1</KeyCount><MaxKeys>1000</MaxKeys><Delimiter></Delimiter><IsTruncated>false</IsTruncated><Contents><Key>a+b/x%2By%25z</Key>${when}<ETag>&#34;e&#34;</ETag><Size>1</Size><Owner><ID></ID><DisplayName></DisplayName></Owner></Contents><EncodingType>url</EncodingType></ListBucketResult>`,
     ],
     [
+      'one that keeps the connection alive while it looks',
+      `  \n <?xml version="1.0" encoding="UTF-8"?><ListBucketResult><IsTruncated>false</IsTruncated>${contents('a b/x+y%z', `${when}<ETag>"e"</ETag>`)}</ListBucketResult>`,
+    ],
+    [
       'one that spells nothing, without a namespace, a count and a prefix',
       `<ListBucketResult>\n  <IsTruncated>false</IsTruncated>\n  <Contents>\n    <Key>a b/x+y%z</Key>\n    ${when}<ETag>"e"</ETag>\n    <Size>1</Size>\n  </Contents>\n</ListBucketResult>\n`,
     ],

@@ -72,8 +72,8 @@ function rootOf(text: string): XmlElement {
   if (text.split('<', MAX_TAGS).length === MAX_TAGS) throw badListing(`less than ${MAX_TAGS} tags`, 'more')
   let reason = ''
   try {
-    // The parser would take the square of the time for these line breaks.
-    const { root } = parseXml(text.replace(/\r\n?/g, '\n'))
+    // Servers that keep a connection alive begin with blanks. The parser would take the square of the time for these line breaks.
+    const { root } = parseXml(text.trimStart().replace(/\r\n?/g, '\n'))
     if (root?.name === 'ListBucketResult') return root
   } catch (error) {
     reason = `: ${(error as Error).message.split('\n')[0]}`

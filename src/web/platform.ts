@@ -42,7 +42,10 @@ export function setTimeout(
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted()
-    const timer = globalThis.setTimeout(() => resolve(value), ms)
+    const timer = globalThis.setTimeout(() => {
+      signal?.removeEventListener('abort', stop)
+      resolve(value)
+    }, ms)
     const stop = (): void => {
       globalThis.clearTimeout(timer)
       reject(signal?.reason)

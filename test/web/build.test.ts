@@ -1,5 +1,6 @@
 /** What trialscan/web is made of: no more than a page can afford, and nothing of Node.js. */
 
+import { getEventListeners } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -7,7 +8,7 @@ import type { Metafile } from 'esbuild'
 import { describe, expect, it } from 'vitest'
 import * as node from '#dist/index.js'
 import * as web from '#dist/web/index.js'
-import { createHash, normalize } from '#dist/web/platform.js'
+import { createHash, normalize, setTimeout } from '#dist/web/platform.js'
 import { ROOT } from '../support/golden.js'
 
 const built = JSON.parse(readFileSync(join(ROOT, 'dist/web/metafile.json'), 'utf8')) as Record<
@@ -182,4 +183,15 @@ describe('what stands in for Node.js', () => {
       expect(normalize(path)).toBe(reference(path))
     },
   )
+
+  it('waits without leaving a listener at the signal, and not at all at an aborted signal', async () => {
+    const controller = new AbortController()
+    const { signal } = controller
+    for (let i = 0; i < 3; i++) await setTimeout(1, undefined, { signal })
+    expect(getEventListeners(signal, 'abort')).toEqual([])
+    const waiting = setTimeout(60_000, undefined, { signal })
+    controller.abort(new Error('enough'))
+    await expect(waiting).rejects.toThrow('enough')
+    await expect(setTimeout(60_000, undefined, { signal })).rejects.toThrow('enough')
+  })
 })

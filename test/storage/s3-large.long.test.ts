@@ -2,7 +2,7 @@
 
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
 import {
   closePools,
   createTrial,
@@ -117,6 +117,21 @@ it('a value: a request a part, and the elements from disk', async () => {
   expect(bytes[0]!.equals(bytes[1]!)).toBe(true)
   expect(bytes[0]!.length).toBe(4 * ELEMENTS.large)
   expect(server.seen.length).toBeLessThanOrEqual(PARTS.large + 2)
+})
+
+it('the end of a record is asked for before its head has come: no answer is waited for on its own', async () => {
+  const trial = await open()
+  let answer = (): void => {}
+  server.faults.push((_, serve) => {
+    answer = serve
+  })
+  const value = trial.tensor('large').value(0)
+  try {
+    await vi.waitFor(() => expect(server.seen).toHaveLength(2))
+  } finally {
+    answer()
+  }
+  expect((await value).data).toHaveLength(ELEMENTS.large)
 })
 
 it.each([1 / 100, 1 / 2, 98 / 100])('a wrong byte at %d of a record is found', async share => {

@@ -28,6 +28,8 @@ export const CHECK_FULL = CHECK_LEVELS.indexOf('full')
 
 /** The number of bytes that are read to find the start of the elements: more than a tag and the fields around it take. */
 export const RECORD_HEAD_BYTES = 16 << 10
+/** More bytes than follow the elements in a record that a hook has saved. */
+const END_BYTES = 1 << 10
 
 export interface LargeRecordPlace {
   readonly path: string
@@ -99,6 +101,8 @@ export class LargeRecord {
   readonly #batch: Batch
   #tail = 0 as Address
   #tailLength = 0
+  /** The last bytes of the record, if requested. */
+  #end: Promise<Uint8Array> | undefined
 
   private constructor(engine: Engine, store: ByteSource, record: LargeRecordPlace) {
     this.#engine = engine
@@ -115,6 +119,7 @@ export class LargeRecord {
       await opened.#readHead(known)
       return opened
     }
+    if (store.stream && known === undefined) opened.#askForEnd()
     let headLength = known ?? RECORD_HEAD_BYTES
     while (!(await opened.#walk(Math.min(headLength, record.request.byteLength)))) headLength *= 16
     return opened
@@ -161,6 +166,15 @@ export class LargeRecord {
     return true
   }
 
+  /** Requests the end together with the head if every request takes time: the tail is rarely longer. */
+  #askForEnd(): void {
+    const { path, startByte, request } = this.#record
+    const bytes = new Uint8Array(Math.min(END_BYTES, request.byteLength))
+    const at = startByte + request.byteLength - bytes.length
+    this.#end = Promise.resolve(this.#store.readInto(path, at, bytes)).then(available => bytes.subarray(0, available))
+    this.#end.catch(() => {})
+  }
+
   /** Reads the bytes between tensor_content and the end of the record, including the footer. */
   async #readTail(tailStart: number): Promise<void> {
     const { request, windowByteLength } = this.#record
@@ -168,7 +182,7 @@ export class LargeRecord {
     if (byteLength > windowByteLength) throw this.#tooLarge()
     this.#tail = this.#engine.reserveBytes(byteLength)
     this.#tailLength = byteLength - FOOTER_LENGTH
-    const available = await this.#read(tailStart, this.#tail, byteLength)
+    const available = await this.#read(tailStart, this.#tail, byteLength, byteLength <= END_BYTES && this.#end)
     if (available < byteLength) throw this.#truncated(tailStart + available)
   }
 
@@ -415,9 +429,18 @@ export class LargeRecord {
     if (!this.#engine.checkPayload(this.#batch, crc, storedCrc)) throw this.#fault()
   }
 
-  async #read(at: number, address: Address, byteLength: number): Promise<number> {
-    const { path, startByte } = this.#record
-    const available = await this.#store.readInto(path, startByte + at, this.#engine.view(address, byteLength))
+  /** @param end the record's last bytes, if they are among those to read */
+  async #read(
+    at: number,
+    address: Address,
+    byteLength: number,
+    end: Promise<Uint8Array> | false | undefined = false,
+  ): Promise<number> {
+    const { path, startByte, request } = this.#record
+    const bytes = end && (await end).subarray(Math.max(0, Math.min(END_BYTES, request.byteLength) - byteLength))
+    const view = this.#engine.view(address, byteLength)
+    if (bytes) view.set(bytes)
+    const available = bytes ? bytes.length : await this.#store.readInto(path, startByte + at, view)
     this.#count(available)
     return available
   }

@@ -1,6 +1,6 @@
 /** Objects that are written in parts, to a server that fails as a real one can't be asked to. */
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Destination } from '#dist/storage/destination.js'
 import { PART_BYTES } from '#dist/storage/s3/upload.js'
 import { answerLost, type Fault, FaultyS3, failWith } from '../support/faulty-s3.js'
@@ -44,6 +44,22 @@ describe('an object', () => {
     expect(await create(PART_BYTES)).toBe(PART_BYTES)
     expect(s3.written).toEqual(['PUT'])
     expect(s3.objects.get(KEY)!.equals(CONTENT.subarray(0, PART_BYTES))).toBe(true)
+  })
+
+  it('that is short takes little memory while it is written', async () => {
+    const answers: (() => void)[] = []
+    s3.writeFaultOf = () => (_, serve) => answers.push(serve)
+    const before = process.memoryUsage().arrayBuffers
+    const writing = Array.from({ length: 16 }, (_, i) => destination.replace(`${i}.json`, '{}'))
+    await vi.waitFor(() => expect(answers).toHaveLength(16))
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(4 * PART_BYTES)
+    for (const answer of answers) answer()
+    await Promise.all(writing)
+  })
+
+  it('is not taken for written where S3 names a condition that it has not', async () => {
+    s3.writeFaultOf = () => failWith(412, 'PreconditionFailed')
+    await expect(destination.replace('a.json', '{}')).rejects.toMatchObject({ fields: { status: 412 } })
   })
 
   it('that is longer comes in parts, and is there when they are complete', async () => {

@@ -137,13 +137,17 @@ export class S3Connection {
     response.body = await readStart(response.body as Readable, MAX_ERROR_BYTES, this.#pace, signal)
   }
 
-  /** Sends a request that writes an object. @returns false if its condition, that there is none, is not met */
-  async write(request: (client: S3) => Promise<unknown>): Promise<boolean> {
-    return (await this.#unless(412, request)) !== null
+  /**
+   * Sends a request that writes an object.
+   * @param isNew true if it has the condition that there is none
+   * @returns false if that is not met
+   */
+  async write(isNew: boolean, request: (client: S3) => Promise<unknown>): Promise<boolean> {
+    return (await this.#unless(isNew ? 412 : null, request)) !== null
   }
 
   /** Sends a request. @returns null if S3 answers with the expected status */
-  async #unless<T>(status: number, request: (client: S3) => Promise<T>): Promise<T | null> {
+  async #unless<T>(status: number | null, request: (client: S3) => Promise<T>): Promise<T | null> {
     try {
       return await this.send(request)
     } catch (error) {

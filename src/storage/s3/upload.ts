@@ -14,6 +14,9 @@ const MAX_PARTS = 10_000
 /** The number of parts in progress, each of which is held in memory. */
 const PARTS_AT_ONCE = 2
 
+/** The length of the first buffer, since most objects are short. */
+const FIRST_BYTES = 64 << 10
+
 /** The condition of a request that keeps an object that is already there. */
 const IF_NEW = { IfNoneMatch: '*' }
 
@@ -29,7 +32,7 @@ export async function put(requests: S3Requests, key: string, bytes: Uint8Array, 
   const isWritten = await requests.run(key, connection => {
     attempts++
     const object = { ...requests.object(key), Body: bytes, ...(isNew && IF_NEW) }
-    return connection.write(s3 => s3.putObject(object, connection.timeoutFor(bytes)))
+    return connection.write(isNew, s3 => s3.putObject(object, connection.timeoutFor(bytes)))
   })
   return { isWritten, attempts }
 }
@@ -48,7 +51,7 @@ export async function upload(
 ): Promise<number | null> {
   let parts: Parts | undefined
   let byteLength = 0
-  let [part, filled] = [new Uint8Array(PART_BYTES), 0]
+  let [part, filled] = [new Uint8Array(FIRST_BYTES), 0]
   try {
     for await (const chunk of chunks) {
       const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
@@ -58,9 +61,10 @@ export async function upload(
         if (filled === PART_BYTES) {
           parts ??= await Parts.begin(requests, key)
           await parts.add(part)
-          ;[part, filled] = [new Uint8Array(PART_BYTES), 0]
+          ;[part, filled] = [new Uint8Array(FIRST_BYTES), 0]
         }
         const taken = bytes.subarray(at, at + PART_BYTES - filled)
+        part = withRoom(part, filled + taken.length)
         part.set(taken, filled)
         filled += taken.length
         at += taken.length
@@ -74,6 +78,14 @@ export async function upload(
     await parts?.abort()
     throw error
   }
+}
+
+/** A buffer with that much room and the content of the given one, which is itself if it is long enough. */
+function withRoom(part: Uint8Array<ArrayBuffer>, byteLength: number): Uint8Array<ArrayBuffer> {
+  if (byteLength <= part.length) return part
+  const longer = new Uint8Array(Math.min(PART_BYTES, Math.max(byteLength, 2 * part.length)))
+  longer.set(part)
+  return longer
 }
 
 class Parts {
@@ -132,7 +144,9 @@ class Parts {
     const Parts = etags.map((ETag, i) => ({ ETag, PartNumber: i + 1 }))
     const object = { ...this.#upload, MultipartUpload: { Parts }, ...(isNew && IF_NEW) }
     try {
-      return await this.#requests.run(Key, connection => connection.write(s3 => s3.completeMultipartUpload(object)))
+      return await this.#requests.run(Key, connection => {
+        return connection.write(isNew, s3 => s3.completeMultipartUpload(object))
+      })
     } catch (error) {
       // The attempt before can have made it, and only its answer was lost: then there is no such upload any more.
       const { s3, attempts } = error instanceof StoreError ? error.fields : {}

@@ -20,6 +20,7 @@ import { join } from 'node:path'
 import { parquetReadObjects } from 'hyparquet'
 import { compressors } from 'hyparquet-compressors'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { expectReplaceableIn } from '#dist/cli/real-path.js'
 import { createTrial, findTrials, trialFingerprint } from '#dist/index.js'
 import { withHeader } from '../../fixtures/checkpoint-writer.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
@@ -303,6 +304,12 @@ it('ls of several trials is one object of JSON', async () => {
     [a, b, c].map(async trial => JSON.parse((await trialscan('ls', trial, '--json')).stdout)),
   )
   expect(JSON.parse(stdout)).toEqual({ trials: each })
+})
+
+it('a few of many trials are looked at at once, for whether --out is theirs', async () => {
+  const looked = expectReplaceableIn(Array(2000).fill(a), join(directory, 'table.csv'))
+  expect(process.getActiveResourcesInfo().length).toBeLessThan(500)
+  await looked
 })
 
 describe('--out DIR', () => {

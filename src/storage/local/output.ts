@@ -282,6 +282,8 @@ export async function written<T>(path: string, action: () => Promise<T>): Promis
  * @throws StoreError
  */
 export function makeDirectory(path: string, mode = 0o777): string | null {
+  // Mostly it is there, and an error of mkdir takes longer than a look.
+  if (isDirectory(path)) return null
   let outermost: string | null = null
   for (let isParentThere = false; ; isParentThere = true) {
     try {

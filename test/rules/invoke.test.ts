@@ -207,6 +207,24 @@ describe('invokeRule', () => {
     await expect(invokeRule(rule, { raiseEvalCond: true, pollMs: 1 })).rejects.toMatchObject({ endOfRule: true })
     await expect(invokeRule(new StalledTrainingRule(trial))).rejects.toThrow(NoMoreData)
   })
+
+  it('waits for a stall longer than any threshold, if no other time is given', async () => {
+    const running = await createTrial(fixtureTrial('workers-running').directory)
+    let minutes = 0
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => minutes * 60_000)
+    const rule = new StalledTrainingRule(running, { threshold: String(30 * 60), now: () => 0 })
+    const abort = new AbortController()
+    const onWait = (): void => {
+      if (minutes > 0) abort.abort(new Error('it still waits'))
+      minutes = 20
+    }
+    try {
+      const invoked = rule.invoke(0, { pollMs: 1, signal: abort.signal, onWait })
+      await expect(invoked).rejects.toThrow('it still waits')
+    } finally {
+      clock.mockRestore()
+    }
+  })
 })
 
 describe('an invocation', () => {

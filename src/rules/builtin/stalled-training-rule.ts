@@ -89,7 +89,9 @@ export class StalledTrainingRule extends builtin({
    * @throws RuleEvaluationConditionMet with `endOfRule`, NoMoreData when the job has ended, WaitTimeout
    */
   override async invoke(step: number, options?: WaitOptions & MeasureOptions): Promise<void> {
-    const waiting = waitingOf(checkOptions('rule.invoke', READ_OPTIONS, options))
+    const { timeoutMs = this.patienceMs + 60_000, ...waiting } = waitingOf(
+      checkOptions('rule.invoke', READ_OPTIONS, options),
+    )
     const state = stateOf(this.baseTrial)
     const findings = await waitFor(
       state.access.store,
@@ -101,7 +103,7 @@ export class StalledTrainingRule extends builtin({
           ? { answer: findings }
           : { missing: 'a stall', present: state.describeSteps('GLOBAL') }
       },
-      { timeoutMs: this.patienceMs + 60_000, ...waiting },
+      { ...waiting, timeoutMs },
     )
     await this.fire(findings[0]!.step, findings)
     throw new RuleEvaluationConditionMet(this.ruleName, step, true)

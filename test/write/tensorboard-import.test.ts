@@ -384,9 +384,11 @@ describe('an import', () => {
     // Within the number of the second record.
     bytes[bytes.length - 6]! ^= 1
     writeFileSync(path, bytes)
-    const report = await importTensorBoard(await opened(directory), place())
-    expect([report.tensors, report.problemCount]).toEqual([2, 1])
-    expect(report.problems[0]).toMatchObject({ code: 'BadPayloadChecksum' })
+    for (const options of [undefined, { checkLevel: undefined }]) {
+      const report = await importTensorBoard(await opened(directory), place(), options)
+      expect([report.tensors, report.problemCount]).toEqual([2, 1])
+      expect(report.problems[0]).toMatchObject({ code: 'BadPayloadChecksum' })
+    }
     const asked = await importTensorBoard(await opened(directory), place(), { checkLevel: 'minimal' })
     expect([asked.tensors, asked.problemCount]).toEqual([3, 0])
   })

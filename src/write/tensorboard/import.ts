@@ -63,9 +63,10 @@ const COLLECTIONS: Readonly<Record<string, RegExp>> = {
  */
 export async function importTensorBoard(runs: Trial, out: string, options?: ImportOptions): Promise<TensorBoardImport> {
   expectTrial('importTensorBoard', runs)
-  const { checksums = false, s3, ...given } = checkOptions('importTensorBoard', IMPORT_OPTIONS, options)
   // Damaged data must not get an index that presents them as intact.
-  const selection: ScanSelection = { checkLevel: 'full', ...given }
+  const settings = checkOptions('importTensorBoard', IMPORT_OPTIONS, options)
+  const { checksums = false, checkLevel = 'full', s3, ...given } = settings
+  const selection: ScanSelection = { ...given, checkLevel }
   const state = stateOf(runs)
   if (!state.contents.isTensorBoard) {
     throw new UsageError(`${runs.path}: expected event files of TensorBoard, got a trial`, { path: runs.path })

@@ -16,7 +16,7 @@ import {
 import * as native from '../engines/native.js'
 import * as numpy from '../engines/numpy.js'
 import * as ours from '../engines/ours.js'
-import { COMMAND } from '../package.js'
+import { COMMAND, LIBRARY } from '../package.js'
 import { type Command, type Run, runProcess } from '../processes.js'
 import { expectReductions, expectReductionsOfFloat32 } from '../reductions.js'
 import { scratchPath } from '../scratch.js'
@@ -73,7 +73,11 @@ function smallCase(trial: Trial): Case {
   const out = scratchPath('small.csv')
   return {
     size: `scan of ${trial.title}`,
-    contenders: [processContender(ours.NAME, scanCommand(trial.dir, out), () => wrongTable(out, trial)), nothing()],
+    contenders: [
+      processContender(ours.NAME, scanCommand(trial.dir, out), () => wrongTable(out, trial)),
+      nothing(),
+      loading(),
+    ],
   }
 }
 
@@ -95,6 +99,14 @@ function nothing(value?: (run: Run) => number): Contender {
     [NODE, '-e', 'console.log(1)'],
     ({ stdout }) => expectSame('1\n')(stdout),
     value,
+  )
+}
+
+/** Node.js loading the package and saying a word: what starts a process of ours, before it has anything to do. */
+function loading(): Contender {
+  const code = `await import(${JSON.stringify(LIBRARY)})\nconsole.log(1)`
+  return processContender('the package loaded', [NODE, '--input-type=module', '-e', code], ({ stdout }) =>
+    expectSame('1\n')(stdout),
   )
 }
 

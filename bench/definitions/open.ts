@@ -1,7 +1,15 @@
 /** A process of its own that opens a trial. */
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { type Case, type Contender, type Definition, type Judge, type Options, selfTimed } from '../definition.js'
+import {
+  type Case,
+  type Contender,
+  type Definition,
+  expectSame,
+  type Judge,
+  type Options,
+  selfTimed,
+} from '../definition.js'
 import * as ours from '../engines/ours.js'
 import * as plainJs from '../engines/plain-js.js'
 import { LIBRARY } from '../package.js'
@@ -45,6 +53,9 @@ export const open: Definition = {
             },
           },
           opening(plainJs.NAME, ['', dir], wrong),
+          opening('a listing and a stat of each file', ['', dir, 'stat'], ({ steps }) =>
+            expectSame(input.steps.length)(steps),
+          ),
           opening(`${ours.NAME}, longest block of the thread`, [LIBRARY, dir, '', 'watch'], wrong, 'blockedMs'),
         ],
       }

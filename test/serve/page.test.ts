@@ -395,7 +395,11 @@ describe.runIf(hasChromium || isRequired('chromium'))('a served page', () => {
     const context = await browser.newContext()
     // The comparison is held back.
     await context.addInitScript(
-      `{ const own = fetch; globalThis.fetch = (...all) => String(all[0]).startsWith('/api/compare/') ? new Promise(resolve => { globalThis.goOn = () => resolve(own(...all)) }) : own(...all) }`,
+      `{
+        const request = fetch, held = []
+        globalThis.goOn = () => { globalThis.fetch = request; for (const go of held) go() }
+        globalThis.fetch = (...all) => String(all[0]).startsWith('/api/compare/') ? new Promise(resolve => { held.push(() => resolve(request(...all))) }) : request(...all)
+      }`,
     )
     const tab = await context.newPage()
     const show = async (view: string) => {

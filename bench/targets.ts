@@ -145,10 +145,10 @@ export function targetsOf(record: Record): Target[] {
   const arrayTargets = (): Target[] => {
     const [square, batch] = ['4096 × 4096', '32 × 64 × 56 × 56']
     return [
-      array('along', 'sum|max', square, 2.2, 0.8),
+      array('along', 'sum|max', square, 2.3, 0.8),
       array('along', 'std|l2', square, 5, 0.8),
-      array('along', 'sum|max', batch, 4.5, 0.8),
-      array('along', 'std|l2', batch, 7, 0.8),
+      array('along', 'sum|max', batch, 2.3, 0.8),
+      array('along', 'std|l2', batch, 5, 0.8),
       array('reduce', 'min|max|sum', square, 2, 1),
       array('reduce', 'std|abs_mean|l2', square, 2.2, 3),
     ]

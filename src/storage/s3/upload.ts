@@ -14,7 +14,7 @@ const MAX_PARTS = 10_000
 /** The number of parts in progress, each of which is held in memory. */
 const PARTS_AT_ONCE = 2
 
-/** The length of the first buffer, since most objects are short. */
+/** The length at which the buffer of the first part begins to grow, since most objects are short. */
 const FIRST_BYTES = 64 << 10
 
 /** The condition of a request that keeps an object that is already there. */
@@ -61,7 +61,7 @@ export async function upload(
         if (filled === PART_BYTES) {
           parts ??= await Parts.begin(requests, key)
           await parts.add(part)
-          ;[part, filled] = [new Uint8Array(FIRST_BYTES), 0]
+          ;[part, filled] = [new Uint8Array(PART_BYTES), 0]
         }
         const taken = bytes.subarray(at, at + PART_BYTES - filled)
         part = withRoom(part, filled + taken.length)

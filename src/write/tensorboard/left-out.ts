@@ -1,13 +1,13 @@
 /** Counts images, audio and graphs in TensorBoard event files, which a trial can't hold. */
 
+import { entryOf } from '../../base/maps.js'
+import { FOOTER_LENGTH, HEADER_LENGTH } from '../../core/border/framing.js'
 import { MalformedEvent, type UnreadKind, walkUnread } from '../../format/event-head.js'
 import { DEFAULT_MEMORY } from '../../scan/job/plan/memory.js'
 import type { Access } from '../../scan/runner/access.js'
 import { runTwice } from '../../scan/runner/runner.js'
 import { FilePieces } from '../../scan/worker/file-pieces.js'
 
-/** The length with its checksum; another checksum follows the payload. */
-const [HEAD_BYTES, FOOT_BYTES] = [12, 4]
 /** The number of names that are listed for each kind. */
 const MAX_TAGS = 5
 
@@ -23,10 +23,9 @@ export class LeftOut {
   readonly #kinds = new Map<UnreadKind, { count: number; tags: Set<string> }>()
 
   add(kind: UnreadKind, tag: string): void {
-    const tally = this.#kinds.get(kind) ?? { count: 0, tags: new Set<string>() }
+    const tally = entryOf(this.#kinds, kind, () => ({ count: 0, tags: new Set<string>() }))
     tally.count++
     if (tag !== '' && tally.tags.size < MAX_TAGS) tally.tags.add(tag)
-    this.#kinds.set(kind, tally)
   }
 
   get summaries(): readonly LeftOutSummary[] {
@@ -46,11 +45,11 @@ export function mediaOf(texts: readonly string[]): 'image' | 'audio' | null {
 
 /** @param paths event files. Damaged parts are skipped here; whoever reads the values reports them. */
 export async function addLeftOut(leftOut: LeftOut, access: Access, paths: readonly string[]): Promise<void> {
+  const { store } = access
   for (const path of paths) {
-    const { store } = access
     const file = new FilePieces(store, path, await store.byteLength(path))
     let before = 0
-    for (let at = 0; await load(file, at, HEAD_BYTES); ) {
+    for (let at = 0; await load(file, at, HEADER_LENGTH); ) {
       const next = await addRecord(leftOut, file, at)
       if (next === null) {
         for await (const start of recordsFrom(access, path, before)) {
@@ -81,14 +80,14 @@ async function* recordsFrom(access: Access, path: string, startByte: number): As
 
 /** @returns the end of the record; null if there is none, or it can't be read */
 async function addRecord(leftOut: LeftOut, file: FilePieces, at: number): Promise<number | null> {
-  if (!(await load(file, at, HEAD_BYTES))) return null
-  const head = file.slice(at, HEAD_BYTES)
-  const start = at + HEAD_BYTES
+  if (!(await load(file, at, HEADER_LENGTH))) return null
+  const head = file.slice(at, HEADER_LENGTH)
+  const start = at + HEADER_LENGTH
   const end = start + Number(new DataView(head.buffer, head.byteOffset).getBigUint64(0, true))
   const values = Number.isSafeInteger(end) ? await unreadIn(file, start, end) : null
   if (values === null) return null
   for (const { kind, tag } of values) leftOut.add(kind, tag)
-  return end + FOOT_BYTES
+  return end + FOOTER_LENGTH
 }
 
 /** The kind of an event; null if the bytes are no complete event. */

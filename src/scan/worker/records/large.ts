@@ -182,7 +182,11 @@ export class LargeRecord {
     if (byteLength > windowByteLength) throw this.#tooLarge()
     this.#tail = this.#engine.reserveBytes(byteLength)
     this.#tailLength = byteLength - FOOTER_LENGTH
-    const available = await this.#read(tailStart, this.#tail, byteLength, byteLength <= END_BYTES && this.#end)
+    const end = byteLength <= END_BYTES ? await this.#end : undefined
+    const available =
+      end === undefined
+        ? await this.#read(tailStart, this.#tail, byteLength)
+        : this.#take(end.subarray(Math.min(END_BYTES, request.byteLength) - byteLength), this.#tail)
     if (available < byteLength) throw this.#truncated(tailStart + available)
   }
 
@@ -429,20 +433,18 @@ export class LargeRecord {
     if (!this.#engine.checkPayload(this.#batch, crc, storedCrc)) throw this.#fault()
   }
 
-  /** @param end the record's last bytes, if they are among those to read */
-  async #read(
-    at: number,
-    address: Address,
-    byteLength: number,
-    end: Promise<Uint8Array> | false | undefined = false,
-  ): Promise<number> {
-    const { path, startByte, request } = this.#record
-    const bytes = end && (await end).subarray(Math.max(0, Math.min(END_BYTES, request.byteLength) - byteLength))
-    const view = this.#engine.view(address, byteLength)
-    if (bytes) view.set(bytes)
-    const available = bytes ? bytes.length : await this.#store.readInto(path, startByte + at, view)
+  async #read(at: number, address: Address, byteLength: number): Promise<number> {
+    const { path, startByte } = this.#record
+    const available = await this.#store.readInto(path, startByte + at, this.#engine.view(address, byteLength))
     this.#count(available)
     return available
+  }
+
+  /** Takes bytes that were read ahead into the core. @returns their number */
+  #take(bytes: Uint8Array, address: Address): number {
+    this.#engine.view(address, bytes.length).set(bytes)
+    this.#count(bytes.length)
+    return bytes.length
   }
 
   #count(byteLength: number): void {

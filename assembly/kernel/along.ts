@@ -75,7 +75,8 @@ function quotientOf(number: f64, low: f64, divisor: f64): f64 {
   const sum = twoSum(number, low)
   const rest = roundOff
   const quotient = sum / divisor
-  if (!(abs(sum) < SPLITTABLE)) return quotient
+  // Of a sum that is one float64, as those of float32 are, the quotient is rounded once.
+  if (rest == 0 || !(abs(sum) < SPLITTABLE)) return quotient
   return quotient + (sum - twoProduct(quotient, divisor) - roundOff + rest) / divisor
 }
 

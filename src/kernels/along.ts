@@ -15,8 +15,8 @@ import { described, list, wrong } from './wrong.js'
 
 /** The number of elements copied into the core at once: with their results they stay in the cache. */
 const PIECE_ELEMENTS = 1 << 16
-/** The largest number of neighbouring lines that are reduced at once. */
-const MAX_LINES = 8192
+/** The largest number of neighbouring lines that are reduced at once. Rows a power of 2 apart would share the same few places of the cache. */
+const MAX_LINES = 8176
 /** The limit of results: an empty tensor can have any number of lines. */
 const MAX_RESULTS = 2 ** 28
 

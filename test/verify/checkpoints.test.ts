@@ -130,6 +130,43 @@ describe('members of archives', () => {
     })
   })
 
+  it('without a header are named, and the others checked', async () => {
+    const placeOf = (key: number) => {
+      const header = whole.lastIndexOf('PK\x03\x04', whole.indexOf(`/data/${key}`), 'latin1')
+      return { header, start: header + 30 + whole.readUInt16LE(header + 26) + whole.readUInt16LE(header + 28) }
+    }
+    const [broken, other] = [placeOf(1), placeOf(3)]
+    const path = changed(bytes => {
+      bytes.fill(0, broken.header, broken.start)
+      bytes.writeUInt8(bytes[other.start]! ^ 1, other.start)
+    })
+    const { problems, problemCounts } = await verifyTrial(path)
+    expect(problemCounts).toEqual({ BadCheckpointFile: 1, BadMemberChecksum: 1 })
+    expect(problems).toMatchObject([
+      { offset: broken.header, expected: expect.stringContaining('/data/1'), found: 'other bytes' },
+      { offset: other.start },
+    ])
+  })
+
+  it('of any number of chunks, and one that is no archive is named', async () => {
+    const directory = join(scratch, `${count++}`)
+    mkdirSync(directory)
+    const piece = torchZip({
+      'data.pkl': pickled(tensor({ count: 2, size: [2], stride: [1] })),
+      'data/0': new Uint8Array(Float32Array.of(1, 2).buffer),
+    })
+    const pieces = Array.from({ length: 520 }, (_, i) => (i === 400 ? new Uint8Array(piece.length) : piece))
+    const place = (i: number) => ({ file: '__0_0.distcp', start: i * piece.length, length: piece.length })
+    const tensors = pieces.map((_, i) => [
+      `layers.${i}`,
+      { size: [2], chunks: [{ offsets: [0], sizes: [2], place: place(i) }] },
+    ])
+    writeFileSync(join(directory, '.metadata'), distributedMetadata(Object.fromEntries(tensors)))
+    writeFileSync(join(directory, '__0_0.distcp'), Buffer.concat(pieces))
+    const { problems } = await verifyTrial(directory)
+    expect(problems).toMatchObject([{ offset: 400 * piece.length, tensor: 'layers.400', found: 'other bytes' }])
+  })
+
   it('are those of the chunks of a distributed checkpoint and of the files of a dump, too', async () => {
     const piece = (values: Float32Array) =>
       torchZip({

@@ -88,6 +88,8 @@ export interface RangedFile {
 export interface Surroundings {
   /** The paths of the whole checkpoint, sorted. */
   readonly paths: readonly string[]
+  /** True to read the head of every chunk, of however many. Default: false. */
+  readonly readsAll?: boolean
   /** Opens another file of the checkpoint. @throws StoreError */
   open(path: string): Promise<RangedFile>
 }

@@ -31,10 +31,11 @@ function chunkFile(sizes: readonly number[], first: number): Uint8Array {
 
 type Files = Record<string, Uint8Array>
 
-function read(metadata: Uint8Array, files: Files = {}): Promise<TensorFileContents> {
+function read(metadata: Uint8Array, files: Files = {}, readsAll = false): Promise<TensorFileContents> {
   const all: Files = { 'step-1/.metadata': metadata, ...files }
   return DISTRIBUTED.read(fileOf(metadata, 'step-1/.metadata'), {
     paths: Object.keys(all),
+    readsAll,
     async open(path) {
       const bytes = all[path]
       if (bytes === undefined) throw new StoreError('NotFound', `${path}: no such file`, { url: path })
@@ -199,6 +200,72 @@ describe('chunks', () => {
         [],
         'step-1/__0_0.distcp, byte 0, tensor "a": expected an entry for each chunk, got one for several',
       ])
+    })
+  })
+
+  it('that are transposed are read by their strides', async () => {
+    const elements = Float32Array.from({ length: 6 }, (_, i) => i)
+    const chunk = torchZip({
+      'data.pkl': pickled(tensor({ count: 6, size: [2, 3], stride: [1, 2] })),
+      'data/0': new Uint8Array(elements.buffer),
+      version: bytesOf('3\n'),
+    })
+    const at = (offset: number, start: number) => ({
+      offsets: [offset, 0],
+      sizes: [2, 3],
+      place: { file: '__0_0.distcp', start, length: chunk.length },
+    })
+    const bytes = bytesOf(chunk, chunkFile([2, 3], 6))
+    const metadata = distributedMetadata({ a: { size: [4, 3], chunks: [at(0, 0), at(2, chunk.length)] } })
+    const { tensors, unread } = await read(metadata, { 'step-1/__0_0.distcp': bytes })
+    expect(unread).toEqual([])
+    const numbers = new Float32Array(bytesOfTensor(tensors[0]!, () => bytes).buffer)
+    expect([...numbers]).toEqual([0, 2, 4, 1, 3, 5, 6, 7, 8, 9, 10, 11])
+  })
+
+  describe('of more than are opened one by one', () => {
+    const COUNT = 520
+    const name = (i: number) => (i === 300 ? 'odd.weight' : `layers.${i}.weight`)
+
+    /** A checkpoint in which each tensor is a chunk of one file. */
+    function checkpointOf(chunkAt: (i: number) => Uint8Array): [Uint8Array, Files] {
+      const parts = Array.from({ length: COUNT }, (_, i) => chunkAt(i))
+      let start = 0
+      const pieces = parts.map(({ length }, i): [string, DistributedPiece] => {
+        const place = { file: '__0_0.distcp', start, length }
+        start += length
+        return [name(i), { size: [2, 2], chunks: [{ offsets: [0, 0], sizes: [2, 2], place }] }]
+      })
+      return [distributedMetadata(Object.fromEntries(pieces)), { 'step-1/__0_0.distcp': bytesOf(...parts) }]
+    }
+
+    it('one stands for those with its name but for numbers, not for others', async () => {
+      const transposed = torchZip({
+        'data.pkl': pickled(tensor({ count: 4, size: [2, 2], stride: [1, 2] })),
+        'data/0': new Uint8Array(Float32Array.of(0, 2, 1, 3).buffer),
+        version: bytesOf('3\n'),
+      })
+      const [metadata, files] = checkpointOf(i => (i === 300 ? transposed : chunkFile([2, 2], 0)))
+      const { tensors, unread } = await read(metadata, files)
+      expect(unread).toEqual([])
+      const numbers = tensors.map(found => [...new Float32Array(bytesOfTensor(found, path => files[path]!).buffer)])
+      expect(numbers).toEqual(tensors.map(() => [0, 1, 2, 3]))
+    })
+
+    it.each([
+      ['the first', 0],
+      ['another, and each is opened', 7],
+    ])('if %s is none, the others are read', async (_, broken) => {
+      const [metadata, files] = checkpointOf(i => {
+        const chunk = chunkFile([2, 2], 4 * i)
+        return i === broken ? chunk.fill(0) : chunk
+      })
+      // Without `readsAll` the elements of the latter are taken as they lie.
+      const { tensors, unread } = await read(metadata, files, broken > 0)
+      expect(unread.map(({ name }) => name)).toEqual([name(broken)])
+      const numbers = tensors.flatMap(found => [...new Float32Array(bytesOfTensor(found, path => files[path]!).buffer)])
+      const expected = Array.from({ length: 4 * COUNT }, (_, i) => i)
+      expect(numbers).toEqual(expected.filter(i => Math.floor(i / 4) !== broken))
     })
   })
 

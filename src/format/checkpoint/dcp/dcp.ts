@@ -24,7 +24,7 @@ import { readTorchArchive } from '../torch/archive.js'
 import { torchFault } from '../torch/fault.js'
 import type { ElementType } from '../torch/storage.js'
 import { dangerousOf, warningOf } from '../torch/summary.js'
-import { findTensors, isContiguous } from '../torch/tensors.js'
+import { findTensors, isContiguous, lastElement } from '../torch/tensors.js'
 import { WindowedFile } from '../torch/window.js'
 import { coverageOf } from './chunks.js'
 import {
@@ -39,7 +39,10 @@ import {
 import { layerByLayer, type SizedTensor } from './stacked.js'
 
 const MAX_METADATA_BYTES = 2 ** 30
-/** The number of chunks that are all opened. Beyond it, chunks of one file with the same dtype and overhead share a layout. */
+/**
+ * The number of chunks that are all opened. Beyond it, one stands for those of its file that have its name but for numbers, its dtype
+ * and shape, and as many bytes beside the elements; `verify` opens them all.
+ */
 const MAX_OPENED_CHUNKS = 512
 const CHUNKS_AT_ONCE = 32
 const MAX_NAMED_FILES = 3
@@ -94,8 +97,8 @@ class Checkpoint {
   readonly #around: Surroundings
   readonly #metadata: DistributedMetadata
   readonly #directory: string
-  /** The start of the elements in archives with the same layout. */
-  readonly #layouts = new Map<string, number | Promise<Opened>>()
+  /** Archives that were opened, by what they have in common with others; null in time for one that can't be read. */
+  readonly #layouts = new Map<string, Opened | Promise<Opened | null>>()
   /** The entries of safetensors files, by where these begin. */
   readonly #entries = new Map<string, Promise<Entries | null>>()
   readonly #opensAll: boolean
@@ -105,7 +108,8 @@ class Checkpoint {
     this.#around = around
     this.#metadata = metadata
     this.#directory = file.path.slice(0, file.path.lastIndexOf('/') + 1)
-    this.#opensAll = metadata.tensors.reduce((sum, { chunkCount }) => sum + chunkCount, 0) <= MAX_OPENED_CHUNKS
+    const count = metadata.tensors.reduce((sum, { chunkCount }) => sum + chunkCount, 0)
+    this.#opensAll = around.readsAll === true || count <= MAX_OPENED_CHUNKS
   }
 
   async read(): Promise<TensorFileContents> {
@@ -255,27 +259,41 @@ class Checkpoint {
     const byteLength = this.#byteLengthOf(tensor, chunk)
     if (byteLength === 0) return null
     const place = { tensor, shape, byteLength, file, start: chunks.starts[number]!, length: chunks.lengths[number]! }
-    const blockAt = (begin: number): Block => {
-      const start = place.start + begin
+    const blockOf = ({ begin, strides }: Opened): Block => {
+      const block = { file: file.path, start: place.start + begin, ...(strides && { strides }) }
       // A chunk that is all of its tensor.
-      if (tensor.chunkCount === 1) return { file: file.path, start }
-      const offsets = Array.from(ofChunk(tensor, chunks.offsets, chunk))
-      return { file: file.path, start, offsets, shape: Array.from(shape) }
+      if (tensor.chunkCount === 1) return block
+      return { ...block, offsets: Array.from(ofChunk(tensor, chunks.offsets, chunk)), shape: Array.from(shape) }
     }
-    const openedAlone = () => this.#openChunk(place).then(({ begin }) => blockAt(begin))
+    const openedAlone = () => this.#openChunk(place).then(blockOf)
     if (this.#opensAll || isEntry(place)) return openedAlone()
-    // Archives with the same layout: their elements begin at the same place.
-    const layout = `${chunks.files[number]} ${(tensor.type as ElementType).name} ${tensor.shape.length} ${place.length - byteLength}`
+    const { name, type } = tensor
+    const layout = [
+      chunks.files[number],
+      name.replace(/\d+/g, '#'),
+      (type as ElementType).name,
+      shape.join(),
+      place.length - byteLength,
+    ].join(' ')
     const known = this.#layouts.get(layout)
-    if (typeof known === 'number') return blockAt(known)
-    // Other tensors of the same file wait for the first.
-    const opening = known ?? this.#openChunk(place)
-    this.#layouts.set(layout, opening)
-    return opening.then(({ begin, isArchive }) => {
-      if (isArchive) this.#layouts.set(layout, begin)
-      else if (known !== undefined) return openedAlone()
-      return blockAt(begin)
-    })
+    if (known instanceof Promise) return known.then(opened => (opened?.isArchive ? blockOf(opened) : openedAlone()))
+    if (known !== undefined) return blockOf(known)
+    // Others with this layout wait for the first.
+    const opening = this.#openChunk(place)
+    this.#layouts.set(
+      layout,
+      opening.catch(() => null),
+    )
+    return opening.then(
+      opened => {
+        if (opened.isArchive) this.#layouts.set(layout, opened)
+        return blockOf(opened)
+      },
+      error => {
+        this.#layouts.delete(layout)
+        throw error
+      },
+    )
   }
 
   /** Opens a chunk. @throws FormatError, if it is not what `.metadata` says */
@@ -283,7 +301,7 @@ class Checkpoint {
     if (!isEntry(chunk)) {
       const part = new WindowedFile(chunk.file, chunk.start, chunk.length)
       const head = await part.read(0, HEAD_BYTES)
-      if (!SAFETENSORS.matches(head)) return { begin: await beginInArchive(chunk, part, head), isArchive: true }
+      if (!SAFETENSORS.matches(head)) return { ...(await openArchive(chunk, part, head)), isArchive: true }
     }
     const place = `${chunk.start} ${chunk.file.path}`
     const entries = this.#entries.get(place) ?? entriesAt(chunk.file, chunk.start)
@@ -295,6 +313,8 @@ class Checkpoint {
 /** The start of a chunk's elements behind that of its place. */
 interface Opened {
   readonly begin: number
+  /** Default: C order. */
+  readonly strides?: readonly number[]
   readonly isArchive: boolean
 }
 
@@ -351,8 +371,8 @@ function beginOfEntry(chunk: Chunk, entries: Entries | null): number {
   return entry.begin
 }
 
-/** The start of the elements in an archive. */
-async function beginInArchive(chunk: Chunk, part: WindowedFile, head: Uint8Array): Promise<number> {
+/** The start of the elements in an archive, and their strides. */
+async function openArchive(chunk: Chunk, part: WindowedFile, head: Uint8Array): Promise<Omit<Opened, 'isArchive'>> {
   const { tensor, shape, byteLength, start: base } = chunk
   const wrong = (expected: string, got: string) => wrongChunk(chunk, expected, got)
   const type = tensor.type as ElementType
@@ -372,14 +392,17 @@ async function beginInArchive(chunk: Chunk, part: WindowedFile, head: Uint8Array
   if (view.type.name !== type.name || view.shape.join() !== shape.join()) {
     throw wrong(`a chunk of ${type.name} [${shape.join()}]`, `${view.type.name} [${view.shape}]`)
   }
-  if (!isContiguous(view)) throw wrong('a contiguous chunk', `strides [${view.stride}]`)
+  if (lastElement(view) - view.offset >= byteLength / view.type.byteLength) {
+    throw wrong('a chunk without gaps', `strides [${view.stride}]`)
+  }
   const place = (await archive.places([view.storage.key])).get(view.storage.key)
   if (place instanceof Error) throw place
   const start = view.offset * view.type.byteLength
   if (place === undefined || place.byteLength < start + byteLength) {
     throw wrong(`${byteLength} bytes of elements`, `${Math.max(0, (place?.byteLength ?? 0) - start)}`)
   }
-  return place.start - base + start
+  const begin = place.start - base + start
+  return isContiguous(view) ? { begin } : { begin, strides: view.stride }
 }
 
 function shown(names: readonly string[]): string {

@@ -305,3 +305,8 @@ export function isContiguous({ shape, stride }: View): boolean {
   }
   return true
 }
+
+/** The highest element of its storage that a view has. */
+export function lastElement({ offset, shape, stride }: View): number {
+  return shape.reduce((last, size, axis) => last + (size - 1) * stride[axis]!, offset)
+}

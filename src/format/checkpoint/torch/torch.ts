@@ -14,7 +14,7 @@ import { readLegacyTorch } from './legacy.js'
 import { isLegacyTorch } from './legacy-magic.js'
 import { isAsItLies, type NumpyArray, numpyBytes } from './numpy.js'
 import { metadataOf } from './summary.js'
-import { type FoundTensor, findTensors, isContiguous, type View } from './tensors.js'
+import { type FoundTensor, findTensors, isContiguous, lastElement } from './tensors.js'
 import { WindowedFile } from './window.js'
 
 const HEAD_BYTES = 512
@@ -250,9 +250,4 @@ function inCOrder(bytes: Uint8Array, shape: readonly number[], size: number): Ui
     for (let axis = shape.length - 1; axis >= 0 && ++index[axis]! === shape[axis]; axis--) index[axis] = 0
   }
   return ordered
-}
-
-/** The highest element of its storage that a view has. */
-function lastElement({ offset, shape, stride }: View): number {
-  return shape.reduce((last, size, axis) => last + (size - 1) * stride[axis]!, offset)
 }

@@ -1,6 +1,7 @@
 /** Verifies ZIP archives (of torch and numpy): each stored member against the CRC-32 in the directory. */
 
 import { crc32 } from 'node:zlib'
+import type { FormatError } from '../../../base/errors.js'
 import { sortedInTurns } from '../../../base/turns.js'
 import {
   contentStart,
@@ -18,7 +19,8 @@ const CHUNK_BYTES = 4 << 20
 
 /**
  * Reads every member of each archive once, and of a place that holds none, nothing. An archive that begins in another is reported and left
- * out, so that no bytes are read many times. Problems of its directory were reported when it was opened.
+ * out, so that no bytes are read many times. Problems of its directory were reported when it was opened, those of its members' own
+ * headers are reported here.
  * @param hasChecksums gets the paths of what was read: true if all members of the file have checksums
  */
 export async function checkArchives(
@@ -89,17 +91,25 @@ async function checkArchive(
       ({ method, fault, byteLength }) => method === STORED && fault === null && byteLength > 0,
     )
     const wrong: { readonly member: ZipMember; readonly start: number; readonly crc: number }[] = []
+    let broken = 0
     for (const member of stored) {
-      const start = await contentStart(source, member)
-      const crc = await crcOf(source, start, Math.min(member.byteLength, member.compressedLength), signal)
-      if (crc !== member.crc) wrong.push({ member, start, crc })
+      try {
+        const start = await contentStart(source, member)
+        const crc = await crcOf(source, start, Math.min(member.byteLength, member.compressedLength), signal)
+        if (crc !== member.crc) wrong.push({ member, start, crc })
+      } catch (error) {
+        if (!isFormatError(error)) throw error
+        broken++
+        tellBroken(path, base + member.offset, member, error, findings)
+      }
     }
-    if (stored.length > 1 && wrong.length === stored.length) {
+    const readable = stored.length - broken
+    if (readable > 1 && wrong.length === readable) {
       findings.note({
         code: 'NoChecksums',
         file: path,
         expected: 'checksums of members',
-        found: `none that is right, of ${stored.length} members`,
+        found: `none that is right, of ${readable} members`,
       })
       return false
     }
@@ -115,11 +125,29 @@ async function checkArchive(
     }
     return true
   } catch (error) {
-    if (!(error instanceof Error) || (error.name !== 'StoreError' && error.name !== 'FormatError')) throw error
+    if (!isFormatError(error) && !(error instanceof Error && error.name === 'StoreError')) throw error
     return false
   } finally {
     store.release?.()
   }
+}
+
+function isFormatError(error: unknown): error is FormatError {
+  return error instanceof Error && error.name === 'FormatError'
+}
+
+/** Reports a member without a header, unless that was reported when the archive was opened. */
+function tellBroken(path: string, offset: number, member: ZipMember, error: FormatError, findings: Findings): void {
+  if (findings.told.problems.some(problem => problem.file === path && problem.offset === offset)) return
+  const { expected, got } = error.fields
+  findings.problem({
+    code: 'BadCheckpointFile',
+    file: path,
+    offset,
+    expected: String(expected),
+    found: String(got),
+    lost: `the checksum of ${JSON.stringify(member.name.slice(0, 200))} is not checked`,
+  })
 }
 
 async function crcOf(

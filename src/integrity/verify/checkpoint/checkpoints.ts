@@ -128,7 +128,7 @@ function loaderOf(access: Access, file: string | undefined, { threads }: WorkOpt
     indexCache: null,
     file,
     // What is missing is told, whoever may still bring it.
-    readsUnfinished: true,
+    readsAll: true,
   })
 }
 

@@ -61,7 +61,7 @@ export class CheckpointFiles {
   /** The file that was named; null: all of the directory. */
   readonly #file: string | null
   readonly #isWanted: (step: number) => boolean
-  readonly #readsUnfinished: boolean
+  readonly #readsAll: boolean
   #layout: Layout | null = null
   /** By place and step: files that each say their step lie in one place. */
   #known = new Map<string, KnownCheckpoint>()
@@ -72,12 +72,12 @@ export class CheckpointFiles {
   #versions = 0
   #hasEndMarker = false
 
-  /** @param readsUnfinished true to read a checkpoint that may be being written like any other */
-  constructor(access: Access, file: string | null, isWanted: (step: number) => boolean, readsUnfinished: boolean) {
+  /** @param readsAll true to read a checkpoint that may be being written like any other, and the head of every chunk */
+  constructor(access: Access, file: string | null, isWanted: (step: number) => boolean, readsAll: boolean) {
     this.#access = access
     this.#file = file
     this.#isWanted = isWanted
-    this.#readsUnfinished = readsUnfinished
+    this.#readsAll = readsAll
   }
 
   /** True if checkpoints were found. */
@@ -118,9 +118,9 @@ export class CheckpointFiles {
         known.set(keyOf(place), before)
         continue
       }
-      const read = await readCheckpoint(store, place)
+      const read = await readCheckpoint(store, place, this.#readsAll)
       const isWhole = read.problems.length === 0 && read.unread.every(({ error }) => error.code === 'UnreadableDType')
-      const mayBeWritten = layout.family !== null && place.step === lastStep && !this.#readsUnfinished && !hasEndMarker
+      const mayBeWritten = layout.family !== null && place.step === lastStep && !this.#readsAll && !hasEndMarker
       if (!isWhole && mayBeWritten && Date.now() - stamp.changedMs < WRITING_MS) {
         writing.push(writingNote(place))
         // A checkpoint that was whole is being replaced.

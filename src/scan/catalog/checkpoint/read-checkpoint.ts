@@ -63,8 +63,11 @@ interface ReadFile extends CheckpointFile {
   readonly contents: TensorFileContents
 }
 
-/** @throws StoreError if the store can't be reached */
-export async function readCheckpoint(store: Store, checkpoint: CheckpointPlace): Promise<Checkpoint> {
+/**
+ * @param readsAll true to read the head of every chunk
+ * @throws StoreError if the store can't be reached
+ */
+export async function readCheckpoint(store: Store, checkpoint: CheckpointPlace, readsAll = false): Promise<Checkpoint> {
   const faults = new Faults()
   const notes: string[] = []
   const copies = copiesAmong(checkpoint.files.map(({ path }) => path))
@@ -81,7 +84,7 @@ export async function readCheckpoint(store: Store, checkpoint: CheckpointPlace):
     if (ranged.version !== undefined) versions.set(path, ranged.version)
     return ranged
   }
-  const around: Surroundings = { paths, open }
+  const around: Surroundings = { paths, open, readsAll }
   const formats = new Set<string>()
   const read = await readAll(store, chosen, faults, async file => {
     const ranged = await open(file.path)

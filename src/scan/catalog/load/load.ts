@@ -50,8 +50,8 @@ export interface TrialContents {
 }
 
 export interface LoadOptions extends IndexedOptions {
-  /** True to read the last checkpoint of a run although it may be being written. Default: false. */
-  readonly readsUnfinished?: boolean
+  /** True to read the last checkpoint of a run although it may be being written, and the head of every chunk. Default: false. */
+  readonly readsAll?: boolean
   /** True if an ended trial needs the collections files of all its workers. */
   readonly requireCollections: boolean
   /** True to keep steps that a restart of the training has abandoned. */
@@ -230,12 +230,7 @@ export class TrialLoader {
     // Most trials have none.
     const { CheckpointFiles } = await import('../checkpoint/checkpoint-files.js')
     const isWanted = (step: number): boolean => isInRange(step, rangeSteps)
-    const checkpoints = new CheckpointFiles(
-      this.#access,
-      file ?? null,
-      isWanted,
-      this.#options.readsUnfinished ?? false,
-    )
+    const checkpoints = new CheckpointFiles(this.#access, file ?? null, isWanted, this.#options.readsAll ?? false)
     if ((await checkpoints.load(paths)) === null) return false
     this.#checkpoints = checkpoints
     return true

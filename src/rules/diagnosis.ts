@@ -3,9 +3,9 @@
 import { expectArray } from '../base/arguments.js'
 import { entryOf } from '../base/maps.js'
 import { recordsInOrder } from '../scan/catalog/record-order.js'
-import { NO_WORKER_STEPS, type WorkerSteps } from '../scan/catalog/worker-steps.js'
+import { NO_WORKER_STEPS } from '../scan/catalog/worker-steps.js'
 import { expectTrial, stateOf, type Trial } from '../trial/trial.js'
-import type { Finding } from './finding.js'
+import { type Finding, judgedFor } from './finding.js'
 import { Flow } from './flow.js'
 
 export interface DiagnosedFinding extends Finding {
@@ -264,6 +264,14 @@ interface KnownFinding {
   readonly cause: number
 }
 
+/** A tensor with NaN or infinities. */
+interface Exploded {
+  /** The last finding of them. */
+  readonly finding: Finding
+  /** The step before which it is known not to have been judged since. */
+  until: number
+}
+
 /** The first findings of an aspect, in order and up to a limit, and the first of each tensor. */
 interface Firsts {
   readonly overall: KnownFinding
@@ -285,8 +293,8 @@ export class Diagnosis {
   readonly #firsts = new Map<string, Firsts>()
   /** True if the names of gradients identify their weights. */
   #namesWeights = false
-  /** The last finding of NaN or infinities, by tensor and worker. */
-  readonly #exploded = new Map<string, Finding>()
+  /** The tensors with NaN or infinities, by name and worker. */
+  readonly #exploded = new Map<string, Exploded>()
 
   constructor(trial: Trial) {
     expectTrial('Diagnosis', trial)
@@ -375,13 +383,26 @@ export class Diagnosis {
     )
   }
 
-  /** True if NaN or infinities persist: some tensor had them when it was last saved before a step. */
+  /** True if NaN or infinities persist: some tensor had them when it was last judged before a step. */
   #isExploded(step: number): boolean {
-    for (const [key, { tensor, worker, step: last }] of this.#exploded) {
-      const saved = stateOf(this.#trial).catalog.byTensor.get(tensor!) ?? NO_WORKER_STEPS
-      if (!wasSavedBetween(saved, worker, last, step)) return true
+    for (const [key, exploded] of this.#exploded) {
+      if (!this.#hasPassed(exploded, step)) return true
       this.#exploded.delete(key)
     }
+    return false
+  }
+
+  /** True if a tensor was judged without a finding before a step. */
+  #hasPassed(exploded: Exploded, step: number): boolean {
+    const { tensor, worker } = exploded.finding
+    const wasJudged = judgedFor(exploded.finding)
+    const saved = stateOf(this.#trial).catalog.byTensor.get(tensor!) ?? NO_WORKER_STEPS
+    const end = saved.before(step)
+    for (let i = saved.before(exploded.until); i < end; i++) {
+      const at = saved.at(i)!
+      if ((worker === null || at.worker === worker) && wasJudged(at.step, tensor!)) return true
+    }
+    exploded.until = Math.max(exploded.until, step)
     return false
   }
 
@@ -394,7 +415,9 @@ export class Diagnosis {
   #remember(finding: Finding, { name }: Aspect, known: KnownFinding): void {
     const { tensor, worker } = finding
     this.#namesWeights ||= this.#isNamed(tensor)
-    if (name === EXPLODING_TENSOR) this.#exploded.set(JSON.stringify([tensor, worker]), finding)
+    if (name === EXPLODING_TENSOR) {
+      this.#exploded.set(JSON.stringify([tensor, worker]), { finding, until: finding.step + 1 })
+    }
     let firsts = this.#firsts.get(name)
     const isNewFault = name === EXPLODING_TENSOR && firsts !== undefined && firsts.overall.cause < known.cause
     if (firsts === undefined || isNewFault) {
@@ -428,13 +451,4 @@ function rankOf({ aspect }: { readonly aspect: Aspect }): number {
 /** A difference of two infinities would be NaN. */
 function compareNumbers(a: number, b: number): number {
   return a < b ? -1 : a > b ? 1 : 0
-}
-
-/** @param saved ascending by step */
-function wasSavedBetween(saved: WorkerSteps, worker: string | null, after: number, before: number): boolean {
-  const end = saved.before(before)
-  for (let i = saved.before(after + 1); i < end; i++) {
-    if (worker === null || saved.at(i)!.worker === worker) return true
-  }
-  return false
 }

@@ -21,8 +21,8 @@ import { DEFAULT_MEMORY } from '../scan/job/plan/memory.js'
 import { Inquiry, MEASURE_OPTIONS, type MeasureOptions, type MeasureStats } from '../trial/measure/measure.js'
 import { absentParts, unmatchedAmong } from '../trial/scan-selection.js'
 import { stateOf, type Trial } from '../trial/trial.js'
-import type { Finding, Missing, Problem } from './finding.js'
-import { firstOf, meantSteps, type Queue, type RulesOfTrial } from './meant-steps.js'
+import { drawFrom, type Finding, type Missing, type Problem, type WasJudged } from './finding.js'
+import { firstOf, judgedBy, meantSteps, type Queue, type RulesOfTrial } from './meant-steps.js'
 import { Outcome } from './outcome.js'
 import type { RequiredTensors } from './required.js'
 import { expectRule, type Rule } from './rule.js'
@@ -154,6 +154,7 @@ class Evaluator {
   readonly #groups: readonly RulesOfTrial[]
   readonly #trials: readonly Trial[]
   readonly #queues = new Map<RulesOfTrial, Queue>()
+  readonly #wasJudged = new Map<Rule, WasJudged>()
   readonly #outcome: Outcome
   readonly #stats: MeasureStats = { records: 0, unread: 0, readBytes: 0, reads: 0, jobs: 0, threads: 0 }
   readonly #startedAt = performance.now()
@@ -176,6 +177,9 @@ class Evaluator {
       isMeant: meantSteps(trial, options),
       done: new Set(),
     }))
+    for (const { rules, done } of this.#groups) {
+      for (const rule of rules) this.#wasJudged.set(rule, judgedBy(rule, done))
+    }
     this.#trials = [...new Set(rules.flatMap(({ trials }) => trials))]
   }
 
@@ -325,6 +329,7 @@ class Evaluator {
           this.#outcome.judged(rule, step)
         } else this.#outcome.failed(rule, step, thrown)
       }
+      for (const finding of findings) drawFrom(finding, this.#wasJudged.get(rule)!)
       if (findings.length > 0) await this.#outcome.fired(rule, step, findings)
     }
     await this.#outcome.tell()

@@ -40,6 +40,20 @@ export function holdOf(finding: Finding): Hold | undefined {
   return holds.get(finding)
 }
 
+/** The records that a finding's rule judged, by step and tensor. */
+export type WasJudged = (step: number, tensor: string) => boolean
+
+const judged = new WeakMap<Finding, WasJudged>()
+
+export function drawFrom(finding: Finding, wasJudged: WasJudged): void {
+  judged.set(finding, wasJudged)
+}
+
+/** The records that a finding's rule judged; all of them if `evaluate` did not make the finding. */
+export function judgedFor(finding: Finding): WasJudged {
+  return judged.get(finding) ?? (() => true)
+}
+
 /** Data that a rule wanted and the trial does not have. */
 export interface Missing {
   readonly rule: string

@@ -4,6 +4,7 @@ import { UsageError } from '../base/errors.js'
 import type { Mode } from '../base/types.js'
 import { countsFromEnd, type StepSelection, stepFilter } from '../scan/catalog/step-selection.js'
 import { stateOf, type Trial } from '../trial/trial.js'
+import type { WasJudged } from './finding.js'
 import type { Rule } from './rule.js'
 
 /** The selection of steps, as in EvaluateOptions. */
@@ -59,6 +60,16 @@ export interface RulesOfTrial {
   /** True if a step is selected. */
   readonly isMeant: (step: number) => boolean
   readonly done: Set<number>
+}
+
+/** A test for the records that a rule judged, which does not keep the rule. @param done the steps that were judged */
+export function judgedBy({ startStep, endStep, unreadRecords }: Rule, done: ReadonlySet<number>): WasJudged {
+  return (step, tensor) =>
+    done.has(step) &&
+    (startStep <= 0 || step >= startStep) &&
+    step < endStep &&
+    !unreadRecords.has(`${step} ${tensor}`) &&
+    !unreadRecords.has(`${step} `)
 }
 
 /** The steps that can be judged, in order; those before `at` have been judged. */

@@ -87,6 +87,7 @@ export type Found = Partial<Pick<Finding, 'tensor' | 'worker' | 'value' | 'thres
 }
 
 const NO_FINDINGS: readonly Finding[] = []
+const NO_RECORDS: ReadonlySet<string> = new Set()
 
 export abstract class Rule {
   readonly baseTrial: Trial
@@ -307,6 +308,11 @@ export abstract class Rule {
   /** Tensors that were not judged because their bytes can't be read or are not what they claim to be. */
   problems(): readonly Omit<Problem, 'trial'>[] {
     return []
+  }
+
+  /** The records among the problems, each as `STEP TENSOR`; without a tensor, all of the step. @internal */
+  get unreadRecords(): ReadonlySet<string> {
+    return NO_RECORDS
   }
 
   /** True if the rule only observes on behalf of others: an evaluation ends when all other rules have ended. */

@@ -8,13 +8,16 @@ import {
   type DiagnosedFinding,
   Diagnosis,
   diagnose,
+  ExplodingTensor,
   evaluate,
   type Finding,
+  LossNotDecreasing,
   Rule,
   RuleRegistry,
   type Trial,
 } from '#dist/index.js'
 import { CONSEQUENCES } from '#dist/rules/diagnosis.js'
+import { replacePayload } from '../../fixtures/corrupt.js'
 import { indexFilePath, type ModeName, TrialWriter } from '../../fixtures/event-writer.js'
 import { isRequired, ROOT } from '../support/golden.js'
 import { scratchDirectory } from '../support/scratch.js'
@@ -137,6 +140,54 @@ describe('a NaN that spreads', () => {
     const diagnosed = diagnose(trial, await found(trial, ['ExplodingTensor']))
     expect(causesOf(diagnosed).map(told)).toEqual(['ExplodingTensor 2 loss'])
     expect(diagnosed.length).toBe(4)
+  })
+})
+
+describe('a NaN that stays, of which not all was judged', () => {
+  const steps = Array.from({ length: 7 }, (_, step) => ({ 'l0.weight': NAN, loss: [step === 0 ? 1 : Number.NaN] }))
+  const selection = [0, 2, 4]
+
+  it('is the same fault at each selected step', async () => {
+    const trial = await trialOf('selected', steps)
+    const rules = () => [
+      new ExplodingTensor(trial, { tensor_regex: 'weight' }),
+      new LossNotDecreasing(trial, { num_steps: 1, mode: 'TRAIN' }),
+    ]
+    const { findings } = await evaluate(rules(), { steps: selection })
+    const expected = [
+      ['ExplodingTensor 0 l0.weight', null],
+      ['ExplodingTensor 2 l0.weight', 0],
+      ['LossNotDecreasing 2 loss', 0],
+      ['ExplodingTensor 4 l0.weight', 0],
+      ['LossNotDecreasing 4 loss', 0],
+    ]
+    expect(diagnose(trial, findings).map(one => [told(one), one.cause])).toEqual(expected)
+    const diagnosis = new Diagnosis(trial)
+    const live: Finding[] = []
+    await evaluate(rules(), { steps: selection, onFinding: finding => live.push(finding) })
+    const byStep = selection.flatMap(step => diagnosis.add(live.filter(finding => finding.step === step)))
+    expect(byStep.map(one => [told(one), one.cause])).toEqual(expected)
+  })
+
+  it('is the same fault after a record that could not be read', async () => {
+    await trialOf('unread', steps)
+    const path = join(scratch, 'unread')
+    replacePayload(path, 1, 'l0.weight', Buffer.from([0xff, 0xff, 0xff]))
+    const trial = await createTrial(path)
+    const { findings, problems } = await evaluate(new ExplodingTensor(trial, { tensor_regex: 'weight' }))
+    expect(problems.map(({ step, tensor }) => [step, tensor])).toEqual([[1, 'l0.weight']])
+    expect(diagnose(trial, findings).map(one => [told(one), one.cause])).toEqual(
+      [0, 2, 3, 4, 5, 6].map((step, i) => [`ExplodingTensor ${step} l0.weight`, i === 0 ? null : 0]),
+    )
+  })
+
+  it('is another fault if a selected step was without it', async () => {
+    const trial = await trialOf('selected-finite', steps.with(2, { 'l0.weight': fine(2), loss: [1] }))
+    const { findings } = await evaluate(new ExplodingTensor(trial, { tensor_regex: 'weight' }), { steps: selection })
+    expect(causesOf(diagnose(trial, findings)).map(told)).toEqual([
+      'ExplodingTensor 0 l0.weight',
+      'ExplodingTensor 4 l0.weight',
+    ])
   })
 })
 

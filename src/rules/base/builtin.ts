@@ -160,6 +160,7 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   /** The reasons why tensors could not be judged, by name. */
   readonly #unavailable = new Map<string, string>()
   readonly #problems: Omit<Problem, 'trial'>[] = []
+  readonly #unread = new Set<string>()
   #hasJudged = false
   #hasJudgedStep = false
   /** Requested collections that the trial does not have. */
@@ -287,8 +288,10 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   #passOver(step: number, error: unknown): void {
     if (!(error instanceof TrialscanError)) throw error
     const problem = problemAt(step, error)
-    if (!(error instanceof QueryError)) this.#problems.push(problem)
-    else if (!this.#unavailable.has(problem.tensor ?? '')) this.#unavailable.set(problem.tensor ?? '', error.message)
+    if (!(error instanceof QueryError)) {
+      this.#problems.push(problem)
+      this.#unread.add(`${problem.step} ${problem.tensor ?? ''}`)
+    } else if (!this.#unavailable.has(problem.tensor ?? '')) this.#unavailable.set(problem.tensor ?? '', error.message)
   }
 
   /** The steps of a moment's sequence at which its worker saved a tensor, ascending. */
@@ -387,6 +390,10 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
 
   override problems(): readonly Omit<Problem, 'trial'>[] {
     return this.#problems
+  }
+
+  override get unreadRecords(): ReadonlySet<string> {
+    return this.#unread
   }
 
   /** The number of selections without tensors, or without the values that they need. @internal */

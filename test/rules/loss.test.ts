@@ -43,6 +43,18 @@ function write(losses: readonly (number | Loss)[], interval = 1): string {
 const trialOf = (losses: readonly (number | Loss)[], interval?: number): Promise<Trial> =>
   createTrial(write(losses, interval))
 
+/** A trial whose collection `losses` has one tensor, which grows. */
+function rising(name: string): Promise<Trial> {
+  const directory = mkdtempSync(join(scratch, 'rising-'))
+  const writer = new TrialWriter(directory, { collections: { losses: { includeRegex: ['.'] } } })
+  for (let step = 0; step < 8; step++) {
+    const tensors = [{ name, dtype: 'float64', shape: [], values: [1.2 ** step] }] as const
+    writer.step({ step, mode: 'TRAIN', modeStep: step, tensors })
+  }
+  writer.end()
+  return createTrial(directory)
+}
+
 const series = (count: number, loss: (i: number) => number) => Array.from({ length: count }, (_, i) => loss(i))
 const noise = (i: number) => 0.01 * ((i * 7) % 5)
 
@@ -91,6 +103,38 @@ describe('a loss that check judges', () => {
     ['rose for a few steps', [1, 1.01, 1.02]],
   ])('is not accused where it %s', async (_, losses) => {
     expect((await firesAt(chosen(await trialOf(losses)))).steps).toEqual([])
+  })
+
+  it('is NaN since the step at which it last became so', async () => {
+    const { NaN: nan } = Number
+    const { steps, messages } = await firesAt(chosen(await trialOf([1, nan, 0.5, 0.5, 0.5, nan, nan], 10)))
+    expect(steps).toEqual([10, 50, 60])
+    expect(messages).toEqual([10, 50, 50].map(step => `loss is NaN since step ${step}`))
+  })
+
+  it.each(['HeatmapLoss_output_0', 'feature_map_loss', 'grad_acc_loss', 'AUCMLoss_output_0', 'losses/mapping', 'loss'])(
+    'is %s',
+    async name => {
+      expect((await firesAt(chosen(await rising(name)))).steps[0]).toBe(4)
+    },
+  )
+
+  it.each([
+    'mAP',
+    'val_mAP50',
+    'val_auc',
+    'valAUC',
+    'train-aucpr',
+    'train_acc',
+    'acc@1',
+    'accuracy',
+    'categorical_accuracy:0',
+    'eval/map_50',
+    'Loss/accuracy',
+    'train-ndcg@5',
+    'validation-pre@2',
+  ])('is not %s: there, larger is better', async name => {
+    expect((await firesAt(chosen(await rising(name)))).steps).toEqual([])
   })
 
   it('is one value for each run of EVAL: nothing is trained in it', async () => {

@@ -5,8 +5,21 @@ import type { Moment } from './moment.js'
 import { scalar } from './scalar.js'
 import type { Choice, Selection } from './selection.js'
 
-/** Metrics for which larger is better. */
-export const NOT_A_LOSS = /auc|map|ndcg|(^|[-_/])pre(@|$)|acc(uracy)?([-_:]|$)/
+/** A word that ends in "loss". */
+const LOSS = /loss(?![a-z])/i
+/** Words of metrics for which larger is better. */
+const METRIC = /(?<![a-z])(m ?ap|acc|ndcg)(?![a-z])|accuracy(?![a-z])|auc(pr)?(?![a-z])|(?<![a-z])pre(@|$)/i
+const CAMEL_CASE = /(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/g
+
+/**
+ * True if a name is that of a metric for which larger is better: it has such a word. The last part of a path that says so decides; what ends
+ * in "loss" is a loss: feature_map_loss is one, Loss/accuracy is not.
+ */
+export function isMetric(name: string): boolean {
+  const parts = name.split('/').map(part => part.replace(CAMEL_CASE, ' '))
+  const last = parts.findLast(part => LOSS.test(part) || METRIC.test(part))
+  return last !== undefined && !LOSS.test(last)
+}
 
 /** The losses that were saved at a step. */
 export interface StepLosses {
@@ -39,7 +52,7 @@ export class Losses {
   /** Asks for the losses at a step. */
   at(moment: Moment): () => StepLosses {
     if (!this.hasModes) {
-      const metrics = this.#metrics.at(moment).filter(({ name }) => !NOT_A_LOSS.test(name))
+      const metrics = this.#metrics.at(moment).filter(({ name }) => !isMetric(name))
       const training = metrics.filter(({ name }) => name.startsWith('train-')).map(scalar)
       const validation = metrics.filter(({ name }) => /^(validation|eval|test)-/.test(name)).map(scalar)
       return () => this.#see({ training: availableNumbers(training), validation: availableNumbers(validation) })

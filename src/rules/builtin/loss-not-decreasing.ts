@@ -4,7 +4,7 @@ import type { WorkerStep } from '../../scan/catalog/worker-steps.js'
 import type { TensorAtStep } from '../../trial/measure/tensor-at-step.js'
 import { builtin, type Judgement } from '../base/builtin.js'
 import { type LossAtStep, LossSeries } from '../base/loss-series.js'
-import { NOT_A_LOSS } from '../base/losses.js'
+import { isMetric } from '../base/losses.js'
 import { hasTraining, Memory, type Moment, momentOf, positionOf, type Sequence, stepNumber } from '../base/moment.js'
 import { LOSSES } from '../base/names.js'
 import { scalar } from '../base/scalar.js'
@@ -170,7 +170,7 @@ export class LossNotDecreasing extends builtin({
     const number = stepNumber(moment, moment.sequence)
     for (const tensor of losses) {
       const { name, worker, step } = tensor
-      if (NOT_A_LOSS.test(name)) continue
+      if (isMetric(name)) continue
       this.#checked.add(name)
       const read = scalar(tensor)
       const span = this.#span(name, moment, number)
@@ -188,6 +188,7 @@ export class LossNotDecreasing extends builtin({
           const message = `${name} is NaN since step ${series.nanSince}`
           return { tensor: name, worker, value: loss, threshold: null, message }
         }
+        series.nanSince = null
         series.add({ loss, step }, isSameRun)
         const early = series.unlikely(increase_threshold_percent)
         if (early !== null) {

@@ -86,6 +86,35 @@ describe('arrays of numpy', () => {
     expect(tensors.map(({ blocks }) => blocks[0]!.strides)).toEqual([undefined, [1, 2]])
   })
 
+  it('of numpy 2.3 and protocol 5 may have the order of their axes besides', async () => {
+    const twelve = new Uint8Array(Float32Array.from({ length: 12 }, (_, i) => i).buffer)
+    const permuted = (content: Piece, ...axes: readonly number[]) =>
+      call(
+        'numpy._core.numeric',
+        '_frombuffer',
+        ...[content, dtype('f4'), tuple(int(2), int(2), int(3)), text('K'), tuple(...axes.map(int))],
+      )
+    // What numpy 2.4 writes of an array of shape [2, 3, 2] whose last two axes were swapped; and text, as it never does.
+    const { tensors, unread } = await read({
+      a: permuted(raw(twelve), 0, 2, 1),
+      b: permuted(encoded(twelve), 1, 2, 0),
+      c: permuted(raw(twelve), 0, 2, 2),
+      d: permuted(raw(twelve), 1, 0),
+    })
+    expect(tensors).toMatchObject([
+      { name: 'a', shape: [2, 3, 2], blocks: [{ strides: [6, 1, 3] }] },
+      {
+        name: 'b',
+        shape: [2, 3, 2],
+        data: new Uint8Array(Float32Array.of(0, 6, 1, 7, 2, 8, 3, 9, 4, 10, 5, 11).buffer),
+      },
+    ])
+    expect(unread.map(({ error }) => error.message)).toEqual([
+      expect.stringMatching(/unknown order of axes/),
+      expect.stringMatching(/unknown order of axes/),
+    ])
+  })
+
   it.each<[string, Piece, RegExp]>([
     ['too few bytes', array([7], dtype('f4'), raw(SIX)), /expected 28 bytes of elements for shape \[7\], got 24/],
     ['too few characters', array([7], dtype('f4'), encoded(SIX)), /expected 28 bytes .*, got 24/],

@@ -1,13 +1,14 @@
 /** Arrays and scalars of numpy in a pickle, and the places of their bytes. */
 
-import { KINDS } from '../../array/npy.js'
+import { fortranStride, KINDS } from '../../array/npy.js'
 import { type Handle, KIND, type Pickle } from '../pickle/tape.js'
 import { type ElementType, elementTypeOf } from './storage.js'
 
 export interface NumpyArray {
   readonly type: ElementType
   readonly shape: readonly number[]
-  readonly isFortran: boolean
+  /** Default: C order. */
+  readonly strides?: readonly number[]
   /** The bytes, or the text that protocol 2 has in their place: a character a byte. */
   readonly content: Handle
 }
@@ -35,20 +36,23 @@ interface Parts {
   readonly dtype: Handle
   readonly shape: Handle
   readonly order: Handle
+  readonly axes?: Handle
 }
 
 /**
- * The parts of an array: arguments of `_frombuffer` (bytes, dtype, shape, order), or the state of `_reconstruct` (version,
- * shape, dtype, Fortran order, bytes).
+ * The parts of an array: arguments of `_frombuffer` (bytes, dtype, shape, order; since numpy 2.3 perhaps the order of axes),
+ * or the state of `_reconstruct` (version, shape, dtype, Fortran order, bytes).
  */
 function partsOf(pickle: Pickle, handle: Handle, maker: string | undefined): Parts | undefined {
   const isBuffer = maker === '_frombuffer'
   const list = pickle.part(handle, isBuffer ? 'arguments' : 'state')
-  if (list === undefined || !pickle.isSequence(list) || pickle.size(list) !== (isBuffer ? 4 : 5)) return undefined
+  if (list === undefined || !pickle.isSequence(list)) return undefined
+  const size = pickle.size(list)
+  if (size !== 5 && !(isBuffer && size === 4)) return undefined
   const item = (index: number) => pickle.link(list, index)
-  return isBuffer
-    ? { content: item(0), dtype: item(1), shape: item(2), order: item(3) }
-    : { content: item(4), dtype: item(2), shape: item(1), order: item(3) }
+  if (!isBuffer) return { content: item(4), dtype: item(2), shape: item(1), order: item(3) }
+  const parts = { content: item(0), dtype: item(1), shape: item(2), order: item(3) }
+  return size === 5 ? { ...parts, axes: item(4) } : parts
 }
 
 /** An array; a text: why it can't be read. */
@@ -61,8 +65,24 @@ export function numpyArrayAt(pickle: Pickle, handle: Handle): NumpyArray | strin
     return 'an array of numpy without dtype, shape and elements'
   }
   if (isBigEndian(pickle, parts.dtype) && type.byteLength > 1) return 'an array of numpy, big-endian'
-  const isFortran = pickle.kind(parts.order) === KIND.true || pickle.text(parts.order) === 'F'
-  return { type, shape, isFortran: isFortran && shape.length > 1, content }
+  const order = pickle.text(parts.order)
+  if (order === 'K') return permuted(pickle, { type, shape, content }, parts.axes)
+  const isFortran = (pickle.kind(parts.order) === KIND.true || order === 'F') && shape.length > 1
+  return { type, shape, ...(isFortran && { strides: fortranStride(shape) }), content }
+}
+
+/** An array in C order whose axes are put in another order: `array.transpose(axes)`. */
+function permuted(
+  pickle: Pickle,
+  { type, shape, content }: NumpyArray,
+  handle: Handle | undefined,
+): NumpyArray | string {
+  const axes = handle === undefined ? undefined : shapeAt(pickle, handle)
+  if (axes?.length !== shape.length || !shape.every((_, axis) => axes.includes(axis))) {
+    return 'an array of numpy in an unknown order of axes'
+  }
+  const strides = shape.map((_, axis) => shape.slice(axis + 1).reduce((product, size) => product * size, 1))
+  return { type, shape: axes.map(axis => shape[axis]!), strides: axes.map(axis => strides[axis]!), content }
 }
 
 /** A scalar as a number or a truth value; undefined: it is none, or none that can be read. */

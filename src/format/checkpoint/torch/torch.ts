@@ -1,7 +1,6 @@
 /** Files of torch.save: `.pt`, `.pth`, `.bin`, `.ckpt`. */
 
 import type { FormatError } from '../../../base/errors.js'
-import { fortranStride } from '../../array/npy.js'
 import { isZip } from '../../array/zip-directory.js'
 import { expectNoLfsPointer } from '../lfs-pointer.js'
 import { runPickleInTurns } from '../pickle/machine.js'
@@ -207,7 +206,7 @@ class Arrays {
     this.#pickleStart = pickleStart
   }
 
-  stored(name: string, { type, shape, isFortran, content }: NumpyArray): StoredTensor | UnreadTensor {
+  stored(name: string, { type, shape, strides, content }: NumpyArray): StoredTensor | UnreadTensor {
     const pickle = this.#pickle
     const count = shape.reduce((product, size) => product * size, 1)
     const byteLength = count * type.byteLength
@@ -222,9 +221,8 @@ class Arrays {
     if (isAsItLies(pickle, content)) {
       if (storedLength !== byteLength) return unread(wanted, `${storedLength}`)
       if (count === 0) return { name, dtype, shape, blocks: [] }
-      const strides = isFortran ? { strides: fortranStride(shape) } : {}
       const start = this.#pickleStart + pickle.startOf(content)
-      return { name, dtype, shape, blocks: [{ file: this.#file.path, start, ...strides }] }
+      return { name, dtype, shape, blocks: [{ file: this.#file.path, start, ...(strides && { strides }) }] }
     }
     // One text may be the content of any number of arrays.
     this.#textBytes += storedLength
@@ -234,14 +232,13 @@ class Arrays {
     }
     const bytes = numpyBytes(pickle, content)
     if (bytes?.length !== byteLength) return unread(wanted, bytes === undefined ? 'other text' : `${bytes.length}`)
-    const data = isFortran ? inCOrder(bytes, shape, type.byteLength) : bytes
+    const data = strides ? inCOrder(bytes, shape, strides, type.byteLength) : bytes
     return { name, dtype, shape, blocks: [], ...(count > 0 && { data }) }
   }
 }
 
-/** Elements in Fortran order, rearranged to C order. */
-function inCOrder(bytes: Uint8Array, shape: readonly number[], size: number): Uint8Array {
-  const strides = fortranStride(shape)
+/** Elements in another order, rearranged to C order. */
+function inCOrder(bytes: Uint8Array, shape: readonly number[], strides: readonly number[], size: number): Uint8Array {
   const ordered = new Uint8Array(bytes.length)
   const index = shape.map(() => 0)
   for (let to = 0; to < bytes.length; to += size) {

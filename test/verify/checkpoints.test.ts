@@ -15,7 +15,18 @@ import {
 } from '../../fixtures/checkpoint-writer.js'
 import { trialscan } from '../cli/run.js'
 import { CHECKPOINTS, FIXTURES, hasCheckpoints } from '../support/checkpoints.js'
-import { distributedMetadata, pickled, tensor, torchZip } from '../support/pickles.js'
+import {
+  bytesOf,
+  dict,
+  distributedMetadata,
+  int,
+  MARK,
+  pickled,
+  SETITEMS,
+  tensor,
+  text,
+  torchZip,
+} from '../support/pickles.js'
 import { scratchDirectory } from '../support/scratch.js'
 
 const scratch = scratchDirectory('verify-checkpoints')
@@ -439,6 +450,15 @@ describe('a damaged checkpoint: what is wrong is told, and everything else is re
     const entry = '{"dtype":"F32","shape":[1],"data_offsets":[0,4]}'
     writeFile(file, withHeader(`{"a":${entry},"a":${entry}}`, new Uint8Array(4)))
     expect(await codesOf(file)).toEqual({ DuplicateTensor: 1 })
+  })
+
+  it('keys of a dict that differ, and whose tensors have one name', async () => {
+    const file = join(scratch, `${count++}.pt`)
+    const one = tensor({ count: 1, size: [1], stride: [1] })
+    const root = bytesOf(dict({}), MARK, int(1), one, text('1'), one, text('w'), one, text('w'), one, SETITEMS)
+    writeFile(file, torchZip({ 'data.pkl': pickled(root), 'data/0': new Uint8Array(4) }))
+    expect(await codesOf(file)).toEqual({ DuplicateTensor: 1 })
+    expect(await readable(file)).toEqual(['1', 'w'])
   })
 
   it('a shard that its number says is missing, without an index', async () => {

@@ -149,12 +149,15 @@ class Search {
 
   #stepsOfDict(dict: Handle): readonly Step[] {
     const pickle = this.#pickle
-    const last = new Map<string, Handle>()
+    // Of equal keys Python keeps the last. 1 and "1" are two, though their tensors have one name.
+    const last = new Map<unknown, { readonly key: string; readonly value: Handle }>()
     for (let i = 0; i < pickle.size(dict); i += 2) {
-      const [key, value] = [pickle.link(dict, i), pickle.link(dict, i + 1)]
-      if (this.#countOf(value) > 0) last.set(keyText(pickle, key), value)
+      const [handle, value] = [pickle.link(dict, i), pickle.link(dict, i + 1)]
+      if (this.#countOf(value) === 0) continue
+      const key = keyText(pickle, handle)
+      last.set(pickle.isText(handle) ? key : (pickle.numeric(handle) ?? {}), { key, value })
     }
-    return [...last].map(([key, value]) => {
+    return [...last.values()].map(({ key, value }) => {
       const isModulePart = MODULE_PARTS.has(key) && pickle.dictOf(value) !== undefined
       return { key: isModulePart ? null : key, value }
     })

@@ -17,6 +17,7 @@ import {
   int,
   list,
   MARK,
+  NONE,
   type Piece,
   pickled,
   REDUCE,
@@ -44,6 +45,10 @@ function fileWith(root: Piece, more: Parameters<typeof torchZip>[0] = {}): Uint8
 
 function place(file: Uint8Array): number {
   return Buffer.from(file).indexOf(FOUR)
+}
+
+function storageId(type = 'FloatStorage', key = '0', more: Piece = []): Piece {
+  return bytesOf(tuple(text('storage'), global('torch', type), text(key), text('cuda:0'), int(4), more), [0x51])
 }
 
 describe('tensors', () => {
@@ -137,10 +142,6 @@ describe('tensors', () => {
     return tuple(storageId(), int(0), tuple(int(2)), tuple(int(1)), [0x89], call('collections', 'OrderedDict'))
   }
 
-  function storageId(): Piece {
-    return bytesOf(tuple(text('storage'), global('torch', 'FloatStorage'), text('0'), text('cuda:0'), int(4)), [0x51])
-  }
-
   it.each([
     ['DoubleStorage', 'float64', 2],
     ['HalfStorage', 'float16', 8],
@@ -201,6 +202,12 @@ describe('what can not be read is listed, and the rest is read', () => {
       /_rebuild_sparse_tensor is not read/,
     ],
     ['a quantised tensor', call('torch._utils', '_rebuild_qtensor', tuple()), /_rebuild_qtensor is not read/],
+    [
+      'a tensor quantised to four bits',
+      call('torch._utils', '_rebuild_qtensor', storageId('QUInt4x2Storage')),
+      /_rebuild_qtensor is not read/,
+    ],
+    ['a storage of two bits', storageId('QUInt2x4Storage'), /can be read, got quint2x4/],
     ['a meta tensor', call('torch._utils', '_rebuild_meta_tensor_no_storage', tuple()), /not read/],
     ['an unknown wrapper', call('torch._utils', '_rebuild_wrapper_subclass', tuple()), /not read/],
     [
@@ -251,6 +258,26 @@ describe('what can not be read is listed, and the rest is read', () => {
     expect(unread[0]!.name).toBe('bad')
     expect(unread[0]!.error).toBeInstanceOf(FormatError)
     expect(unread[0]!.error.message).toMatch(message)
+  })
+
+  it('a tensor quantised to four bits in a legacy file', async () => {
+    const emb = call('torch._utils', '_rebuild_qtensor', storageId('QUInt4x2Storage', '0', NONE))
+    const w = call(
+      'torch._utils',
+      '_rebuild_tensor',
+      ...[storageId('FloatStorage', '1', NONE), int(0), tuple(int(4))],
+      tuple(int(1)),
+    )
+    const file = bytesOf(
+      pickled([0x8a, 10, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19]),
+      pickled(int(1001)),
+      pickled(dict({ little_endian: [0x88] })),
+      pickled(dict({ emb, w })),
+      pickled(list(text('0'), text('1'))),
+      ...[uint64(4), new Uint8Array(4), uint64(4), FOUR],
+    )
+    const { tensors, unread } = await read(file)
+    expect([tensors, unread]).toMatchObject([[{ name: 'w', blocks: [{ start: place(file) }] }], [{ name: 'emb' }]])
   })
 
   it('a storage that someone compressed', async () => {

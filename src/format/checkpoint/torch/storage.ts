@@ -44,6 +44,9 @@ const TYPES = new Map<string, ElementType>(
     elementType('complex128', 16),
     elementType('bits8', 1, null),
     elementType('bits16', 2, null),
+    // torch counts their bytes.
+    elementType('quint4x2', 1, null),
+    elementType('quint2x4', 1, null),
     elementType('quint8', 1, 'uint8'),
     elementType('qint8', 1, 'int8'),
     elementType('qint32', 4, 'int32'),
@@ -67,6 +70,8 @@ const STORAGES: Readonly<Record<string, string>> = {
   ComplexDouble: 'complex128',
   QInt8: 'qint8',
   QUInt8: 'quint8',
+  QUInt4x2: 'quint4x2',
+  QUInt2x4: 'quint2x4',
   QInt32: 'qint32',
   Untyped: 'uint8',
   Float8_e4m3fn: 'float8_e4m3fn',

@@ -5,6 +5,7 @@ import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { runPickle } from '#dist/format/checkpoint/pickle/machine.js'
 import { FormatError, readPickle } from '#dist/index.js'
 import {
   BUILD,
@@ -126,6 +127,19 @@ describe('values', () => {
   it('has one object where several values hold the same', () => {
     const value = readPickle(pickled(list(int(1)), [0x71, 0], [0x68, 0], [0x86])) as unknown as { items: unknown[] }
     expect(value.items[0]).toBe(value.items[1])
+  })
+
+  it('reads an OrderedDict of Python 2 as one of Python 3, whose entries many may share', () => {
+    const pairs = list(list(text('a'), int(1)), tuple(text('b'), int(2)))
+    const empty = call('collections', 'OrderedDict')
+    const entries = bytesOf(MARK, text('a'), int(1), text('b'), int(2), SETITEMS)
+    const value = readPickle(pickled(call('collections', 'OrderedDict', pairs)))
+    expect(value).toEqual(readPickle(pickled(empty, entries)))
+    const calls = Array.from({ length: 1000 }, () => call('collections', 'OrderedDict', [0x68, 0]))
+    const thousandPairs = list(...Array.from({ length: 1000 }, (_, i) => tuple(int(i), NONE)))
+    const pickle = runPickle(pickled(list(bytesOf(thousandPairs, [0x71, 0]), ...calls)))
+    expect(pickle.nodeCount).toBeLessThan(10_000)
+    expect(pickle.size(pickle.dictOf(pickle.link(pickle.root, 1000))!)).toBe(2000)
   })
 
   it('lets two lists grow in turn, in memory that grows with them', () => {

@@ -51,6 +51,15 @@ function storageId(type = 'FloatStorage', key = '0', more: Piece = []): Piece {
   return bytesOf(tuple(text('storage'), global('torch', type), text(key), text('cuda:0'), int(4), more), [0x51])
 }
 
+/** `OrderedDict([[key, value], …])`. */
+function ordered(entries: Readonly<Record<string, Piece>>): Piece {
+  return call(
+    'collections',
+    'OrderedDict',
+    list(...Object.entries(entries).map(([key, value]) => list(text(key), value))),
+  )
+}
+
 describe('tensors', () => {
   it('lie where their storage lies', async () => {
     const file = fileWith(dict({ a: tensor(one) }))
@@ -131,6 +140,8 @@ describe('tensors', () => {
       ),
       ['file'],
     ],
+    ['an OrderedDict of Python 2', ordered({ a: ordered({ 'b.c': tensor(one) }), d: tensor(one) }), ['a.b.c', 'd']],
+    ['an OrderedDict of no pairs', call('collections', 'OrderedDict', list(list(tensor(one)))), ['0.0.0']],
     ['a bare storage', storageId(), ['file']],
   ])('of %s', async (_, root, names) => {
     const { tensors, unread } = await read(fileWith(root))
@@ -171,6 +182,11 @@ describe('tensors', () => {
       fileWith(tensor({ storage: 'UntypedStorage', count: 16, size: [count], stride: [1], dtype })),
     )
     expect(tensors).toMatchObject([{ dtype, shape: [count] }])
+  })
+
+  it('of an OrderedDict of Python 2 stand beside its other values', async () => {
+    const { metadata } = await read(fileWith(ordered({ epoch: int(7), w: tensor(one) })))
+    expect(metadata!.get('epoch')).toBe('7')
   })
 
   it('of no elements need no storage', async () => {

@@ -267,7 +267,11 @@ class Machine {
         this.#push(tape.global(module, name))
         return
       }
-      case OP.REDUCE:
+      case OP.REDUCE: {
+        const values = this.#pop()
+        this.#push(tape.call(this.#pop(), values))
+        return
+      }
       case OP.NEWOBJ: {
         const values = this.#pop()
         this.#push(tape.note(this.#pop(), values))

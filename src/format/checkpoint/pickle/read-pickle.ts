@@ -46,7 +46,7 @@ export interface PickleCall {
   readonly state?: PickleValue
   /** The items that would have been appended to it. */
   readonly items?: readonly PickleValue[]
-  /** The entries that would have been set in it, by key. */
+  /** The entries that would have been set in it, by key; of an OrderedDict of Python 2 also those that were its argument. */
   readonly entries?: PickleDict['items']
 }
 

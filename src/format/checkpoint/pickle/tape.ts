@@ -68,6 +68,8 @@ export class Pickle {
   /** The names of all classes and functions, also of those that nothing holds in the end. */
   readonly globalNames = new Set<string>()
   readonly #indices = new Map<Handle, Map<string, Handle>>()
+  /** The dicts of lists that OrderedDicts were called with; null: of other values than pairs. */
+  readonly #entries = new Map<Handle, Handle | null>()
   #root: Handle = NONE
   #end = 0
 
@@ -155,6 +157,34 @@ export class Pickle {
     const node = this.node(KIND.note)
     this.#pair(node, callable, values)
     return node
+  }
+
+  /** A call. An OrderedDict of Python 2, which was called with a list of pairs, becomes one of Python 3, which has entries. */
+  call(callable: Handle, values: Handle): Handle {
+    const entries = this.#entriesOf(callable, values)
+    if (entries === null) return this.note(callable, values)
+    const note = this.note(callable, SINGLES.emptyTuple)
+    this.setPart(note, 'dict', entries)
+    return note
+  }
+
+  #entriesOf(callable: Handle, values: Handle): Handle | null {
+    const list = this.kind(values) === KIND.tuple && this.size(values) === 1 ? this.link(values, 0) : NONE
+    if (this.kind(list) !== KIND.list || this.globalName(callable) !== 'collections.OrderedDict') return null
+    // Any number of calls may have one list.
+    let entries = this.#entries.get(list)
+    if (entries === undefined) {
+      const links: Handle[] = []
+      for (let i = 0; i < this.size(list); i++) {
+        const pair = this.link(list, i)
+        if (this.isSequence(pair) && this.size(pair) === 2) links.push(this.link(pair, 0), this.link(pair, 1))
+      }
+      const isOfPairs = links.length === 2 * this.size(list)
+      entries = isOfPairs ? this.node(KIND.dict) : null
+      if (entries !== null) this.append(entries, links, 0, links.length)
+      this.#entries.set(list, entries)
+    }
+    return entries
   }
 
   /** The first two links of a node. */

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { StoredTensor, Surroundings, TensorFileContents } from '#dist/format/checkpoint/stored-tensor.js'
 import { TORCH } from '#dist/format/checkpoint/torch/format.js'
+import { readStructure } from '#dist/format/checkpoint/torch/read-structure.js'
 import { FormatError } from '#dist/index.js'
 import { FIXTURES, fileOf } from '../../support/checkpoint-files.js'
 import {
@@ -354,6 +355,17 @@ describe('refusals', () => {
   ])('%s', async (_, bytes, message) => {
     await expect(read(bytes)).rejects.toThrow(message)
     await expect(read(bytes)).rejects.toThrow(FormatError)
+  })
+
+  it('but not half a surrogate in a text, as Python may pickle it', async () => {
+    const half = bytesOf([0x58], [3, 0, 0, 0], [0xed, 0xa0, 0x80])
+    const root = bytesOf(dict({ note: half, meta: int(1) }), MARK, half, tensor(one), tuple(half), tensor(one), [0x75])
+    const file = fileWith(root)
+    const { tensors, metadata } = await read(file)
+    expect(tensors.map(({ name }) => name)).toEqual(['\ufffd'.repeat(3), '\ufffd'.repeat(3)])
+    expect(metadata!.get('note')).toBe('\ufffd'.repeat(3))
+    const { structure } = await readStructure(fileOf(file, 'file.pt'))
+    expect(structure).toMatchObject({ note: '\ufffd'.repeat(3) })
   })
 
   it('a name that comes twice', async () => {

@@ -107,7 +107,7 @@ export async function parseMetadata(pickle: Pickle): Promise<DistributedMetadata
     if (i % AT_ONCE === 0) await due()
     const [key, value] = [pickle.link(described, i), pickle.link(described, i + 1)]
     if (classOf(pickle, value) !== 'TensorStorageMetadata') continue
-    const name = pickle.text(key)
+    const name = pickle.exactText(key)
     if (name === undefined) throw torchFault(url, 0, 'texts as names of tensors', pickle.describe(key))
     try {
       const { tensor, list } = tensorOf(pickle, { name, at: pickle.startOf(key) }, value, count)
@@ -264,7 +264,7 @@ interface Entry {
 }
 
 function placeOf(pickle: Pickle, key: Handle, value: Handle): Entry {
-  const text = (handle: Handle | undefined) => (handle === undefined ? undefined : pickle.text(handle))
+  const text = (handle: Handle | undefined) => (handle === undefined ? undefined : pickle.exactText(handle))
   const integer = (handle: Handle | undefined) => (handle === undefined ? undefined : pickle.integer(handle))
   const [nameHandle, fileHandle] = [field(pickle, key, 'fqn'), field(pickle, value, 'relative_path')]
   const [name, file] = [text(nameHandle), text(fileHandle)]

@@ -86,7 +86,7 @@ function valueFrom(pickle: Pickle, handle: Handle, valueAt: (handle: Handle) => 
       return pickle.numeric(handle)!
     case KIND.text:
     case KIND.latin:
-      return pickle.text(handle)!
+      return pickle.exactText(handle)!
     case KIND.bytes:
       return pickle.bytes(handle).slice()
     case KIND.dict:
@@ -100,7 +100,7 @@ function valueFrom(pickle: Pickle, handle: Handle, valueAt: (handle: Handle) => 
     case KIND.frozenset:
       return { kind: 'frozenset', items: itemsOf(pickle, handle, valueAt) }
     case KIND.global: {
-      const [module, name] = [0, 1].map(index => pickle.text(pickle.link(handle, index))!) as [string, string]
+      const [module, name] = [0, 1].map(index => pickle.exactText(pickle.link(handle, index))!) as [string, string]
       return { kind: 'global', module, name }
     }
     case KIND.persistent:

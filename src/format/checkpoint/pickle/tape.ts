@@ -48,7 +48,8 @@ export function integer(value: number): Handle {
   return -1 - value
 }
 
-const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+const exactDecoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 export class Pickle {
   readonly url: string
@@ -302,22 +303,23 @@ export class Pickle {
     return typeof value === 'number' ? value : undefined
   }
 
-  /** A text; undefined: no text. @throws FormatError if its bytes are none */
+  /** A text; undefined: no text. U+FFFD stands for what is no UTF-8: Python pickles halves of surrogates. */
   text(handle: Handle): string | undefined {
     if (!this.isText(handle)) return undefined
     let text = this.#texts.get(handle)
     if (text === undefined) {
-      text = this.#textAt(handle)
+      text = this.#kinds[handle] === KIND.latin ? latin(this.bytes(handle)) : decoder.decode(this.bytes(handle))
       keep(this.#texts, handle, text)
     }
     return text
   }
 
-  #textAt(handle: Handle): string {
-    const bytes = this.bytes(handle)
-    if (this.#kinds[handle] === KIND.latin) return latin(bytes)
+  /** A text that is what its bytes are, for what is found by it. @throws FormatError if they are no UTF-8 */
+  exactText(handle: Handle): string | undefined {
+    const text = this.text(handle)
+    if (this.kind(handle) !== KIND.text || !text!.includes('\ufffd')) return text
     try {
-      return decoder.decode(bytes)
+      return exactDecoder.decode(this.bytes(handle))
     } catch {
       const offset = this.#at[handle]!
       const message = `${this.url}, byte ${offset}: expected text in UTF-8, got other bytes`
@@ -347,7 +349,7 @@ export class Pickle {
     if (this.kind(handle) !== KIND.global) return undefined
     let name = this.#globals.get(handle)
     if (name === undefined) {
-      name = `${this.text(this.link(handle, 0))}.${this.text(this.link(handle, 1))}`
+      name = `${this.exactText(this.link(handle, 0))}.${this.exactText(this.link(handle, 1))}`
       keep(this.#globals, handle, name)
     }
     return name

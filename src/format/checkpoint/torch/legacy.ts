@@ -33,7 +33,7 @@ export async function readLegacyTorch(file: WindowedFile): Promise<LegacyFile> {
   let at = keys.end
   const list = keys.root
   for (let i = 0; i < keys.size(list); i++) {
-    const key = keys.text(keys.link(list, i))
+    const key = keys.exactText(keys.link(list, i))
     if (key === undefined) throw torchFault(url, at, 'texts as keys of storages', 'other values')
     const storage = storages.get(key)
     if (storage === undefined)

@@ -107,7 +107,7 @@ export function storageOf(pickle: Pickle, handle: Handle): Storage | null {
     number,
   ]
   if (pickle.text(tag) !== 'storage') return null
-  const [elementType, name, elements] = [typeOf(pickle.globalName(type)), pickle.text(key), pickle.integer(count)]
+  const [elementType, name, elements] = [typeOf(pickle.globalName(type)), pickle.exactText(key), pickle.integer(count)]
   if (elementType === undefined || name === undefined || elements === undefined || elements < 0) return null
   let viewOffset = 0
   if (pickle.size(id) > 5) {

@@ -13,6 +13,7 @@ import {
   bytesOf,
   call,
   dict,
+  EMPTY_LIST,
   EMPTY_TUPLE,
   global,
   int,
@@ -498,6 +499,47 @@ describe('hostile files', () => {
     const { metadata } = await read(fileWith(dict({ value })))
     if (name === undefined) expect(metadata!.get('warning')).toBeUndefined()
     else expect(metadata!.get('warning')).toContain(name)
+  })
+
+  it.each<[string, Piece, readonly string[]]>([
+    [
+      'objects that hold those that hold them',
+      // As omegaconf has them: _content leads to a node, and the _parent of that back.
+      bytesOf(
+        call('omegaconf', 'DictConfig'),
+        [0x71, 0],
+        dict({
+          _content: dict({
+            lr: bytesOf(call('omegaconf', 'Node'), dict({ _parent: [0x68, 0], of: tensor(one) }), BUILD),
+          }),
+        }),
+        BUILD,
+      ),
+      ['bad._content.lr.of', 'w'],
+    ],
+    ['a list that holds itself', bytesOf(EMPTY_LIST, [0x71, 0], [0x68, 0, 0x61]), ['w']],
+    ['a tensor that holds itself', bytesOf(tensor(one), [0x71, 0], tuple([0x68, 0]), BUILD), ['bad', 'w']],
+    [
+      'thirty lists that hold each other',
+      bytesOf(
+        ...Array.from({ length: 30 }, (_, i) => bytesOf(EMPTY_LIST, [0x71, i])),
+        ...Array.from({ length: 30 }, (_, i) => {
+          const all = Array.from({ length: 30 }, (_, j) => [0x68, j])
+          return bytesOf([0x68, i], MARK, ...all, [0x65, 0x30])
+        }),
+        ...Array.from({ length: 29 }, () => [0x30]),
+      ),
+      ['w'],
+    ],
+  ])('of cycles have their tensors, none of them twice: %s', async (_, bad, names) => {
+    const file = fileWith(dict({ bad, w: tensor(one) }))
+    expect((await read(file)).tensors.map(({ name }) => name)).toEqual(names)
+    expect(JSON.stringify((await readStructure(fileOf(file, 'file.pt'))).structure).length).toBeLessThan(1e6)
+  })
+
+  it('of cycles are shown up to the value that comes again', async () => {
+    const file = fileWith(dict({ a: bytesOf(EMPTY_LIST, [0x71, 0], int(1), [0x61, 0x68, 0, 0x61]) }))
+    expect((await readStructure(fileOf(file, 'file.pt'))).structure).toEqual({ a: [1, { cycle: true }] })
   })
 
   it('that hold a billion laughs cost nothing, and one with a tensor in it is refused', async () => {

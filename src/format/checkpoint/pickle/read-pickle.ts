@@ -68,7 +68,7 @@ export function readPickle(bytes: Uint8Array): PickleValue {
   const pickle = runPickle(bytes)
   const values = new Map<Handle, PickleValue>()
   const valueAt = (handle: Handle): PickleValue => (handle < 0 ? pickle.integer(handle)! : values.get(handle)!)
-  for (const handle of pickle.bottomUp()) values.set(handle, valueFrom(pickle, handle, valueAt))
+  for (const handle of pickle.bottomUp('refuse')) values.set(handle, valueFrom(pickle, handle, valueAt))
   return valueAt(pickle.root)
 }
 
@@ -76,6 +76,7 @@ function valueFrom(pickle: Pickle, handle: Handle, valueAt: (handle: Handle) => 
   const kind = pickle.kind(handle)
   switch (kind) {
     case KIND.none:
+    case KIND.cycle:
       return null
     case KIND.true:
     case KIND.false:

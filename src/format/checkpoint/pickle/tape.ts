@@ -23,12 +23,14 @@ export const KIND = {
   global: 14,
   note: 15,
   persistent: 16,
+  /** A value inside of itself, where cycles are cut. */
+  cycle: 17,
 } as const
 
 type Kind = (typeof KIND)[keyof typeof KIND]
 
 export const NONE: Handle = 0
-export const SINGLES = { true: 1, false: 2, emptyTuple: 3 } as const
+export const SINGLES = { true: 1, false: 2, emptyTuple: 3, cycle: 4 } as const
 
 /** The parts of a note, in the order of its links. A plain call has the first two alone. */
 const PARTS = ['callable', 'arguments', 'state', 'list', 'dict', 'keywords'] as const
@@ -86,7 +88,7 @@ export class Pickle {
     this.#links = new Int32Array(memory, capacity * 8, capacity * 2)
     this.#room = new Uint16Array(memory, capacity * 16, capacity)
     this.#kinds = new Uint8Array(memory, capacity * 18, capacity)
-    for (const kind of [KIND.none, KIND.true, KIND.false, KIND.tuple]) this.node(kind)
+    for (const kind of [KIND.none, KIND.true, KIND.false, KIND.tuple, KIND.cycle]) this.node(kind)
   }
 
   get root(): Handle {
@@ -445,9 +447,10 @@ export class Pickle {
 
   /**
    * All nodes below the root, each after those that hang on it.
-   * @throws FormatError for a cycle, and for what is nested too deep
+   * @param cycles `cut`: links back to a value from inside of it lead to `KIND.cycle` from then on
+   * @throws FormatError for a cycle that is not cut, and for what is nested too deep
    */
-  bottomUp(): Int32Array {
+  bottomUp(cycles: 'refuse' | 'cut'): Int32Array {
     const OPEN = 1
     const DONE = 2
     const state = new Uint8Array(this.#count)
@@ -457,7 +460,6 @@ export class Pickle {
     const next: number[] = []
     const enter = (handle: Handle) => {
       if (handle < 0 || state[handle] === DONE) return
-      if (state[handle] === OPEN) throw this.fault('values that do not hold themselves', 'a cycle')
       if (path.length === MAX_DEPTH) throw this.fault(`values nested at most ${MAX_DEPTH} deep`, 'more')
       state[handle] = OPEN
       path.push(handle)
@@ -469,7 +471,10 @@ export class Pickle {
       const index = next[next.length - 1]!++
       if (index < this.size(handle)) {
         const link = this.link(handle, index)
-        if (link !== NO_LINK) enter(link)
+        if (link === NO_LINK) continue
+        if (state[link] !== OPEN) enter(link)
+        else if (cycles === 'cut') this.#links[this.#at[handle]! + index] = SINGLES.cycle
+        else throw this.fault('values that do not hold themselves', 'a cycle')
       } else {
         state[handle] = DONE
         order[count++] = handle
@@ -505,6 +510,7 @@ const WORDS: Readonly<Record<Kind, string>> = {
   [KIND.global]: 'a name',
   [KIND.note]: 'an object',
   [KIND.persistent]: 'a persistent id',
+  [KIND.cycle]: 'a value that holds this one',
 }
 
 function keep(kept: Map<Handle, string>, handle: Handle, text: string): void {

@@ -89,7 +89,7 @@ function parsed(bytes: Uint8Array, url: string): Pickles {
 /** The storages that a pickle names, by key. */
 function storagesOf(pickle: Pickle): ReadonlyMap<string, Storage> {
   const storages = new Map<string, Storage>()
-  for (const handle of pickle.bottomUp()) {
+  for (const handle of pickle.bottomUp('cut')) {
     const storage = storageOf(pickle, handle)
     if (storage !== null) storages.set(storage.key, storage)
   }

@@ -4,7 +4,7 @@ import { type Handle, KIND, type Pickle } from '../pickle/tape.js'
 import { bytesAt, numpyScalarAt } from './numpy.js'
 import { type FoundTensor, integersOf, tensorAt } from './tensors.js'
 
-/** JSON: dicts are objects, and `{ tensor, shape }`, `{ class, … }`, `{ bytes }`, `{ more }` stand for what JSON has no word for. */
+/** JSON: dicts are objects, and `{ tensor, shape }`, `{ class, … }`, `{ bytes }`, `{ more }`, `{ cycle }` stand for what JSON has no word for. */
 export type StructureValue =
   | null
   | boolean
@@ -17,9 +17,9 @@ const MAX_TEXT_LENGTH = 1000
 /** Values beyond that are counted only. */
 const MAX_VALUES = 20_000
 
-/** The structure of a pickle. @throws FormatError for cycles, and for nesting that is too deep */
+/** The structure of a pickle. @throws FormatError for nesting that is too deep */
 export function structureOf(pickle: Pickle): StructureValue {
-  pickle.bottomUp()
+  pickle.bottomUp('cut')
   return new Structure(pickle).value(pickle.root)
 }
 
@@ -49,6 +49,8 @@ class Structure {
         return { bytes: pickle.bytes(handle).length }
       case KIND.global:
         return { class: pickle.globalName(handle)! }
+      case KIND.cycle:
+        return { cycle: true }
       case KIND.dict:
         return this.#dict(handle)
       case KIND.note:

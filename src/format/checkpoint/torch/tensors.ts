@@ -38,7 +38,10 @@ const MAX_INTEGERS = 1000
 /** Attributes of torch.nn.Module that hold what its state_dict has, under the same names without these. */
 const MODULE_PARTS = new Set(['_parameters', '_buffers', '_modules'])
 
-/** The tensors of a pickle, in its order. @throws FormatError for cycles, for deep nesting, and for storages with unexpected ids */
+/**
+ * The tensors of a pickle, in its order. A value is not looked for inside of itself.
+ * @throws FormatError for deep nesting, and for storages with unexpected ids
+ */
 export function findTensors(pickle: Pickle): readonly FoundTensor[] {
   return new Search(pickle).run()
 }
@@ -69,7 +72,7 @@ class Search {
   constructor(pickle: Pickle) {
     this.#pickle = pickle
     this.#counts = new Float64Array(pickle.nodeCount)
-    for (const handle of pickle.bottomUp()) {
+    for (const handle of pickle.bottomUp('cut')) {
       let count = 0
       if (this.#isTensor(handle)) count = 1
       else {

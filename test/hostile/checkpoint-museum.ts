@@ -358,6 +358,10 @@ const PICKLES: readonly Exhibit[] = [
       { memory: 600 },
     ),
   ),
+  raw('tuples that are deep only where they come again', /nested at most 1000 deep/, () => {
+    const deep = (i: number) => bytesOf(i === 0 ? tensor(w) : [0x68, i - 1], many(900, 0x85), [0x71, i])
+    return bytesOf(MARK, ...Array.from({ length: 20 }, (_, i) => deep(i)), [0x74])
+  }),
   pickle('a billion laughs', null, () => doubled(int(1), 250)),
   raw('a billion tensors', /at most 1000000 tensors, got 1099511627776/, () => doubled(tensor(w), 40)),
   raw('names of a gigabyte', /names of at most/, () =>

@@ -33,6 +33,10 @@ import {
 /** A pickle of 500 nested lists more than may be. */
 const DEEP = pickled(new Uint8Array(1500).fill(0x5d), new Uint8Array(1499).fill(0x61))
 
+/** 600 tuples; and 600 more, of which the inmost holds these. */
+const HALF = new Uint8Array(600).fill(0x85)
+const DEEP_AGAIN = pickled(NONE, HALF, [0x71, 0], [0x68, 0], HALF, [0x86])
+
 describe('values', () => {
   it.each<[string, Piece[], unknown]>([
     ['None', [NONE], null],
@@ -191,6 +195,7 @@ describe('refusals', () => {
     ['a name without end', pickled('c', new Uint8Array(5000).fill(0x61)), /a line of at most 1024 bytes/],
     ['a list in itself', pickled(EMPTY_LIST, [0x71, 0, 0x68, 0, 0x61]), /do not hold themselves, got a cycle/],
     ['lists in lists in lists', DEEP, /nested at most 1000 deep/],
+    ['what is deep only where it comes again', DEEP_AGAIN, /nested at most 1000 deep/],
   ])('%s', (_, bytes, message) => {
     expect(() => readPickle(bytes)).toThrow(message)
     expect(() => readPickle(bytes)).toThrow(FormatError)

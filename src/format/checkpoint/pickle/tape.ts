@@ -455,13 +455,22 @@ export class Pickle {
     const DONE = 2
     const state = new Uint8Array(this.#count)
     const order = new Int32Array(this.#count)
+    /** The levels of a value and those in it: one that was done may come again further down. */
+    const heights = new Uint16Array(this.#count)
     let count = 0
     const path: Handle[] = []
     const next: number[] = []
+    const raiseLast = (height: number) => {
+      const last = path.at(-1)
+      if (last !== undefined) heights[last] = Math.max(heights[last]!, height + 1)
+    }
     const enter = (handle: Handle) => {
-      if (handle < 0 || state[handle] === DONE) return
-      if (path.length === MAX_DEPTH) throw this.fault(`values nested at most ${MAX_DEPTH} deep`, 'more')
+      if (handle < 0) return
+      const height = Math.max(1, heights[handle]!)
+      if (path.length + height > MAX_DEPTH) throw this.fault(`values nested at most ${MAX_DEPTH} deep`, 'more')
+      if (state[handle] === DONE) return raiseLast(height)
       state[handle] = OPEN
+      heights[handle] = 1
       path.push(handle)
       next.push(0)
     }
@@ -480,6 +489,7 @@ export class Pickle {
         order[count++] = handle
         path.pop()
         next.pop()
+        raiseLast(heights[handle]!)
       }
     }
     return order.subarray(0, count)

@@ -517,15 +517,14 @@ describe('hostile files', () => {
       ),
       ['bad._content.lr.of', 'w'],
     ],
-    ['a list that holds itself', bytesOf(EMPTY_LIST, [0x71, 0], [0x68, 0, 0x61]), ['w']],
     ['a tensor that holds itself', bytesOf(tensor(one), [0x71, 0], tuple([0x68, 0]), BUILD), ['bad', 'w']],
     [
-      'thirty lists that hold each other',
+      'thirty objects that hold each other',
       bytesOf(
-        ...Array.from({ length: 30 }, (_, i) => bytesOf(EMPTY_LIST, [0x71, i])),
+        ...Array.from({ length: 30 }, (_, i) => bytesOf(call('a', 'B'), [0x71, i])),
         ...Array.from({ length: 30 }, (_, i) => {
           const all = Array.from({ length: 30 }, (_, j) => [0x68, j])
-          return bytesOf([0x68, i], MARK, ...all, [0x65, 0x30])
+          return bytesOf([0x68, i], bytesOf(EMPTY_LIST, MARK, ...all, [0x65]), BUILD, [0x30])
         }),
         ...Array.from({ length: 29 }, () => [0x30]),
       ),
@@ -538,8 +537,15 @@ describe('hostile files', () => {
   })
 
   it('of cycles are shown up to the value that comes again', async () => {
-    const file = fileWith(dict({ a: bytesOf(EMPTY_LIST, [0x71, 0], int(1), [0x61, 0x68, 0, 0x61]) }))
-    expect((await readStructure(fileOf(file, 'file.pt'))).structure).toEqual({ a: [1, { cycle: true }] })
+    const file = fileWith(dict({ a: bytesOf(call('a', 'B'), [0x71, 0], list(int(1), [0x68, 0]), BUILD) }))
+    expect((await readStructure(fileOf(file, 'file.pt'))).structure).toMatchObject({
+      a: { state: [1, { cycle: true }] },
+    })
+  })
+
+  it('of lists that hold themselves are refused', async () => {
+    const bad = bytesOf(EMPTY_LIST, [0x71, 0], [0x68, 0, 0x61])
+    await expect(read(fileWith(dict({ bad, w: tensor(one) })))).rejects.toThrow(/do not hold themselves, got a cycle/)
   })
 
   it('that hold a billion laughs cost nothing, and one with a tensor in it is refused', async () => {

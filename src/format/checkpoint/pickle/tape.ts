@@ -447,7 +447,8 @@ export class Pickle {
 
   /**
    * All nodes below the root, each after those that hang on it.
-   * @param cycles `cut`: links back to a value from inside of it lead to `KIND.cycle` from then on
+   * @param cycles `cut`: links back to a value from inside of it lead to `KIND.cycle` from then on, if an object is among these values:
+   * children hold their parents. Lists and dicts alone never hold themselves
    * @throws FormatError for a cycle that is not cut, and for what is nested too deep
    */
   bottomUp(cycles: 'refuse' | 'cut'): Int32Array {
@@ -460,6 +461,8 @@ export class Pickle {
     let count = 0
     const path: Handle[] = []
     const next: number[] = []
+    /** The places of objects on the path. */
+    const objects: number[] = []
     const raiseLast = (height: number) => {
       const last = path.at(-1)
       if (last !== undefined) heights[last] = Math.max(heights[last]!, height + 1)
@@ -471,6 +474,7 @@ export class Pickle {
       if (state[handle] === DONE) return raiseLast(height)
       state[handle] = OPEN
       heights[handle] = 1
+      if (this.kind(handle) === KIND.note) objects.push(path.length)
       path.push(handle)
       next.push(0)
     }
@@ -481,14 +485,19 @@ export class Pickle {
       if (index < this.size(handle)) {
         const link = this.link(handle, index)
         if (link === NO_LINK) continue
-        if (state[link] !== OPEN) enter(link)
-        else if (cycles === 'cut') this.#links[this.#at[handle]! + index] = SINGLES.cycle
-        else throw this.fault('values that do not hold themselves', 'a cycle')
+        if (state[link] !== OPEN) {
+          enter(link)
+          continue
+        }
+        const isOfObjects = (objects.at(-1) ?? -1) >= path.indexOf(link)
+        if (cycles === 'refuse' || !isOfObjects) throw this.fault('values that do not hold themselves', 'a cycle')
+        this.#links[this.#at[handle]! + index] = SINGLES.cycle
       } else {
         state[handle] = DONE
         order[count++] = handle
         path.pop()
         next.pop()
+        if (objects.at(-1) === path.length) objects.pop()
         raiseLast(heights[handle]!)
       }
     }

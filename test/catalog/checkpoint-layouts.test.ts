@@ -57,6 +57,20 @@ it.each<[string, Record<string, Content>, Partial<Awaited<ReturnType<typeof told
     { workers: ['mp_rank_00', 'mp_rank_01'], names: ['layer_00.w', 'layer_01.w'], problems: [] },
   ],
   [
+    'DeepSpeed pipeline layers without tensor parallelism, beside what else it saves',
+    {
+      'global_step10/layer_00-model_states.pt': torchFile(weight => dict({ mlp: dict({ weight }) })),
+      'global_step10/layer_01-model_states.pt': torchFile(weight => dict({ mlp: dict({ weight }) })),
+      'global_step10/mp_rank_00_model_states.pt': torchFile(w => dict({ module: dict({ w }) })),
+      'global_step10/zero_pp_rank_0_mp_rank_00_optim_states.pt': torchFile(flat => dict({ flat })),
+    },
+    {
+      workers: ['mp_rank_00', 'zero_pp_rank_0_mp_rank_00'],
+      names: ['layer_00.mlp.weight', 'layer_01.mlp.weight', 'module.w', 'optim_states.flat'],
+      problems: [],
+    },
+  ],
+  [
     'two series of shards of one number, each with an index',
     {
       'model-00001-of-00002.safetensors': shard('a'),

@@ -5,8 +5,8 @@ import { isShardIndex, stemOf } from './safetensors/shards.js'
 /** Files that hold what else a training needs to go on. */
 const STATE = /^(?:optimizer|optim|scheduler|scaler|rng_state|random_states|training_args|extra_state)/i
 const MODEL = /model|weights|adapter|consolidated|pytorch|lora|actor/i
-/** A layer of DeepSpeed's pipeline: the tensors of all layers have the same names. */
-const LAYER = /^(layer_\d+)-model_\d+-model_states$/
+/** A layer of DeepSpeed's pipeline, with or without a rank of the model: the tensors of all layers have the same names. */
+const LAYER = /^(layer_\d+)(?:-model_\d+)?-model_states$/
 
 /** A rank of Meta's Llama: `consolidated.01.pth`. */
 const META = /^(consolidated)\.\d\d$/

@@ -110,8 +110,9 @@ function workerOfFile(stem: string): string | null {
   if (zero) return zero[1]!
   const model = /(?:^|_)(mp_rank_\d+(?:_\d+)*)_model_states$/.exec(stem)
   if (model) return model[1]!
-  const layer = /^layer_\d+-model_(\d+)-model_states$/.exec(stem)
-  if (layer) return `mp_rank_${layer[1]}`
+  const layer = /^layer_\d+(?:-model_(\d+))?-model_states$/.exec(stem)
+  // Without ranks of the model there is one.
+  if (layer) return `mp_rank_${layer[1] ?? '00'}`
   const consolidated = /^consolidated\.(\d\d)$/.exec(stem)
   if (consolidated) return `rank_${Number(consolidated[1])}`
   const rank = /(?:^|[-_.])rank[-_=]?(\d+)(?=$|[-_.])/i.exec(stem)

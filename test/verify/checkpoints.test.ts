@@ -409,6 +409,29 @@ describe('a damaged checkpoint: what is wrong is told, and everything else is re
     expect(await readable(directory)).toEqual(['a', 'c', 'd'])
   })
 
+  it.each([
+    ['that are cut', 'TruncatedFile', 'F32', 0.25],
+    ['of a dtype that is not read', 'UnreadableDType', 'F6_E2M3', 1],
+  ])('hundreds of tensors %s: all are there, and are named', async (_, code, dtype, part) => {
+    const directory = join(scratch, `${count++}`)
+    const [names, byteLength] = [Array.from({ length: 400 }, (_, i) => `t${i}`), dtype === 'F32' ? 16 : 3]
+    const placed = (i: number) => ({ dtype, shape: [4], data_offsets: [i * byteLength, (i + 1) * byteLength] })
+    const header = JSON.stringify(Object.fromEntries(names.map((name, i) => [name, placed(i)])))
+    const shard = 'model-00001-of-00001.safetensors'
+    writeFile(join(directory, shard), withHeader(header, new Uint8Array(400 * byteLength * part)))
+    const map = Object.fromEntries(names.map(name => [name, shard]))
+    writeFile(join(directory, 'model.safetensors.index.json'), Buffer.from(JSON.stringify({ weight_map: map })))
+    const unread = names.slice(dtype === 'F32' ? 100 : 0)
+    expect(await codesOf(directory)).toEqual({ [code]: unread.length })
+    const trial = await createTrial(directory, { refresh: 'manual' })
+    expect(trial.checkpoint!.unread.map(({ name }) => name)).toEqual(unread)
+    expect(trial.problems).toHaveLength(101)
+    expect(trial.problems[100]!.message).toContain(
+      `tensors "${unread[100]}" to "t399": expected tensors that can be read, got ${unread.length - 100} faults more`,
+    )
+    await trial.close()
+  })
+
   it('bytes behind the last tensor', async () => {
     const { directory, first } = shards()
     writeFileSync(first, Buffer.concat([readFileSync(first), Buffer.alloc(5)]))

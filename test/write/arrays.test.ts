@@ -264,6 +264,13 @@ describe('.safetensors', () => {
     await expect(told[2]).rejects.toThrow(/is no safetensors file/)
   })
 
+  it('is told of hundreds of faults, the first of them one by one', async () => {
+    const names = Array.from({ length: 300 }, (_, i) => `"t${i}":{"dtype":"Q7",${TWO}}`)
+    const bytes = safetensors(`{${names.join()}}`, new Uint8Array(2))
+    const told = await tensorsOf(bytes)
+    expect(told).toHaveLength(101)
+  })
+
   it('may begin with blanks', async () => {
     const header = `  {"x":{"dtype":"U8",${TWO}}}`
     expect(await tensorsOf(safetensors(header, new Uint8Array(2)))).toHaveLength(1)

@@ -20,7 +20,12 @@ export async function* readSafetensors(source: ArraySource): AsyncGenerator<Name
   const json = source.read(LENGTH_BYTES, length)
   const { tensors, unread, problems } = await parseHeader(json, url, byteLength)
   refuseOtherReadings(new TextDecoder().decode(json), url)
-  for (const { name, error } of unread) yield [name, error]
+  const errors = new Set<Error>()
+  for (const { name, error } of unread) {
+    // Many tensors may share an error.
+    if (!errors.has(error)) yield [name, error]
+    errors.add(error)
+  }
   for (const problem of problems) yield ['', problem]
   for (const { name, dtype, shape, begin, end } of tensors) {
     if (end - begin > maxArrayBytes) {

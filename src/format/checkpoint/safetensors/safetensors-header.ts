@@ -4,13 +4,14 @@
  */
 
 import { FormatError, quote } from '../../../base/errors.js'
+import { entryOf } from '../../../base/maps.js'
 import { inTurns, sortedInTurns, turnsWhenDue } from '../../../base/turns.js'
 import type { DType } from '../../../base/types.js'
 import { jsonExcerpt } from '../../json.js'
 import { expectNoLfsPointer } from '../lfs-pointer.js'
 import { DTYPE_NAMES, dtypeNamed, LENGTH_BYTES, MAX_HEADER_BYTES } from './dtypes.js'
 
-/** The largest number of faults that are reported one by one. */
+/** The largest number of faults that have an error of their own. */
 export const MAX_FAULTS = 100
 
 /** Dtypes of the format that are not read, with the bits of an element. */
@@ -39,7 +40,7 @@ export interface HeaderFault {
 export interface Header {
   /** In the order of their bytes. */
   readonly tensors: readonly HeaderTensor[]
-  /** The first of them. */
+  /** All of them. Beyond `MAX_FAULTS`, those of a code have one error together. */
   readonly unread: readonly HeaderFault[]
   /** The problems of the file as a whole. */
   readonly problems: readonly FormatError[]
@@ -146,7 +147,7 @@ export async function parseHeader(json: Uint8Array, url: string, byteLength: num
     const hint = 'something was appended, or the header lacks a tensor'
     faults.file(filled, 'the end of the file', `${byteLength - filled} bytes more`, hint)
   }
-  return { tensors, unread: faults.unread, problems: faults.all(), metadata }
+  return { tensors, unread: faults.tensors(), problems: faults.all(), metadata }
 }
 
 function textOf(json: Uint8Array, url: string): string {
@@ -267,7 +268,9 @@ function shown(given: unknown): string {
 
 /** The faults, as many as people read, and the number of others. */
 class Faults {
-  readonly unread: HeaderFault[] = []
+  readonly #unread: HeaderFault[] = []
+  /** The tensors beyond these, by code. */
+  readonly #unreadMore = new Map<string, Omit<HeaderFault, 'error'>[]>()
   /** Bytes that unreadable tensors fill. */
   readonly places: [begin: number, end: number][] = []
   readonly #url: string
@@ -286,20 +289,35 @@ class Faults {
     hint = '',
     code = CODE,
   ): void {
-    if (this.unread.length >= MAX_FAULTS) {
-      this.#more++
+    const { name, dtype, shape, byteLength } = tensor
+    const unread = { name, dtype, ...(shape && { shape }), ...(byteLength !== undefined && { byteLength }) }
+    if (this.#unread.length >= MAX_FAULTS) {
+      entryOf(this.#unreadMore, code, () => []).push(unread)
       return
     }
-    const { name, dtype, shape, byteLength } = tensor
     const url = this.#url
     const message = `${url}, byte ${offset}, tensor ${quote(name)}: expected ${expected}, got ${got}${hint && `: ${hint}`}`
     const error = new FormatError(code, message, { url, offset, expected, got, tensor: name.slice(0, 200) })
-    this.unread.push({ name, dtype, ...(shape && { shape }), ...(byteLength !== undefined && { byteLength }), error })
+    this.#unread.push({ ...unread, error })
   }
 
   file(offset: number, expected: string, got: string, hint = ''): void {
     if (this.#problems.length >= MAX_FAULTS) this.#more++
     else this.#problems.push(headerFault(CODE, this.#url, offset, expected, got, hint))
+  }
+
+  /** The tensors that can't be read. */
+  tensors(): readonly HeaderFault[] {
+    const url = this.#url
+    const more = [...this.#unreadMore].map(([code, tensors]) => {
+      const count = tensors.length
+      const [expected, got] = ['tensors that can be read', `${count} faults more of this kind (${code})`]
+      const names = `tensors ${quote(tensors[0]!.name)} to ${quote(tensors[count - 1]!.name)}`
+      const message = `${url}, ${names}: expected ${expected}, got ${got}`
+      const error = new FormatError(code, message, { url, expected, got, count, lost: names })
+      return tensors.map(tensor => Object.assign(tensor, { error }))
+    })
+    return [...this.#unread, ...more.flat()]
   }
 
   all(): readonly FormatError[] {

@@ -150,13 +150,15 @@ function tell(
   findings: Findings,
   { tensor = null, step = null }: { readonly tensor?: string | null; readonly step?: number | null } = {},
 ): void {
-  const { url, offset, expected, got, lost, tensor: tensorOfError } = error.fields
+  const { url, offset, expected, got, lost, tensor: tensorOfError, count } = error.fields
   const file = typeof url === 'string' ? relativeTo(store, url) : ''
   const code = (VERIFY_CODES as readonly string[]).includes(error.code)
     ? (error.code as VerifyCode)
     : error.name === 'StoreError'
       ? 'Unreadable'
       : 'BadCheckpointFile'
+  // An error of several tensors counts as often.
+  if (typeof count === 'number') findings.count('problem', code, count - 1)
   const name = tensor ?? (typeof tensorOfError === 'string' ? tensorOfError : null)
   findings.problem({
     code,

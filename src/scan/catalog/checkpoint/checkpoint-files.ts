@@ -241,7 +241,10 @@ export class CheckpointFiles {
   }
 
   problems(): TrialscanError[] {
-    return [...this.#known.values()].flatMap(({ read }) => [...read.problems, ...read.unread.map(({ error }) => error)])
+    // Many tensors of a file may share an error.
+    return [...this.#known.values()].flatMap(({ read }) => [
+      ...new Set([...read.problems, ...read.unread.map(({ error }) => error)]),
+    ])
   }
 
   /** Statistics that were saved beside tensors. */

@@ -200,7 +200,9 @@ async function merged(
     const nameIn = (name: string): string => prefix + (name === stem ? (file.tensor ?? name) : name)
     for (const [key, value] of contents.metadata ?? []) if (!metadata.has(key)) metadata.set(key, value)
     for (const problem of contents.problems) faults.add(problem)
-    for (const tensor of contents.unread) unread.push({ ...tensor, name: nameIn(tensor.name) })
+    await inTurns(contents.unread, tensor => {
+      unread.push({ ...tensor, name: nameIn(tensor.name) })
+    })
     let last: TensorsByName | undefined
     await inTurns(contents.tensors, tensor => {
       // Parts of it may begin amid a byte.

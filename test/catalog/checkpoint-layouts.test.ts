@@ -71,6 +71,30 @@ it.each<[string, Record<string, Content>, Partial<Awaited<ReturnType<typeof told
     },
   ],
   [
+    'versions of one step of Lightning, of which the last is meant',
+    {
+      'epoch=0-step=50.ckpt': torchFile(),
+      'epoch=0-step=100.ckpt': torchFile(),
+      'epoch=0-step=100-v1.ckpt': torchFile(),
+    },
+    {
+      steps: [50, 100],
+      names: ['w'],
+      notes: ['"epoch=0-step=100.ckpt" beside the steps epoch=<e>-step=<n>.ckpt is not read: name it to read it'],
+      problems: [],
+    },
+  ],
+  [
+    'ranks of Composer, a file each at a step',
+    {
+      'ep0-ba100-rank0.pt': torchFile(),
+      'ep0-ba100-rank1.pt': torchFile(),
+      'ep0-ba200-rank0.pt': torchFile(),
+      'ep0-ba200-rank1.pt': torchFile(),
+    },
+    { steps: [100, 200], workers: ['rank_0', 'rank_1'], names: ['w'], notes: [], problems: [] },
+  ],
+  [
     'two series of shards of one number, each with an index',
     {
       'model-00001-of-00002.safetensors': shard('a'),

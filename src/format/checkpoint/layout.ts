@@ -50,9 +50,15 @@ interface StepName {
   readonly family: string
 }
 
+const LIGHTNING = 'epoch=<e>-step=<n>'
+/** The version of a checkpoint of Lightning's, before the extension. */
+const VERSION = /-v(\d+)(?=(?:\.\w+)?$)/
+
 const STEP_NAMES: readonly ((name: string) => StepName | null)[] = [
   // Lightning: the epoch's number comes first.
-  name => named(name, /^(.*[-_.])?epoch=\d+[-_]step=(\d+)(?:[-_.].*)?$/, 'epoch=<e>-step=<n>'),
+  name => named(name, /^(.*[-_.])?epoch=\d+[-_]step=(\d+)(?:[-_.].*)?$/, LIGHTNING),
+  // Composer counts batches.
+  name => named(name, /^()ep\d+-ba(\d+)(?:-rank\d+)?$/, 'ep<e>-ba<n>'),
   // SGLang's dumper.
   name => named(name, /^()step=(\d+)___.*$/, 'step=<n>___…'),
   name => {
@@ -101,7 +107,12 @@ function splitName(name: string): readonly [stem: string, extension: string] {
 export function workerOfDirectory(name: string): string | null {
   const rank = /^rank[-_]?(\d+)(?:[-_]?pid[-_]?\d+)?$/i.exec(name)
   if (rank) return `rank_${Number(rank[1])}`
-  return /^mp_rank_\d+(?:_\d+)*$|^(?:proc|pid)[-_]?\d+$|^(?:tp|pp|dp|ep)[-_]?\d+(?:[-_].*)?$/i.test(name) ? name : null
+  // `ep0-ba100` is a step of Composer's.
+  return /^mp_rank_\d+(?:_\d+)*$|^(?:proc|pid)[-_]?\d+$|^(?!ep\d+-ba\d+$)(?:tp|pp|dp|ep)[-_]?\d+(?:[-_].*)?$/i.test(
+    name,
+  )
+    ? name
+    : null
 }
 
 /** The worker that the name of a file is of. */
@@ -115,7 +126,8 @@ function workerOfFile(stem: string): string | null {
   if (layer) return `mp_rank_${layer[1] ?? '00'}`
   const consolidated = /^consolidated\.(\d\d)$/.exec(stem)
   if (consolidated) return `rank_${Number(consolidated[1])}`
-  const rank = /(?:^|[-_.])rank[-_=]?(\d+)(?=$|[-_.])/i.exec(stem)
+  // The rank in `lora_rank_16` is that of its matrices.
+  const rank = /(?:^|(?<![ld]ora)[-_.])rank[-_=]?(\d+)(?=$|[-_.])/i.exec(stem)
   return rank ? `rank_${Number(rank[1])}` : null
 }
 
@@ -199,12 +211,34 @@ export function layoutOf(paths: readonly string[], name: string): Layout | NoLay
     .sort((a, b) => b.count - a.count)
   const [first, second] = counted as [(typeof counted)[0], (typeof counted)[0] | undefined]
   if (second?.count === first.count) return { ambiguous: [first.family, second.family] }
+  const { newest, older } = versionsOf(first.files)
   const leftOut = [
+    ...older,
     ...counted.slice(1).flatMap(({ files }) => [...new Set(files.map(({ place }) => place))]),
     ...single.map(({ path }) => path),
     ...others,
   ]
-  return { family: first.family, checkpoints: stepsOf(first.files), leftOut }
+  return { family: first.family, checkpoints: stepsOf(newest), leftOut }
+}
+
+/**
+ * The files that count of a family: Lightning saves `epoch=0-step=100-v1.ckpt` if there is one without `-v1`, and the last
+ * version is the newest.
+ */
+function versionsOf(files: readonly Parsed[]): {
+  readonly newest: readonly Parsed[]
+  readonly older: readonly string[]
+} {
+  if (!files[0]!.stepName!.family.startsWith(LIGHTNING)) return { newest: files, older: [] }
+  const unversioned = (place: string): string => place.replace(VERSION, '')
+  const versionOf = (place: string): number => Number(VERSION.exec(place)?.[1] ?? 0)
+  const last = new Map<string, number>()
+  for (const { place } of files) {
+    last.set(unversioned(place), Math.max(versionOf(place), last.get(unversioned(place)) ?? 0))
+  }
+  const isNewest = ({ place }: Parsed): boolean => last.get(unversioned(place)) === versionOf(place)
+  const older = files.filter(file => !isNewest(file)).map(({ place }) => place)
+  return { newest: files.filter(isNewest), older: [...new Set(older)] }
 }
 
 /** False for hidden files, and for files that a Trainer still writes: it renames `tmp-checkpoint-500/` at the end. */

@@ -20,6 +20,8 @@ describe('steps', () => {
     ['epoch=3-step=500.ckpt', 500],
     ['epoch=3-step=500/model.safetensors', 500],
     ['weight_v000500/model.safetensors', 500],
+    ['ep0-ba500/.metadata', 500],
+    ['ep1-ba500-rank0.pt', 500],
     ['step_000500.safetensors', 500],
     ['500.npz', 500],
     ['step=5___rank=0___dump_index=0___name=x.pt', 5],
@@ -34,6 +36,18 @@ describe('steps', () => {
       [200, 'checkpoint-200', [null]],
       [1000, 'checkpoint-1000', [null]],
     ])
+  })
+
+  it.each([
+    ['.ckpt', ''],
+    ['.ckpt', '/checkpoint/.metadata'],
+    ['-loss=0.5.ckpt', ''],
+  ])('of versions that Lightning saves of a step the last counts: %s%s', (ending, file) => {
+    const paths = ['', '-v2', '-v10'].map(version => `epoch=0-step=100${ending.replace('.ckpt', `${version}.ckpt`)}`)
+    const other = `epoch=0-step=50${ending}`
+    const layout = layoutOf([...paths, other].map(place => place + file).sort(), 'out') as Layout
+    expect(layout.checkpoints.map(({ place }) => place)).toEqual([other, paths[2]])
+    expect(layout.leftOut).toEqual([paths[1], paths[0]])
   })
 
   it('numbers of shards are no steps', () => {
@@ -84,6 +98,13 @@ describe('workers', () => {
     ['global_step1/mp_rank_00_model_states.pt', 'mp_rank_00'],
     ['step1/rank3/dump.npy', 'rank_3'],
     ['step1/proc2016/dump.npy', 'proc2016'],
+    ['step1/ep0/dump.npy', 'ep0'],
+    ['step1/rank_0.pt', 'rank_0'],
+    ['step1/model_rank_1.pt', 'rank_1'],
+    ['ep0-ba500-rank3.pt', 'rank_3'],
+    ['ep0-ba500/.metadata', null],
+    ['lora_rank_16.safetensors', null],
+    ['Wan_14B_lora_rank32_bf16.safetensors', null],
     ['TP0_PP1_Rank2_pid99/Pass00001.pt', 'TP0_PP1_Rank2_pid99'],
   ])('%s', (path, worker) => {
     expect(stepsOf([path])[0]![2]).toEqual([worker])

@@ -375,6 +375,39 @@ describe('a damaged checkpoint: what is wrong is told, and everything else is re
     expect(await readable(directory)).toEqual(['c', 'd'])
   })
 
+  it.each(
+    [
+      'x.safetensors',
+      'x.pt',
+      'x.pth',
+      'pytorch_model.bin',
+      'x.ckpt',
+      'x.npz',
+      'x.npy',
+      '.metadata',
+      'dump.json',
+    ].flatMap(
+      name =>
+        [
+          [name, 0],
+          [name, 600],
+        ] as const,
+    ),
+  )('%s of %i zeros', async (name, byteLength) => {
+    const directory = join(scratch, `${count++}`)
+    writeFile(join(directory, 'good.safetensors'), safetensors([counting('w', [4])]))
+    writeFile(join(directory, name), new Uint8Array(byteLength))
+    expect(await codesOf(directory)).toEqual({ ZeroHeader: 1 })
+    expect(await readable(directory)).toEqual(['w'])
+  })
+
+  it('an empty log is none', async () => {
+    const directory = join(scratch, `${count++}`)
+    writeFile(join(directory, 'good.safetensors'), safetensors([counting('w', [4])]))
+    writeFile(join(directory, 'nvdlfw_inspect_globalrank-0.log'), new Uint8Array(0))
+    expect(await codesOf(directory)).toEqual({})
+  })
+
   it('a pointer of Git LFS', async () => {
     const { directory, first } = shards()
     writeFileSync(first, 'version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n')

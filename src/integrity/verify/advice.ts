@@ -38,7 +38,7 @@ const ADVICE: Readonly<Record<VerifyCode, string>> = {
   ReductionMismatch: 'Don’t trust tensor or reduction: one of them is not what was saved, or was computed otherwise.',
   MissingShard:
     'Fetch the file again from where the checkpoint was saved; until then its tensors are lost, and the others can be read.',
-  ZeroHeader: 'Fetch the file again: its length was set, but its content was never written.',
+  ZeroHeader: 'Fetch the file again: it was made, but its content was never written.',
   GitLfsPointer: 'Fetch the file itself: `git lfs pull`.',
   TruncatedFile: 'Fetch the file again. The tensors before the cut can be read.',
   BadSafetensors: 'Write or fetch the file again. The tensors that are not named can be read.',

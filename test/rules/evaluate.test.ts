@@ -387,6 +387,80 @@ describe('what goes wrong', () => {
     ])
   })
 
+  describe('of tensors that are judged together', () => {
+    const FULL = { checkLevel: 'full', threads: 0 } as const
+    const floats = (name: string, values: readonly number[], shape = [values.length]): StepTensor => ({
+      name,
+      dtype: 'float32',
+      shape,
+      values,
+    })
+
+    /** A trial of one step, in which the record of a tensor is corrupt. */
+    async function damaged(corrupt: string, ...tensors: StepTensor[]): Promise<Trial> {
+      const directory = mkdtempSync(join(scratch, 'trial-'))
+      const writer = new TrialWriter(directory, { collections: COLLECTIONS, checksum: 'true' })
+      writer.step({ step: 0, mode: 'TRAIN', tensors })
+      writer.end()
+      const { start_idx, length } = locate(directory, 0, corrupt)
+      editEventFile(directory, 0, bytes => {
+        bytes[start_idx + length - 5]! ^= 1
+      })
+      return createTrial(directory)
+    }
+
+    const input = (i: number, deviation: number) => floats(`relu${i}_input_0`, [-deviation, deviation])
+
+    it.each([false, true])('names the activation inputs that are lost (initial: %s)', async initial => {
+      const trial = await damaged('relu1_input_0', input(0, 1), input(1, 2), input(2, 1))
+      const rule = new PoorWeightInitialization(trial, { activation_inputs_regex: 'relu', initial })
+      const { findings, problems } = await evaluate(rule, FULL)
+      expect(findings).toEqual([])
+      expect(problems.map(({ tensor }) => tensor)).toEqual(['relu1_input_0'])
+    })
+
+    it('does not compare variances across one that is lost', async () => {
+      const inputs = [input(0, 1), input(1, 2), input(2, 4), input(3, 20)]
+      const of = async (trial: Trial) => {
+        const options = { activation_inputs_regex: 'relu', initial: true }
+        return (await evaluate(new PoorWeightInitialization(trial, options), FULL)).findings.map(
+          ({ message }) => message,
+        )
+      }
+      const grown = /the variance of relu3_input_0 is 25 times that of relu2_input_0 before it/
+      expect(await of(await damaged('relu1_input_0', ...inputs))).toEqual([expect.stringMatching(grown)])
+      expect(await of(await damaged('relu1_input_0', ...inputs.slice(0, 3)))).toEqual([])
+    })
+
+    it('names gradients that are lost beside others', async () => {
+      const trial = await damaged('gradient/a', floats('gradient/a', [-1, 1]), floats('gradient/b', [-1, 1]))
+      const { findings, problems } = await evaluate(new PoorWeightInitialization(trial), FULL)
+      expect([findings, problems.map(({ tensor }) => tensor)]).toEqual([[], ['gradient/a']])
+    })
+
+    it('counts one-hot labels whose predictions are lost', async () => {
+      const rows = [0, 0, 0, 1, 1].map(label => [0, 1, 2].map(i => Number(i === label)))
+      const labels = floats('labels', rows.flat(), [5, 3])
+      const of = (trial: Trial, limit: number) =>
+        evaluate(new ClassImbalance(trial, { argmax: true, samples: 5, threshold_imbalance: limit }), FULL)
+      const corrupt = await damaged('predictions', labels, floats('predictions', rows.flat(), [5, 3]))
+      const { findings, problems } = await of(corrupt, 1.6)
+      expect([findings, problems.map(({ tensor }) => tensor)]).toEqual([[], ['predictions']])
+      expect((await of(corrupt, 1.4)).findings.map(({ value }) => value)).toEqual([1.5])
+      const reduced = await trialOf({ 0: [labels, { name: 'predictions', reductions: { mean: 1 } }] })
+      expect((await of(reduced, 1.6)).findings).toEqual([])
+      expect((await of(reduced, 1.4)).findings.map(({ value }) => value)).toEqual([1.5])
+      const unclear = floats('labels', rows.flat().with(1, 1), [5, 3])
+      const { findings: none, missing } = await of(await trialOf({ 0: [unclear, scalar('a', 1)] }), 0.1)
+      expect([none.map(({ value }) => value), missing.map(({ partial }) => partial)]).toEqual([[1.5], [true]])
+      const lost = await of(await damaged('predictions', unclear, floats('predictions', rows.flat(), [5, 3])), 0.1)
+      expect(lost.findings).toEqual([])
+      expect(lost.missing).toEqual([
+        expect.objectContaining({ missing: expect.stringMatching(/predictions that can be read/), partial: false }),
+      ])
+    })
+  })
+
   it('lists no findings where they are not to be kept, and tells them all the same', async () => {
     const [onFinding, onProgress] = [vi.fn(), vi.fn()]
     const { findings } = await evaluate(new Always(await weights(3)), { onFinding, onProgress, keepFindings: false })

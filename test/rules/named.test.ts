@@ -27,14 +27,14 @@ const registry = new RuleRegistry()
 const TENSORS: Readonly<Record<string, readonly number[]>> = {
   'Net_fc0.weight': [4, 3],
   'gradient/Net_fc0.weight': [4, 3],
-  Net_input_0: [50, 1, 4, 4],
+  Net_input_0: [150, 1, 4, 4],
   relu0_input_0: [50, 8],
   relu0_output_0: [50, 8],
   tanh0_input_0: [50, 8],
   tanh0_output_0: [50, 8],
   relu1_input_0: [50, 8],
-  CrossEntropyLoss_input_0: [50, 2],
-  CrossEntropyLoss_input_1: [50],
+  CrossEntropyLoss_input_0: [150, 2],
+  CrossEntropyLoss_input_1: [150],
   CrossEntropyLoss_output_0: [],
 }
 /** What of it is saved whatever the configuration. */

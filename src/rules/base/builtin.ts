@@ -32,7 +32,7 @@ import { type Found, Rule, type RuleClass, type RuleOptions } from '../rule.js'
 import { collectionConfigsOf } from './collection-configs.js'
 import { hasTraining, type Moment, momentOf, type Sequence, stepsOfWorkers } from './moment.js'
 import { frameworkOf, gradientNames, isGradientName } from './names.js'
-import { type Choice, OTHER_NAMES, Selection } from './selection.js'
+import { type Choice, moreSteps, OTHER_NAMES, Selection } from './selection.js'
 
 /**
  * Judges the answers to earlier questions. Returns undefined if there was nothing to judge. A judgement that reads an unavailable answer
@@ -161,6 +161,8 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   readonly #unavailable = new Map<string, string>()
   readonly #problems: Omit<Problem, 'trial'>[] = []
   readonly #unread = new Set<string>()
+  /** The data that would let it judge what it last passed over. */
+  #need: string | undefined
   #hasJudged = false
   #hasJudgedStep = false
   /** Requested collections that the trial does not have. */
@@ -343,8 +345,20 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     return new InsufficientInformationForRuleInvocation(this.ruleName, detail)
   }
 
+  /** The selections whose absence is reported. */
+  protected get wanted(): readonly Selection[] {
+    return this.#selections
+  }
+
+  /** Passes over what can't be judged. @param need what the rule needs for it; `missing` says it if nothing is judged at all */
+  protected needs(need: string): undefined {
+    this.#need = need
+    return undefined
+  }
+
   override missing(): readonly string[] {
-    const unmatched = this.#selections.flatMap(selection => selection.missing())
+    if (!this.#hasJudged && this.#need !== undefined) return [this.#need]
+    const unmatched = this.wanted.flatMap(selection => selection.missing())
     const [first] = this.#unavailable
     if (unmatched.length > 0) return unmatched
     const unknown = this.#unknown.filter(name => !stateOf(this.baseTrial).contents.collections.collections.has(name))
@@ -371,16 +385,7 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     const lacking = this.lacking()
     if (lacking.length > 0 || this.#hasJudged || this.#selections.length === 0) return lacking
     if (this.#problems.length > 0) return ['tensors that can be read: of those that it judges none could be']
-    const { byTensor } = stateOf(this.baseTrial).catalog
-    const lists = new Set(this.#selections.map(({ names }) => names))
-    const names = lists.size === 1 ? [...lists][0]! : [...new Set([...lists].flat())]
-    // Tensors that were saved together share a list.
-    const saved = new Set(names.map(name => byTensor.get(name)))
-    const steps = [...new Set([...saved].flatMap(list => list?.globalSteps() ?? []))].sort((a, b) => a - b)
-    const tensors = `${JSON.stringify(names[0])}${names.length > 1 ? ` and ${names.length - 1} more` : ''}`
-    return [
-      `more steps with its tensors among those that were judged; ${tensors} were saved at ${steps.length === 1 ? `step ${steps[0]} alone` : `${steps.length} steps, from ${steps[0]} to ${steps.at(-1)}`}`,
-    ]
+    return [moreSteps(this.baseTrial, new Set(this.#selections.map(({ names }) => names)))]
   }
 
   /** The reasons why the rule judged no step although its tensors were saved, one sentence each. */

@@ -39,3 +39,19 @@ export function areIntegers(values: ArrayLike<number>): boolean {
   for (let i = 0; i < values.length; i++) if (!Number.isInteger(values[i])) return false
   return true
 }
+
+/** True if each row along the last axis, of several numbers, has a 1 and zeros besides. */
+export function areOneHot(value: TensorValue): boolean {
+  const data = elements(value)
+  const width = value.shape.at(-1) ?? 1
+  if (width < 2 || data.length === 0) return false
+  for (let row = 0; row < data.length; row += width) {
+    let ones = 0
+    for (let i = row; i < row + width; i++) {
+      if (data[i] === 1) ones++
+      else if (data[i] !== 0) return false
+    }
+    if (ones !== 1) return false
+  }
+  return true
+}

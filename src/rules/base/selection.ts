@@ -219,3 +219,14 @@ function memberCount(contents: TrialContents, collection: CollectionConfig): num
     throw error
   }
 }
+
+/** A rule's need of more steps with its tensors. @param lists the lists of their names */
+export function moreSteps(trial: Trial, lists: ReadonlySet<readonly string[]>): string {
+  const { byTensor } = stateOf(trial).catalog
+  const names = lists.size === 1 ? [...lists][0]! : [...new Set([...lists].flat())]
+  // Tensors that were saved together share a list.
+  const saved = new Set(names.map(name => byTensor.get(name)))
+  const steps = [...new Set([...saved].flatMap(list => list?.globalSteps() ?? []))].sort((a, b) => a - b)
+  const tensors = `${JSON.stringify(names[0])}${names.length > 1 ? ` and ${names.length - 1} more` : ''}`
+  return `more steps with its tensors among those that were judged; ${tensors} were saved at ${steps.length === 1 ? `step ${steps[0]} alone` : `${steps.length} steps, from ${steps[0]} to ${steps.at(-1)}`}`
+}

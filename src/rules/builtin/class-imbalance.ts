@@ -1,8 +1,10 @@
 /** ClassImbalance: see docs/rules.md. */
 
 import type { TensorValue } from '../../scan/job/tensor-value.js'
-import { builtin, type Judgement } from '../base/builtin.js'
-import { areIntegers, argmax, elements, predictedClasses } from '../base/labels.js'
+import type { TensorAtStep } from '../../trial/measure/tensor-at-step.js'
+import { builtin, type Judgement, type Judgements } from '../base/builtin.js'
+import { areIntegers, areOneHot, argmax, elements, predictedClasses } from '../base/labels.js'
+import { lost } from '../base/lost.js'
 import { Memory, type Moment } from '../base/moment.js'
 import { LABELS, PREDICTIONS } from '../base/names.js'
 import { numberText } from '../base/wording.js'
@@ -43,52 +45,77 @@ export class ClassImbalance extends builtin({
   readonly #predictions = this.select({ regex: [this.parameters.predictions_regex], value: true, optional: true })
   readonly #seen = new Memory((): Seen => ({ count: new Map(), wrong: new Map() }))
 
-  protected override *examine(moment: Moment): Iterable<Judgement> {
+  protected override *examine(moment: Moment): Iterable<Judgement | Judgements> {
     const seen = this.#seen.of(moment)
     const predictions = this.#predictions.at(moment)
     let hasLabels = false
     for (const [i, tensor] of this.#labels.at(moment).entries()) {
       const [labels, predicted] = [tensor.value(), predictions[i]?.value()]
       yield () => {
-        this.#add(seen, labels.value, predicted?.answer)
-        hasLabels = true
-        return null
+        hasLabels = this.#add(seen, labels.value, predicted && (predicted.answer ?? null), tensor) || hasLabels
+        return undefined
       }
+      if (predicted) yield lost([predicted])
     }
-    yield () => (hasLabels ? this.#judge(seen).map(finding => ({ worker: moment.worker, ...finding })) : undefined)
+    yield () => (hasLabels ? this.#judge(seen, moment) : undefined)
   }
 
-  #add({ count, wrong }: Seen, labels: TensorValue, predictions: TensorValue | undefined): void {
-    const isOneHot =
-      this.parameters.argmax && labels.shape.length > 1 && labels.shape.length === predictions?.shape.length
-    const classes = isOneHot ? argmax(labels) : elements(labels)
+  /** @param predictions undefined if there are none, null if they can't be read @returns true if the labels were counted */
+  #add(
+    { count, wrong }: Seen,
+    labels: TensorValue,
+    predictions: TensorValue | null | undefined,
+    { name, step }: TensorAtStep,
+  ): boolean {
+    const classes = this.#classesOf(labels, predictions)
+    if (classes === null) {
+      this.needs(
+        `predictions that can be read, whose shape tells how ${name} has classes; at step ${step} there are none`,
+      )
+      return false
+    }
     // Fractions are targets of a regression, not classes.
-    if (!areIntegers(classes)) return
-    const predicted = predictions && predictedClasses(predictions, classes.length, this.parameters.argmax)
+    if (!areIntegers(classes)) {
+      this.needs(`labels that are whole numbers, as classes are; ${name} at step ${step} has others`)
+      return false
+    }
+    const predicted = predictions ? predictedClasses(predictions, classes.length, this.parameters.argmax) : undefined
     for (let i = 0; i < classes.length; i++) {
       const label = classes[i]!
       count.set(label, (count.get(label) ?? 0) + 1)
       const isWrong = predicted !== undefined && i < predicted.length && predicted[i]! !== label
       if (isWrong) wrong.set(label, (wrong.get(label) ?? 0) + 1)
     }
+    return true
   }
 
-  #judge({ count, wrong }: Seen): Found[] {
+  /** The classes of labels, which are one-hot if they have as many axes as predictions; null if it is unknown whether they are. */
+  #classesOf(labels: TensorValue, predictions: TensorValue | null | undefined): ArrayLike<number> | null {
+    if (!this.parameters.argmax || labels.shape.length < 2) return elements(labels)
+    if (predictions) return labels.shape.length === predictions.shape.length ? argmax(labels) : elements(labels)
+    // Without predictions the values tell.
+    if (areOneHot(labels)) return argmax(labels)
+    return predictions === undefined ? elements(labels) : null
+  }
+
+  #judge({ count, wrong }: Seen, { step, worker }: Moment): readonly Found[] | undefined {
     const { samples, threshold_imbalance, threshold_misprediction } = this.parameters
     const counts = [...count].sort(([, a], [, b]) => a - b)
-    if (counts.length === 0 || counts.reduce((sum, [, count]) => sum + count, 0) < samples) return []
+    const total = counts.reduce((sum, [, count]) => sum + count, 0)
+    if (counts.length === 0 || total < samples)
+      return this.needs(`at least ${samples} labels; up to step ${step} there were ${total}`)
     const findings: Found[] = []
     const [[smallest, fewest], [largest, most]] = [counts[0]!, counts.at(-1)!]
     const ratio = most / fewest
     if (counts.length > 1 && ratio > threshold_imbalance) {
       const message = `class ${largest} has ${numberText(ratio)} times as many labels as class ${smallest}, more than ${numberText(threshold_imbalance)} times`
-      findings.push({ value: ratio, threshold: threshold_imbalance, message })
+      findings.push({ worker, value: ratio, threshold: threshold_imbalance, message })
     }
     for (const [label, count] of counts) {
       const value = (wrong.get(label) ?? 0) / count
       if (!(value > threshold_misprediction)) continue
       const message = `${numberText(100 * value)} % of class ${label} are predicted wrongly, more than ${numberText(100 * threshold_misprediction)} %`
-      findings.push({ value, threshold: threshold_misprediction, message })
+      findings.push({ worker, value, threshold: threshold_misprediction, message })
     }
     return findings
   }

@@ -4,10 +4,12 @@ import { entryOf } from '../../base/maps.js'
 import type { Mode, Worker } from '../../base/types.js'
 import type { Catalog } from '../../scan/catalog/catalog.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
-import { builtin, type Judgement } from '../base/builtin.js'
+import { builtin, type Judgement, type Judgements } from '../base/builtin.js'
+import { lost } from '../base/lost.js'
 import { Memory, type Moment } from '../base/moment.js'
 import { RELU_INPUTS } from '../base/names.js'
 import { meanOf, scalar } from '../base/scalar.js'
+import type { Selection } from '../base/selection.js'
 import { numberText } from '../base/wording.js'
 import { flag, integer, list, number } from '../parameters.js'
 import type { Found } from '../rule.js'
@@ -45,21 +47,26 @@ export class PoorWeightInitialization extends builtin({
   })
   readonly #gradients = this.select({ collections: ['gradients'], optional: true, value: true })
   readonly #losses = this.select({ collections: ['losses'], optional: true })
-  readonly #loss = new Memory(() => ({ best: Number.POSITIVE_INFINITY, waited: 0 }))
+  /** True once there were activation inputs of a network as it was initialised. */
+  #hasInputs = false
+  readonly #loss = new Memory(() => ({ best: Number.POSITIVE_INFINITY, waited: 0, steps: 0 }))
 
-  protected override *examine(moment: Moment): Iterable<Judgement> {
+  protected override *examine(moment: Moment): Iterable<Judgement | Judgements> {
     const { threshold, distribution_range, patience } = this.parameters
     if (!this.#isEarly(moment)) return
     if (this.parameters.initial) {
-      yield this.#growth(moment)
+      yield* this.#growth(moment)
       return
     }
 
     const variances = this.#inputs.at(moment).map(tensor => ({ tensor, variance: tensor.reduction('variance') }))
     yield () => {
       const finite = variances.filter(({ variance }) => Number.isFinite(variance.answer))
-      if (finite.length === 0) return undefined
-      if (finite.length === 1) return null
+      if (variances.length === 0) return undefined
+      if (finite.length < 2)
+        return this.needs(
+          `two activation inputs of a step whose variances are finite and can be read; step ${moment.step} has ${finite.length}`,
+        )
       const sorted = finite.sort((a, b) => (a.variance.value as number) - (b.variance.value as number))
       const [least, most] = [sorted[0]!, sorted.at(-1)!]
       const value = (most.variance.value as number) / (least.variance.value as number)
@@ -68,6 +75,7 @@ export class PoorWeightInitialization extends builtin({
       const message = `the variance of ${name} is ${numberText(value)} times that of ${least.tensor.name}, more than ${numberText(threshold)} times`
       return { tensor: name, worker, value, threshold, message }
     }
+    yield lost(variances.map(({ variance }) => variance))
 
     const spreads = this.#gradients.at(moment).map(tensor => ({ tensor, percentiles: tensor.percentiles(5, 95) }))
     yield () => {
@@ -83,34 +91,39 @@ export class PoorWeightInitialization extends builtin({
       const message = `the middle 90 % of ${tensor.name} lie within ${numberText(value)}, less than ${numberText(distribution_range)}`
       return { tensor: tensor.name, worker: tensor.worker, value, threshold: distribution_range, message }
     }
+    yield lost(spreads.map(({ percentiles }) => percentiles))
 
     const losses = this.#losses.at(moment).map(scalar)
     const history = this.#loss.of(moment)
     yield () => {
       const loss = meanOf(losses.map(loss => loss()))
       if (loss === null) return undefined
+      history.steps++
       if (loss < history.best) {
         history.best = loss
         history.waited = 0
       } else history.waited++
-      if (history.waited < patience) return null
+      if (history.waited < patience) return history.steps > patience ? null : undefined
       const message = `the loss has not decreased for ${history.waited} steps; its best was ${numberText(history.best)}`
       return { worker: moment.worker, value: history.waited, threshold: patience, message }
     }
   }
 
   /** The largest growth of variance from one layer's inputs to the next layer's, in the order of saving. */
-  #growth(moment: Moment): Judgement {
+  *#growth(moment: Moment): Iterable<Judgement | Judgements> {
     const { threshold } = this.parameters
     const tensors = [...this.#inputs.at(moment)].sort((a, b) => a.place - b.place)
     const layers = tensors.map(tensor => ({ tensor, variance: tensor.reduction('variance') }))
-    return () => {
-      const finite = layers.filter(({ variance }) => Number.isFinite(variance.answer))
-      if (finite.length === 0) return undefined
+    yield () => {
+      // What lies between two layers that are not next to each other is not the growth of one.
+      const known = layers.filter(({ variance }) => variance.error !== undefined || Number.isFinite(variance.answer))
+      this.#hasInputs ||= layers.length > 0
       let worst: Found | null = null
-      for (const [i, { tensor, variance }] of finite.entries()) {
-        const before = finite[i - 1]
-        if (before === undefined) continue
+      let compared = 0
+      for (const [i, { tensor, variance }] of known.entries()) {
+        const before = known[i - 1]
+        if (before === undefined || before.variance.error !== undefined || variance.error !== undefined) continue
+        compared++
         const value = (variance.value as number) / (before.variance.value as number)
         // A layer with equal inputs has a variance of zero: any growth after it would be infinite.
         if (
@@ -125,8 +138,24 @@ export class PoorWeightInitialization extends builtin({
         const message = `as initialised, the variance of ${name} is ${numberText(value)} times that of ${before.tensor.name} before it, more than ${numberText(threshold)} times`
         worst = { tensor: name, worker, value, threshold, message }
       }
-      return worst
+      if (compared > 0) return worst
+      if (layers.length === 0) return undefined
+      return this.needs(
+        'two activation inputs of step 0, one saved right after the other, whose variances are finite and can be read',
+      )
     }
+    yield lost(layers.map(({ variance }) => variance))
+  }
+
+  /** With `initial`, the activation inputs alone. */
+  protected override get wanted(): readonly Selection[] {
+    return this.parameters.initial ? [this.#inputs] : super.wanted
+  }
+
+  protected override lacking(): readonly string[] {
+    return this.parameters.initial && !this.#hasInputs
+      ? ['activation inputs of step 0, among the steps that were judged']
+      : []
   }
 
   /** True if a step is among the first training steps of its worker. */

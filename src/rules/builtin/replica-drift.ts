@@ -3,7 +3,8 @@
 import { quote } from '../../base/errors.js'
 import type { Worker } from '../../base/types.js'
 import type { TensorAtStep } from '../../trial/measure/tensor-at-step.js'
-import { builtin, type Judgement } from '../base/builtin.js'
+import { builtin, type Judgement, type Judgements } from '../base/builtin.js'
+import { lost } from '../base/lost.js'
 import type { Moment } from '../base/moment.js'
 import { list, number } from '../parameters.js'
 import type { Found } from '../rule.js'
@@ -47,7 +48,7 @@ export class ReplicaDrift extends builtin({
   /** True unless the trial is one of checkpoints whose workers have not shown equal weights yet. */
   #hasCopies = this.#isGiven || this.baseTrial.checkpoint === null
 
-  protected override *examine(moment: Moment): Iterable<Judgement> {
+  protected override *examine(moment: Moment): Iterable<Judgement | Judgements> {
     const [first, ...others] = this.reqTensors.workers(moment.step)
     if (first !== moment.worker || others.length === 0 || this.#workersLack() !== null) return
     const areNorms = this.#haveOnlyNorms
@@ -97,13 +98,7 @@ export class ReplicaDrift extends builtin({
         return [{ tensor: name, value, message }]
       })
     }
-    // Unreadable tensors are reported by name.
-    for (const { difference } of questions) {
-      yield () => {
-        if (difference.error) throw difference.error
-        return undefined
-      }
-    }
+    yield lost(questions.map(({ difference }) => difference))
   }
 
   #passOver(reason: string): undefined {

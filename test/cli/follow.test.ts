@@ -6,7 +6,7 @@ import { expect, it } from 'vitest'
 import { FaultyS3, failWith } from '../support/faulty-s3.js'
 import { ROOT } from '../support/golden.js'
 import { scratchDirectory } from '../support/scratch.js'
-import { following, objects } from './run.js'
+import { following, objects, trialscan } from './run.js'
 
 const SOURCE = join(ROOT, 'fixtures/trials/mlp-vanishing')
 const scratch = scratchDirectory('follow')
@@ -125,4 +125,26 @@ it('waits for a network that is gone, and gives up when it stays so', async () =
   s3.faultOf = () => failWith(403, 'AccessDenied')
   expect(await second.code).toBe(3)
   await s3.stop()
+})
+
+it('counts StalledTrainingRule as having judged only where it waited for steps, or the job has ended', async () => {
+  const trial = begun('stalled')
+  const check = async (...args: string[]) => {
+    const { code, stdout } = await trialscan('check', trial, '--format', 'table', ...args)
+    return [code, stdout.split('\n')[0], /Nothing found by\n(?: {2}.*\n)*? .*StalledTrainingRule/.test(stdout)]
+  }
+  const nothing = [5, 'stalled: nothing was judged; the job may still run: --follow goes on with it', false]
+  expect(await check()).toEqual(nothing)
+  expect(await check('--rule', 'StalledTrainingRule')).toEqual(nothing)
+  const waited = 'stalled: 1 rule judged 0 steps and found nothing wrong; the job may still run'
+  expect(await check('--follow', '--timeout', '0.2', '--poll', '0.05')).toEqual([0, waited, true])
+  write(trial, 0)
+  expect(await check('--rule', 'StalledTrainingRule')).toEqual(nothing)
+  expect(await check('--rule', 'ExplodingTensor', '--rule', 'StalledTrainingRule')).toEqual([
+    5,
+    'stalled: 1 rule judged 1 step and found nothing wrong; the job may still run: --follow goes on with',
+    false,
+  ])
+  end(trial)
+  expect((await check('--rule', 'StalledTrainingRule')).at(-1)).toBe(true)
 })

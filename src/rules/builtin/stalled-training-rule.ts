@@ -36,6 +36,7 @@ export class StalledTrainingRule extends builtin({
   readonly #stop: readonly Action[]
   #lastStep = -1
   #changedAt: number
+  #hasWaited = false
 
   constructor(
     baseTrial: Trial,
@@ -60,9 +61,15 @@ export class StalledTrainingRule extends builtin({
   /** The rule judges time, not steps. */
   protected override *examine(_moment: Moment): Iterable<Judgement> {}
 
-  /** It needs no data. */
+  /** True if it has measured a pause, or the end of the job shows that this one does not stand still. */
   override get hasJudged(): boolean {
-    return true
+    return this.#hasWaited || (this.baseTrial.loadedAllSteps && this.report.datapoints > 0)
+  }
+
+  override missing(): readonly string[] {
+    return this.hasJudged
+      ? []
+      : ['a wait for steps of the running job, as with --follow: it measures how long none comes']
   }
 
   override get patienceMs(): number {
@@ -72,6 +79,7 @@ export class StalledTrainingRule extends builtin({
   override whileWaiting(): readonly Finding[] {
     const { threshold } = this.parameters
     const { catalog, ended } = stateOf(this.baseTrial)
+    this.#hasWaited = true
     const last = catalog.steps.numberAt(catalog.steps.length - 1) ?? -1
     if (last > this.#lastStep) {
       this.#lastStep = last

@@ -324,6 +324,128 @@ describe('a rule that has nothing to judge says so', () => {
     expect((await evaluate(new Overtraining(trial))).missing).toHaveLength(2)
   })
 
+  const feature = (i: number) => floats(`feature_importance/weight/f${i}`, [1], [1])
+  const shapeOnly: StepTensor = { name: 'b', savedShape: [2] }
+  const two = (...tensors: StepTensor[]) => [tensors, tensors]
+
+  it.each<[string, readonly (Step | StepTensor[])[], (trial: Trial) => Rule, string]>([
+    [
+      'CheckInputImages, of a table',
+      two(floats('in', [1, 2, 3, 4], [2, 2])),
+      trial => new CheckInputImages(trial, { regex: 'in', images_only: 'true', threshold_samples: '2' }),
+      'images, which have more axes than those of samples and channels; in has not',
+    ],
+    [
+      'CheckInputImages, of few images',
+      two(floats('in', [1, 2, 3, 4], [1, 1, 2, 2])),
+      trial => new CheckInputImages(trial, { regex: 'in', threshold_samples: '3' }),
+      'at least 3 images; up to step 1 there were 2',
+    ],
+    [
+      'ClassImbalance, of a regression',
+      two(floats('labels', [0.5, 1.5])),
+      trial => new ClassImbalance(trial, { samples: '2' }),
+      'labels that are whole numbers, as classes are; labels at step 1 has others',
+    ],
+    [
+      'ClassImbalance, of few labels',
+      two(integers('labels', [0, 1])),
+      trial => new ClassImbalance(trial, { samples: '5' }),
+      'at least 5 labels; up to step 1 there were 4',
+    ],
+    [
+      'SaturatedActivation, of what is a ReLU',
+      two(floats('acts.0_output_0', [0, 3, 0, 2], [2, 2])),
+      trial => new SaturatedActivation(trial, { tensor_regex: [], output_regex: 'acts' }),
+      'outputs of tanh or sigmoid; the values of acts.0_output_0 at step 1 are of neither',
+    ],
+    [
+      'FeatureImportanceOverweight, of few features',
+      two(feature(0), feature(1)),
+      trial => new FeatureImportanceOverweight(trial, { least_features: '3' }),
+      'at least 3 importances at a step; step 1 has 2',
+    ],
+    [
+      'DeadRelu, of NaN',
+      two(floats('relu_output', [0, Number.NaN])),
+      trial => new DeadRelu(trial, { expected_activity: '10' }),
+      'outputs without NaN; relu_output has some at step 1',
+    ],
+    [
+      'PoorWeightInitialization, of one activation input',
+      two(floats('relu_input0', [1, 2]), floats('gradient/a', []), floats('loss', [1], [1])),
+      trial => new PoorWeightInitialization(trial),
+      'two activation inputs of a step whose variances are finite and can be read; step 1 has 1',
+    ],
+    [
+      'PoorWeightInitialization, of one activation input as initialised',
+      two(floats('relu_input0', [1, 2])),
+      trial => new PoorWeightInitialization(trial, { initial: 'true' }),
+      'two activation inputs of step 0, one saved right after the other, whose variances are finite and can be read',
+    ],
+    [
+      'PoorWeightInitialization, of later steps than the first',
+      [[floats('loss', [1], [1])], [floats('relu_input0', [1, 2]), floats('relu_input1', [1, 2])]],
+      trial => new PoorWeightInitialization(trial, { initial: 'true' }),
+      'activation inputs of step 0, among the steps that were judged',
+    ],
+    [
+      'Overtraining, of fewer steps than its patience',
+      losses([1, 1]),
+      trial => new Overtraining(trial, { patience_train: '2' }),
+      'more steps with its tensors among those that were judged; "loss" were saved at 2 steps, from 0 to 1',
+    ],
+    [
+      'AllZero, of a share that reductions do not tell',
+      two({ name: 'a', reductions: { abs_max: 0.3 } }),
+      trial => new AllZero(trial, { ...EVERYTHING, threshold: '50' }),
+      'expected the value to be saved, but only abs_max were',
+    ],
+    [
+      'AllZero, of a mean',
+      two({ name: 'a', reductions: { mean: 0 } }),
+      trial => new AllZero(trial, EVERYTHING),
+      'expected the value to be saved, but only mean were',
+    ],
+    [
+      'ExplodingTensor, of a shape',
+      two(shapeOnly),
+      trial => new ExplodingTensor(trial),
+      'expected the value to be saved, but only its shape was',
+    ],
+  ])('%s', async (_, steps, make, reason) => {
+    const { findings, missing, problems } = await evaluate(make(await trialOf(steps)), { threads: 0 })
+    expect([findings, problems]).toEqual([[], []])
+    expect(missing).toEqual([expect.objectContaining({ missing: expect.stringContaining(reason), partial: false })])
+  })
+
+  it.each<[string, readonly (Step | StepTensor[])[], (trial: Trial) => Rule]>([
+    ['Overtraining', losses([3, 2, 1]), trial => new Overtraining(trial, { patience_train: '2' })],
+    [
+      'AllZero, of an extreme that is not zero',
+      [[{ name: 'a', reductions: { abs_max: 0.3 } }]],
+      trial => new AllZero(trial, EVERYTHING),
+    ],
+    [
+      'ClassImbalance',
+      two(integers('labels', [0, 1]), integers('predictions', [0, 1])),
+      trial => new ClassImbalance(trial, { samples: '4', threshold_imbalance: '2' }),
+    ],
+  ])('but not where it judges: %s', async (_, steps, make) => {
+    const { findings, missing } = await evaluate(make(await trialOf(steps)), { threads: 0 })
+    expect([findings, missing]).toEqual([[], []])
+  })
+
+  it('AllZero, for a part, of which it does not know that all weights are zero', async () => {
+    const zeros = ['a.weight', 'b.weight'].map(name => floats(name, [0]))
+    const rule = (trial: Trial) => new AllZero(trial, { collection_names: 'weights', num_steps: '2' })
+    const known = await evaluate(rule(await trialOf([zeros])))
+    expect(known.findings).toHaveLength(2)
+    const part = await evaluate(rule(await trialOf([[...zeros, { name: 'c.weight', reductions: { mean: 1 } }], zeros])))
+    expect(part.findings.map(({ step }) => step)).toEqual([1, 1])
+    expect(part.missing).toEqual([expect.objectContaining({ partial: true })])
+  })
+
   it('SimilarAcrossRuns, of two trials that have no tensor in common', async () => {
     const [trial, other] = [await trialOf([[floats('a', [1])]]), await trialOf([[floats('b', [1])]])]
     const { missing } = await evaluate(new SimilarAcrossRuns(trial, { otherTrials: [other] }))

@@ -40,20 +40,26 @@ export class AllZero extends builtin({
     const { threshold, num_steps } = this.parameters
     const seen = this.#seen.of(moment)
     const weights: ZeroQuestions[] = []
-    const ask = (tensor: TensorAtStep): ZeroQuestions | undefined => {
+    const ask = (tensor: TensorAtStep): ZeroQuestions => {
       const questions = askAboutZeros(tensor)
-      if (questions !== undefined && !/gradient/i.test(tensor.name)) weights.push(questions)
+      if (!/gradient/i.test(tensor.name)) weights.push(questions)
       return questions
     }
     // No network starts with all weights zero on purpose: its nodes would stay equal.
     let areAllZero: boolean | undefined
     const areAllWeightsZero = (): boolean => {
       areAllZero ??=
-        weights.length > 1 && weights.every(questions => isKnown(questions) && percentOfZeros(questions) >= threshold)
+        weights.length > 1 &&
+        weights.every(questions => (percentOfZeros(questions, threshold) ?? Number.NaN) >= threshold)
       return areAllZero
     }
     yield each(this.#tensors.at(moment), ask, (questions, { name, worker }) => {
-      const value = percentOfZeros(questions)
+      const value = percentOfZeros(questions, threshold)
+      if (value === undefined) {
+        seen.delete(name)
+        for (const { error } of [questions].flat()) if (error !== undefined) throw error
+        return undefined
+      }
       const steps = value >= threshold ? (seen.get(name) ?? 0) + 1 : 0
       seen.set(name, steps)
       if (steps === 0) return null
@@ -64,22 +70,29 @@ export class AllZero extends builtin({
   }
 }
 
-type ZeroQuestions = Question<Moments> | readonly Question<ReductionValue>[]
+/** Questions about the value or, without it, about saved extremes and then about the value, which tells why there is none. */
+type ZeroQuestions = Question<Moments> | readonly [...Question<ReductionValue>[], Question<Moments>]
 
 /** Asks for the counts of a tensor or, without its value, for saved reductions that show if every element is zero. */
-function askAboutZeros(tensor: TensorAtStep): ZeroQuestions | undefined {
+function askAboutZeros(tensor: TensorAtStep): ZeroQuestions {
   if (tensor.hasValue) return tensor.counts()
   const saved = tensor.savedReductions
   const extremes = saved.includes('abs_max') ? (['abs_max'] as const) : (['min', 'max'] as const)
-  return extremes.every(name => saved.includes(name)) ? extremes.map(name => tensor.reduction(name)) : undefined
+  const areSaved = extremes.every(name => saved.includes(name))
+  return [...(areSaved ? extremes.map(name => tensor.reduction(name)) : []), tensor.counts()]
 }
 
-function isKnown(questions: ZeroQuestions): boolean {
-  return [questions].flat().every(({ answer }) => answer !== undefined)
-}
-
-/** NaN for saved reductions that are not zero: they don't show how many elements are. */
-function percentOfZeros(questions: ZeroQuestions): number {
-  if ('value' in questions) return (100 * questions.value.zeroCount) / questions.value.count
-  return questions.every(({ value }) => value === 0) ? 100 : Number.NaN
+/**
+ * The percentage of zeros; undefined if it is unknown. Saved reductions show if all elements are zero. If not, they show that the
+ * percentage is below 100, for which NaN stands.
+ */
+function percentOfZeros(questions: ZeroQuestions, threshold: number): number | undefined {
+  if ('value' in questions) {
+    const { answer } = questions
+    return answer && (100 * answer.zeroCount) / answer.count
+  }
+  const extremes = questions.slice(0, -1) as Question<ReductionValue>[]
+  if (extremes.length === 0 || extremes.some(({ answer }) => answer === undefined)) return undefined
+  if (extremes.every(({ answer }) => answer === 0)) return 100
+  return threshold < 100 ? undefined : Number.NaN
 }

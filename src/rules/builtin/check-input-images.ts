@@ -48,19 +48,23 @@ export class CheckInputImages extends builtin({
       yield () => {
         const { samples, sums, count } = channelSums.value
         // An image has more axes than those of samples and channels.
-        if (images_only && !(count > samples)) return null
+        if (images_only && !(count > samples)) {
+          return this.needs(`images, which have more axes than those of samples and channels; ${tensor.name} has not`)
+        }
         hasImages = true
         seen.samples += samples
         sums.forEach((sum, i) => {
           seen.sums[i] = (seen.sums[i] ?? 0) + sum
           seen.counts[i] = (seen.counts[i] ?? 0) + count
         })
-        return null
+        return undefined
       }
     }
     yield () => {
       if (!hasImages) return undefined
-      if (seen.samples < threshold_samples) return null
+      if (seen.samples < threshold_samples) {
+        return this.needs(`at least ${threshold_samples} images; up to step ${moment.step} there were ${seen.samples}`)
+      }
       const means = seen.sums.map((sum, i) => Math.abs(sum / seen.counts[i]!))
       const value = means.reduce((most, mean) => (mean > most ? mean : most), 0)
       if (!(value > threshold_mean)) return null

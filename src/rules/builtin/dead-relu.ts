@@ -43,9 +43,10 @@ export class DeadRelu extends builtin({
       this.#outputs.at(moment),
       // NaN as upper bound means none, since an output of Infinity is active, too.
       tensor => ({ activity: tensor.activity(0, Number.NaN, threshold_inactivity), counts: tensor.counts() }),
-      ({ activity, counts }, { name, worker }) => {
+      ({ activity, counts }, { name, step, worker }) => {
         // NaN does not count as active, but is no sign of a dead ReLU.
-        if (expected_activity < 100 && counts.value.nanCount > 0) return null
+        if (expected_activity < 100 && counts.value.nanCount > 0)
+          return this.needs(`outputs without NaN; ${name} has some at step ${step}`)
         const { nodes, inactive } = activity.value
         const value = (100 * inactive) / nodes
         // The share of healthy ReLUs that are silent in so few samples.

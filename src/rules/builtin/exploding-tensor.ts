@@ -84,8 +84,13 @@ export class ExplodingTensor extends builtin({
     )
     yield each(
       tensors.filter(({ hasValue }) => !hasValue),
-      tensor => tensor.savedReductions.map(reduction => [reduction, tensor.reduction(reduction)] as const),
+      tensor => {
+        const saved = tensor.savedReductions.map(reduction => [reduction, tensor.reduction(reduction)] as const)
+        return saved.length > 0 ? saved : tensor.counts()
+      },
       (saved, { name, worker }) => {
+        // Only its shape was saved.
+        if ('error' in saved) throw saved.error
         const reduction = saved.find(([, { value }]) => (onlyNan ? Number.isNaN(value) : !Number.isFinite(value)))
         if (!reduction) return seen(name, null)
         const value = reduction[1].value as number

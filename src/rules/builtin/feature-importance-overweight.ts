@@ -35,7 +35,10 @@ export class FeatureImportanceOverweight extends builtin({
           return weight === null ? [] : [{ tensor, weight }]
         })
         .sort((a, b) => b.weight - a.weight)
-      if (weights.length < least_features) return null
+      if (features.length === 0) return undefined
+      if (weights.length < least_features) {
+        return this.needs(`at least ${least_features} importances at a step; step ${moment.step} has ${weights.length}`)
+      }
       const total = weights.reduce((sum, { weight }) => sum + weight, 0)
       const top = weights.slice(0, nfeatures)
       const sum = top.reduce((sum, { weight }) => sum + weight, 0)

@@ -11,10 +11,12 @@ import { integer, number } from '../parameters.js'
 class Best {
   loss = Number.POSITIVE_INFINITY
   waited = 0
+  seen = 0
 
   /** @param loss the loss; null if this step has none */
   see(loss: number | null, delta: number): void {
     if (loss === null) return
+    this.seen++
     if (loss < this.loss - delta || (this.loss === Number.POSITIVE_INFINITY && loss < this.loss)) {
       this.loss = loss
       this.waited = 0
@@ -46,13 +48,16 @@ export class Overtraining extends builtin({
     const best = this.#best.of(moment)
     yield () => {
       const [training, validation] = [meanOf(losses().training), meanOf(losses().validation)]
-      if (training === null && validation === null) return null
+      if (training === null && validation === null) return undefined
       best.training.see(training, delta)
       best.validation.see(validation, delta)
-      const stuck = [
+      const kinds = [
         ['training', best.training, patience_train] as const,
         ['validation', best.validation, patience_validation] as const,
-      ].filter(([, { waited }, patience]) => waited >= patience)
+      ]
+      const stuck = kinds.filter(([, { waited }, patience]) => waited >= patience)
+      // The first loss is what the others are compared with.
+      if (stuck.length === 0 && kinds.every(([, { seen }, patience]) => seen <= patience)) return undefined
       return stuck.map(([which, { loss, waited }, patience]) => ({
         worker: moment.worker,
         value: waited,

@@ -82,7 +82,11 @@ export class SaturatedActivation extends builtin({
       }),
       ({ counts, tanh, sigmoid: squashed }, tensor) => {
         const squashing = functionOf(tensor.name) ?? functionIn(counts.value)
-        if (squashing === null) return null
+        if (squashing === null) {
+          return this.needs(
+            `outputs of tanh or sigmoid; the values of ${tensor.name} at step ${tensor.step} are of neither`,
+          )
+        }
         return this.#judge((squashing === 'tanh' ? tanh : squashed).value, tensor)
       },
     )

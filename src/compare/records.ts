@@ -5,9 +5,9 @@ import type { QuantisationError } from '../scan/job/quantised-job.js'
 import type { TensorDifference } from '../trial/measure/question.js'
 
 /**
- * - producer: its inputs were finite, as far as they were saved
+ * - producer: its inputs were finite, as far as they were saved, and all that were saved were read
  * - propagator: an input was not
- * - unknown: it can't be told what it was computed from
+ * - unknown: it can't be told what it was computed from, or some of that was not read
  */
 export type NonFiniteClass = 'producer' | 'propagator' | 'unknown'
 
@@ -29,6 +29,8 @@ export interface NonFiniteRecord extends RecordPlaceInTime {
   readonly from: string | null
   /** The worker of the source, which may differ; null if there is none. */
   readonly fromWorker: Worker | null
+  /** What of its inputs was saved and not read, of one that is unknown; null otherwise, and where they were not saved. */
+  readonly reason: string | null
   /** The number of NaN and of infinite elements; null if only reductions were saved. */
   readonly nan: number | null
   readonly infinite: number | null

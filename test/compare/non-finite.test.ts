@@ -1,5 +1,6 @@
 /** Where NaN and infinities come from, of trainings that are made with one at a known place. */
 
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { createTrial, type NonFiniteTrace, type Trial, traceNonFinite } from '#dist/index.js'
@@ -253,6 +254,69 @@ describe('what follows', () => {
       interval: 10,
     })
     expect(origin).toMatchObject({ step: 30, class: 'unknown' })
+  })
+})
+
+describe('what was saved and not read', () => {
+  const nan = (tensor: string, step: number): Spoilt => ({
+    tensor,
+    step,
+    element: SHAPES[tensor]!.map(() => 0),
+    value: Number.NaN,
+  })
+  const origin = { class: 'unknown', from: null }
+
+  it('is not taken for finite where it is not selected', async () => {
+    const path = write({ spoilt: [nan('fc0_input_0', 5), nan('fc0_output_0', 5)] })
+    const trial = await createTrial(path, { refresh: 'manual' })
+    trials.push(trial)
+    const trace = await traceNonFinite(trial, { tensors: 'fc0_output_0' })
+    const reason = 'fc0_input_0 of worker_0 at step 5 was not read, nor was 1 more'
+    expect(trace.origin).toMatchObject({ ...origin, tensor: 'fc0_output_0', reason })
+    const { stdout } = await trialscan('nan', path, '--tensor', 'fc0_output_0', '--format', 'table')
+    expect(stdout.replaceAll(/\s+/g, ' ')).toContain(`It arose here or before: ${reason}.`)
+    const json = await trialscan('nan', path, '--tensor', 'fc0_output_0', '--format', 'jsonl')
+    expect(JSON.parse(json.stdout).origin).toMatchObject({ class: 'unknown', reason })
+    // All that its output is computed from is selected.
+    const all = await traceNonFinite(trial, { tensors: ['fc0_output_0', 'fc0_input_0', 'Net_fc0.weight'] })
+    expect(classes(all)).toEqual({ fc0_output_0: ['propagator', 'fc0_input_0'] })
+  })
+
+  it('nor where its record is damaged', async () => {
+    const path = write({ spoilt: [nan('fc0_output_0', 5)] })
+    const file = join(path, 'events/000000000005/000000000005_worker_0.tfevents')
+    const bytes = readFileSync(file)
+    // The length of the record of that name.
+    const lengthOf = (at: number) => 16 + Number(bytes.readBigUInt64LE(at))
+    let at = 0
+    while (at + lengthOf(at) < bytes.indexOf('fc0_input_0')) at += lengthOf(at)
+    bytes[at]! ^= 255
+    writeFileSync(file, bytes)
+    const trial = await createTrial(path, { refresh: 'manual' })
+    trials.push(trial)
+    const trace = await traceNonFinite(trial)
+    expect(trace.unread).toBe(1)
+    const reason = 'fc0_input_0 of worker_0 at step 5 could not be read'
+    expect(trace.origin).toMatchObject({ ...origin, tensor: 'fc0_output_0', reason })
+  })
+
+  it('nor at a step before those that are selected', async () => {
+    const path = write({ spoilt: [3, 4, 5].map(step => nan('Net_fc1.weight', step)) })
+    const trial = await createTrial(path, { refresh: 'manual' })
+    trials.push(trial)
+    const trace = await traceNonFinite(trial, { steps: [4, 5] })
+    const reason = 'Net_fc1.weight of worker_0 at step 3 was not read, nor was 1 more'
+    expect(trace.origin).toMatchObject({ ...origin, tensor: 'Net_fc1.weight', step: 4, reason })
+  })
+
+  it('nor where another worker has it', async () => {
+    const gradient = 'gradient/Net_fc1.weight'
+    const path = write({ spoilt: [{ ...nan(gradient, 3), worker: 0 }], workers: 2 })
+    const trial = await createTrial(path, { refresh: 'manual' })
+    trials.push(trial)
+    const reason = `${gradient} of worker_1 at step 3 was not read`
+    expect((await traceNonFinite(trial, { workers: 'worker_0' })).origin).toMatchObject({ ...origin, reason })
+    expect((await traceNonFinite(trial)).origin).toMatchObject({ class: 'producer', reason: null })
   })
 })
 

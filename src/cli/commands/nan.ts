@@ -109,17 +109,20 @@ function* jsonLines(
     ...place,
     mode_step: modeStep,
   })
-  const recordOf = ({ fromWorker, ...record }: NonFiniteRecord) => ({
+  const recordOf = ({ fromWorker, reason, ...record }: NonFiniteRecord) => ({
     ...placed(record),
+    ...(reason !== null && { reason }),
     ...(fromWorker !== null && fromWorker !== record.worker && { from_worker: fromWorker }),
   })
   yield shown({
     origin:
       origin === null
         ? null
-        : (({ class: originClass, from: _, fromWorker: _w, ...rest }) => ({ ...placed(rest), class: originClass }))(
-            origin,
-          ),
+        : (({ class: originClass, from: _, fromWorker: _w, reason, ...rest }) => ({
+            ...placed(rest),
+            class: originClass,
+            ...(reason !== null && { reason }),
+          }))(origin),
     warning: warning && placed(warning),
     chain: chain.map(({ tensor }) => tensor),
     passed: passed.map(({ lastStep, ...place }) => ({ ...place, last_step: lastStep })),

@@ -31,10 +31,11 @@ interface Cause {
   readonly class: NonFiniteClass
   readonly from: string | null
   readonly fromWorker: Worker | null
+  readonly reason: string | null
 }
 
-const UNKNOWN: Cause = { class: 'unknown', from: null, fromWorker: null }
-const PRODUCER: Cause = { class: 'producer', from: null, fromWorker: null }
+const UNKNOWN: Cause = { class: 'unknown', from: null, fromWorker: null, reason: null }
+const PRODUCER: Cause = { class: 'producer', from: null, fromWorker: null, reason: null }
 
 /** The tensors that a worker computed at a step, ascending, by kind. */
 type Order = ReadonlyMap<Role['kind'], readonly (readonly [name: string, rank: number])[]>
@@ -63,6 +64,11 @@ export class Spread {
   readonly #passed: Episode[] = []
   /** The steps at which each tensor of a worker is not finite. */
   readonly #steps = new Map<string, Set<number>>()
+  /** The tensors that are read; null: all. */
+  readonly #names: ReadonlySet<string> | null
+  /** The steps of which a worker has rows, and the rows that could not be read. */
+  readonly #seen = new Set<string>()
+  readonly #unreadable = new Set<string>()
   readonly #roles = new Map<string, Role>()
   /** By layer: its inputs, and its parameters. */
   readonly #inputs = new Map<string, string[]>()
@@ -72,14 +78,16 @@ export class Spread {
   readonly #orders = new Map<Worker, Order>()
   #ordersStep = -1
 
-  static async of(trial: Trial): Promise<Spread> {
-    const spread = new Spread(trial)
+  /** @param names the tensors that are read; null: all */
+  static async of(trial: Trial, names: ReadonlySet<string> | null): Promise<Spread> {
+    const spread = new Spread(trial, names)
     await inTurns(stateOf(trial).catalog.names, name => spread.#know(name))
     return spread
   }
 
-  private constructor(trial: Trial) {
+  private constructor(trial: Trial, names: ReadonlySet<string> | null) {
     this.#trial = trial
+    this.#names = names
     this.#kindOf = kindsOf(trial)
   }
 
@@ -95,6 +103,7 @@ export class Spread {
   add(record: Found): void {
     this.#goOn(record)
     const { worker, step, tensor } = record
+    this.#seen.add(placeKey(worker, step))
     const episode = this.#episodes.get(worker) ?? {
       worker,
       records: [],
@@ -114,7 +123,13 @@ export class Spread {
   /** A record that has none. */
   addFinite(place: Pick<Found, 'tensor' | 'worker' | 'step'>): void {
     this.#goOn(place)
+    this.#seen.add(placeKey(place.worker, place.step))
     this.#episodes.get(place.worker)?.open.delete(place.tensor)
+  }
+
+  /** A record that could not be read. */
+  addUnreadable({ tensor, worker, step }: Pick<Found, 'tensor' | 'worker' | 'step'>): void {
+    this.#unreadable.add(placeKey(worker, step, tensor))
   }
 
   /** Ends a worker's episode if all was finite in the end of an earlier step. */
@@ -204,8 +219,10 @@ export class Spread {
     const outputs = this.#isBlock(layer) ? [nearest, ...others] : inputs.length === 0 ? [nearest] : []
     const output = outputs.find(name => name !== undefined && this.#has(name, worker, step))
     if (output !== undefined) return propagator(output, worker)
-    if (inputs.length > 0) return PRODUCER
-    return this.#kindOf(record.tensor) === 'losses' ? this.#ofLoss(record) : UNKNOWN
+    if (inputs.length === 0 && this.#kindOf(record.tensor) === 'losses') return this.#ofLoss(record)
+    const before = outputs.filter(name => name !== undefined)
+    const sources = [...inputs, ...(this.#parameters.get(layer) ?? []), ...before]
+    return this.#ofFinite(record, sources, inputs.length > 0)
   }
 
   /** True for a block of layers: names of their parameters begin with its name. */
@@ -225,22 +242,24 @@ export class Spread {
     const outputs = this.#before(record, 'output')
     const from = this.#firstOf(record, outputs)
     if (from !== undefined) return propagator(from, record.worker)
-    if (outputs.length > 0) return UNKNOWN
+    if (outputs.length > 0) return this.#ofFinite(record, outputs, false)
     // Only parameters, or other inputs, were saved of what a loss is given.
     const isOfLoss = /loss/i.test(layer)
     const others = this.#before(record, 'input')
-    const other = this.#firstOf(record, isOfLoss ? this.#before(record, 'parameter') : others)
+    const sources = isOfLoss ? this.#before(record, 'parameter') : others
+    const other = this.#firstOf(record, sources)
     if (other !== undefined) return propagator(other, record.worker)
     // What the model itself is given comes from outside.
-    return isOfLoss || others.length > 0 ? UNKNOWN : PRODUCER
+    return this.#ofFinite(record, sources, !isOfLoss && others.length === 0)
   }
 
   /** The cause of a loss: the model's output, which is nearest. */
   #ofLoss(record: Found): Cause {
     const [outputs, parameters] = [this.#before(record, 'output'), this.#before(record, 'parameter')]
-    const from = this.#firstOf(record, [...outputs, ...this.#before(record, 'input'), ...parameters])
+    const sources = [...outputs, ...this.#before(record, 'input'), ...parameters]
+    const from = this.#firstOf(record, sources)
     if (from !== undefined) return propagator(from, record.worker)
-    return outputs.length > 0 ? PRODUCER : UNKNOWN
+    return this.#ofFinite(record, sources, outputs.length > 0)
   }
 
   /** The cause of a gradient: the loss and activations of its step, earlier gradients, or another worker. */
@@ -252,16 +271,23 @@ export class Spread {
     const cause =
       others.find(worker => this.#ofOwnGradient({ ...record, worker }).class === 'propagator') ??
       others.find(worker => worker < record.worker)
-    return cause === undefined ? ownCause : propagator(record.tensor, cause)
+    if (cause !== undefined) return propagator(record.tensor, cause)
+    if (ownCause.reason !== null) return ownCause
+    const unread = this.#trial
+      .workersWithData()
+      .flatMap(worker => this.#unreadAmong([record.tensor], worker, record.step))
+    const ofOthers = others.map(worker => this.#ofOwnGradient({ ...record, worker }).reason)
+    return unknownFor([...unread, ...ofOthers.filter(reason => reason !== null)]) ?? ownCause
   }
 
   #ofOwnGradient(record: At): Cause {
     const gradients = this.#before(record, 'gradient')
     const outputs = [...this.#before(record, 'loss'), ...this.#before(record, 'output')]
     const others = [...this.#before(record, 'input'), ...this.#before({ ...record, rank: Infinity }, 'parameter')]
-    const from = this.#firstOf(record, [...gradients, ...outputs, ...others])
+    const sources = [...gradients, ...outputs, ...others]
+    const from = this.#firstOf(record, sources)
     if (from !== undefined) return propagator(from, record.worker)
-    return outputs.length + gradients.length > 0 ? PRODUCER : UNKNOWN
+    return this.#ofFinite(record, sources, outputs.length + gradients.length > 0)
   }
 
   /**
@@ -274,13 +300,32 @@ export class Spread {
     if (before === undefined) return PRODUCER
     const gradients = this.#gradients.filter(([, weight]) => isGradientOf(weight, tensor)).map(([name]) => name)
     const others = this.#trial.workersWithData().filter(other => other !== worker)
+    const sources = [tensor, ...gradients]
     for (const other of [worker, ...others]) {
-      const from = [tensor, ...gradients].find(name => this.#has(name, other, before.step))
+      const from = sources.find(name => this.#has(name, other, before.step))
       if (from !== undefined) return propagator(from, other)
     }
+    const unread = [worker, ...others].flatMap(other => this.#unreadAmong(sources, other, before.step))
+    if (unread.length > 0) return unknownFor(unread)!
     const isNext = before.step === step - 1 || (before.mode === mode && before.modeStep === modeStep - 1)
     const isKnown = gradients.some(name => this.#wasSaved(name, worker, before.step))
     return isNext && isKnown ? PRODUCER : UNKNOWN
+  }
+
+  /** The cause of a record none of whose sources is known to have any: it arose here, if all of them that were saved were read. */
+  #ofFinite({ worker, step }: At, sources: readonly string[], isKnown: boolean): Cause {
+    return unknownFor(this.#unreadAmong(sources, worker, step)) ?? (isKnown ? PRODUCER : UNKNOWN)
+  }
+
+  /** A sentence for each of some tensors of a worker that was saved at a step, and not read. */
+  #unreadAmong(names: readonly string[], worker: Worker, step: GlobalStep): readonly string[] {
+    const isSeen = this.#seen.has(placeKey(worker, step))
+    return names.flatMap(name => {
+      const isUnreadable = this.#unreadable.has(placeKey(worker, step, name))
+      const isRead = isSeen && !isUnreadable && this.#names?.has(name) !== false
+      if (isRead || !this.#wasSaved(name, worker, step)) return []
+      return [`${name} of ${worker} at step ${step} ${isUnreadable ? 'could not be read' : 'was not read'}`]
+    })
   }
 
   #firstOf({ worker, step }: At, names: readonly string[]): string | undefined {
@@ -336,7 +381,16 @@ function passedOf({ worker, records, lastStep }: Episode): PassedOverflow {
 }
 
 function propagator(from: string, fromWorker: Worker): Cause {
-  return { class: 'propagator', from, fromWorker }
+  return { class: 'propagator', from, fromWorker, reason: null }
+}
+
+/** @param unread sentences about what was not read; null if there are none */
+function unknownFor([first, ...others]: readonly string[]): Cause | null {
+  if (first === undefined) return null
+  return {
+    ...UNKNOWN,
+    reason: others.length === 0 ? first : `${first}, nor ${others.length === 1 ? 'was' : 'were'} ${others.length} more`,
+  }
 }
 
 /** The chain from the first record to the first loss, along each record's cause. */
@@ -360,6 +414,10 @@ function listed<K, V>(map: Map<K, V[]>, key: K): V[] {
   const list = map.get(key) ?? []
   map.set(key, list)
   return list
+}
+
+function placeKey(worker: Worker, step: GlobalStep, tensor = ''): string {
+  return `${step}\n${worker}\n${tensor}`
 }
 
 function keyOf({ tensor, worker }: { readonly tensor: string; readonly worker: string }): string {

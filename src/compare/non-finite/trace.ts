@@ -5,8 +5,14 @@ import { ProblemLines } from '../../base/problem-lines.js'
 import { REDUCTIONS, type StatisticName, type Worker } from '../../base/types.js'
 import { faultOf, type ScanRow } from '../../scan/job/row.js'
 import { HALF, scalesLoss } from '../../trial/kinds/precision.js'
-import { damageAmong, type ScanSelection, SELECTION_KINDS, unmatchedAmong } from '../../trial/scan-selection.js'
-import { expectTrial, type Trial } from '../../trial/trial.js'
+import {
+  damageAmong,
+  type ScanSelection,
+  SELECTION_KINDS,
+  selectTensorNames,
+  unmatchedAmong,
+} from '../../trial/scan-selection.js'
+import { expectTrial, stateOf, type Trial } from '../../trial/trial.js'
 import {
   type AffectedSlices,
   isEarlier,
@@ -91,7 +97,7 @@ const LIMITS: Readonly<Record<string, number>> = {
 export async function traceNonFinite(trial: Trial, options?: TraceOptions): Promise<NonFiniteTrace> {
   expectTrial('traceNonFinite', trial)
   const { onProgress, ...selection } = checkOptions('traceNonFinite', TRACE_OPTIONS, options)
-  const spread = await Spread.of(trial)
+  const spread = await Spread.of(trial, selectTensorNames(stateOf(trial), trial.name, selection))
   const checkpoints = trial.checkpoint === null ? null : new CheckpointTrace(trial)
   const problems = new ProblemLines()
   let warning: (NearOverflow & { readonly rank: number }) | null = null
@@ -107,6 +113,7 @@ export async function traceNonFinite(trial: Trial, options?: TraceOptions): Prom
     if (tensor === null) continue
     if (fault && Object.keys(row.reductions).length === 0) {
       unread++
+      spread.addUnreadable(placeOf(row, tensor))
       continue
     }
     const nonFinite = foundIn(row)

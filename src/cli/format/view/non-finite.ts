@@ -152,7 +152,7 @@ function placeText({ step, mode, modeStep, worker }: RecordPlaceInTime): string 
 
 /** The affected elements, and a reading of their pattern. */
 function elementText(
-  { element, nan, infinite, slices, shape, workers, class: originClass }: NonFiniteOrigin,
+  { element, nan, infinite, slices, shape, workers, class: originClass, reason }: NonFiniteOrigin,
   paragraph: (text: string, indent?: string) => string,
 ): string {
   const lines: string[] = []
@@ -173,7 +173,7 @@ function elementText(
   }
   if (workers.length > 1)
     lines.push(`At that step it is so in ${counted(workers.length, 'worker')}: ${workers.join(', ')}.`)
-  lines.push(CLASSES[originClass])
+  lines.push(reason === null ? CLASSES[originClass] : `It arose here or before: ${reason}.`)
   return lines.map(line => paragraph(line, '  ')).join('')
 }
 
@@ -184,7 +184,7 @@ const CLASSES = {
 } as const
 
 function rowOf(record: NonFiniteRecord): string[] {
-  const { tensor, step, worker, class: recordClass, from, fromWorker, nan, infinite } = record
+  const { tensor, step, worker, class: recordClass, from, fromWorker, reason, nan, infinite } = record
   const counts = nan === null ? 'by its reductions' : counted(nan + (infinite ?? 0), 'element')
   return [
     `  ${safeName(tensor)}`,
@@ -192,6 +192,8 @@ function rowOf(record: NonFiniteRecord): string[] {
     safe(worker),
     recordClass,
     counts,
-    from === null ? '' : `from ${safeName(from)}${fromWorker === worker ? '' : ` of ${safe(fromWorker!)}`}`,
+    from === null
+      ? safe(reason ?? '')
+      : `from ${safeName(from)}${fromWorker === worker ? '' : ` of ${safe(fromWorker!)}`}`,
   ]
 }

@@ -29,7 +29,7 @@ export interface NonFiniteRecord extends RecordPlaceInTime {
   readonly from: string | null
   /** The worker of the source, which may differ; null if there is none. */
   readonly fromWorker: Worker | null
-  /** What of its inputs was saved and not read, of one that is unknown; null otherwise, and where they were not saved. */
+  /** The inputs of one that is unknown that were saved and not read, in words; null otherwise, and where they were not saved. */
   readonly reason: string | null
   /** The number of NaN and of infinite elements; null if only reductions were saved. */
   readonly nan: number | null

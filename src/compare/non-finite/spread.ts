@@ -14,6 +14,7 @@ import {
   type PassedOverflow,
   type RecordPlaceInTime,
 } from '../records.js'
+import { ReadPlaces } from './read-places.js'
 
 type Found = RecordPlaceInTime & {
   readonly rank: number
@@ -64,11 +65,7 @@ export class Spread {
   readonly #passed: Episode[] = []
   /** The steps at which each tensor of a worker is not finite. */
   readonly #steps = new Map<string, Set<number>>()
-  /** The tensors that are read; null: all. */
-  readonly #names: ReadonlySet<string> | null
-  /** The steps of which a worker has rows, and the rows that could not be read. */
-  readonly #seen = new Set<string>()
-  readonly #unreadable = new Set<string>()
+  readonly #read: ReadPlaces
   readonly #roles = new Map<string, Role>()
   /** By layer: its inputs, and its parameters. */
   readonly #inputs = new Map<string, string[]>()
@@ -87,7 +84,7 @@ export class Spread {
 
   private constructor(trial: Trial, names: ReadonlySet<string> | null) {
     this.#trial = trial
-    this.#names = names
+    this.#read = new ReadPlaces(names)
     this.#kindOf = kindsOf(trial)
   }
 
@@ -103,7 +100,7 @@ export class Spread {
   add(record: Found): void {
     this.#goOn(record)
     const { worker, step, tensor } = record
-    this.#seen.add(placeKey(worker, step))
+    this.#read.add(record)
     const episode = this.#episodes.get(worker) ?? {
       worker,
       records: [],
@@ -123,13 +120,13 @@ export class Spread {
   /** A record that has none. */
   addFinite(place: Pick<Found, 'tensor' | 'worker' | 'step'>): void {
     this.#goOn(place)
-    this.#seen.add(placeKey(place.worker, place.step))
+    this.#read.add(place)
     this.#episodes.get(place.worker)?.open.delete(place.tensor)
   }
 
   /** A record that could not be read. */
-  addUnreadable({ tensor, worker, step }: Pick<Found, 'tensor' | 'worker' | 'step'>): void {
-    this.#unreadable.add(placeKey(worker, step, tensor))
+  addUnreadable(place: Pick<Found, 'tensor' | 'worker' | 'step'>): void {
+    this.#read.addUnreadable(place)
   }
 
   /** Ends a worker's episode if all was finite in the end of an earlier step. */
@@ -319,13 +316,10 @@ export class Spread {
 
   /** A sentence for each of some tensors of a worker that was saved at a step, and not read. */
   #unreadAmong(names: readonly string[], worker: Worker, step: GlobalStep): readonly string[] {
-    const isSeen = this.#seen.has(placeKey(worker, step))
-    return names.flatMap(name => {
-      const isUnreadable = this.#unreadable.has(placeKey(worker, step, name))
-      const isRead = isSeen && !isUnreadable && this.#names?.has(name) !== false
-      if (isRead || !this.#wasSaved(name, worker, step)) return []
-      return [`${name} of ${worker} at step ${step} ${isUnreadable ? 'could not be read' : 'was not read'}`]
-    })
+    return names
+      .filter(name => this.#wasSaved(name, worker, step))
+      .map(tensor => this.#read.unreadText({ tensor, worker, step }))
+      .filter(text => text !== null)
   }
 
   #firstOf({ worker, step }: At, names: readonly string[]): string | undefined {
@@ -414,10 +408,6 @@ function listed<K, V>(map: Map<K, V[]>, key: K): V[] {
   const list = map.get(key) ?? []
   map.set(key, list)
   return list
-}
-
-function placeKey(worker: Worker, step: GlobalStep, tensor = ''): string {
-  return `${step}\n${worker}\n${tensor}`
 }
 
 function keyOf({ tensor, worker }: { readonly tensor: string; readonly worker: string }): string {

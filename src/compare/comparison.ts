@@ -17,7 +17,7 @@ import type { DifferenceAt, DifferenceKind, RecordPlaceInTime } from './records.
 import { reductionsApart, relative } from './reductions.js'
 import { Trend } from './trend.js'
 import { type Asked, isAnswered, Window } from './window.js'
-import { dtypesApart, messageOf, shown } from './wording.js'
+import { dtypesApart, messageOf, NOISE_UNKNOWN, shown } from './wording.js'
 
 /** The options of a comparison that calls take. */
 export interface ComparingOptions extends ScanSelection, DifferenceTolerance, Pick<MeasureOptions, 'callerWorks'> {
@@ -76,13 +76,16 @@ export class Comparison {
   /** The number of pairs with two dtypes, by these. */
   readonly dtypes = new Map<string, DtypePair>()
   /** The numbers that `TrialDiff` describes. */
-  readonly counts = { compared: 0, equal: 0, close: 0, noisy: 0, missing: 0, stored: 0 }
+  readonly counts = { compared: 0, equal: 0, close: 0, noisy: 0, reduced: 0, missing: 0, stored: 0 }
   /** Names in the first run of tensors that are equal bit for bit, at most 100. */
   readonly equalTensors = new Set<string>()
   /** Heads that one run lacks, and that equal embeddings, by their names. */
   readonly #tied = new Map<string, TiedTensor>()
   /** The read errors, in a sentence each. */
   readonly problems = new Map<string, Error>()
+  /** The steps at which anything was compared, and those at which something could not be read. */
+  readonly #stepsCompared = new Set<number>()
+  readonly #stepsUnread = new Set<number>()
 
   constructor(pairing: Pairing, options: ComparisonOptions) {
     this.#pairing = pairing
@@ -98,7 +101,14 @@ export class Comparison {
     for (const name of equalTensors) this.equalTensors.add(name)
     for (const tied of other.tied) this.#addTied(tied)
     for (const pair of dtypes.values()) countDtypes(this.dtypes, pair)
+    for (const step of other.#stepsCompared) this.#stepsCompared.add(step)
+    for (const step of other.#stepsUnread) this.#stepsUnread.add(step)
     this.stats.readBytes += stats.readBytes
+  }
+
+  /** True if something was compared at a step, and nothing of it was unreadable. */
+  wasComparedAt(step: number): boolean {
+    return this.#stepsCompared.has(step) && !this.#stepsUnread.has(step)
   }
 
   get tied(): readonly TiedTensor[] {
@@ -174,17 +184,22 @@ export class Comparison {
     try {
       await this.#compare(pair)
     } catch (error) {
-      if (error instanceof QueryError && error.code === 'NotComparable')
-        return this.#found(pair, 'shape', error.message)
-      this.counts.compared--
-      this.#failed(pair.place, error)
+      if (!(error instanceof QueryError && error.code === 'NotComparable')) {
+        this.counts.compared--
+        return this.#failed(pair.place, error)
+      }
+      this.#found(pair, 'shape', error.message)
     }
+    this.#stepsCompared.add(pair.place.step)
   }
 
   #tellQuantised(pair: QuantisedPair, { is, message, quantised }: QuantisedOutcome): void {
     if (is === 'missing') this.counts.missing++
     else if (is === 'unreadable') this.#hasProblem(new Error(message))
-    else this.counts.compared++
+    else {
+      this.counts.compared++
+      this.#stepsCompared.add(pair.place.step)
+    }
     if (is === 'equal') this.counts.equal++
     else if (is === 'missing' || is === 'unreadable') this.#notCompared(pair.place, is, message)
     else this.#found(pair, is, message, { quantised })
@@ -241,7 +256,7 @@ export class Comparison {
     }
     const limit = noise?.limit(pair.place, count)
     const isLastBits = noise?.isNoisy === true && (maxUlps ?? Number.POSITIVE_INFINITY) <= LAST_ULPS
-    if (isLastBits || (limit !== undefined && meanAbsolute !== null && meanAbsolute <= limit)) {
+    if (isLastBits || (typeof limit === 'number' && meanAbsolute !== null && meanAbsolute <= limit)) {
       this.counts.noisy++
       return
     }
@@ -262,12 +277,13 @@ export class Comparison {
     const { noise, onApart } = this.#options
     const mean = apart.reduce((sum, [, x, y]) => sum + relative(x.value, y.value), 0) / pair.reductions.length
     onApart?.(pair.place, mean)
-    if (apart.length === 0) this.counts.equal++
-    else if (noise !== undefined && mean <= noise.limit(pair.place, 1)) this.counts.noisy++
+    const limit = noise?.limit(pair.place, 1)
+    if (apart.length === 0) this.counts.reduced++
+    else if (typeof limit === 'number' && mean <= limit) this.counts.noisy++
     else {
       const sentences = apart.map(([name, x, y]) => `${name} is ${shown(x.value)} and ${shown(y.value)}`)
       const saved = pair.hasValue ? 'of one only reductions were saved' : 'only reductions were saved'
-      this.#found(pair, 'reductions', `${saved}: ${sentences.join(', ')}`)
+      this.#found(pair, 'reductions', `${saved}: ${sentences.join(', ')}${limit === null ? NOISE_UNKNOWN : ''}`)
     }
   }
 
@@ -350,6 +366,7 @@ export class Comparison {
   }
 
   #notCompared(place: RecordPlaceInTime, kind: 'missing' | 'unreadable', message: string): void {
+    if (kind === 'unreadable') this.#stepsUnread.add(place.step)
     const { tensor: otherTensor, worker: otherWorker } = place
     this.#options.onNotCompared?.(this.#differenceAt({ place, otherTensor, otherWorker }, kind, message))
   }

@@ -95,6 +95,8 @@ export interface TrialDiff {
   readonly equal: number
   readonly close: number
   readonly noisy: number
+  /** The number of those of which only reductions were compared, which agree: values may differ. They count neither as equal nor as close. */
+  readonly reduced: number
   /** The number of tensors that only one of the runs has at a step that both have. */
   readonly missing: number
   /** The number of weights that are quantised in both, and compared as they are stored, without their scales. */
@@ -121,7 +123,10 @@ export interface TrialDiff {
   readonly unmatched: readonly string[]
   /** Steps of both, of the first alone, and of the second alone. Of two runs of one step each these are compared, whatever their numbers. */
   readonly steps: { readonly both: number; readonly onlyA: readonly number[]; readonly onlyB: readonly number[] }
-  /** The last step before the divergence at which all that was compared was equal, close or within noise; null: there is none. */
+  /**
+   * The last step before the divergence at which something was compared, nothing was unreadable, and all that was compared was equal, close or within
+   * noise; null: there is none. Of earlier steps some may not have been read.
+   */
   readonly equalUntil: number | null
   /** The place where differences leave the trend of the steps before; null: they don't, or runs were given to tell noise by. */
   readonly departure: TrendDeparture | null
@@ -186,7 +191,7 @@ async function diffTrials(first: Trial, second: Trial, settings: DiffOptions): P
   const floor = noise.length > 0 ? { noise: await noiseOf((await Promise.all(others)).map(pairing), common) } : {}
   const runs = pairing(b)
   const result = await compared(runs, { ...common, ...floor }, bisect, follow ? waitingOf(settings) : null)
-  return { ...result, split, suggestions: result.missing === 0 ? [] : await suggested(runs) }
+  return { ...told(result), split, suggestions: result.missing === 0 ? [] : await suggested(runs) }
 }
 
 /**
@@ -204,8 +209,8 @@ export async function diffWorkers(trial: Trial, options?: DiffWorkersOptions): P
   const isSelective = settings.tensors !== undefined || settings.collection !== undefined
   const selection = isSelective || parameters.length === 0 ? settings : { ...settings, collection: parameters }
   const found = await compared(new WorkerPairing(trial), selection)
-  const seemParts = trial.checkpoint !== null && 2 * (found.equal + found.close) <= found.compared
-  return { ...found, seemParts: seemParts && found.divergence !== null, split: [], suggestions: [] }
+  const seemParts = trial.checkpoint !== null && 2 * (found.equal + found.close + found.reduced) <= found.compared
+  return { ...told(found), seemParts: seemParts && found.divergence !== null, split: [], suggestions: [] }
 }
 
 /** The noise: the differences between runs of the same configuration. */
@@ -216,7 +221,8 @@ async function noiseOf(
   const floor = new NoiseFloor()
   const options = { ...common, stopAtFirst: false, keepDifferences: false }
   for (const pairing of pairings) {
-    await compared(pairing, { ...options, onApart: (place, apart) => floor.add(place, apart) })
+    const { errors } = await compared(pairing, { ...options, onApart: (place, apart) => floor.add(place, apart) })
+    floor.problems.push(...errors)
   }
   return floor
 }
@@ -224,12 +230,19 @@ async function noiseOf(
 /** The options that select a part of a run. */
 const SELECTING = ['tensors', 'collection', 'steps', 'modeSteps', 'mode', 'workers'] as const
 
+/** The result of a comparison, with the read errors of all runs, those of noise too. */
+type Compared = Omit<TrialDiff, 'suggestions' | 'split' | 'problems'> & { readonly errors: readonly Error[] }
+
+function told({ errors, ...result }: Compared): Omit<TrialDiff, 'suggestions' | 'split'> {
+  return { ...result, problems: problemLines(errors) }
+}
+
 async function compared(
   pairing: Pairing,
   { stopAtFirst = false, onProgress, ...options }: CommonOptions & Pick<ComparisonOptions, 'noise' | 'onApart'>,
   isBisected = false,
   waiting: WaitOptions | null = null,
-): Promise<Omit<TrialDiff, 'suggestions' | 'split'>> {
+): Promise<Compared> {
   const { a, b } = pairing
   const { onDifference, onNotCompared, keepDifferences, rtol, atol, tolerance, noise, onApart, ...selection } = options
   // Of a part it is unknown what else the second run would have in it.
@@ -291,14 +304,16 @@ async function compared(
         : [...new Set([a, b].flatMap(trial => [...selectedLogged(trial, selection)]))].sort(),
     aliases: pairing.aliases,
     dtypes: [...comparison.dtypes.values()],
-    problems: problemLines([...a.problems, ...b.problems, ...comparison.problems.values()]),
+    errors: [...a.problems, ...b.problems, ...comparison.problems.values(), ...(noise?.problems ?? [])],
     unmatched: unmatchedAmong(unmatchedParts(stateOf(a), a.name, selection)),
     steps: {
       both: both.length,
       onlyA: [...stepsA].filter(step => !stepsB.has(pairing.stepInB(step))),
       onlyB: isAll && checkpointStep === null ? [...stepsB].filter(step => !inB.has(step)) : [],
     },
-    equalUntil: looked.filter(step => divergence === null || step < divergence.step).at(-1) ?? null,
+    equalUntil:
+      looked.filter(step => (divergence === null || step < divergence.step) && comparison.wasComparedAt(step)).at(-1) ??
+      null,
     departure: noise ? null : departure,
     bisection,
     readBytes: stats.readBytes,

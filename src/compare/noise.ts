@@ -30,9 +30,14 @@ export class NoiseFloor {
    * the runs differ, a difference in the last bits means nothing.
    */
   isNoisy = false
+  /** The read errors of the runs. */
+  readonly problems: Error[] = []
 
   /** Adds a step. The steps of a tensor must be ascending, one noise run after another. */
   add(place: RecordPlaceInTime, meanAbsolute: number): void {
+    this.isNoisy ||= meanAbsolute > 0
+    // NaN or infinities in one of the runs are no measure of noise.
+    if (!Number.isFinite(meanAbsolute)) return
     const key = keyOf(place)
     const samples = this.#samples.get(key) ?? { steps: [], squares: [] }
     this.#samples.set(key, samples)
@@ -43,13 +48,12 @@ export class NoiseFloor {
     }
     samples.squares[at]!.push(meanAbsolute ** 2)
     this.#count++
-    this.isNoisy ||= meanAbsolute > 0
   }
 
-  /** The limit of a tensor's mean |a − b| for noise; 0 if runs were equal; Infinity if too little is known. */
-  limit(place: RecordPlaceInTime, elements: number): number {
+  /** The limit of a tensor's mean |a − b| for noise; 0 if runs were equal; null if the tensor was compared in none; Infinity if in too few. */
+  limit(place: RecordPlaceInTime, elements: number): number | null {
     const samples = this.#samples.get(keyOf(place))
-    if (samples === undefined) return Number.POSITIVE_INFINITY
+    if (samples === undefined) return null
     const at = countBelow(samples.steps.length, i => samples.steps[i]! < place.step)
     const squares = samples.squares.slice(Math.max(0, at - NEIGHBOURS), at + NEIGHBOURS + 1).flat()
     const mean = squares.reduce((sum, square) => sum + square, 0) / squares.length

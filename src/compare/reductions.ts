@@ -30,6 +30,7 @@ export function reductionsApart(
 /** |p − q| relative to the larger magnitude; Infinity if that is no number. */
 export function relative(p: unknown, q: unknown): number {
   if (typeof p !== 'number' || typeof q !== 'number') return Number.POSITIVE_INFINITY
+  if (p === q) return 0
   const apart = Math.abs(p - q) / Math.max(Math.abs(p), Math.abs(q))
   return Number.isFinite(apart) ? apart : Number.POSITIVE_INFINITY
 }

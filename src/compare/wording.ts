@@ -3,8 +3,11 @@
 import { isFloat } from '../core/dtype.js'
 import type { TensorDifference } from '../trial/measure/question.js'
 
-/** @param limit the distance between runs of the same configuration */
-export function messageOf(difference: TensorDifference, isExact: boolean, limit: number | undefined): string {
+/** The end of the message about a tensor that was compared in no run of the same configuration. */
+export const NOISE_UNKNOWN = '; how far runs of the same configuration are apart in it is not known'
+
+/** @param limit the distance between runs of the same configuration; null: it is not known */
+export function messageOf(difference: TensorDifference, isExact: boolean, limit: number | null | undefined): string {
   const { unequalCount, beyondCount, count, maxAbsolute, meanAbsolute, notFinite } = difference
   const many = isExact ? unequalCount : beyondCount
   if (many === 0) return 'its numbers are equal, its bits are not (the sign of a zero)'
@@ -15,9 +18,11 @@ export function messageOf(difference: TensorDifference, isExact: boolean, limit:
     both: '',
   }[notFinite]
   const beyond =
-    limit === undefined || meanAbsolute === null || limit === 0
-      ? ''
-      : `, ${short(meanAbsolute)} on average, where runs of the same configuration stay within ${short(limit)}`
+    limit === null
+      ? NOISE_UNKNOWN
+      : limit === undefined || meanAbsolute === null || limit === 0
+        ? ''
+        : `, ${short(meanAbsolute)} on average, where runs of the same configuration stay within ${short(limit)}`
   const what =
     count === 1
       ? `it ${isExact ? 'differs' : 'is not close'}, by ${short(maxAbsolute)}`

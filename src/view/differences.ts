@@ -60,7 +60,7 @@ export async function differencesOf(
     counts.compared === 0
       ? nothingCompared(a, b)
       : divergence === null
-        ? `The runs do not differ: ${counts.compared} tensor values were compared, and each is equal in both.`
+        ? `The runs do not differ: ${counts.compared} tensor values were compared, and each is equal in both${counts.reduced > 0 ? `, ${counts.reduced} of them in their reductions, which alone were compared` : ''}.`
         : `The runs first differ at step ${divergence.step}${some}, in ${divergence.tensor} of ${divergence.worker}: ${divergence.message}.`
   return {
     verdict,

@@ -215,17 +215,49 @@ describe('two runs', () => {
 
   it('of which only reductions were saved are compared by these', async () => {
     const reduced = (mean: number): StepTensor => ({ name: 'w', reductions: { mean, max: 3 }, savedShape: [4] })
-    expect(await compared([[reduced(1)]], [[reduced(1)]])).toMatchObject({ divergence: null, equal: 1 })
+    const agree = { divergence: null, compared: 1, equal: 0, reduced: 1 }
+    expect(await compared([[reduced(1)]], [[reduced(1)]])).toMatchObject(agree)
     const { divergence } = await compared([[reduced(1)]], [[reduced(1.5)]])
     expect(divergence).toMatchObject({
       kind: 'reductions',
       message: 'only reductions were saved: mean is 1 and 1.5',
     })
     // Of the values of the other run they are computed.
-    expect(await compared([[f32('w', [0, 1, 3, 0])]], [[reduced(1)]])).toMatchObject({ divergence: null, equal: 1 })
+    expect(await compared([[f32('w', [0, 1, 3, 0])]], [[reduced(1)]])).toMatchObject(agree)
     // As float32 holds them.
     const thirds: StepTensor = { name: 'w', reductions: { mean: 4 / 3, std: 1.53 }, savedShape: [3] }
-    expect(await compared([[f32('w', [0, 1, 3])]], [[thirds]])).toMatchObject({ divergence: null, equal: 1 })
+    expect(await compared([[f32('w', [0, 1, 3])]], [[thirds]])).toMatchObject(agree)
+  })
+
+  it('of which only reductions were saved are not called equal', async () => {
+    const run = written([[f32('x', [1]), { name: 'w', reductions: { mean: 1 }, savedShape: [4] }]])
+    const { code, stdout } = await trialscan('diff', run, run, '--format', 'table')
+    expect([code, stdout.replaceAll(/\s+/g, ' ')]).toEqual([
+      0,
+      expect.stringMatching(/no difference in what was compared\. .* 1 equal, 1 by reductions alone, which agree\. $/),
+    ])
+    const lines = await trialscan('diff', run, run, '--format', 'jsonl')
+    expect(lines.stdout).toBe('{"divergence":null,"compared":2,"equal":1,"reduced":1}\n')
+    const json = await trialscan('diff', run, run, '--format', 'json')
+    expect(JSON.parse(json.stdout)).toMatchObject({ compared: 2, equal: 1, reduced: 1 })
+  })
+
+  it('are equal until the last step that could be read', async () => {
+    const steps = Array.from({ length: 21 }, (_, step) => [f32('w', [step])])
+    const [a, b] = [written(steps), written(steps.map((tensors, step) => (step < 15 ? tensors : [f32('w', [-1])])))]
+    const file = join(b, 'events/000000000014/000000000014_worker_0.tfevents')
+    truncateSync(file, statSync(file).size - 10)
+    const found = await diff(await open(a), await open(b))
+    expect([found.divergence!.step, found.equalUntil]).toEqual([15, 13])
+    const table = await trialscan('diff', a, b, '--format', 'table')
+    expect([table.code, table.stdout]).toEqual([
+      4,
+      expect.stringContaining('Until step 13 all that was compared was equal.'),
+    ])
+    const halved = await trialscan('diff', a, b, '--bisect', '--format', 'table')
+    expect(halved.stdout.replaceAll(/\s+/g, ' ')).toMatch(
+      /first differ at step 15 .* Until step \d+ all that was compared was equal\. .* as far as they could be read\./,
+    )
   })
 
   it('have texts, which are the same or not', async () => {
@@ -308,6 +340,56 @@ describe('two runs', () => {
   it('must be two', async () => {
     const trial = await open(written([[f32('w', [1])]]))
     expect(await rejectionOf(diff(trial, 5 as never))).toHaveProperty('message', 'diff: expected two trials, got 5')
+  })
+})
+
+describe('beside a run of the same configuration', () => {
+  const steps = (factor: number, off = 0) =>
+    Array.from({ length: 4 }, (_, step) => [
+      f32(
+        'w',
+        [step + 1, 2 * factor, 3, 4].map(value => value + off),
+      ),
+      f32(
+        'v',
+        [1, 2, 3, 4].map(value => value + off),
+      ),
+    ])
+
+  it('what could not be read of it is told, and is no noise', async () => {
+    const [a, b, again] = [written(steps(1)), written(steps(100)), written(steps(1))]
+    for (const step of [0, 1, 2, 3]) {
+      const name = `00000000000${step}`
+      truncateSync(join(again, `events/${name}/${name}_worker_0.tfevents`), 40)
+    }
+    const { divergence, noisy, problems } = await diff(await open(a), await open(b), { noise: [await open(again)] })
+    expect([divergence, noisy, problems.length]).toEqual([expect.objectContaining({ step: 0, tensor: 'w' }), 0, 4])
+    expect(divergence!.message).toContain('how far runs of the same configuration are apart in it is not known')
+    const { code, stderr } = await trialscan('diff', a, b, '--noise', again)
+    expect([code, stderr]).toEqual([4, expect.stringContaining(again)])
+    // Nothing differs, yet not all was read.
+    expect((await trialscan('diff', a, a, '--noise', again)).code).toBe(4)
+  })
+
+  it('what has nothing in common with it is no noise', async () => {
+    const [a, b] = [await open(written(steps(1))), await open(written(steps(1, 0.001)))]
+    const others = await open(writtenAt([100, 101], [f32('w', [1, 2, 3, 4]), f32('v', [1, 2, 3, 4])]))
+    expect(await diff(a, b, { noise: [others] })).toMatchObject({ divergence: { step: 0 }, noisy: 0, problems: [] })
+    // One that has w alone tells of w alone.
+    const some = await open(written(steps(1, 0.001).map(([w]) => [w!])))
+    const found = await diff(a, b, { noise: [some] })
+    expect([found.noisy, found.differences.map(({ tensor }) => tensor)]).toEqual([4, ['v', 'v', 'v', 'v']])
+  })
+
+  it('reductions of zero are equal, and NaN in it is no noise', async () => {
+    const reduced = (mean: number) =>
+      Array.from({ length: 12 }, () => [{ name: 'w', reductions: { min: 0, mean }, savedShape: [4] }])
+    const [a, again] = [await open(written(reduced(1))), await open(written(reduced(1.001)))]
+    expect(await diff(a, await open(written(reduced(1.001))), { noise: [again] })).toMatchObject({ noisy: 12 })
+    expect((await diff(a, await open(written(reduced(100))), { noise: [again] })).divergence).not.toBeNull()
+    const broken = await open(written(steps(1, Number.NaN)))
+    const [x, y] = [await open(written(steps(1))), await open(written(steps(100)))]
+    expect(await diff(x, y, { noise: [broken] })).toMatchObject({ divergence: { tensor: 'w' }, noisy: 0 })
   })
 })
 

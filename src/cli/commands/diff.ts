@@ -157,10 +157,17 @@ function caseOf(verdict: Verdict, { differences, problems }: TrialDiff): Case {
 function jsonObject(
   trials: readonly string[],
   verdict: Verdict,
-  { divergence, differences, problems, compared, equal, logged, tied }: TrialDiff,
+  { divergence, differences, problems, compared, equal, reduced, logged, tied }: TrialDiff,
   lacking: readonly DifferenceAt[],
 ): string {
-  const head = JSON.stringify({ trials, ...verdictFields(verdict), compared, equal, not_compared: logged }).slice(0, -1)
+  const head = JSON.stringify({
+    trials,
+    ...verdictFields(verdict),
+    compared,
+    equal,
+    reduced,
+    not_compared: logged,
+  }).slice(0, -1)
   const list = (differences: readonly DifferenceAt[]) => `[${differences.map(objectOf).join(',')}]`
   const first = divergence === null ? 'null' : objectOf(divergence)
   const heads = tied.map(({ tensor, only, tiedTo, count }) => ({ tensor, only, tied_to: tiedTo, count }))
@@ -214,7 +221,7 @@ function isAdapter(trial: Trial): boolean {
 
 /** Notes on facts that the lines and columns of differences lack. */
 function* lackNotes(result: TrialDiff): Generator<string> {
-  const { missing, steps, bisection } = result
+  const { missing, steps, bisection, problems } = result
   if (missing > 0) {
     const rest = missing - MAX_MISSING
     const more = rest > 0 ? `; ${countText(rest)} of them are not listed` : ''
@@ -224,7 +231,7 @@ function* lackNotes(result: TrialDiff): Generator<string> {
   const { onlyA, onlyB } = steps
   if (onlyA.length > 0) yield `only the first run has ${counted(onlyA.length, 'more step')}`
   if (onlyB.length > 0) yield `only the second run has ${counted(onlyB.length, 'more step')}`
-  if (bisection !== null) yield halvingText(bisection)
+  if (bisection !== null) yield halvingText(bisection, problems.length > 0)
 }
 
 function writerOf(
@@ -309,7 +316,8 @@ class Writer {
   #begin(divergence: DifferenceAt | null, result?: TrialDiff): void {
     if (this.#isBegun) return
     this.#isBegun = true
-    const tally = result === undefined ? '' : `,"compared":${result.compared},"equal":${result.equal}`
+    const reduced = result?.reduced ? `,"reduced":${result.reduced}` : ''
+    const tally = result === undefined ? '' : `,"compared":${result.compared},"equal":${result.equal}${reduced}`
     this.#write(
       this.#format === 'csv'
         ? csvLine(COLUMN_NAMES, this.#onTerminal)

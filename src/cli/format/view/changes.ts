@@ -21,7 +21,7 @@ export type Paragraph = (text: string, indent?: string) => string
  */
 export function changesBlocks(
   [a, b]: readonly [string, string],
-  { differences, compared, equal, close, noisy, missing, equalTensors, problems, stored }: TrialDiff,
+  { differences, compared, equal, close, noisy, reduced, missing, equalTensors, problems, stored }: TrialDiff,
   paragraph: Paragraph,
   colors: Colors,
   top: number,
@@ -50,6 +50,7 @@ export function changesBlocks(
     ...(equal > 0 ? [equalText(equal, equalTensors)] : []),
     ...(close > 0 ? [`${countText(close)} ${close === 1 ? 'is' : 'are'} within the tolerance`] : []),
     ...(noisy > 0 ? [`${countText(noisy)} ${noisy === 1 ? 'is' : 'are'} within noise`] : []),
+    ...(reduced > 0 ? [`of ${countText(reduced)} only reductions were compared, which agree`] : []),
     ...(missing > 0 ? [`${countText(missing)} more ${missing === 1 ? 'was' : 'were'} not compared`] : []),
   ]
   const [most] = finite

@@ -80,14 +80,14 @@ export function differenceText([a, b]: readonly [string, string?], result: Trial
 }
 
 /** The answer without a difference. It must not be mistaken for a statement about data that was not compared. */
-function sameText({ close, noisy, compared, missing, problems }: TrialDiff): string {
+function sameText({ close, noisy, reduced, compared, missing, problems }: TrialDiff): string {
   if (compared === 0) return 'nothing was compared'
   if (problems.length > 0) return 'no difference in what could be read; some could not'
   const beyond = noisy > 0 ? ' beyond noise' : close > 0 ? ' beyond the tolerance' : ''
-  return `no difference${beyond}${missing > 0 ? ' in what was compared' : ''}`
+  return `no difference${beyond}${missing + reduced > 0 ? ' in what was compared' : ''}`
 }
 
-function tallyOf({ compared, steps, equal, close, noisy, missing, bisection }: TrialDiff): string {
+function tallyOf({ compared, steps, equal, close, noisy, reduced, missing, bisection }: TrialDiff): string {
   const at = bisection
     ? `${countText(bisection.steps.length)} of ${counted(steps.both, 'step')}`
     : counted(steps.both, 'step')
@@ -95,13 +95,17 @@ function tallyOf({ compared, steps, equal, close, noisy, missing, bisection }: T
     `${countText(equal)} equal`,
     ...(close > 0 ? [`${countText(close)} close`] : []),
     ...(noisy > 0 ? [`${countText(noisy)} within noise`] : []),
+    ...(reduced > 0 ? [`${countText(reduced)} by reductions alone, which agree`] : []),
   ]
   return `${counted(compared, 'tensor value')} at ${at} compared: ${parts.join(', ')}${missing > 0 ? `; ${countText(missing)} not compared` : ''}`
 }
 
-function untilText({ equalUntil, close, noisy }: TrialDiff): string {
-  if (equalUntil === null) return 'Nothing was equal before: it is the first step'
-  return `Until step ${equalUntil} all was equal${close > 0 ? ' or close' : ''}${noisy > 0 ? ' or within noise' : ''}`
+function untilText({ equalUntil, close, noisy, reduced, missing, problems, bisection }: TrialDiff): string {
+  const isPartial = problems.length + missing + reduced > 0 || bisection !== null
+  if (equalUntil === null) {
+    return isPartial ? 'No step before it was compared in full' : 'Nothing was equal before: it is the first step'
+  }
+  return `Until step ${equalUntil} all${isPartial ? ' that was compared' : ''} was equal${close > 0 ? ' or close' : ''}${noisy > 0 ? ' or within noise' : ''}`
 }
 
 /** The differences after the divergence. */
@@ -117,7 +121,7 @@ function restBlock({ differences }: TrialDiff, isFull: boolean, colors: Colors, 
 }
 
 /** The growth of differences, and the halving that found them. */
-function wayBlocks({ departure, bisection }: TrialDiff, paragraph: Paragraph, colors: Colors): string[] {
+function wayBlocks({ departure, bisection, problems }: TrialDiff, paragraph: Paragraph, colors: Colors): string[] {
   const blocks: string[] = []
   if (departure !== null) {
     const { step, tensor, worker, meanAbsolute, expected } = departure
@@ -127,16 +131,16 @@ function wayBlocks({ departure, bisection }: TrialDiff, paragraph: Paragraph, co
   }
   if (bisection !== null) {
     const color = bisection.contradiction === null ? colors.dim : colors.yellow
-    blocks.push(color(paragraph(halvingText(bisection))))
+    blocks.push(color(paragraph(halvingText(bisection, problems.length > 0))))
   }
   return blocks
 }
 
-/** The assumption of halving, and whether it held. */
-export function halvingText({ contradiction }: NonNullable<TrialDiff['bisection']>): string {
+/** The assumption of halving, and whether it held. @param isPartial true if something could not be read */
+export function halvingText({ contradiction }: NonNullable<TrialDiff['bisection']>, isPartial: boolean): string {
   const read = 'Found by halving, as if what differs once differs from then on'
   return contradiction === null
-    ? `${read}; the steps that were looked at agree with that.`
+    ? `${read}; the steps that were looked at agree with that${isPartial ? ', as far as they could be read' : ''}.`
     : `${read}, but step ${contradiction} does not agree with that: an earlier step may differ, too. Leave out --bisect to be sure.`
 }
 

@@ -147,8 +147,8 @@ export function targetsOf(record: Record): Target[] {
     return [
       array('along', 'sum|max', square, 2.3, 0.8),
       array('along', 'std|l2', square, 5, 0.8),
-      array('along', 'sum|max', batch, 2.3, 0.8),
-      array('along', 'std|l2', batch, 5, 0.8),
+      array('along', 'sum|max', batch, 2.9, 0.8),
+      array('along', 'std|l2', batch, 6.1, 0.8),
       array('reduce', 'min|max|sum', square, 2, 1),
       array('reduce', 'std|abs_mean|l2', square, 2.2, 3),
     ]

@@ -131,6 +131,9 @@ describe('a loss that check judges', () => {
     'categorical_accuracy:0',
     'eval/map_50',
     'Loss/accuracy',
+    'loss/trainacc',
+    'loss_acc',
+    'valmap',
     'train-ndcg@5',
     'validation-pre@2',
   ])('is not %s: there, larger is better', async name => {

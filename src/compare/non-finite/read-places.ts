@@ -1,5 +1,6 @@
 /** The places that were read: what is known to be finite or not, beside what was saved and is not known. */
 
+import { entryOf } from '../../base/maps.js'
 import type { GlobalStep, Worker } from '../../base/types.js'
 
 interface Place {
@@ -11,8 +12,9 @@ interface Place {
 /** Is told of each row. */
 export class ReadPlaces {
   readonly #names: ReadonlySet<string> | null
-  /** The steps of which a worker has rows, and the rows that could not be read. */
-  readonly #seen = new Set<string>()
+  /** The steps of which a worker has rows. */
+  readonly #seen = new Map<Worker, Set<GlobalStep>>()
+  /** The rows that could not be read. */
   readonly #unreadable = new Set<string>()
 
   /** @param names the tensors that are read; null: all */
@@ -21,7 +23,7 @@ export class ReadPlaces {
   }
 
   add({ worker, step }: Omit<Place, 'tensor'>): void {
-    this.#seen.add(keyOf(worker, step))
+    entryOf(this.#seen, worker, () => new Set()).add(step)
   }
 
   addUnreadable({ tensor, worker, step }: Place): void {
@@ -31,13 +33,13 @@ export class ReadPlaces {
   /** A sentence that a place was not read; null: it was. */
   unreadText({ tensor, worker, step }: Place): string | null {
     const isUnreadable = this.#unreadable.has(keyOf(worker, step, tensor))
-    const isRead = this.#seen.has(keyOf(worker, step)) && !isUnreadable && this.#names?.has(tensor) !== false
+    const isRead = this.#seen.get(worker)?.has(step) === true && !isUnreadable && this.#names?.has(tensor) !== false
     return isRead
       ? null
       : `${tensor} of ${worker} at step ${step} ${isUnreadable ? 'could not be read' : 'was not read'}`
   }
 }
 
-function keyOf(worker: Worker, step: GlobalStep, tensor = ''): string {
+function keyOf(worker: Worker, step: GlobalStep, tensor: string): string {
   return `${step}\n${worker}\n${tensor}`
 }

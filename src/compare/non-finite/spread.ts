@@ -316,8 +316,9 @@ export class Spread {
 
   /** A sentence for each of some tensors of a worker that was saved at a step, and not read. */
   #unreadAmong(names: readonly string[], worker: Worker, step: GlobalStep): readonly string[] {
+    const saved = this.#savedAt(worker, step)?.tensors
     return names
-      .filter(name => this.#wasSaved(name, worker, step))
+      .filter(name => saved?.has(name))
       .map(tensor => this.#read.unreadText({ tensor, worker, step }))
       .filter(text => text !== null)
   }

@@ -21,7 +21,7 @@ export function commonStem(path: string): string {
     .replace(LAYER, '$1')
     .replace(META, '$1')
     .replace(/^(?:(?:bf16_|fp16_)?zero_pp_rank_\d+_)?mp_rank_\d+(?:_\d+)*(?:_|$)/, '')
-    .replace(/(?:[-_.]world_size[-_=]?\d+)?(?:^|(?<![ld]ora)[-_.])rank[-_=]?\d+(?=$|[-_.])/i, '')
+    .replace(/(?:[-_.]world_size[-_=]?\d+)?(?:^|[-_.])rank[-_=]?\d+(?=$|[-_.])/i, '')
 }
 
 /** True if a file's name is that of a model, so that its tensors need no prefix. */

@@ -126,8 +126,7 @@ function workerOfFile(stem: string): string | null {
   if (layer) return `mp_rank_${layer[1] ?? '00'}`
   const consolidated = /^consolidated\.(\d\d)$/.exec(stem)
   if (consolidated) return `rank_${Number(consolidated[1])}`
-  // The rank in `lora_rank_16` is that of its matrices.
-  const rank = /(?:^|(?<![ld]ora)[-_.])rank[-_=]?(\d+)(?=$|[-_.])/i.exec(stem)
+  const rank = /(?:^|[-_.])rank[-_=]?(\d+)(?=$|[-_.])/i.exec(stem)
   return rank ? `rank_${Number(rank[1])}` : null
 }
 

@@ -350,6 +350,11 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     return this.#selections
   }
 
+  /** True if it is known why a tensor can't be judged. */
+  protected isUnavailable(name: string): boolean {
+    return this.#unavailable.has(name)
+  }
+
   /** Passes over what can't be judged. @param need what the rule needs for it; `missing` says it if nothing is judged at all */
   protected needs(need: string): undefined {
     this.#need = need

@@ -5,20 +5,18 @@ import type { Moment } from './moment.js'
 import { scalar } from './scalar.js'
 import type { Choice, Selection } from './selection.js'
 
-/** A word that ends in "loss". */
-const LOSS = /loss(?![a-z])/i
-/** Words of metrics for which larger is better. */
-const METRIC = /(?<![a-z])(m ?ap|acc|ndcg)(?![a-z])|accuracy(?![a-z])|auc(pr)?(?![a-z])|(?<![a-z])pre(@|$)/i
+/** Words that end in "loss", and those of metrics for which larger is better. */
+const WORDS =
+  /(?<loss>loss)(?![a-z])|(?<![a-z])(?:train|val|valid|test|eval)?(?:m ?ap|map|acc|ndcg)(?![a-z])|accuracy(?![a-z])|auc(?:pr)?(?![a-z])|(?<![a-z])pre(?:@|$)/gi
 const CAMEL_CASE = /(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/g
 
 /**
- * True if a name is that of a metric for which larger is better: it has such a word. The last part of a path that says so decides; what ends
- * in "loss" is a loss: feature_map_loss is one, Loss/accuracy is not.
+ * True if a name is that of a metric for which larger is better. The last of its words that says so decides: feature_map_loss is a loss,
+ * Loss/accuracy is none.
  */
 export function isMetric(name: string): boolean {
-  const parts = name.split('/').map(part => part.replace(CAMEL_CASE, ' '))
-  const last = parts.findLast(part => LOSS.test(part) || METRIC.test(part))
-  return last !== undefined && !LOSS.test(last)
+  const last = [...name.replace(CAMEL_CASE, ' ').matchAll(WORDS)].at(-1)
+  return last !== undefined && last.groups!.loss === undefined
 }
 
 /** The losses that were saved at a step. */

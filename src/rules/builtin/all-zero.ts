@@ -57,6 +57,7 @@ export class AllZero extends builtin({
       const value = percentOfZeros(questions, threshold)
       if (value === undefined) {
         seen.delete(name)
+        if (this.isUnavailable(name)) return undefined
         for (const { error } of [questions].flat()) if (error !== undefined) throw error
         return undefined
       }

@@ -90,7 +90,10 @@ export class ExplodingTensor extends builtin({
       },
       (saved, { name, worker }) => {
         // Only its shape was saved.
-        if ('error' in saved) throw saved.error
+        if ('error' in saved) {
+          if (this.isUnavailable(name)) return undefined
+          throw saved.error
+        }
         const reduction = saved.find(([, { value }]) => (onlyNan ? Number.isNaN(value) : !Number.isFinite(value)))
         if (!reduction) return seen(name, null)
         const value = reduction[1].value as number

@@ -239,13 +239,11 @@ describe('chunks', () => {
       return [distributedMetadata(Object.fromEntries(pieces)), { 'step-1/__0_0.distcp': bytesOf(...parts) }]
     }
 
-    it('one stands for those with its name but for numbers, not for others', async () => {
-      const transposed = torchZip({
-        'data.pkl': pickled(tensor({ count: 4, size: [2, 2], stride: [1, 2] })),
-        'data/0': new Uint8Array(Float32Array.of(0, 2, 1, 3).buffer),
-        version: bytesOf('3\n'),
-      })
-      const [metadata, files] = checkpointOf(i => (i === 300 ? transposed : chunkFile([2, 2], 0)))
+    it.each([
+      ['of another name', 300],
+      ['the first of its name', 0],
+    ])('one stands for those with its name but for numbers; a transposed one for none: %s', async (_, odd) => {
+      const [metadata, files] = checkpointOf(i => (i === odd ? transposedFile(0, 1, 2, 3) : chunkFile([2, 2], 0)))
       const { tensors, unread } = await read(metadata, files)
       expect(unread).toEqual([])
       const numbers = tensors.map(found => [...new Float32Array(bytesOfTensor(found, path => files[path]!).buffer)])
@@ -281,9 +279,22 @@ describe('chunks', () => {
   })
 })
 
-it('layers that Megatron stacks into one tensor are tensors of their own', async () => {
+/** A chunk of [2, 2] whose elements lie the other way round. */
+function transposedFile(...values: readonly number[]): Uint8Array {
+  const [a, b, c, d] = values as [number, number, number, number]
+  return torchZip({
+    'data.pkl': pickled(tensor({ count: 4, size: [2, 2], stride: [1, 2] })),
+    'data/0': new Uint8Array(Float32Array.of(a, c, b, d).buffer),
+    version: bytesOf('3\n'),
+  })
+}
+
+it.each([
+  ['in C order', chunkFile([2, 2], 4)],
+  ['transposed', transposedFile(4, 5, 6, 7)],
+])('layers that Megatron stacks into one tensor are tensors of their own: %s', async (_, second) => {
   const name = 'decoder.layers.mlp.weight'
-  const pieces = [chunkFile([2, 2], 0), chunkFile([2, 2], 4), chunkFile([4], 100)] as const
+  const pieces = [chunkFile([2, 2], 0), second, chunkFile([4], 100)] as const
   const place = (file: string, start: number, { length }: Uint8Array) => ({ file, start, length })
   // Cut along the layers, and along an axis of each.
   const metadata = distributedMetadata({

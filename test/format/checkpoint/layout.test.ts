@@ -103,8 +103,6 @@ describe('workers', () => {
     ['step1/model_rank_1.pt', 'rank_1'],
     ['ep0-ba500-rank3.pt', 'rank_3'],
     ['ep0-ba500/.metadata', null],
-    ['lora_rank_16.safetensors', null],
-    ['Wan_14B_lora_rank32_bf16.safetensors', null],
     ['TP0_PP1_Rank2_pid99/Pass00001.pt', 'TP0_PP1_Rank2_pid99'],
   ])('%s', (path, worker) => {
     expect(stepsOf([path])[0]![2]).toEqual([worker])

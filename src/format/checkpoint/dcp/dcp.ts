@@ -276,7 +276,7 @@ class Checkpoint {
       place.length - byteLength,
     ].join(' ')
     const known = this.#layouts.get(layout)
-    if (known instanceof Promise) return known.then(opened => (opened?.isArchive ? blockOf(opened) : openedAlone()))
+    if (known instanceof Promise) return known.then(opened => (stands(opened) ? blockOf(opened) : openedAlone()))
     if (known !== undefined) return blockOf(known)
     // Others with this layout wait for the first.
     const opening = this.#openChunk(place)
@@ -286,7 +286,7 @@ class Checkpoint {
     )
     return opening.then(
       opened => {
-        if (opened.isArchive) this.#layouts.set(layout, opened)
+        if (stands(opened)) this.#layouts.set(layout, opened)
         return blockOf(opened)
       },
       error => {
@@ -316,6 +316,11 @@ interface Opened {
   /** Default: C order. */
   readonly strides?: readonly number[]
   readonly isArchive: boolean
+}
+
+/** True if a chunk stands for others: safetensors have entries of their own, and that others have the same strides is not known. */
+function stands(opened: Opened | null): opened is Opened {
+  return opened?.isArchive === true && opened.strides === undefined
 }
 
 /** The entries of a safetensors file by name; null for one that a chunk has taken. */

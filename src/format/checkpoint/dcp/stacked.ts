@@ -63,12 +63,18 @@ function layersOf({ tensor, elementByteLength }: SizedTensor): StoredTensor[] {
   const [, before, after] = STACKED.exec(tensor.name)!
   const [count = 0, ...shape] = tensor.shape
   const blocks: Block[][] = Array.from({ length: count }, () => [])
-  for (const { file, start, offsets, shape: shapeOfBlock } of tensor.blocks) {
+  for (const { file, start, offsets, shape: shapeOfBlock, strides } of tensor.blocks) {
     const [first = 0, ...others] = offsets ?? tensor.shape.map(() => 0)
     const [layers = 0, ...shape] = shapeOfBlock ?? tensor.shape
-    const layerByteLength = shape.reduce((product, size) => product * size, elementByteLength)
+    const step = strides?.[0] ?? shape.reduce((product, size) => product * size, 1)
     for (let i = 0; i < layers; i++) {
-      blocks[first + i]!.push({ file, start: start + i * layerByteLength, offsets: others, shape })
+      blocks[first + i]!.push({
+        file,
+        start: start + i * step * elementByteLength,
+        offsets: others,
+        shape,
+        ...(strides && { strides: strides.slice(1) }),
+      })
     }
   }
   return blocks.map((blocks, layer) => ({ ...tensor, name: `${before}.${layer}.${after}`, shape, blocks }))

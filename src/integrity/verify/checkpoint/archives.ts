@@ -104,7 +104,7 @@ async function checkArchive(
       }
     }
     const readable = stored.length - broken
-    if (readable > 1 && wrong.length === readable) {
+    if (stored.length > 1 && readable > 0 && wrong.length === readable) {
       findings.note({
         code: 'NoChecksums',
         file: path,
@@ -123,7 +123,7 @@ async function checkArchive(
         lost: 'what lies in that member can not be trusted',
       })
     }
-    return true
+    return broken === 0
   } catch (error) {
     if (!isFormatError(error) && !(error instanceof Error && error.name === 'StoreError')) throw error
     return false

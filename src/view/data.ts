@@ -335,6 +335,8 @@ export interface ComparisonView {
   /** The first difference, in a sentence. */
   readonly verdict: string
   readonly differ: boolean
+  /** True if something of the runs was not compared, or could not be read. */
+  readonly partial: boolean
   /** Tensor values that were compared. */
   readonly compared: number
   /** Names of the first, each with the one in the second that may be the same. */

@@ -1,7 +1,7 @@
 /** The differences of two runs for a page. */
 
 import { entryOf } from '../base/maps.js'
-import { counted } from '../base/number-text.js'
+import { counted, countText } from '../base/number-text.js'
 import { Comparison } from '../compare/comparison.js'
 import { suggestNames } from '../compare/names/suggest.js'
 import type { TensorMap } from '../compare/names/tensor-map.js'
@@ -56,15 +56,25 @@ export async function differencesOf(
     2 * steps.length <= Math.min(ofA, ofB)
       ? ` of the ${counted(steps.length, 'step')} that both have (A ${ofA}, B ${ofB})`
       : ''
+  const lacks = [
+    ...(comparison.problems.size > 0 ? ['some could not be read'] : []),
+    ...(counts.missing > 0 ? [`${countText(counts.missing)} were not compared`] : []),
+    ...(steps.length < Math.max(ofA, ofB) ? [`${counted(steps.length, 'step')} are in both (A ${ofA}, B ${ofB})`] : []),
+    ...(counts.reduced > 0 ? [`of ${countText(counts.reduced)} only reductions were compared`] : []),
+  ]
+  const all = counted(counts.compared, 'tensor value')
   const verdict =
     counts.compared === 0
       ? nothingCompared(a, b)
       : divergence === null
-        ? `The runs do not differ: ${counts.compared} tensor values were compared, and each is equal in both${counts.reduced > 0 ? `, ${counts.reduced} of them in their reductions, which alone were compared` : ''}.`
+        ? lacks.length === 0
+          ? `The runs do not differ: ${all} were compared, and each is equal in both.`
+          : `No difference in what was compared, ${all}: ${lacks.join('; ')}.`
         : `The runs first differ at step ${divergence.step}${some}, in ${divergence.tensor} of ${divergence.worker}: ${divergence.message}.`
   return {
     verdict,
     differ: divergence !== null,
+    partial: lacks.length > 0,
     compared: counts.compared,
     suggested: Object.fromEntries(suggestions.map(({ tensor, otherTensor }) => [tensor, otherTensor])),
     apartAt: (worker, tensor, step) => apart.get(`${worker}\n${tensor}`)?.get(step),

@@ -117,6 +117,7 @@ export async function reportHtml(trials: Trial | readonly Trial[], options?: Rep
     comparison: comparison && {
       verdict: comparison.verdict,
       differ: comparison.differ,
+      partial: comparison.partial,
       compared: comparison.compared,
       suggested: comparison.suggested,
     },

@@ -41,6 +41,8 @@ async function summaryOf({ losses, gradient = () => [0.1, 0.2], weight = step =>
 const said = (text: string) => text.split('What this says\n')[1]!.replaceAll(/\s+/g, ' ')
 
 it.each<[string, readonly number[], string]>([
+  ['NaN', [2, Number.NaN, Number.POSITIVE_INFINITY], 'is NaN or infinite from step 1 on.'],
+  ['one NaN', [2, Number.NaN, 1], 'is NaN or infinite at 1 of 3 steps, first at 1.'],
   ['noise', [296, 380, 203, 282, 269], 'goes up and down between 203 and 380, from 296 to 269: no trend beside that.'],
   [
     'a minimum that has passed',

@@ -291,6 +291,9 @@ describe.runIf(HAS_DUCKDB)('answers', () => {
       { error_code: expect.any(String), rows: 1, example: expect.stringContaining('10_worker_0') },
     ])
     expect(stderr).toContain(`1 of ${rows.length} rows could not be had`)
+    // Rules could not judge the record.
+    const ofRules = await trialscan('sql', damaged, 'select count(*) from findings')
+    expect([ofRules.code, ofRules.stderr]).toEqual([4, expect.stringContaining('10_worker_0')])
   })
 })
 

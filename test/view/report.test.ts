@@ -287,3 +287,25 @@ it('two trials whose workers have other names are told to have nothing that is c
   )
   for (const trial of pair) await trial.close()
 })
+
+it('two trials of which one has more steps and tensors are not told to be equal', async () => {
+  const [a, b] = [
+    [0, 1, 2],
+    [0, 1],
+  ].map((steps, i) => {
+    const path = join(scratch, `pair-${i}`)
+    const writer = new TrialWriter(path)
+    for (const step of steps)
+      writer.step({ step, tensors: [{ name: 'w', dtype: 'float32', shape: [2], values: [1, 2] }] })
+    writer.end()
+    return path
+  })
+  const pair = await Promise.all([a!, b!].map(path => createTrial(path, { requireCollections: false })))
+  const { comparison } = dataOf((await reportHtml(pair)).html) as unknown as { comparison: object }
+  expect(comparison).toMatchObject({
+    differ: false,
+    partial: true,
+    verdict: 'No difference in what was compared, 2 tensor values: 2 steps are in both (A 3, B 2).',
+  })
+  for (const trial of pair) await trial.close()
+})

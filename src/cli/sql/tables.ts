@@ -7,6 +7,7 @@ import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { TrialscanError, UsageError } from '../../base/errors.js'
 import { entryOf } from '../../base/maps.js'
+import { problemLines } from '../../base/problem-lines.js'
 import { type CheckLevel, REDUCTIONS, type StatisticName } from '../../base/types.js'
 import { Diagnosis } from '../../rules/diagnosis.js'
 import { evaluate } from '../../rules/evaluate.js'
@@ -79,8 +80,9 @@ export async function makeTables(request: TableRequest): Promise<void> {
 
 async function* rowsOf(rows: RowsOf, { paths, flags, signal }: TableRequest, losses: Losses): AsyncGenerator<Row> {
   for await (const { path, trial } of opened(paths, flags, losses)) {
-    yield* rows({ path, trial }, { threads: flags.threads, signal })
-    losses.add(path, { problems: trial.problems })
+    const problems: Error[] = []
+    yield* rows({ path, trial }, { threads: flags.threads, signal, problems })
+    losses.add(path, { problems: [...trial.problems, ...problemLines(problems)] })
   }
 }
 
@@ -190,13 +192,19 @@ async function makeTable(database: Database, name: TableName, rows: AsyncIterabl
 
 type RowsOf = (
   place: { readonly path: string; readonly trial: Trial },
-  options: { readonly threads: number | undefined; readonly signal: AbortSignal },
+  options: {
+    readonly threads: number | undefined
+    readonly signal: AbortSignal
+    /** Gets what could not be read. */
+    readonly problems: Error[]
+  },
 ) => AsyncIterable<Row> | Iterable<Row>
 
 const ROWS: Readonly<Record<TableName, RowsOf>> = {
-  async *tensors({ path, trial }) {
+  async *tensors({ path, trial }, { problems }) {
     const { tensors } = await trial.summary()
-    for (const { name, dtype, shape, lastShape, byteLength, savedReductions, ...span } of tensors) {
+    for (const { name, dtype, shape, lastShape, byteLength, savedReductions, error, ...span } of tensors) {
+      if (error) problems.push(error)
       yield {
         trial: path,
         tensor: name,
@@ -229,11 +237,11 @@ const ROWS: Readonly<Record<TableName, RowsOf>> = {
       for (const tensor of members) yield { trial: path, collection: name, tensor }
     }
   },
-  async *findings({ path, trial }, { threads, signal }) {
+  async *findings({ path, trial }, { threads, signal, problems }) {
     const diagnosis = new Diagnosis(trial)
     const byStep = new Map<number, Finding[]>()
     const { rules } = new RuleRegistry().all(trial)
-    await evaluate(rules, {
+    const judged = await evaluate(rules, {
       ...defined({ threads }),
       signal,
       keepFindings: false,
@@ -241,6 +249,7 @@ const ROWS: Readonly<Record<TableName, RowsOf>> = {
         entryOf(byStep, finding.step, () => []).push(finding)
       },
     })
+    for (const { error } of judged.problems) problems.push(error)
     let number = 0
     for (const [, findings] of [...byStep].sort(([a], [b]) => a - b)) {
       for (const { modeStep, ...finding } of diagnosis.add(findings)) {

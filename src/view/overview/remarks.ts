@@ -76,7 +76,14 @@ const PASSED = 0.1
 function lossRemarks({ tensor, mode, steps, values }: OverviewLine): readonly string[] {
   const name = mode === 'GLOBAL' ? tensor : `${tensor} of ${mode}`
   const broken = values.findIndex(value => !Number.isFinite(value))
-  if (broken >= 0) return [`${name} is not a number from step ${steps[broken]} on.`]
+  if (broken >= 0) {
+    const count = values.filter(value => !Number.isFinite(value)).length
+    return count === values.length - broken
+      ? [`${name} is NaN or infinite from step ${steps[broken]} on.`]
+      : [
+          `${name} is NaN or infinite at ${countText(count)} of ${counted(values.length, 'step')}, first at ${steps[broken]}.`,
+        ]
+  }
   const [first, last] = [values[0]!, values.at(-1)!]
   if (values.length < 2 || first === 0) return []
   const ends = `from ${numberText(first)} to ${numberText(last)}`

@@ -13,6 +13,8 @@ import { DTYPE_NAMES, dtypeNamed, LENGTH_BYTES, MAX_HEADER_BYTES } from './dtype
 
 /** The largest number of faults that have an error of their own. */
 export const MAX_FAULTS = 100
+/** The largest number of unreadable tensors that are named. */
+const MAX_UNREAD = 10_000
 
 /** Dtypes of the format that are not read, with the bits of an element. */
 const UNREAD_BITS: Readonly<Record<string, number>> = { F6_E2M3: 6, F6_E3M2: 6 }
@@ -40,7 +42,7 @@ export interface HeaderFault {
 export interface Header {
   /** In the order of their bytes. */
   readonly tensors: readonly HeaderTensor[]
-  /** All of them. Beyond `MAX_FAULTS`, those of a code have one error together. */
+  /** The first `MAX_UNREAD` of them. Beyond `MAX_FAULTS`, those of a code have one error together. */
   readonly unread: readonly HeaderFault[]
   /** The problems of the file as a whole. */
   readonly problems: readonly FormatError[]
@@ -275,6 +277,8 @@ class Faults {
   readonly places: [begin: number, end: number][] = []
   readonly #url: string
   readonly #problems: FormatError[] = []
+  /** The number of unreadable tensors. */
+  #count = 0
   #more = 0
 
   constructor(url: string) {
@@ -289,6 +293,10 @@ class Faults {
     hint = '',
     code = CODE,
   ): void {
+    if (this.#count++ >= MAX_UNREAD) {
+      this.#more++
+      return
+    }
     const { name, dtype, shape, byteLength } = tensor
     const unread = { name, dtype, ...(shape && { shape }), ...(byteLength !== undefined && { byteLength }) }
     if (this.#unread.length >= MAX_FAULTS) {

@@ -20,6 +20,7 @@ const MAX_GROUPS = 40
 export interface Comparison {
   readonly verdict: string
   readonly differ: boolean
+  readonly partial: boolean
   /** Tensor values that were compared. */
   readonly compared: number
   /** Names of the first run, each with the one in the second that may be the same. */
@@ -64,12 +65,13 @@ export async function overview(
   return { element, update }
 }
 
-function comparisonText({ verdict, differ, compared, open }: Comparison): HTMLElement {
+function comparisonText({ verdict, differ, partial, compared, open }: Comparison): HTMLElement {
+  const isKnown = differ || (compared > 0 && !partial)
   return h(
     'article',
     {},
     h('h2', {}, badge(0), badge(1), 'Compared'),
-    h('p', { class: compared === 0 ? 'verdict' : `verdict ${differ ? 'bad' : 'good'}` }, told(verdict)),
+    h('p', { class: isKnown ? `verdict ${differ ? 'bad' : 'good'}` : 'verdict' }, told(verdict)),
     differ ? h('p', {}, h('a', { href: '#layers', onclick: open }, 'How much, layer by layer')) : null,
   )
 }

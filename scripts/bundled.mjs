@@ -90,6 +90,8 @@ const inBrowser = {
   setup({ onResolve, onLoad }) {
     // Messages are read, and none is written.
     onLoad({ filter: /[\\/]protobufjs[\\/]src[\\/]writer(_buffer)?\.js$/ }, () => ({ contents: 'exports._configure = () => {}' }))
+    // Histograms, which protobufjs reads here, have no integers of 64 bits.
+    onLoad({ filter: /[\\/]long[\\/]umd[\\/]index\.js$/ }, () => ({ contents: 'module.exports = null' }))
     onResolve({ filter: PLATFORM }, () => ({ path: join(root, 'dist/web/platform.js'), sideEffects: false }))
     // What nobody uses of these is left out; test/web/build.test.ts holds that nothing is left.
     onResolve({ filter: /^node:/ }, ({ path }) => ({ path, external: true, sideEffects: false }))

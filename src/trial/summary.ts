@@ -56,8 +56,8 @@ export async function summarize(state: TrialState, options: WorkOptions): Promis
   const atOnce = state.access.isRemote ? DESCRIBED_AT_ONCE.remote : DESCRIBED_AT_ONCE.local
   const describe = async (): Promise<void> => {
     const drafts = draftsOf(names, spansOfNames, state.catalog)
-    for (const tensor of await describeAll(drafts, state, options)) {
-      const tensorSummary = state.contents.checkpoint === null ? tensor : elementBytes(tensor)
+    for (const [i, tensor] of (await describeAll(drafts, state, options)).entries()) {
+      const tensorSummary = state.contents.checkpoint === null ? tensor : elementBytes(tensor, drafts[i]!.valueCount)
       tensors.push(tensorSummary)
       byteLength += tensorSummary.byteLength
     }
@@ -79,12 +79,15 @@ function spanOf(steps: readonly number[]): StepSpan {
   return { stepCount: steps.length, firstStep: steps[0]!, lastStep: steps.at(-1)! }
 }
 
-/** The size of a checkpoint's tensor in bytes of elements, without the record head that is made for it in memory. */
-function elementBytes(tensor: TensorSummary): TensorSummary {
-  const { dtype, shape, lastShape, stepCount } = tensor
+/**
+ * The size of a checkpoint's tensor in bytes of elements, without the record heads that are made for it in memory.
+ * @param valueCount the number of its values, of all workers and steps
+ */
+function elementBytes(tensor: TensorSummary, valueCount: number): TensorSummary {
+  const { dtype, shape, lastShape } = tensor
   if (dtype === null || shape === null || !isSameShape(shape, lastShape ?? shape)) return tensor
   const count = shape.reduce((product, size) => product * size, 1)
-  return { ...tensor, byteLength: Math.ceil(count * elementByteLength(dtype)) * stepCount }
+  return { ...tensor, byteLength: Math.ceil(count * elementByteLength(dtype)) * valueCount }
 }
 
 async function describeAll(
@@ -121,6 +124,8 @@ async function describeAll(
 interface TensorDraft extends Pick<TensorSummary, 'name' | 'byteLength' | 'savedReductions'> {
   readonly span: StepSpan
   readonly savedShape: readonly number[] | null
+  /** The number of its values, of all workers and steps. */
+  readonly valueCount: number
   /** The records of the first and the last value. */
   readonly ends: readonly RecordPlace[]
 }
@@ -139,7 +144,7 @@ function draftsOf(
   { byTensor, workerSteps }: Catalog,
 ): TensorDraft[] {
   const summaries = names.map(
-    (): Found => ({ byteLength: 0, reductions: null, savedShape: null, first: null, last: null }),
+    (): Found => ({ byteLength: 0, valueCount: 0, reductions: null, savedShape: null, first: null, last: null }),
   )
   for (const alike of byTensor.alike(names)) {
     const { value, reductions, shape } = alike.saved
@@ -152,15 +157,17 @@ function draftsOf(
     }
     if (value === null) continue
     tensor.byteLength += value.byteLength * alike.count
+    tensor.valueCount += alike.count
     tensor.first ??= alike
     if (tensor.last === null || alike.last > tensor.last.last) tensor.last = alike
   }
-  return summaries.map(({ byteLength, reductions, savedShape, first, last }, i) => {
+  return summaries.map(({ byteLength, valueCount, reductions, savedShape, first, last }, i) => {
     const name = names[i]!
     const ends = first === null ? [] : [workerSteps.at(first.first)!]
     if (first !== null && last!.last > first.first) ends.push(workerSteps.at(last!.last)!)
     return {
       name,
+      valueCount,
       span: spans[i]!,
       byteLength,
       savedReductions: reductions ? [...reductions] : NONE_SAVED,
@@ -172,6 +179,7 @@ function draftsOf(
 
 interface Found {
   byteLength: number
+  valueCount: number
   reductions: Set<string> | null
   savedShape: readonly number[] | null
   /** The first and the last record with its value. */

@@ -333,6 +333,15 @@ it('directories of workers are one trial of the directory above', async () => {
   expect(await findTrials(root)).toEqual([join(root, 'a')])
 })
 
+it('bytes of a tensor are those of all ranks', async () => {
+  const files = ['mp_rank_00', 'mp_rank_01'].map(rank => [`iter_0000001/${rank}/model_optim_rng.pt`, torchFile()])
+  const trial = await createTrial(place('bytes', Object.fromEntries(files)), { refresh: 'manual' })
+  const { tensors, byteLength } = await trial.summary()
+  expect(byteLength).toBe(trial.checkpoint!.byteLength)
+  expect(tensors.reduce((sum, { byteLength }) => sum + byteLength, 0)).toBe(byteLength)
+  await trial.close()
+})
+
 it('a step without a rank that the steps beside it have is noted', async () => {
   const root = place('fewer', {
     'iter_0000001/mp_rank_00/model_optim_rng.pt': torchFile(),

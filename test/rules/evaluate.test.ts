@@ -430,6 +430,9 @@ describe('what goes wrong', () => {
       const grown = /the variance of relu3_input_0 is 25 times that of relu2_input_0 before it/
       expect(await of(await damaged('relu1_input_0', ...inputs))).toEqual([expect.stringMatching(grown)])
       expect(await of(await damaged('relu1_input_0', ...inputs.slice(0, 3)))).toEqual([])
+      // Nor across one that is not finite.
+      const nan = floats('relu1_input_0', [Number.NaN, 1])
+      expect(await of(await trialOf({ 0: [input(0, 1), nan, input(2, 20)] }))).toEqual([])
     })
 
     it('names gradients that are lost beside others', async () => {

@@ -118,6 +118,14 @@ it('has not passed where nothing was read', async () => {
 describe('members of archives', () => {
   const whole = readFileSync(join(FIXTURES, 'torch/zip.pt'))
 
+  /** An archive of one tensor. */
+  function chunkOf(values: Float32Array): Uint8Array {
+    return torchZip({
+      'data.pkl': pickled(tensor({ count: values.length, size: [values.length], stride: [1] })),
+      'data/0': new Uint8Array(values.buffer),
+    })
+  }
+
   /** The file of torch with one byte of a storage changed, or all CRC-32 of its directory. */
   function changed(change: (bytes: Buffer) => void): string {
     const path = join(scratch, `${count++}.pt`)
@@ -162,10 +170,7 @@ describe('members of archives', () => {
   it('of any number of chunks, and one that is no archive is named', async () => {
     const directory = join(scratch, `${count++}`)
     mkdirSync(directory)
-    const piece = torchZip({
-      'data.pkl': pickled(tensor({ count: 2, size: [2], stride: [1] })),
-      'data/0': new Uint8Array(Float32Array.of(1, 2).buffer),
-    })
+    const piece = chunkOf(Float32Array.of(1, 2))
     const pieces = Array.from({ length: 520 }, (_, i) => (i === 400 ? new Uint8Array(piece.length) : piece))
     const place = (i: number) => ({ file: '__0_0.distcp', start: i * piece.length, length: piece.length })
     const tensors = pieces.map((_, i) => [
@@ -179,12 +184,7 @@ describe('members of archives', () => {
   })
 
   it('are those of the chunks of a distributed checkpoint and of the files of a dump, too', async () => {
-    const piece = (values: Float32Array) =>
-      torchZip({
-        'data.pkl': pickled(tensor({ count: values.length, size: [values.length], stride: [1] })),
-        'data/0': new Uint8Array(values.buffer),
-      })
-    const [first, second] = [piece(Float32Array.of(1, 2)), piece(Float32Array.of(3, 4))]
+    const [first, second] = [chunkOf(Float32Array.of(1, 2)), chunkOf(Float32Array.of(3, 4))]
     const dcp = join(scratch, `${count++}`)
     const dump = join(scratch, `${count++}`)
     mkdirSync(dcp)
@@ -233,10 +233,7 @@ describe('members of archives', () => {
   it('are checked once for each chunk, apart from one that begins in another, until the signal', async () => {
     const directory = join(scratch, `${count++}`)
     mkdirSync(directory)
-    const piece = torchZip({
-      'data.pkl': pickled(tensor({ count: 2, size: [2], stride: [1] })),
-      'data/0': new Uint8Array(Float32Array.of(1, 2).buffer),
-    })
+    const piece = chunkOf(Float32Array.of(1, 2))
     const { length } = piece
     const chunk = (start: number, length: number) => ({
       size: [2],

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createTrial, type TensorValue, type Trial, trialOverview } from '#dist/index.js'
 import { copyTrial, truncateEventFile } from '../../fixtures/corrupt.js'
+import { TrialWriter } from '../../fixtures/event-writer.js'
 import { ROOT } from '../support/golden.js'
 import { scratchDirectory } from '../support/scratch.js'
 
@@ -19,6 +20,29 @@ async function valueAt(trial: Trial, tensor: string, step: number): Promise<numb
 }
 
 describe('an overview', () => {
+  it('counts a step for each mode that a worker is in at it', async () => {
+    const path = join(scratch, 'two-modes')
+    const writer = new TrialWriter(path, { numWorkers: 2 })
+    const tensors = [{ name: 'loss', dtype: 'float32', shape: [], values: [1] }] as const
+    for (const [worker, mode] of [
+      ['worker_0', 'EVAL'],
+      ['worker_1', 'TRAIN'],
+    ] as const) {
+      writer.step({ step: 0, mode, worker, tensors })
+    }
+    writer.end()
+    const trial = await open(path)
+    const { steps, modes } = await trialOverview(trial)
+    expect([steps, modes]).toEqual([
+      [0],
+      [
+        { mode: 'EVAL', steps: 1 },
+        { mode: 'TRAIN', steps: 1 },
+      ],
+    ])
+    await trial.close()
+  })
+
   it('has losses by mode, and magnitudes of gradients and weights in training', async () => {
     const trial = await open(trialPath('cnn-raw-and-reductions'))
     const { losses, gradients, weights, steps, modes } = await trialOverview(trial)

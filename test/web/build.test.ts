@@ -133,10 +133,10 @@ describe('trialscan/web', () => {
 describe('the app', () => {
   const files = readdirSync(join(ROOT, 'dist/app'))
 
-  it('takes at most 200 kB before a trial is opened, and 560 with all that it keeps to be opened without a network', () => {
+  it('takes at most 200 kB before a trial is opened, and 550 with all that it keeps to be opened without a network', () => {
     const page = [...loadedWith(app, 'dist/app/app.js'), 'dist/app/app.css', 'dist/app/index.html']
     expect(compressed(page)).toBeLessThan(200_000)
-    expect(compressed(files.map(file => `dist/app/${file}`))).toBeLessThan(560_000)
+    expect(compressed(files.map(file => `dist/app/${file}`))).toBeLessThan(550_000)
   })
 
   it('keeps each of its files, and needs nothing of Node.js', () => {

@@ -115,14 +115,14 @@ export class PoorWeightInitialization extends builtin({
     const tensors = [...this.#inputs.at(moment)].sort((a, b) => a.place - b.place)
     const layers = tensors.map(tensor => ({ tensor, variance: tensor.reduction('variance') }))
     yield () => {
-      // What lies between two layers that are not next to each other is not the growth of one.
-      const known = layers.filter(({ variance }) => variance.error !== undefined || Number.isFinite(variance.answer))
       this.#hasInputs ||= layers.length > 0
       let worst: Found | null = null
       let compared = 0
-      for (const [i, { tensor, variance }] of known.entries()) {
-        const before = known[i - 1]
-        if (before === undefined || before.variance.error !== undefined || variance.error !== undefined) continue
+      for (const [i, { tensor, variance }] of layers.entries()) {
+        // Only of neighbours: what lies across a layer that is not known is not the growth of one.
+        const before = layers[i - 1]
+        if (before === undefined || !Number.isFinite(before.variance.answer) || !Number.isFinite(variance.answer))
+          continue
         compared++
         const value = (variance.value as number) / (before.variance.value as number)
         // A layer with equal inputs has a variance of zero: any growth after it would be infinite.

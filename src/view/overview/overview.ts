@@ -1,5 +1,6 @@
 /** A training at a glance: its losses, its layers, its updates, and what is wrong with it. */
 
+import { entryOf } from '../../base/maps.js'
 import { checkOptions, optionsOf } from '../../base/options.js'
 import { inTurns } from '../../base/turns.js'
 import type { GlobalStep, Mode, Worker } from '../../base/types.js'
@@ -75,7 +76,9 @@ export async function trialOverview(trial: Trial, options?: ScanSelection): Prom
     selection,
   )
   const lines = new Lines(trial)
-  const steps = new Map<GlobalStep, Mode>()
+  const steps = new Set<GlobalStep>()
+  // Workers may be in different modes at a step.
+  const modes = new Map<Mode, Set<GlobalStep>>()
   const tensors = new Set<string>()
   let values = 0
   let unread = 0
@@ -85,7 +88,8 @@ export async function trialOverview(trial: Trial, options?: ScanSelection): Prom
     const fault = faultOf(row)
     if (fault) problems.add(fault)
     if (tensor === null) continue
-    steps.set(step, mode)
+    steps.add(step)
+    entryOf(modes, mode, () => new Set()).add(step)
     tensors.add(tensor)
     if (fault && Object.keys(reductions).length === 0) unread++
     else values++
@@ -93,15 +97,13 @@ export async function trialOverview(trial: Trial, options?: ScanSelection): Prom
   }
   await inTurns(updates, update => lines.addUpdate(update))
   for (const error of [...trial.problems, ...damageAmong(scan.problems)]) problems.add(error)
-  const modes = new Map<Mode, number>()
-  for (const mode of steps.values()) modes.set(mode, (modes.get(mode) ?? 0) + 1)
   return {
     name: trial.name,
     path: trial.path,
     isEnded: trial.loadedAllSteps,
     checkpoint: trial.checkpoint,
-    steps: [...steps.keys()],
-    modes: [...modes].map(([mode, steps]) => ({ mode, steps })),
+    steps: [...steps],
+    modes: [...modes].map(([mode, { size }]) => ({ mode, steps: size })),
     workers: trial.workers(),
     collections: [...trial.collections().values()]
       .filter(({ members }) => members.length > 0)

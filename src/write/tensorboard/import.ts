@@ -137,6 +137,8 @@ class Importer {
   }
 
   async finish(): Promise<TensorBoardImport> {
+    // The first that is closed ends the trial: the steps of all are there before.
+    for (const writer of this.#writers.values()) await writer.flush()
     for (const writer of this.#writers.values()) await writer.close()
     const runs = [...this.#parts].map(([run, part]) => ({ run, ...part }))
     const [steps, tensors] = [this.#steps, this.#tensors]

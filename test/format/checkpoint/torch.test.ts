@@ -401,6 +401,8 @@ describe('refusals', () => {
     expect(unread.length).toBeGreaterThan(0)
     expect(tensors.length).toBeGreaterThan(10)
     expect(unread[0]!.error.message).toMatch(/bytes of storage .*, got \d+ up to the end of the file/)
+    // The tensor is named, not its storage alone.
+    expect(unread[0]!.error.fields.tensor).toBe(unread[0]!.name)
   })
 
   it('a legacy file with a storage of another length', async () => {

@@ -1,6 +1,6 @@
 /** Files of torch.save: `.pt`, `.pth`, `.bin`, `.ckpt`. */
 
-import type { FormatError } from '../../../base/errors.js'
+import { FormatError } from '../../../base/errors.js'
 import { isZip } from '../../array/zip-directory.js'
 import { expectNoLfsPointer } from '../lfs-pointer.js'
 import { runPickleInTurns } from '../pickle/machine.js'
@@ -181,6 +181,11 @@ function storedOf(
   }
   const place = storages.get(storage.key)
   if (place === undefined) return unread(fault(`storage ${key} in the file`, 'none'))
+  // A storage may be of several tensors: each is named.
+  if (place instanceof FormatError) {
+    const { offset, expected, got } = place.fields
+    return unread(torchFault(file.url, Number(offset), String(expected), String(got), { tensor: name }))
+  }
   if (place instanceof Error) return unread(place as FormatError)
   if (place.byteLength < storage.byteLength) {
     return unread(fault(`${storage.byteLength} bytes in storage ${key}`, `${place.byteLength}`))
